@@ -1,0 +1,21 @@
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+#include "base/exit_code.hpp"
+
+namespace stratagem {
+
+/// A failure a user can act on: what went wrong (and where), why, and what cures it.
+class Error : public std::runtime_error {
+ public:
+  Error(ExitCode code, std::string what, std::string why = {}, std::string cure = {});
+
+  ExitCode code() const { return code_; }
+
+ private:
+  ExitCode code_;
+};
+
+}  // namespace stratagem

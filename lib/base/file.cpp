@@ -1,0 +1,104 @@
+#include "base/file.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+
+namespace stratagem {
+namespace {
+
+[[noreturn]] void fail(char const* action, std::filesystem::path const& path, ExitCode code) {
+  throw Error(code, str("cannot ", action, " ", path.string()), std::strerror(errno));
+}
+
+/// An open file that closes itself; close() reports what ~Descriptor could not.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() { if (fd_ >= 0) ::close(fd_); }
+  Descriptor(Descriptor const&) = delete;
+  Descriptor& operator=(Descriptor const&) = delete;
+  int get() const { return fd_; }
+  bool valid() const { return fd_ >= 0; }
+  bool close() { return ::close(std::exchange(fd_, -1)) == 0; }
+
+ private:
+  int fd_;
+};
+
+bool write_all(int fd, std::string_view text) {
+  while (!text.empty()) {
+    auto const written = ::write(fd, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return false;
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return true;
+}
+
+template <class Container>
+Container read_whole(std::filesystem::path const& path, ExitCode code) {
+  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.valid()) fail("open", path, code);
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0) fail("inspect", path, code);
+  if (!S_ISREG(status.st_mode))
+    throw Error(code, str("cannot read ", path.string()), "it is not a regular file");
+  Container content(static_cast<std::size_t>(status.st_size), typename Container::value_type{});
+  std::size_t filled = 0;
+  while (filled < content.size()) {
+    auto const got = ::read(file.get(), content.data() + filled, content.size() - filled);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail("read", path, code);
+    if (got == 0) break;
+    filled += static_cast<std::size_t>(got);
+  }
+  content.resize(filled);
+  return content;
+}
+
+}  // namespace
+
+std::vector<std::byte> read_bytes(std::filesystem::path const& path, ExitCode code) {
+  return read_whole<std::vector<std::byte>>(path, code);
+}
+
+std::string read_text(std::filesystem::path const& path, ExitCode code) {
+  return read_whole<std::string>(path, code);
+}
+
+void replace_file(std::filesystem::path const& path, std::string_view content) {
+  auto const temporary = path.string() + ".tmp." + std::to_string(::getpid());
+  Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  if (!file.valid()) fail("create", temporary, ExitCode::io);
+  bool const whole = write_all(file.get(), content) && ::fsync(file.get()) == 0;
+  int const reason = errno;
+  bool const closed = file.close();
+  if (!whole || !closed || ::rename(temporary.c_str(), path.c_str()) != 0) {
+    if (!whole) errno = reason;
+    int const kept = errno;
+    ::unlink(temporary.c_str());
+    errno = kept;
+    fail("write", path, ExitCode::io);
+  }
+}
+
+AppendFile::AppendFile(std::filesystem::path const& path)
+    : path_(path), descriptor_(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644)) {
+  if (descriptor_ < 0) fail("create", path, ExitCode::io);
+}
+
+AppendFile::~AppendFile() { ::close(descriptor_); }
+
+void AppendFile::write(std::string_view text) {
+  if (!write_all(descriptor_, text)) fail("write", path_, ExitCode::io);
+}
+
+}  // namespace stratagem

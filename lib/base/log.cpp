@@ -1,0 +1,46 @@
+#include "base/log.hpp"
+
+#include <cstdio>
+
+#include "base/clock.hpp"
+#include "base/error.hpp"
+#include "base/text.hpp"
+
+namespace stratagem {
+namespace {
+
+char const* prefix(LogLevel level) {
+  switch (level) {
+    case LogLevel::error: return "error: ";
+    case LogLevel::warning: return "warning: ";
+    default: return "";
+  }
+}
+
+}  // namespace
+
+void Log::keep_in(std::filesystem::path const& path) {
+  std::lock_guard const lock(mutex_);
+  file_ = std::make_unique<AppendFile>(path);
+}
+
+void Log::write(LogLevel level, std::string_view text) {
+  std::lock_guard const lock(mutex_);
+  // Errors of other ranks are shown too, with their rank: they may be the only one to know.
+  bool const shown = level <= level_ && (terminal_ || level == LogLevel::error);
+  if (shown) {
+    auto const origin = terminal_ ? std::string{} : str("rank ", rank_, ": ");
+    auto const line = str("stratagem: ", prefix(level), origin, text, "\n");
+    std::fwrite(line.data(), 1, line.size(), stderr);
+    std::fflush(stderr);
+  }
+  if (!file_) return;
+  try {
+    file_->write(str(utc_time(wall_ns()), " ", prefix(level), text, "\n"));
+  } catch (Error const& failure) {
+    file_.reset();
+    std::fprintf(stderr, "stratagem: warning: rank %d: no further log: %s\n", rank_, failure.what());
+  }
+}
+
+}  // namespace stratagem

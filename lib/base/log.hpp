@@ -1,0 +1,40 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "base/file.hpp"
+
+namespace stratagem {
+
+enum class LogLevel { error, warning, info, detail };
+
+/// Lines for people. Rank 0 talks on stderr; every rank may also keep a file.
+/// Safe to call from any thread. A file that cannot be written is given up, once and said so.
+class Log {
+ public:
+  /// `to_terminal` is true on rank 0; -q keeps warnings and errors, -v adds details.
+  Log(int rank, bool to_terminal, LogLevel level) : rank_(rank), terminal_(to_terminal), level_(level) {}
+
+  /// From now on every line, whatever its level, is also appended to `path`.
+  void keep_in(std::filesystem::path const& path);
+
+  void error(std::string_view text) { write(LogLevel::error, text); }
+  void warning(std::string_view text) { write(LogLevel::warning, text); }
+  void info(std::string_view text) { write(LogLevel::info, text); }
+  void detail(std::string_view text) { write(LogLevel::detail, text); }
+
+ private:
+  void write(LogLevel level, std::string_view text);
+
+  std::mutex mutex_;
+  int rank_;
+  bool terminal_;
+  LogLevel level_;
+  std::unique_ptr<AppendFile> file_;
+};
+
+}  // namespace stratagem

@@ -1,0 +1,74 @@
+#include "base/system.hpp"
+
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <utility>
+
+#include "base/text.hpp"
+
+namespace stratagem {
+
+std::vector<int> usable_cores() {
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  std::vector<int> cores;
+  if (::sched_getaffinity(0, sizeof mask, &mask) != 0) return cores;
+  for (int core = 0; core < CPU_SETSIZE; ++core)
+    if (CPU_ISSET(core, &mask)) cores.push_back(core);
+  return cores;
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  ::gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
+std::string processor_name() {
+  std::ifstream info("/proc/cpuinfo");
+  std::string model = "unknown processor", vector_extension;
+  for (std::string line; std::getline(info, line);) {
+    if (line.starts_with("model name")) model = trim(line.substr(line.find(':') + 1));
+    if (!line.starts_with("flags")) continue;
+    for (auto [flag, name] : {std::pair{" avx2 ", "AVX2"}, {" avx512f ", "AVX-512"},
+                              {" avx512_bf16 ", "AVX-512 bf16"}, {" amx_bf16 ", "AMX bf16"}})
+      if ((line + " ").find(flag) != std::string::npos) vector_extension = name;
+    break;
+  }
+  return vector_extension.empty() ? model : model + ", " + vector_extension;
+}
+
+std::int64_t resident_bytes() {
+  std::ifstream statm("/proc/self/statm");
+  std::int64_t total = 0, resident = 0;
+  statm >> total >> resident;
+  return resident * ::sysconf(_SC_PAGESIZE);
+}
+
+double process_cpu_seconds() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  auto seconds = [](timeval const& t) {
+    return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+bool shows_to_person(int descriptor) {
+  if (::isatty(descriptor) == 0) return false;
+  if (std::getenv("OMPI_COMM_WORLD_SIZE") == nullptr) return true;
+  std::error_code unknown;
+  auto const launcher = std::filesystem::read_symlink(
+      str("/proc/", ::getppid(), "/fd/", descriptor), unknown);
+  return !unknown && (launcher.string().starts_with("/dev/pts/") ||
+                      launcher.string().starts_with("/dev/tty"));
+}
+
+}  // namespace stratagem

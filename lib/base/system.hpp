@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace stratagem {
+
+/// Cores this process may run on (its affinity mask), in increasing order.
+std::vector<int> usable_cores();
+
+std::string host_name();
+/// As /proc/cpuinfo names it, with the widest vector extension: "AMD EPYC 7543, AVX2".
+std::string processor_name();
+
+/// Resident set of this process [B]; 0 when the system does not tell.
+std::int64_t resident_bytes();
+/// CPU time used by all threads of this process, user and system [s].
+double process_cpu_seconds();
+
+/// True when `descriptor` shows to a person: a terminal, not a pipe or file. Open MPI's launcher
+/// puts a pseudo-terminal before every rank, so under it the launcher's own descriptor is asked.
+bool shows_to_person(int descriptor);
+
+}  // namespace stratagem

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+
+#include "comm/work.hpp"
+
+namespace stratagem {
+
+/// Completed by another thread of this process.
+class HostWork final : public WorkState {
+ public:
+  void complete(std::exception_ptr failure = nullptr);
+
+  bool done() const override;
+  void wait_on_stream() override { wait_on_host(); }
+  void wait_on_host() override;
+
+ private:
+  mutable std::mutex mutex_;
+  std::condition_variable completed_;
+  bool done_ = false;
+  std::exception_ptr failure_;
+};
+
+}  // namespace stratagem

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <memory>
+
+#include "comm/communicator.hpp"
+#include "comm/progress.hpp"
+#include "gpu/stream.hpp"
+#include "mpi/comm.hpp"
+#include "trace/recorder.hpp"
+
+namespace stratagem {
+
+/// Over MPI point-to-point messages of host memory; never relies on an MPI that knows of GPUs. GPU
+/// tensors travel through pinned host buffers. From construction to destruction the progress thread
+/// is the only one that may call MPI in this process.
+class MpiCommunicator final : public Communicator {
+ public:
+  /// Collective over `comm`. `recorder` may be null.
+  MpiCommunicator(mpi::Comm const& comm, gpu::Device const& device, trace::Recorder* recorder);
+
+  int rank() const override { return comm_.rank(); }
+  int size() const override { return comm_.size(); }
+  std::string_view backend() const override { return "mpi"; }
+  at::Tensor allocate(std::int64_t numel, at::ScalarType type) override;
+
+  Work all_reduce(at::Tensor const& tensor) override;
+  Work reduce_scatter(at::Tensor const& output, at::Tensor const& input) override;
+  Work all_gather(at::Tensor const& output, at::Tensor const& input) override;
+  Work broadcast(at::Tensor const& tensor, int root) override;
+  Work barrier() override;
+  Work send(at::Tensor const& tensor, int peer, int tag) override;
+  Work receive(at::Tensor const& tensor, int peer, int tag) override;
+  std::int64_t bytes_sent() const override { return bytes_sent_; }
+
+ private:
+  enum class Name { all_reduce, reduce_scatter, all_gather, broadcast, barrier, send, receive };
+
+  /// Makes the operation on the host versions of `tensors` and submits it.
+  template <class Make>
+  Work run(Name name, std::vector<at::Tensor> tensors, int peer, Make make);
+  int next_tag();
+
+  mpi::Comm comm_;
+  gpu::Device device_;
+  std::vector<trace::NameId> names_;  ///< of spans, by Name
+  std::int64_t bytes_sent_ = 0;
+  int sequence_ = 0;
+  Progress progress_;
+};
+
+}  // namespace stratagem

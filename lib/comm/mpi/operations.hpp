@@ -1,0 +1,121 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "comm/progress.hpp"
+#include "mpi/comm.hpp"
+
+namespace stratagem {
+
+/// A tensor of N slices of `slice` elements, slice p being rank p's part; the last ones may be short
+/// or empty when N does not divide the tensor.
+struct Slices {
+  std::byte* data;
+  std::int64_t numel;         ///< of the whole tensor
+  std::int64_t slice;         ///< elements per rank
+  std::int64_t element_size;  ///< [B]
+
+  /// The part [begin, begin + count) of slice `rank`, cut at its end and at the tensor's.
+  std::span<std::byte> part(int rank, std::int64_t begin, std::int64_t count) const;
+};
+
+/// All-reduce, reduce-scatter and all-gather in one: pieces of every slice are exchanged so that
+/// each rank holds all versions of its own piece, summed in rank order, and gathered again. Pieces
+/// bound the scratch memory; their number does not change the result.
+class SlicedCollective final : public Operation {
+ public:
+  enum class Kind { all_reduce, reduce_scatter, all_gather };
+
+  /// all_reduce: `input` and `output` are the same tensor. reduce_scatter: input has N slices, output
+  /// one. all_gather: the other way round. `tag` and tag + 1 are free for these messages.
+  SlicedCollective(mpi::Comm const& comm, Kind kind, at::Tensor input, at::Tensor output, int tag);
+
+  bool advance() override;
+  bool collective() const override { return true; }
+
+  /// What this rank sends [B].
+  std::int64_t bytes_to_send() const;
+
+ private:
+  struct Piece {
+    enum class State { idle, exchanging, gathering } state = State::idle;
+    std::int64_t begin = 0;  ///< within the slice
+    std::vector<mpi::Request> requests;
+    std::vector<std::byte> scratch;  ///< the other ranks' versions of this rank's piece
+  };
+
+  void start(Piece& piece);
+  bool advance(Piece& piece);
+  void exchange(Piece& piece);
+  void reduce(Piece& piece);
+  void gather(Piece& piece);
+
+  static constexpr std::int64_t piece_bytes = 1 << 20;
+  static constexpr std::size_t pieces_under_way = 2;
+
+  mpi::Comm comm_;
+  Kind kind_;
+  at::Tensor input_, output_;
+  Slices sliced_;         ///< the tensor of N slices
+  std::byte* own_;        ///< this rank's slice: within sliced_, or the other tensor
+  std::int64_t piece_;    ///< elements per piece
+  std::int64_t next_ = 0; ///< where the next piece begins
+  int tag_;
+  std::vector<Piece> pieces_;
+};
+
+/// Root to all along a binomial tree.
+class Broadcast final : public Operation {
+ public:
+  Broadcast(mpi::Comm const& comm, at::Tensor tensor, int root, int tag);
+  bool advance() override;
+  bool collective() const override { return true; }
+  std::int64_t bytes_to_send() const;
+
+ private:
+  mpi::Comm comm_;
+  at::Tensor tensor_;
+  int parent_;                 ///< -1 at the root
+  std::vector<int> children_;
+  int tag_;
+  enum class State { idle, receiving, sending } state_ = State::idle;
+  std::vector<mpi::Request> requests_;
+};
+
+/// Dissemination: in round k every rank tells the one 2^k further.
+class Barrier final : public Operation {
+ public:
+  Barrier(mpi::Comm const& comm, int tag) : comm_(comm), tag_(tag) {}
+  bool advance() override;
+  bool collective() const override { return true; }
+
+ private:
+  mpi::Comm comm_;
+  int tag_;
+  int distance_ = 0;
+  std::vector<mpi::Request> requests_;
+};
+
+class PointToPoint final : public Operation {
+ public:
+  enum class Direction { send, receive };
+  PointToPoint(mpi::Comm const& comm, Direction direction, at::Tensor tensor, int peer, int tag)
+      : comm_(comm), direction_(direction), tensor_(std::move(tensor)), peer_(peer), tag_(tag) {}
+  bool advance() override;
+  bool collective() const override { return false; }
+
+ private:
+  mpi::Comm comm_;
+  Direction direction_;
+  at::Tensor tensor_;
+  int peer_;
+  int tag_;
+  bool started_ = false;
+  std::vector<mpi::Request> requests_;
+};
+
+}  // namespace stratagem

@@ -1,0 +1,63 @@
+#include "gpu/marks.hpp"
+
+#include <cmath>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "gpu/cuda/check.hpp"
+#include "gpu/stream.hpp"
+
+namespace stratagem::gpu {
+
+struct Marks::Impl {
+  Device device;
+  int capacity = 0;
+  std::vector<std::int64_t> times;  ///< on the CPU when added, on a GPU once resolved
+  std::vector<cudaEvent_t> events;  ///< one per possible mark; empty on the CPU
+  int used = 0;
+  std::int64_t first_ns = 0;  ///< host time when mark 0 was submitted
+};
+
+Marks::Marks(Device const& device, int capacity) : impl_(std::make_unique<Impl>()) {
+  impl_->device = device;
+  impl_->capacity = capacity;
+  impl_->times.resize(static_cast<std::size_t>(capacity));
+  if (device.kind == DeviceKind::cpu) return;
+  select(device);
+  impl_->events.resize(static_cast<std::size_t>(capacity));
+  for (auto& event : impl_->events) check(cudaEventCreate(&event), "cudaEventCreate");
+}
+
+Marks::~Marks() {
+  for (auto event : impl_->events) cudaEventDestroy(event);
+}
+
+int Marks::add() {
+  if (impl_->used == impl_->capacity) return -1;
+  auto const index = static_cast<std::size_t>(impl_->used++);
+  if (impl_->device.kind == DeviceKind::cpu) {
+    impl_->times[index] = monotonic_ns();
+  } else {
+    if (index == 0) impl_->first_ns = monotonic_ns();
+    auto const stream = Stream::compute(impl_->device);
+    check(cudaEventRecord(impl_->events[index], static_cast<cudaStream_t>(stream.native())), "cudaEventRecord");
+  }
+  return static_cast<int>(index);
+}
+
+void Marks::resolve() {
+  if (impl_->events.empty() || impl_->used == 0) return;
+  auto const last = static_cast<std::size_t>(impl_->used - 1);
+  check(cudaEventSynchronize(impl_->events[last]), "cudaEventSynchronize");
+  for (std::size_t i = 0; i <= last; ++i) {
+    float milliseconds = 0;
+    check(cudaEventElapsedTime(&milliseconds, impl_->events[0], impl_->events[i]), "cudaEventElapsedTime");
+    impl_->times[i] = impl_->first_ns + std::llround(1e6 * static_cast<double>(milliseconds));
+  }
+}
+
+std::int64_t Marks::ns(int mark) const { return impl_->times[static_cast<std::size_t>(mark)]; }
+
+void Marks::clear() { impl_->used = 0; }
+
+}  // namespace stratagem::gpu

@@ -1,0 +1,69 @@
+#include "gpu/memory.hpp"
+
+#include <c10/cuda/CUDACachingAllocator.h>
+
+#include <algorithm>
+
+#include "gpu/host_memory.hpp"
+
+namespace stratagem::gpu {
+namespace {
+
+using c10::CachingDeviceAllocator::Stat;
+
+Stat allocated(Device const& device) {
+  auto const stats = c10::cuda::CUDACachingAllocator::getDeviceStats(static_cast<c10::DeviceIndex>(device.index));
+  return stats.allocated_bytes[static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE)];
+}
+
+/// Bytes of the lasting categories, as scopes booked them; one per process, as the allocator is.
+MemoryUse& ledger() {
+  static MemoryUse booked;
+  return booked;
+}
+
+bool lasting(MemoryCategory category) {
+  return category != MemoryCategory::activations && category != MemoryCategory::workspace;
+}
+
+/// What the lasting categories do not explain is activations and what backward needs beside them.
+MemoryUse explain(std::int64_t total) {
+  auto use = ledger();
+  use[MemoryCategory::activations] = std::max<std::int64_t>(0, total - use.total());
+  return use;
+}
+
+}  // namespace
+
+MemoryScope::MemoryScope(MemoryCategory category, Device const& device)
+    : previous_(exchange_host_category(category)), category_(category), device_(device) {
+  if (device.kind == DeviceKind::cuda) allocated_before_ = allocated(device).current;
+}
+
+MemoryScope::~MemoryScope() {
+  exchange_host_category(previous_);
+  if (device_.kind == DeviceKind::cuda && lasting(category_))
+    ledger()[category_] += allocated(device_).current - allocated_before_;
+}
+
+MemoryUse live_memory(Device const& device) {
+  return device.kind == DeviceKind::cpu ? host_live_memory() : explain(allocated(device).current);
+}
+
+MemoryUse peak_memory(Device const& device) {
+  return device.kind == DeviceKind::cpu ? host_peak_memory() : explain(allocated(device).peak);
+}
+
+void reset_peak_memory(Device const& device) {
+  if (device.kind == DeviceKind::cpu) return reset_host_peak_memory();
+  c10::cuda::CUDACachingAllocator::resetPeakStats(static_cast<c10::DeviceIndex>(device.index));
+}
+
+double reserved_memory(Device const& device) {
+  if (device.kind == DeviceKind::cpu) return host_reserved_memory();
+  auto const stats = c10::cuda::CUDACachingAllocator::getDeviceStats(static_cast<c10::DeviceIndex>(device.index));
+  return static_cast<double>(
+      stats.reserved_bytes[static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE)].current);
+}
+
+}  // namespace stratagem::gpu

@@ -1,0 +1,17 @@
+#pragma once
+
+#include "gpu/memory.hpp"
+
+namespace stratagem::gpu {
+
+// The CPU half of memory.hpp; both flavours need it.
+
+MemoryUse host_live_memory();
+MemoryUse host_peak_memory();
+void reset_host_peak_memory();
+double host_reserved_memory();
+
+/// The category of this thread's next allocations; returns the one before.
+MemoryCategory exchange_host_category(MemoryCategory category);
+
+}  // namespace stratagem::gpu

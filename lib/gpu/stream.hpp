@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "gpu/device.hpp"
+
+namespace stratagem::gpu {
+
+/// A queue of device work, in order. On the CPU all work is done when submitted.
+class Stream {
+ public:
+  /// The stream that LibTorch computes on in this thread.
+  static Stream compute(Device const& device);
+  /// A stream of its own, served before the compute stream.
+  static Stream high_priority(Device const& device);
+
+  /// The vendor's handle (cudaStream_t); null on the CPU.
+  void* native() const { return native_.get(); }
+
+ private:
+  explicit Stream(std::shared_ptr<void> native) : native_(std::move(native)) {}
+  std::shared_ptr<void> native_;
+};
+
+/// A point in a stream.
+class Event {
+ public:
+  explicit Event(Device const& device);
+
+  void record(Stream const& stream);
+  /// Later work of `stream` waits for this point; the host does not.
+  void wait_on_stream(Stream const& stream) const;
+  void wait_on_host() const;
+  bool done() const;
+
+ private:
+  std::shared_ptr<void> native_;
+};
+
+/// Host memory that the device can copy from and to while the host goes on.
+class PinnedBuffer {
+ public:
+  PinnedBuffer(Device const& device, std::size_t bytes);
+  std::byte* data() const { return data_.get(); }
+  std::size_t size() const { return bytes_; }
+
+ private:
+  std::shared_ptr<std::byte> data_;
+  std::size_t bytes_;
+};
+
+/// Copies between any two of host and device memory, in stream order.
+void copy_async(void* destination, void const* source, std::size_t bytes, Stream const& stream);
+
+}  // namespace stratagem::gpu

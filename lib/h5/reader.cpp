@@ -1,0 +1,170 @@
+#include "h5/reader.hpp"
+
+#include <hdf5.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/contract.hpp"
+#include "base/text.hpp"
+#include "h5/error.hpp"
+#include "h5/types.hpp"
+
+namespace stratagem::h5 {
+namespace {
+
+template <class Values>
+Values const& column(TableData const& table, std::string const& name) {
+  auto const found = table.columns.find(name);
+  expects(found != table.columns.end(), "a column of the table");
+  return std::get<Values>(found->second);
+}
+
+AttributeValue read_attribute(hid_t object, std::string const& name) {
+  auto const action = "reading attribute " + name;
+  auto const attribute = owned(H5Aopen(object, name.c_str(), H5P_DEFAULT), action);
+  auto const type = owned(H5Aget_type(attribute.get()), action);
+  switch (H5Tget_class(type.get())) {
+    case H5T_INTEGER: {
+      std::int64_t value = 0;
+      check(H5Aread(attribute.get(), H5T_NATIVE_INT64, &value), action);
+      return value;
+    }
+    case H5T_FLOAT: {
+      double value = 0;
+      check(H5Aread(attribute.get(), H5T_NATIVE_DOUBLE, &value), action);
+      return value;
+    }
+    case H5T_STRING: {
+      if (H5Tis_variable_str(type.get()) <= 0) break;
+      char* text = nullptr;
+      check(H5Aread(attribute.get(), type.get(), &text), action);
+      std::string const value = text != nullptr ? text : "";
+      H5free_memory(text);
+      return value;
+    }
+    default: break;
+  }
+  throw Error(ExitCode::bad_data, action + " failed", "it is of a type this program does not write");
+}
+
+ColumnData read_column(hid_t dataset, ColumnType type, hsize_t rows, std::string const& action) {
+  hsize_t const first = 0;
+  auto const file_space = owned(H5Dget_space(dataset), action);
+  auto const memory_space = owned(H5Screate_simple(1, &rows, nullptr), action);
+  if (rows > 0)
+    check(H5Sselect_hyperslab(file_space.get(), H5S_SELECT_SET, &first, nullptr, &rows, nullptr), action);
+  auto const memory_type = column_type(type);
+  auto read = [&](void* into) {
+    if (rows > 0)
+      check(H5Dread(dataset, memory_type.get(), memory_space.get(), file_space.get(), H5P_DEFAULT, into), action);
+  };
+  if (type == ColumnType::integer) {
+    Integers values(rows);
+    read(values.data());
+    return values;
+  }
+  if (type == ColumnType::real) {
+    Reals values(rows);
+    read(values.data());
+    return values;
+  }
+  std::vector<char> cells(rows * text_width);
+  read(cells.data());
+  Texts values;
+  for (hsize_t i = 0; i < rows; ++i) {
+    char const* cell = cells.data() + i * text_width;
+    values.emplace_back(cell, ::strnlen(cell, text_width));
+  }
+  return values;
+}
+
+}  // namespace
+
+Integers const& TableData::integers(std::string const& name) const { return column<Integers>(*this, name); }
+Reals const& TableData::reals(std::string const& name) const { return column<Reals>(*this, name); }
+Texts const& TableData::texts(std::string const& name) const { return column<Texts>(*this, name); }
+
+FileReader::FileReader(std::filesystem::path const& path) : path_(path) {
+  hid_t id = H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
+  if (id < 0) {
+    // Its writer's mark is still set: killed, or writing now.
+    H5Eclear2(H5E_DEFAULT);
+    id = H5Fopen(path.c_str(), H5F_ACC_RDONLY | H5F_ACC_SWMR_READ, H5P_DEFAULT);
+    closed_cleanly_ = false;
+  }
+  file_ = owned(id, "opening " + path.string());
+}
+
+bool FileReader::has(std::string const& path) const {
+  // H5Lexists wants every step of the way to exist.
+  for (std::size_t end = path.find('/', 1); ; end = path.find('/', end + 1)) {
+    if (H5Lexists(file_.get(), path.substr(0, end).c_str(), H5P_DEFAULT) <= 0) return path == "/";
+    if (end == std::string::npos) return true;
+  }
+}
+
+std::optional<AttributeValue> FileReader::attribute(std::string const& group, std::string const& name) const {
+  if (!has(group)) return std::nullopt;
+  auto const object = owned(H5Oopen(file_.get(), group.c_str(), H5P_DEFAULT), "opening " + group);
+  if (H5Aexists(object.get(), name.c_str()) <= 0) return std::nullopt;
+  return read_attribute(object.get(), name);
+}
+
+std::map<std::string, AttributeValue> FileReader::attributes(std::string const& group) const {
+  std::vector<std::string> names;
+  auto const object = owned(H5Oopen(file_.get(), group.c_str(), H5P_DEFAULT), "opening " + group);
+  check(H5Aiterate2(object.get(), H5_INDEX_NAME, H5_ITER_INC, nullptr,
+                    [](hid_t, char const* name, H5A_info_t const*, void* out) -> herr_t {
+                      static_cast<std::vector<std::string>*>(out)->emplace_back(name);
+                      return 0;
+                    },
+                    &names),
+        "listing attributes of " + group);
+  std::map<std::string, AttributeValue> values;
+  for (auto const& name : names) values[name] = read_attribute(object.get(), name);
+  return values;
+}
+
+std::vector<std::string> FileReader::children(std::string const& group) const {
+  std::vector<std::string> names;
+  auto const object = owned(H5Gopen2(file_.get(), group.c_str(), H5P_DEFAULT), "opening " + group);
+  check(H5Literate(object.get(), H5_INDEX_NAME, H5_ITER_INC, nullptr,
+                   [](hid_t, char const* name, H5L_info_t const*, void* out) -> herr_t {
+                     static_cast<std::vector<std::string>*>(out)->emplace_back(name);
+                     return 0;
+                   },
+                   &names),
+        "listing " + group);
+  return names;
+}
+
+TableData FileReader::read_table(TableSpec const& spec) const {
+  std::vector<Handle> datasets;
+  TableData table;
+  table.rows = max_rows + 1;
+  for (auto const& column : spec.columns) {
+    auto const where = str(spec.path, "/", column.name, " of ", path_.string());
+    if (!has(spec.path + "/" + column.name)) throw Error(ExitCode::bad_data, where + " is missing");
+    auto dataset = owned(H5Dopen2(file_.get(), (spec.path + "/" + column.name).c_str(), H5P_DEFAULT), "opening " + where);
+    auto const type = owned(H5Dget_type(dataset.get()), "inspecting " + where);
+    if (H5Tequal(type.get(), column_type(column.type).get()) <= 0)
+      throw Error(ExitCode::bad_data, where + " is not of the type that the schema says");
+    auto const space = owned(H5Dget_space(dataset.get()), "inspecting " + where);
+    hsize_t extent = 0;
+    if (H5Sget_simple_extent_ndims(space.get()) != 1 || H5Sget_simple_extent_dims(space.get(), &extent, nullptr) != 1)
+      throw Error(ExitCode::bad_data, where + " is not one-dimensional");
+    if (extent > static_cast<hsize_t>(max_rows))
+      throw Error(ExitCode::bad_data, str(where, " claims ", extent, " rows"), str("at most ", max_rows, " are read"));
+    table.rows = std::min(table.rows, static_cast<std::int64_t>(extent));
+    datasets.push_back(std::move(dataset));
+  }
+  for (std::size_t c = 0; c < spec.columns.size(); ++c) {
+    auto const& column = spec.columns[c];
+    table.columns[column.name] = read_column(datasets[c].get(), column.type, static_cast<hsize_t>(table.rows),
+                                             str("reading ", spec.path, "/", column.name, " of ", path_.string()));
+  }
+  return table;
+}
+
+}  // namespace stratagem::h5

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "h5/column.hpp"
+#include "h5/handle.hpp"
+
+namespace stratagem::h5 {
+
+/// Whole columns by name. A killed writer may have extended some columns more than others: `rows` is
+/// the least of their lengths, and every column is cut to it.
+struct TableData {
+  std::int64_t rows = 0;
+  std::map<std::string, ColumnData> columns;
+
+  Integers const& integers(std::string const& name) const;
+  Reals const& reals(std::string const& name) const;
+  Texts const& texts(std::string const& name) const;
+};
+
+/// A file read only, also one whose writer is alive or was killed. Hdf5Error when it is no HDF5 file.
+class FileReader {
+ public:
+  explicit FileReader(std::filesystem::path const& path);
+
+  /// False when its writer was killed or still writes.
+  bool closed_cleanly() const { return closed_cleanly_; }
+
+  bool has(std::string const& path) const;
+  std::optional<AttributeValue> attribute(std::string const& group, std::string const& name) const;
+  std::map<std::string, AttributeValue> attributes(std::string const& group) const;
+  std::vector<std::string> children(std::string const& group) const;
+
+  /// Error(bad_data) naming the column when one is missing, of another type, or longer than
+  /// max_rows (a damaged length must not become an allocation).
+  TableData read_table(TableSpec const& spec) const;
+
+  static constexpr std::int64_t max_rows = 200'000'000;
+
+ private:
+  std::filesystem::path path_;
+  Handle file_;
+  bool closed_cleanly_ = true;
+};
+
+}  // namespace stratagem::h5

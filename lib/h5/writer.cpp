@@ -1,0 +1,161 @@
+#include "h5/writer.hpp"
+
+#include <hdf5.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "base/contract.hpp"
+#include "base/text.hpp"
+#include "h5/error.hpp"
+#include "h5/types.hpp"
+
+namespace stratagem::h5 {
+namespace {
+
+constexpr hsize_t streaming_chunk_rows = 256;   // a killed writer loses nothing by small chunks
+constexpr hsize_t archive_chunk_rows = 16384;
+
+std::size_t length(ColumnData const& data) {
+  return std::visit([](auto const& values) { return values.size(); }, data);
+}
+
+void write_attribute(hid_t object, std::string const& name, AttributeValue const& value) {
+  auto const action = "writing attribute " + name;
+  auto const space = owned(H5Screate(H5S_SCALAR), action);
+  if (auto const* text = std::get_if<std::string>(&value)) {
+    auto const type = owned(H5Tcopy(H5T_C_S1), action);
+    check(H5Tset_size(type.get(), H5T_VARIABLE), action);
+    check(H5Tset_cset(type.get(), H5T_CSET_UTF8), action);
+    auto const attribute = owned(H5Acreate2(object, name.c_str(), type.get(), space.get(), H5P_DEFAULT, H5P_DEFAULT), action);
+    char const* pointer = text->c_str();
+    check(H5Awrite(attribute.get(), type.get(), &pointer), action);
+    return;
+  }
+  bool const integer = std::holds_alternative<std::int64_t>(value);
+  hid_t const type = integer ? H5T_NATIVE_INT64 : H5T_NATIVE_DOUBLE;
+  auto const attribute = owned(H5Acreate2(object, name.c_str(), type, space.get(), H5P_DEFAULT, H5P_DEFAULT), action);
+  void const* data = integer ? static_cast<void const*>(&std::get<std::int64_t>(value)) : &std::get<double>(value);
+  check(H5Awrite(attribute.get(), type, data), action);
+}
+
+Handle create_column(hid_t group, ColumnSpec const& column, hsize_t chunk_rows, bool compressed) {
+  auto const action = "creating column " + column.name;
+  hsize_t const none = 0, unlimited = H5S_UNLIMITED;
+  auto const space = owned(H5Screate_simple(1, &none, &unlimited), action);
+  auto const properties = owned(H5Pcreate(H5P_DATASET_CREATE), action);
+  check(H5Pset_chunk(properties.get(), 1, &chunk_rows), action);
+  if (compressed) {
+    check(H5Pset_shuffle(properties.get()), action);
+    check(H5Pset_deflate(properties.get(), 4), action);
+  }
+  auto const type = column_type(column.type);
+  auto dataset = owned(H5Dcreate2(group, column.name.c_str(), type.get(), space.get(), H5P_DEFAULT,
+                                  properties.get(), H5P_DEFAULT), action);
+  write_attribute(dataset.get(), "unit", column.unit);
+  write_attribute(dataset.get(), "long_name", column.long_name);
+  return dataset;
+}
+
+/// Texts side by side in cells of text_width bytes, zero padded.
+std::vector<char> pack(Texts const& texts) {
+  std::vector<char> cells(texts.size() * text_width);
+  for (std::size_t i = 0; i < texts.size(); ++i)
+    std::memcpy(cells.data() + i * text_width, texts[i].data(), std::min(texts[i].size(), text_width));
+  return cells;
+}
+
+}  // namespace
+
+void TableWriter::append(std::vector<ColumnData> const& columns) {
+  expects(columns.size() == datasets_.size(), "one entry per column");
+  hsize_t const count = length(columns.front());
+  if (count == 0) return;
+  hsize_t const first = static_cast<hsize_t>(rows_), total = first + count;
+  for (std::size_t c = 0; c < columns.size(); ++c) {
+    auto const action = str("appending to ", spec_.path, "/", spec_.columns[c].name, " of ", file_);
+    expects(length(columns[c]) == count, "columns of equal length");
+    expects(columns[c].index() == static_cast<std::size_t>(spec_.columns[c].type), "column of the declared type");
+    hid_t const dataset = datasets_[c].get();
+    check(H5Dset_extent(dataset, &total), action);
+    auto const file_space = owned(H5Dget_space(dataset), action);
+    check(H5Sselect_hyperslab(file_space.get(), H5S_SELECT_SET, &first, nullptr, &count, nullptr), action);
+    auto const memory_space = owned(H5Screate_simple(1, &count, nullptr), action);
+    auto const type = column_type(spec_.columns[c].type);
+    std::vector<char> cells;
+    void const* data = std::visit(
+        [&](auto const& values) -> void const* {
+          if constexpr (std::is_same_v<std::decay_t<decltype(values)>, Texts>) {
+            cells = pack(values);
+            return cells.data();
+          } else {
+            return values.data();
+          }
+        },
+        columns[c]);
+    check(H5Dwrite(dataset, type.get(), memory_space.get(), file_space.get(), H5P_DEFAULT, data), action);
+  }
+  rows_ += static_cast<std::int64_t>(count);
+}
+
+void TableWriter::flush() {
+  for (auto const& dataset : datasets_) check(H5Dflush(dataset.get()), "flushing " + spec_.path + " of " + file_);
+}
+
+void TableWriter::close() {
+  bool closed = true;
+  for (auto& dataset : datasets_) closed = dataset.close() && closed;
+  if (!closed) throw Hdf5Error("closing " + spec_.path + " of " + file_);
+}
+
+FileWriter::FileWriter(std::filesystem::path const& path, Mode mode) : path_(path), mode_(mode) {
+  auto const action = "creating " + path.string();
+  auto const access = owned(H5Pcreate(H5P_FILE_ACCESS), action);
+  check(H5Pset_libver_bounds(access.get(), H5F_LIBVER_LATEST, H5F_LIBVER_LATEST), action);
+  file_ = owned(H5Fcreate(path.c_str(), H5F_ACC_EXCL, H5P_DEFAULT, access.get()), action);
+}
+
+void FileWriter::set_attribute(std::string const& group, std::string const& name, AttributeValue const& value) {
+  auto const object = owned(H5Oopen(file_.get(), group.c_str(), H5P_DEFAULT), "opening " + group + " of " + path_.string());
+  write_attribute(object.get(), name, value);
+}
+
+void FileWriter::create_group(std::string const& path) {
+  auto const action = "creating " + path + " of " + path_.string();
+  auto const links = owned(H5Pcreate(H5P_LINK_CREATE), action);
+  check(H5Pset_create_intermediate_group(links.get(), 1), action);
+  owned(H5Gcreate2(file_.get(), path.c_str(), links.get(), H5P_DEFAULT, H5P_DEFAULT), action);
+}
+
+TableWriter FileWriter::create_table(TableSpec const& spec) {
+  create_group(spec.path);
+  auto const group = owned(H5Gopen2(file_.get(), spec.path.c_str(), H5P_DEFAULT), "opening " + spec.path);
+  TableWriter table(spec, path_.string());
+  bool const archive = mode_ == Mode::archive;
+  for (auto const& column : spec.columns)
+    table.datasets_.push_back(create_column(group.get(), column, archive ? archive_chunk_rows : streaming_chunk_rows, archive));
+  return table;
+}
+
+void FileWriter::start_streaming() {
+  expects(mode_ == Mode::streaming, "only a streaming file streams");
+  flush(false);
+  check(H5Fstart_swmr_write(file_.get()), "starting to stream into " + path_.string());
+}
+
+void FileWriter::flush(bool to_disk) {
+  auto const action = "flushing " + path_.string();
+  check(H5Fflush(file_.get(), H5F_SCOPE_LOCAL), action);
+  if (!to_disk) return;
+  int* descriptor = nullptr;
+  check(H5Fget_vfd_handle(file_.get(), H5P_DEFAULT, reinterpret_cast<void**>(&descriptor)), action);
+  if (::fdatasync(*descriptor) != 0) throw Error(ExitCode::io, action + " failed", std::strerror(errno));
+}
+
+void FileWriter::close() {
+  // H5Fclose says success on a full disk; the flush before it tells the truth.
+  flush(false);
+  if (!file_.close()) throw Hdf5Error("closing " + path_.string());
+}
+
+}  // namespace stratagem::h5

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "mpi/request.hpp"
+
+namespace stratagem::mpi {
+
+/// A group of ranks. A value: copies share the communicator, the last one frees it.
+/// All calls of one process are made by one thread at a time (ThreadLevel::serialized).
+class Comm {
+ public:
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+
+  /// Ranks that share a node's memory, in the order of their ranks here. Collective.
+  Comm split_node() const;
+  /// Same ranks, messages apart from this communicator's. Collective.
+  Comm duplicate() const;
+
+  void barrier() const;
+  /// `text` of rank `root` everywhere. Collective.
+  void broadcast(std::string& text, int root) const;
+  /// One text per rank, in rank order. Collective.
+  std::vector<std::string> all_gather(std::string const& text) const;
+  /// The library's own MPI_Allreduce(MPI_SUM), in place: what `commbench` compares with. Collective.
+  void library_all_reduce(std::span<float> values) const;
+
+  /// At most max_message bytes; matched by (peer, tag) in order.
+  Request send(std::span<std::byte const> bytes, int peer, int tag) const;
+  Request receive(std::span<std::byte> bytes, int peer, int tag) const;
+
+  static constexpr std::size_t max_message = std::size_t{1} << 30;
+  static constexpr int max_tag = 32767;  ///< the least that MPI guarantees
+
+ private:
+  friend class Session;
+  struct Shared;
+  explicit Comm(std::shared_ptr<Shared const> shared);
+
+  std::shared_ptr<Shared const> shared_;
+  int rank_ = 0;
+  int size_ = 1;
+};
+
+}  // namespace stratagem::mpi

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "base/error.hpp"
+
+namespace stratagem::mpi {
+
+/// Looks up an environment variable; nothing when it is not set.
+using Environment = std::function<std::optional<std::string>(char const*)>;
+
+Environment process_environment();
+
+/// "mpirun", "srun (PMIx)" or "none".
+std::string launcher_name(Environment const& environment);
+
+/// True when a launcher started this process, so that MPI must be initialised.
+bool launched(Environment const& environment);
+
+/// N copies that each believe to be the only rank: started by a launcher that this MPI library does
+/// not know, or as a bare program inside a Slurm allocation of several tasks.
+std::optional<Error> singleton_problem(int world_size, Environment const& environment);
+
+}  // namespace stratagem::mpi

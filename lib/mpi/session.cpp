@@ -1,0 +1,79 @@
+#include "mpi/session.hpp"
+
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <exception>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "mpi/comm_shared.hpp"
+#include "mpi/error.hpp"
+
+namespace stratagem::mpi {
+namespace {
+
+int native(ThreadLevel level) {
+  switch (level) {
+    case ThreadLevel::funneled: return MPI_THREAD_FUNNELED;
+    case ThreadLevel::serialized: return MPI_THREAD_SERIALIZED;
+    case ThreadLevel::multiple: return MPI_THREAD_MULTIPLE;
+  }
+  return MPI_THREAD_SINGLE;
+}
+
+ThreadLevel initialise(ThreadLevel required) {
+  int provided = MPI_THREAD_SINGLE;
+  check(MPI_Init_thread(nullptr, nullptr, native(required), &provided), "MPI_Init_thread");
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  if (provided >= MPI_THREAD_MULTIPLE) return ThreadLevel::multiple;
+  if (provided >= MPI_THREAD_SERIALIZED) return ThreadLevel::serialized;
+  return ThreadLevel::funneled;
+}
+
+}  // namespace
+
+std::string to_string(ThreadLevel level) {
+  switch (level) {
+    case ThreadLevel::funneled: return "funneled";
+    case ThreadLevel::serialized: return "serialized";
+    case ThreadLevel::multiple: return "multiple";
+  }
+  return "unknown";
+}
+
+Session::Session(ThreadLevel required)
+    : exceptions_at_start_(std::uncaught_exceptions()), provided_(initialise(required)) {
+  if (provided_ < required) {
+    MPI_Finalize();
+    throw Error(ExitCode::environment, str("MPI offers thread level ", to_string(provided_)),
+                str("this program needs ", to_string(required)),
+                "use an MPI library built with thread support");
+  }
+}
+
+Session::~Session() {
+  if (std::uncaught_exceptions() == exceptions_at_start_) MPI_Finalize();
+}
+
+Comm Session::world() const { return Comm(std::make_shared<Comm::Shared>(MPI_COMM_WORLD, false)); }
+
+void Session::abort(ExitCode code) const noexcept {
+  // MPI_Abort may itself block on a dead peer: the alarm ends the process all the same.
+  std::signal(SIGALRM, [](int) { ::_exit(to_int(ExitCode::unexpected)); });
+  ::alarm(2);
+  MPI_Abort(MPI_COMM_WORLD, to_int(code));
+  ::_exit(to_int(code));
+}
+
+std::string library_version() {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING] = {};
+  int length = 0;
+  MPI_Get_library_version(text, &length);
+  // "Open MPI v4.1.4, package: ..." -> "Open MPI v4.1.4"
+  std::string const whole(text, static_cast<std::size_t>(length));
+  return std::string(trim(whole.substr(0, whole.find_first_of(",\n"))));
+}
+
+}  // namespace stratagem::mpi

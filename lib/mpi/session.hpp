@@ -1,0 +1,39 @@
+#pragma once
+
+#include <string>
+
+#include "base/exit_code.hpp"
+#include "mpi/comm.hpp"
+
+namespace stratagem::mpi {
+
+/// Who may call MPI: the thread that made the Session / any thread, one at a time / all at once.
+enum class ThreadLevel { funneled, serialized, multiple };
+
+std::string to_string(ThreadLevel level);
+
+/// The lifetime of MPI in this process. Not finalized while an exception unwinds: a peer may wait
+/// for a message that never comes, and the exception's text is worth more than a tidy end.
+class Session {
+ public:
+  /// Error(environment) when the library offers less than `required`.
+  explicit Session(ThreadLevel required);
+  ~Session();
+  Session(Session const&) = delete;
+  Session& operator=(Session const&) = delete;
+
+  Comm world() const;
+  ThreadLevel provided() const { return provided_; }
+
+  /// Ends all ranks. Returns only by ending the process, within two seconds even if MPI hangs.
+  [[noreturn]] void abort(ExitCode code) const noexcept;
+
+ private:
+  int exceptions_at_start_;
+  ThreadLevel provided_;
+};
+
+/// "Open MPI 4.1.4", as the loaded library calls itself.
+std::string library_version();
+
+}  // namespace stratagem::mpi

@@ -1,0 +1,145 @@
+#include "trace/collect.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "base/clock.hpp"
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "h5/writer.hpp"
+
+namespace stratagem::trace {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// trace/a0/rank-0000.h5, trace/a0/rank-0001.h5, trace/a1/...: by attempt, then rank.
+std::vector<fs::path> rank_files(fs::path const& run) {
+  std::vector<std::pair<std::int64_t, fs::path>> files;
+  std::error_code ignored;
+  for (auto const& attempt : fs::directory_iterator(run / "trace", ignored)) {
+    auto const name = attempt.path().filename().string();
+    auto const number = name.starts_with("a") ? parse_integer(name.substr(1)) : std::nullopt;
+    if (!number || !attempt.is_directory()) continue;
+    for (auto const& file : fs::directory_iterator(attempt.path(), ignored))
+      if (file.path().filename().string().starts_with("rank-") && file.path().extension() == ".h5")
+        files.emplace_back(*number, file.path());
+  }
+  std::sort(files.begin(), files.end());
+  std::vector<fs::path> paths;
+  for (auto& [_, path] : files) paths.push_back(std::move(path));
+  return paths;
+}
+
+void append_rows(h5::TableData& to, h5::TableData const& from, std::int64_t keep) {
+  for (auto& [name, column] : to.columns)
+    std::visit(
+        [&, &name = name](auto& values) {
+          auto const& more = std::get<std::decay_t<decltype(values)>>(from.columns.at(name));
+          values.resize(static_cast<std::size_t>(keep));
+          values.insert(values.end(), more.begin(), more.end());
+        },
+        column);
+  to.rows = keep + from.rows;
+}
+
+/// How many rows of `earlier` come before the first value of `column` in `later`.
+std::int64_t rows_before(h5::TableData const& earlier, h5::TableData const& later, std::string const& column) {
+  if (later.rows == 0) return earlier.rows;
+  auto const first = later.integers(column).front();
+  auto const& values = earlier.integers(column);
+  return std::count_if(values.begin(), values.end(), [first](std::int64_t v) { return v < first; });
+}
+
+/// Ids of `later` point behind the names of `earlier` from now on.
+void shift_ids(RankTrace& later, std::int64_t shift) {
+  for (auto const& [table, column] : {std::pair{"/spans", "name_id"}, {"/events", "name_id"}, {"/events", "text_id"}})
+    for (auto& id : std::get<h5::Integers>(later.tables.at(table).columns.at(column))) id += shift;
+}
+
+void join_attempt(RankTrace& earlier, RankTrace later) {
+  shift_ids(later, earlier.table(names_table()).rows);
+  for (auto& [path, table] : earlier.tables) {
+    auto const& more = later.tables.at(path);
+    auto keep = table.rows;
+    if (path == steps_table().path || path == spans_table().path) keep = rows_before(table, more, "step");
+    if (path == epochs_table().path) keep = rows_before(table, more, "epoch");
+    append_rows(table, more, keep);
+  }
+  earlier.path = later.path;
+  earlier.closed_cleanly = later.closed_cleanly;
+  earlier.status = later.status;
+  earlier.dropped += later.dropped;
+  earlier.provenance = std::move(later.provenance);
+  earlier.process = std::move(later.process);
+}
+
+}  // namespace
+
+RunTraces collect_run(fs::path const& run) {
+  auto const files = rank_files(run);
+  if (files.empty())
+    throw Error(ExitCode::bad_data, "no trace under " + run.string(), "expected trace/a0/rank-0000.h5 and so on",
+                "name a run directory, as `stratagem run --out` wrote it");
+  std::map<int, RankTrace> by_rank;
+  RunTraces traces;
+  for (auto const& file : files) {
+    try {
+      auto trace = read_rank_trace(file);
+      auto const rank = trace.rank();
+      if (!trace.closed_cleanly)
+        traces.remarks.push_back(str(file.string(), " was not closed: its rank was killed or still runs; ",
+                                     trace.table(steps_table()).rows, " steps were read"));
+      auto const known = by_rank.find(rank);
+      if (known == by_rank.end())
+        by_rank.emplace(rank, std::move(trace));
+      else
+        join_attempt(known->second, std::move(trace));
+    } catch (Error const& error) {
+      traces.remarks.push_back(str("left out: ", error.what()));
+    }
+  }
+  if (by_rank.empty())
+    throw Error(ExitCode::bad_data, "no usable trace under " + run.string(), join(traces.remarks, "; "));
+  for (auto& [_, trace] : by_rank) traces.ranks.push_back(std::move(trace));
+  auto const world = std::get<std::int64_t>(traces.ranks.front().process.at("world"));
+  for (int rank = 0; rank < world; ++rank)
+    if (!by_rank.contains(rank)) traces.remarks.push_back(str("rank ", rank, " of ", world, " has no trace"));
+  return traces;
+}
+
+void write_collected(RunTraces const& traces, fs::path const& path) {
+  auto const temporary = path.string() + ".tmp";
+  fs::remove(temporary);
+  {
+    h5::FileWriter file(temporary, h5::FileWriter::Mode::archive);
+    file.set_attribute("/", "schema_name", std::string(collected_schema_name));
+    file.set_attribute("/", "schema_version", schema_version);
+    file.set_attribute("/", "created_utc", utc_time(wall_ns()));
+    for (auto const& trace : traces.ranks) {
+      auto digits = std::to_string(trace.rank());
+      auto const group = "/rank-" + std::string(digits.size() < 4 ? 4 - digits.size() : 0, '0') + digits;
+      file.create_group(group);
+      file.set_attribute(group, "closed_cleanly", std::int64_t{trace.closed_cleanly});
+      for (auto const& [name, attributes] : {std::pair{"/provenance", &trace.provenance}, {"/process", &trace.process}}) {
+        file.create_group(group + name);
+        for (auto const& [key, value] : *attributes) file.set_attribute(group + name, key, value);
+      }
+      for (auto spec : tables()) {
+        auto const& table = trace.table(spec);
+        spec.path = group + spec.path;
+        auto writer = file.create_table(spec);
+        std::vector<h5::ColumnData> columns;
+        for (auto const& column : spec.columns) columns.push_back(table.columns.at(column.name));
+        writer.append(columns);
+        writer.close();
+      }
+    }
+    file.close();
+  }
+  std::error_code failed;
+  fs::rename(temporary, path, failed);
+  if (failed) throw Error(ExitCode::io, "cannot write " + path.string(), failed.message());
+}
+
+}  // namespace stratagem::trace

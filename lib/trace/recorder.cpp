@@ -1,0 +1,79 @@
+#include "trace/recorder.hpp"
+
+#include <algorithm>
+
+#include "base/clock.hpp"
+#include "base/system.hpp"
+
+namespace stratagem::trace {
+namespace {
+
+constexpr int marks_per_step = 8192;  // two per span and one per change of phase
+
+}  // namespace
+
+Recorder::Recorder(gpu::Device const& device, int spans_every)
+    : device_(device), spans_every_(spans_every), marks_(device, marks_per_step) {
+  entered_.reserve(marks_per_step);
+  pending_spans_.reserve(marks_per_step / 2);
+}
+
+NameId Recorder::intern(std::string_view name) {
+  std::lock_guard const lock(names_mutex_);
+  auto const known = std::find(names_.begin(), names_.end(), name);
+  if (known != names_.end()) return static_cast<NameId>(known - names_.begin());
+  names_.emplace_back(name);
+  return static_cast<NameId>(names_.size()) - 1;
+}
+
+void Recorder::begin_step(std::int64_t step, std::int64_t epoch) {
+  marks_.clear();
+  entered_.clear();
+  pending_spans_.clear();
+  step_ = step;
+  epoch_ = epoch;
+  bool const sampled = spans_every_ > 0 && step % spans_every_ == 0;
+  sampled_step_.store(sampled ? step : -1, std::memory_order_relaxed);
+}
+
+void Recorder::enter(Phase phase) {
+  if (!entered_.empty() && entered_.back().first == phase) return;
+  if (int const mark = marks_.add(); mark >= 0) entered_.emplace_back(phase, mark);
+}
+
+StepRecord Recorder::end_step() {
+  int const end = marks_.add();
+  marks_.resolve();
+  StepRecord record{.step = step_, .epoch = epoch_};
+  if (entered_.empty() || end < 0) return record;
+  record.t_begin = marks_.ns(entered_.front().second);
+  record.duration = marks_.ns(end) - record.t_begin;
+  for (std::size_t i = 0; i < entered_.size(); ++i) {
+    auto const until = i + 1 < entered_.size() ? entered_[i + 1].second : end;
+    record.durations[static_cast<std::size_t>(entered_[i].first)] += marks_.ns(until) - marks_.ns(entered_[i].second);
+  }
+  for (auto const& span : pending_spans_)
+    this->record(SpanRecord{.name = span.name, .lane = Lane::compute, .t_begin = marks_.ns(span.begin),
+                            .t_end = marks_.ns(span.end), .step = step_});
+  return record;
+}
+
+Recorder::Span Recorder::span(NameId name) {
+  return {*this, name, sampled_step() >= 0 ? marks_.add() : -1};
+}
+
+void Recorder::end_span(NameId name, int begin) {
+  if (begin < 0) return;
+  if (int const end = marks_.add(); end >= 0) pending_spans_.push_back({name, begin, end});
+}
+
+void Recorder::event(Severity severity, std::string_view name, std::string_view text) {
+  events_.push({.t = monotonic_ns(), .severity = severity, .name = intern(name), .text = intern(text)});
+}
+
+void Recorder::sample_memory() {
+  memory_.push({.t = monotonic_ns(), .use = gpu::live_memory(device_), .reserved = gpu::reserved_memory(device_),
+                .rss = resident_bytes()});
+}
+
+}  // namespace stratagem::trace

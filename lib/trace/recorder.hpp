@@ -1,0 +1,90 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gpu/marks.hpp"
+#include "trace/records.hpp"
+#include "trace/ring.hpp"
+
+namespace stratagem::trace {
+
+/// Where one rank's records gather until a TraceFile takes them. On the step path it neither
+/// allocates, nor locks, nor does I/O. Steps, epochs, memory, events and compute spans are recorded
+/// by the training thread; each other lane by the one thread it belongs to.
+class Recorder {
+ public:
+  /// Spans and memory are kept of every `spans_every`-th step; 0 keeps none.
+  Recorder(gpu::Device const& device, int spans_every);
+
+  /// The id of a name, new or known. Locks and may allocate: for set-up, not for the step path.
+  NameId intern(std::string_view name);
+
+  void begin_step(std::int64_t step, std::int64_t epoch);
+  /// From here on the compute stream is busy with `phase`.
+  void enter(Phase phase);
+  /// Ends the step's phases and waits until the device reached this point.
+  StepRecord end_step();
+  void record(StepRecord const& step) { steps_.push(step); }
+
+  /// The current step where spans are kept of it, else -1. Any thread may ask.
+  std::int64_t sampled_step() const { return sampled_step_.load(std::memory_order_relaxed); }
+
+  /// A stretch of the compute lane; recorded when it ends, if the step is sampled.
+  class Span {
+   public:
+    ~Span() { recorder_.end_span(name_, begin_); }
+    Span(Span const&) = delete;
+    Span& operator=(Span const&) = delete;
+
+   private:
+    friend class Recorder;
+    Span(Recorder& recorder, NameId name, int begin) : recorder_(recorder), name_(name), begin_(begin) {}
+    Recorder& recorder_;
+    NameId name_;
+    int begin_;
+  };
+  [[nodiscard]] Span span(NameId name);
+
+  /// A finished stretch of a lane other than compute, by that lane's thread.
+  void record(SpanRecord const& span) { spans_[static_cast<std::size_t>(span.lane)].push(span); }
+  void record(EpochRecord const& epoch) { epochs_.push(epoch); }
+  void event(Severity severity, std::string_view name, std::string_view text);
+  /// Live tensors by category, heap and resident set, now.
+  void sample_memory();
+
+ private:
+  friend class TraceFile;
+  void end_span(NameId name, int begin);
+
+  struct PendingSpan {
+    NameId name;
+    int begin;
+    int end;
+  };
+
+  gpu::Device device_;
+  int spans_every_;
+
+  gpu::Marks marks_;
+  std::vector<std::pair<Phase, int>> entered_;  ///< phase and the mark where it began
+  std::vector<PendingSpan> pending_spans_;
+  std::int64_t step_ = -1;
+  std::int64_t epoch_ = -1;
+  std::atomic<std::int64_t> sampled_step_ = -1;
+
+  Ring<StepRecord> steps_{1 << 14};
+  Ring<EpochRecord> epochs_{1 << 10};
+  Ring<MemoryRecord> memory_{1 << 12};
+  Ring<EventRecord> events_{1 << 10};
+  std::array<Ring<SpanRecord>, lanes> spans_{Ring<SpanRecord>(1 << 15), Ring<SpanRecord>(1 << 15), Ring<SpanRecord>(1 << 15)};
+
+  std::mutex names_mutex_;
+  std::vector<std::string> names_;
+};
+
+}  // namespace stratagem::trace

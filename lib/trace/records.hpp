@@ -1,0 +1,75 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <limits>
+
+#include "gpu/memory.hpp"
+#include "gpu/telemetry.hpp"
+#include "trace/phase.hpp"
+
+namespace stratagem::trace {
+
+inline constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+
+/// Index into the table of names.
+using NameId = std::int32_t;
+
+/// Times are nanoseconds of this rank's monotonic clock.
+struct StepRecord {
+  std::int64_t step = 0;
+  std::int64_t epoch = 0;
+  std::int64_t t_begin = 0;
+  std::array<std::int64_t, phases> durations{};  ///< by Phase
+  std::int64_t duration = 0;                     ///< of the whole step
+  double loss = unknown;                         ///< mean over the global batch
+  std::int64_t samples = 0;                      ///< of this rank
+  double lr = unknown;
+};
+
+struct EpochRecord {
+  std::int64_t epoch = 0;
+  double time_s = unknown;  ///< training only, evaluation apart
+  double train_loss = unknown;
+  double train_accuracy = unknown;
+  double test_loss = unknown;
+  double test_accuracy = unknown;
+  double images_per_s = unknown;  ///< of all ranks together
+  std::int64_t comm_bytes = 0;    ///< sent by this rank
+  std::int64_t mem_peak_allocated = 0;
+  double mem_peak_reserved = unknown;
+  double energy_J = unknown;
+};
+
+struct SpanRecord {
+  NameId name = 0;
+  Lane lane = Lane::compute;
+  std::int64_t t_begin = 0;
+  std::int64_t t_end = 0;
+  std::int64_t step = 0;
+  std::int64_t bytes = 0;  ///< sent by this rank, for communication
+  std::int64_t peer = -1;  ///< for point-to-point
+};
+
+struct MemoryRecord {
+  std::int64_t t = 0;
+  gpu::MemoryUse use;
+  double reserved = unknown;
+  std::int64_t rss = 0;
+};
+
+struct DeviceRecord {
+  std::int64_t t = 0;
+  gpu::DeviceSample sample;
+};
+
+enum class Severity { info, warning, error };
+
+struct EventRecord {
+  std::int64_t t = 0;
+  Severity severity = Severity::info;
+  NameId name = 0;
+  NameId text = 0;
+};
+
+}  // namespace stratagem::trace

@@ -1,0 +1,218 @@
+#include "trace/trace_file.hpp"
+
+#include <chrono>
+
+#include "base/clock.hpp"
+
+namespace stratagem::trace {
+namespace {
+
+using h5::ColumnData;
+using h5::Integers;
+using h5::Reals;
+using h5::Texts;
+
+/// A column made of one field of every record.
+template <class Column, class Record, class Field>
+Column gather(std::vector<Record> const& records, Field field) {
+  Column column;
+  column.reserve(records.size());
+  for (auto const& record : records) column.push_back(field(record));
+  return column;
+}
+
+template <class Record, class Field>
+Integers integers(std::vector<Record> const& records, Field field) {
+  return gather<Integers>(records, [&](Record const& r) { return static_cast<std::int64_t>(field(r)); });
+}
+template <class Record, class Field>
+Reals reals(std::vector<Record> const& records, Field field) {
+  return gather<Reals>(records, field);
+}
+
+std::vector<ColumnData> columns(std::vector<StepRecord> const& r) {
+  std::vector<ColumnData> out{integers(r, [](auto& s) { return s.step; }), integers(r, [](auto& s) { return s.epoch; }),
+                              integers(r, [](auto& s) { return s.t_begin; })};
+  for (std::size_t phase = 0; phase < phases; ++phase)
+    out.emplace_back(integers(r, [phase](auto& s) { return s.durations[phase]; }));
+  out.emplace_back(integers(r, [](auto& s) { return s.duration; }));
+  out.emplace_back(reals(r, [](auto& s) { return s.loss; }));
+  out.emplace_back(integers(r, [](auto& s) { return s.samples; }));
+  out.emplace_back(reals(r, [](auto& s) { return s.lr; }));
+  return out;
+}
+
+std::vector<ColumnData> columns(std::vector<EpochRecord> const& r) {
+  return {integers(r, [](auto& e) { return e.epoch; }),      reals(r, [](auto& e) { return e.time_s; }),
+          reals(r, [](auto& e) { return e.train_loss; }),    reals(r, [](auto& e) { return e.train_accuracy; }),
+          reals(r, [](auto& e) { return e.test_loss; }),     reals(r, [](auto& e) { return e.test_accuracy; }),
+          reals(r, [](auto& e) { return e.images_per_s; }),  integers(r, [](auto& e) { return e.comm_bytes; }),
+          integers(r, [](auto& e) { return e.mem_peak_allocated; }),
+          reals(r, [](auto& e) { return e.mem_peak_reserved; }), reals(r, [](auto& e) { return e.energy_J; })};
+}
+
+std::vector<ColumnData> columns(std::vector<SpanRecord> const& r) {
+  return {integers(r, [](auto& s) { return s.name; }),    integers(r, [](auto& s) { return s.lane; }),
+          integers(r, [](auto& s) { return s.t_begin; }), integers(r, [](auto& s) { return s.t_end; }),
+          integers(r, [](auto& s) { return s.step; }),    integers(r, [](auto& s) { return s.bytes; }),
+          integers(r, [](auto& s) { return s.peer; })};
+}
+
+std::vector<ColumnData> columns(std::vector<MemoryRecord> const& r) {
+  return {integers(r, [](auto& m) { return m.t; }), integers(r, [](auto& m) { return m.use.total(); }),
+          reals(r, [](auto& m) { return m.reserved; }), integers(r, [](auto& m) { return m.rss; })};
+}
+
+std::vector<ColumnData> breakdown_columns(std::vector<MemoryRecord> const& r) {
+  std::vector<ColumnData> out{integers(r, [](auto& m) { return m.t; })};
+  for (std::size_t category = 0; category < gpu::memory_categories; ++category)
+    out.emplace_back(integers(r, [category](auto& m) { return m.use.bytes[category]; }));
+  return out;
+}
+
+std::vector<ColumnData> columns(std::vector<DeviceRecord> const& r) {
+  return {integers(r, [](auto& d) { return d.t; }), reals(r, [](auto& d) { return d.sample.utilization; }),
+          reals(r, [](auto& d) { return d.sample.memory_used; }), reals(r, [](auto& d) { return d.sample.power; }),
+          reals(r, [](auto& d) { return d.sample.energy; }), reals(r, [](auto& d) { return d.sample.clock; })};
+}
+
+std::vector<ColumnData> columns(std::vector<EventRecord> const& r) {
+  return {integers(r, [](auto& e) { return e.t; }), integers(r, [](auto& e) { return e.severity; }),
+          integers(r, [](auto& e) { return e.name; }), integers(r, [](auto& e) { return e.text; })};
+}
+
+}  // namespace
+
+TraceFile::TraceFile(std::filesystem::path const& path, TraceHeader const& header, Recorder& recorder,
+                     ClockSample const& clock, double device_sample_hz)
+    : recorder_(recorder), file_(path, h5::FileWriter::Mode::streaming) {
+  file_.set_attribute("/", "schema_name", std::string(schema_name));
+  file_.set_attribute("/", "schema_version", schema_version);
+  file_.set_attribute("/", "created_utc", utc_time(wall_ns()));
+  for (auto const& [group, attributes] : {std::pair{"/provenance", &header.provenance}, {"/process", &header.process}}) {
+    file_.create_group(group);
+    for (auto const& [name, value] : *attributes) file_.set_attribute(group, name, value);
+  }
+  for (auto const& spec : tables()) tables_.emplace(spec.path, file_.create_table(spec));
+  file_.start_streaming();
+  append_status(Status::running);
+  append_clock(clock);
+  for (auto& [_, table] : tables_) table.flush();
+  file_.flush(true);
+  writer_ = std::thread([this, device_sample_hz] { run(device_sample_hz); });
+}
+
+TraceFile::~TraceFile() {
+  // Without close() the rows are kept but the file still says "running": nobody ended it properly.
+  if (!writer_.joinable()) return;
+  {
+    std::lock_guard const lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_one();
+  writer_.join();
+}
+
+std::optional<Error> TraceFile::close(Status status, ClockSample const& clock) {
+  {
+    std::lock_guard const lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_one();
+  writer_.join();
+  try {
+    if (!failure_) {
+      append_clock(clock);
+      append_status(status);
+      for (auto& [_, table] : tables_) table.flush();
+      file_.flush(false);
+    }
+    for (auto& [_, table] : tables_) table.close();
+    file_.close();
+  } catch (Error const& error) {
+    if (!failure_) failure_ = error;
+  }
+  return failure_;
+}
+
+void TraceFile::run(double device_sample_hz) {
+  using namespace std::chrono_literals;
+  auto const telemetry = device_sample_hz > 0 ? gpu::make_telemetry(recorder_.device_) : nullptr;
+  auto const sample_period = telemetry ? std::chrono::duration<double>(1 / device_sample_hz) : 1s;
+  auto next_sample = std::chrono::steady_clock::now() + sample_period;
+  auto next_write = std::chrono::steady_clock::now() + 1s;
+  int writes = 0;
+  std::unique_lock lock(mutex_);
+  while (true) {
+    auto const deadline = telemetry ? std::min<std::chrono::steady_clock::time_point>(
+                                          next_write, std::chrono::time_point_cast<std::chrono::steady_clock::duration>(next_sample))
+                                    : next_write;
+    bool const last = wake_.wait_until(lock, deadline, [this] { return stopping_; });
+    lock.unlock();
+    auto const now = std::chrono::steady_clock::now();
+    if (telemetry && (now >= next_sample || last)) {
+      device_samples_.push_back({.t = monotonic_ns(), .sample = telemetry->sample()});
+      next_sample = now + sample_period;
+    }
+    if ((now >= next_write || last) && !failure_) {
+      try {
+        write_pending();
+        file_.flush(++writes % 5 == 0);
+      } catch (Error const& error) {
+        failure_ = error;
+      }
+      next_write = now + 1s;
+    }
+    lock.lock();
+    if (last) return;
+  }
+}
+
+void TraceFile::write_pending() {
+  auto append = [this](h5::TableSpec const& spec, std::vector<ColumnData> const& data) {
+    auto& to = table(spec);
+    auto const before = to.rows();
+    to.append(data);
+    if (to.rows() != before) to.flush();
+  };
+  // Rows first, names after them: a name a row refers to was interned before the row was pushed.
+  auto const steps = recorder_.steps_.drain();
+  auto const epochs = recorder_.epochs_.drain();
+  auto const memory = recorder_.memory_.drain();
+  auto const events = recorder_.events_.drain();
+  std::vector<SpanRecord> spans;
+  for (auto& lane : recorder_.spans_)
+    for (auto const& span : lane.drain()) spans.push_back(span);
+  Texts names;
+  {
+    std::lock_guard const lock(recorder_.names_mutex_);
+    names.assign(recorder_.names_.begin() + static_cast<std::ptrdiff_t>(names_written_), recorder_.names_.end());
+  }
+  append(names_table(), {names});
+  names_written_ += names.size();
+  append(steps_table(), columns(steps));
+  append(epochs_table(), columns(epochs));
+  append(spans_table(), columns(spans));
+  append(memory_table(), columns(memory));
+  append(memory_breakdown_table(), breakdown_columns(memory));
+  append(device_table(), columns(device_samples_));
+  append(events_table(), columns(events));
+  device_samples_.clear();
+}
+
+void TraceFile::append_status(Status status) {
+  std::size_t dropped = recorder_.steps_.dropped() + recorder_.epochs_.dropped() + recorder_.memory_.dropped() +
+                        recorder_.events_.dropped();
+  for (auto const& lane : recorder_.spans_) dropped += lane.dropped();
+  table(status_table()).append({Integers{monotonic_ns()}, Integers{static_cast<std::int64_t>(status)},
+                                Integers{static_cast<std::int64_t>(dropped)}});
+}
+
+void TraceFile::append_clock(ClockSample const& clock) {
+  table(clock_table()).append({Integers{monotonic_ns()}, Integers{wall_ns()}, Integers{clock.offset_to_rank0},
+                               Integers{clock.uncertainty}});
+}
+
+h5::TableWriter& TraceFile::table(h5::TableSpec const& spec) { return tables_.at(spec.path); }
+
+}  // namespace stratagem::trace

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <condition_variable>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/error.hpp"
+#include "h5/writer.hpp"
+#include "trace/recorder.hpp"
+#include "trace/schema.hpp"
+
+namespace stratagem::trace {
+
+/// Attributes of /provenance and /process, fixed when the file is created.
+struct TraceHeader {
+  std::map<std::string, h5::AttributeValue> provenance;
+  std::map<std::string, h5::AttributeValue> process;
+};
+
+struct ClockSample {
+  std::int64_t offset_to_rank0 = 0;  ///< [ns]
+  std::int64_t uncertainty = 0;      ///< [ns]
+};
+
+/// One rank's HDF5 file. A thread of its own takes the recorder's rows every second, appends them and
+/// flushes, so that a killed rank loses at most the last second; every fifth time to the disk. The
+/// first failure ends the writing, not the training.
+class TraceFile {
+ public:
+  /// `device_sample_hz`: how often the device is asked, 0 never. Error(io) when it cannot be created.
+  TraceFile(std::filesystem::path const& path, TraceHeader const& header, Recorder& recorder,
+            ClockSample const& clock, double device_sample_hz);
+  ~TraceFile();
+  TraceFile(TraceFile const&) = delete;
+  TraceFile& operator=(TraceFile const&) = delete;
+
+  /// Writes what is left and closes; from then on the file is complete. Returns what went wrong, now
+  /// or earlier: the trace is then incomplete.
+  std::optional<Error> close(Status status, ClockSample const& clock);
+
+ private:
+  void run(double device_sample_hz);
+  void write_pending();
+  void append_status(Status status);
+  void append_clock(ClockSample const& clock);
+  h5::TableWriter& table(h5::TableSpec const& spec);
+
+  Recorder& recorder_;
+  h5::FileWriter file_;
+  std::map<std::string, h5::TableWriter> tables_;
+  std::vector<DeviceRecord> device_samples_;  ///< of the writer thread, not yet written
+  std::size_t names_written_ = 0;
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool stopping_ = false;
+  std::optional<Error> failure_;  ///< owned by the writer thread until it is joined
+  std::thread writer_;
+};
+
+}  // namespace stratagem::trace
