@@ -1,0 +1,13 @@
+#pragma once
+
+namespace stratagem {
+
+enum class CommBackend { automatic, mpi, nccl };
+
+/// Section `comm` of the configuration.
+struct CommConfig {
+  CommBackend backend = CommBackend::automatic;  ///< nccl on GPUs with one rank each, else mpi
+  int timeout_s = 300;                           ///< of one wait for other ranks
+};
+
+}  // namespace stratagem

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "data/data_config.hpp"
+
+namespace stratagem {
+
+/// Images as they came from their files, whole in memory.
+struct ImageSet {
+  at::Tensor images;  ///< uint8 [n, channels, height, width]
+  at::Tensor labels;  ///< int64 [n], in [0, classes)
+
+  std::int64_t size() const { return labels.numel(); }
+};
+
+/// A file a dataset was read from.
+struct SourceFile {
+  std::string path;
+  std::string sha256;
+  bool published = false;  ///< it is the published file, bit for bit
+};
+
+struct Dataset {
+  std::string name;
+  std::int64_t classes = 10;
+  ImageSet train, test;
+  std::vector<double> mean, stddev;  ///< per channel, of pixels scaled to [0, 1]
+  std::vector<SourceFile> sources;   ///< empty for procedural data
+  std::string fingerprint;           ///< 16 hex digits over all pixels and labels
+
+  std::int64_t channels() const { return train.images.size(1); }
+  std::int64_t image_size() const { return train.images.size(2); }
+};
+
+/// One dataset that can be asked for by name.
+struct DatasetEntry {
+  std::string name;
+  std::string description;
+  std::string folder;        ///< under data.root; empty for procedural data
+  std::int64_t channels;
+  std::int64_t image_size;   ///< height and width [pixels]
+  std::int64_t train_images; ///< of the published files
+  std::int64_t test_images;
+};
+
+std::vector<DatasetEntry> const& dataset_catalogue();
+
+/// Error(usage) for an unknown name, with the nearest known one.
+DatasetEntry const& find_dataset(std::string const& name);
+
+/// Reads or makes the dataset. Error(bad_data) saying file, expected and actual for anything that is
+/// not exactly as published formats are; Error(usage) for an unknown name or a subset larger than
+/// the dataset.
+Dataset load_dataset(DataConfig const& config);
+
+}  // namespace stratagem

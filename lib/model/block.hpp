@@ -1,0 +1,83 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "params/parameter_spec.hpp"
+
+namespace stratagem {
+
+/// What a forward pass depends on beside its input and its parameters. Random masks are a pure
+/// function of (seed, step, sample slot, layer), so that they do not depend on who computes them.
+struct Context {
+  bool training = false;
+  bool dropout = true;           ///< false: no dropout and no stochastic depth, even in training
+  std::uint64_t seed = 0;
+  std::int64_t step = 0;
+  std::int64_t first_slot = 0;   ///< place of the first sample in the global batch
+};
+
+/// The tensors of one block for one pass, in the order in which the block declared them.
+struct Frame {
+  std::span<at::Tensor const> parameters;
+  std::span<at::Tensor const> buffers;
+  Context const& context;
+};
+
+/// The tensors a block wants. Layers declare theirs on construction and remember the index.
+class Declaration {
+ public:
+  int parameter(ParameterSpec spec);
+  int buffer(BufferSpec spec);
+
+  std::vector<ParameterSpec> const& parameters() const { return parameters_; }
+  std::vector<BufferSpec> const& buffers() const { return buffers_; }
+  /// Names in declaration order, parameters and buffers together: the order of a state_dict.
+  std::vector<std::string> const& names() const { return names_; }
+
+ private:
+  std::vector<ParameterSpec> parameters_;
+  std::vector<BufferSpec> buffers_;
+  std::vector<std::string> names_;
+};
+
+/// A piece of a model with one tensor in and one tensor out: what strategies run, communicate and
+/// shard as a whole. It declares its parameters and holds none. Computes on whatever device and in
+/// whatever floating type its input has.
+class Block {
+ public:
+  virtual ~Block() = default;
+  Block(Block const&) = delete;
+  Block& operator=(Block const&) = delete;
+
+  std::string const& name() const { return name_; }
+  Declaration const& declaration() const { return declare_; }
+
+  /// x [n, ...] -> [n, ...]. Running statistics in frame.buffers are updated in training.
+  virtual at::Tensor forward(at::Tensor const& x, Frame const& frame) const = 0;
+
+  /// Consecutive blocks may be parts of one layer: all get the same input, and their outputs are
+  /// joined along dimension 1. 1 of 1 for a whole block.
+  struct Part {
+    int index = 0;
+    int count = 1;
+  };
+  virtual Part part() const { return {}; }
+
+ protected:
+  explicit Block(std::string name) : name_(std::move(name)) {}
+
+  Declaration declare_;  ///< layers of the derived class register here while it is constructed
+
+ private:
+  std::string name_;
+};
+
+using Blocks = std::vector<std::unique_ptr<Block>>;
+
+}  // namespace stratagem

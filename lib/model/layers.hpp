@@ -1,0 +1,81 @@
+#pragma once
+
+#include <string>
+
+#include "model/block.hpp"
+
+namespace stratagem {
+
+// Layers are values: on construction they declare their tensors, then they compute with the frame's.
+
+struct Conv2d {
+  struct Shape {
+    std::int64_t in, out, kernel;
+    std::int64_t stride = 1, padding = 0, groups = 1;
+    bool bias = false;
+  };
+  /// `weight`, and `bias` unless the shape has none, under `prefix`: "features.0" -> "features.0.weight".
+  Conv2d(Declaration& declare, std::string const& prefix, Shape const& shape, Initialiser weight_init,
+         Initialiser bias_init = Initialiser::constant(0));
+  at::Tensor operator()(at::Tensor const& x, Frame const& frame) const;
+
+  Shape shape;
+  int weight;
+  int bias = -1;
+};
+
+struct Linear {
+  Linear(Declaration& declare, std::string const& prefix, std::int64_t in, std::int64_t out, Initialiser weight_init,
+         Initialiser bias_init);
+  at::Tensor operator()(at::Tensor const& x, Frame const& frame) const;
+
+  int weight;
+  int bias;
+};
+
+/// Its parameters and statistics stay fp32.
+struct BatchNorm2d {
+  BatchNorm2d(Declaration& declare, std::string const& prefix, std::int64_t channels, double eps = 1e-5,
+              double momentum = 0.1);
+  at::Tensor operator()(at::Tensor const& x, Frame const& frame) const;
+
+  double eps, momentum;
+  int weight, bias, running_mean, running_var, num_batches_tracked;
+};
+
+/// Over the last dimension; computed in fp32 when x is a 16-bit float.
+struct LayerNorm {
+  LayerNorm(Declaration& declare, std::string const& prefix, std::int64_t channels, double eps = 1e-5);
+  at::Tensor operator()(at::Tensor const& x, Frame const& frame) const;
+
+  std::int64_t channels;
+  double eps;
+  int weight, bias;
+};
+
+/// Zeroes elements with probability p and scales the rest by 1 / (1 - p). `name` keys the mask.
+struct Dropout {
+  std::string name;
+  double p;
+  at::Tensor operator()(at::Tensor const& x, Frame const& frame) const;
+};
+
+/// Zeroes whole samples of a residual branch with probability p and scales the rest by 1 / (1 - p)
+/// (Huang et al., "Deep networks with stochastic depth", 2016).
+struct StochasticDepth {
+  std::string name;
+  double p;
+  at::Tensor operator()(at::Tensor const& x, Frame const& frame) const;
+};
+
+/// Keep (1) or drop (0) for elements [begin, begin + count) of each of `samples` samples, fp32
+/// [samples, count]: what Dropout and StochasticDepth (count 1) multiply with, before scaling.
+at::Tensor keep_mask(Context const& context, std::string const& name, std::int64_t samples, std::int64_t count,
+                     double p);
+
+/// PyTorch's default for Conv2d and Linear: uniform within 1 / sqrt(fan_in), weights and biases alike.
+Initialiser default_uniform(std::int64_t fan_in);
+/// He et al. 2015 for ReLU: normal with variance 2 / fan.
+Initialiser kaiming_normal(std::int64_t fan);
+
+}  // namespace stratagem

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "model/block.hpp"
+#include "model/model_config.hpp"
+
+namespace stratagem {
+
+/// What the data brings to a model.
+struct InputShape {
+  std::int64_t channels = 3;
+  std::int64_t size = 32;  ///< height and width
+};
+
+/// An ordered list of blocks, from images [n, channels, size, size] to logits [n, num_classes].
+struct Model {
+  std::string name;
+  Blocks blocks;
+  MemoryFormat memory_format = MemoryFormat::contiguous;  ///< never automatic
+  std::vector<std::string> head;  ///< names of the last layer's tensors, which depend on num_classes
+
+  std::int64_t parameter_count() const;
+  /// Whole tensors, parts of one counted once.
+  std::int64_t parameter_tensors() const;
+};
+
+/// One model that can be asked for by name.
+struct ModelEntry {
+  std::string name;
+  std::string description;
+  std::int64_t input_channels;      ///< 0: takes the dataset's; 3 for torchvision's models
+  std::int64_t smallest_input;      ///< [pixels]
+  MemoryFormat fastest_format;
+  Model (*make)(ModelConfig const& config, InputShape const& input);
+};
+
+std::vector<ModelEntry> const& model_zoo();
+
+/// Error(usage) for an unknown name, or an input smaller than the model can take.
+Model make_model(ModelConfig const& config, InputShape const& input);
+ModelEntry const& find_model(std::string const& name);
+
+}  // namespace stratagem

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <c10/core/ScalarType.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace stratagem {
+
+/// How a parameter gets its first values.
+struct Initialiser {
+  enum class Kind { constant, uniform, normal, truncated_normal };
+
+  static Initialiser constant(double value) { return {Kind::constant, value, 0}; }
+  static Initialiser uniform(double bound) { return {Kind::uniform, -bound, bound}; }
+  static Initialiser normal(double stddev) { return {Kind::normal, 0, stddev}; }
+  /// Normal values beyond `cut` in size are drawn again.
+  static Initialiser truncated_normal(double stddev, double cut) { return {Kind::truncated_normal, cut, stddev}; }
+
+  Kind kind = Kind::constant;
+  double a = 0;  ///< the value / lower bound / mean / cut
+  double b = 0;  ///< - / upper bound / standard deviation / standard deviation
+};
+
+/// A parameter as a block declares it; it owns no memory.
+struct ParameterSpec {
+  std::string name;                 ///< as in torchvision's state_dict
+  std::vector<std::int64_t> shape;  ///< of this part
+  Initialiser initialiser;
+  bool keep_fp32 = false;           ///< stays fp32 when the model computes in 16 bit (norms)
+  /// A block of rows of a larger tensor: its first row there, and how many rows that has. 0 rows: whole.
+  std::int64_t row_begin = 0;
+  std::int64_t total_rows = 0;
+
+  std::int64_t numel() const {
+    std::int64_t product = 1;
+    for (auto extent : shape) product *= extent;
+    return product;
+  }
+  bool is_part() const { return total_rows > 0; }
+};
+
+/// State that is not trained: running statistics and their counter.
+struct BufferSpec {
+  std::string name;
+  std::vector<std::int64_t> shape;
+  at::ScalarType type = at::kFloat;
+  double value = 0;  ///< of all elements at the start
+};
+
+}  // namespace stratagem
