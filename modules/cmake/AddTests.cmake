@@ -1,0 +1,65 @@
+# Tests of a layer: ctest/<layer>/<unit>.cpp holds the GoogleTest suite of the unit's name in CapWords
+# (bucket_plan.cpp: TEST(BucketPlan, ...)). All units of a layer are one program; each unit is one test
+# of ctest, named <layer>.<unit>, or <layer>.<unit>.np<N> where it runs under the launcher.
+#
+# add_unit_tests(LAYER UNITS ... [LINK targets...] [TIMEOUT seconds])
+# add_mpi_tests(LAYER UNITS ... RANKS n... [LINK targets...] [TIMEOUT seconds])
+set(STRATAGEM_TEST_ENVIRONMENT
+  OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+  OMPI_MCA_btl_vader_single_copy_mechanism=none)
+
+function(suite_of unit result)
+  string(REPLACE "_" ";" words ${unit})
+  set(suite "")
+  foreach(word ${words})
+    string(SUBSTRING ${word} 0 1 first)
+    string(SUBSTRING ${word} 1 -1 rest)
+    string(TOUPPER ${first} first)
+    string(APPEND suite ${first}${rest})
+  endforeach()
+  set(${result} ${suite} PARENT_SCOPE)
+endfunction()
+
+function(add_test_program program main)
+  cmake_parse_arguments(arg "" "LAYER" "UNITS;LINK" ${ARGN})
+  list(TRANSFORM arg_UNITS APPEND .cpp OUTPUT_VARIABLE sources)
+  add_executable(${program} ${sources})
+  target_include_directories(${program} PRIVATE ${PROJECT_SOURCE_DIR}/ctest)
+  target_link_libraries(${program} PRIVATE ${main} ${arg_LINK} GTest::gtest)
+  use_torch(${program} PRIVATE)
+  set_target_properties(${program} PROPERTIES BUILD_RPATH "${LibTorch_RPATH}")
+endfunction()
+
+function(add_unit_tests layer)
+  cmake_parse_arguments(arg "" "TIMEOUT" "UNITS;LINK" ${ARGN})
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 60)
+  endif()
+  add_test_program(test_${layer} stratagem_test_main LAYER ${layer} UNITS ${arg_UNITS} LINK ${arg_LINK})
+  foreach(unit ${arg_UNITS})
+    suite_of(${unit} suite)
+    add_test(NAME ${layer}.${unit} COMMAND test_${layer} --gtest_filter=${suite}.*:*/${suite}.*)
+    set_tests_properties(${layer}.${unit} PROPERTIES TIMEOUT ${arg_TIMEOUT}
+      SKIP_REGULAR_EXPRESSION "SKIPPED: needs"
+      ENVIRONMENT "${STRATAGEM_TEST_ENVIRONMENT}")
+  endforeach()
+endfunction()
+
+function(add_mpi_tests layer)
+  cmake_parse_arguments(arg "" "TIMEOUT" "UNITS;LINK;RANKS" ${ARGN})
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 120)
+  endif()
+  add_test_program(test_${layer}_mpi stratagem_test_mpi_main LAYER ${layer} UNITS ${arg_UNITS} LINK ${arg_LINK})
+  foreach(unit ${arg_UNITS})
+    suite_of(${unit} suite)
+    foreach(ranks ${arg_RANKS})
+      set(test ${layer}.${unit}.np${ranks})
+      add_test(NAME ${test} COMMAND ${MPIEXEC_EXECUTABLE} --bind-to none -n ${ranks}
+        $<TARGET_FILE:test_${layer}_mpi> --gtest_filter=${suite}.*:*/${suite}.*)
+      set_tests_properties(${test} PROPERTIES TIMEOUT ${arg_TIMEOUT} PROCESSORS ${ranks}
+        SKIP_REGULAR_EXPRESSION "SKIPPED: needs"
+        ENVIRONMENT "${STRATAGEM_TEST_ENVIRONMENT}")
+    endforeach()
+  endforeach()
+endfunction()
