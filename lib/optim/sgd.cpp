@@ -1,0 +1,94 @@
+#include "optim/sgd.hpp"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+
+#include "base/contract.hpp"
+#include "base/simd.hpp"
+
+namespace stratagem {
+namespace {
+
+template <class T>
+struct Factors {
+  T lr, momentum, weight_decay, scale;
+  bool nesterov;
+};
+
+// Function multiversioning applies to plain functions: one per type, each a single pass.
+STRATAGEM_SIMD_CLONES void update(float* p, float const* g, float* m, std::int64_t n, Factors<float> const& f) {
+  float const nesterov = f.nesterov ? f.momentum : 0.0F;
+  if (f.nesterov) {
+    for (std::int64_t i = 0; i < n; ++i) {
+      float const d = f.scale * g[i] + f.weight_decay * p[i];
+      m[i] = f.momentum * m[i] + d;
+      p[i] = p[i] - f.lr * (d + nesterov * m[i]);
+    }
+    return;
+  }
+  for (std::int64_t i = 0; i < n; ++i) {
+    m[i] = f.momentum * m[i] + (f.scale * g[i] + f.weight_decay * p[i]);
+    p[i] = p[i] - f.lr * m[i];
+  }
+}
+
+STRATAGEM_SIMD_CLONES void update(double* p, double const* g, double* m, std::int64_t n, Factors<double> const& f) {
+  for (std::int64_t i = 0; i < n; ++i) {
+    double const d = f.scale * g[i] + f.weight_decay * p[i];
+    m[i] = f.momentum * m[i] + d;
+    p[i] = p[i] - f.lr * (f.nesterov ? d + f.momentum * m[i] : m[i]);
+  }
+}
+
+STRATAGEM_SIMD_CLONES void update(float* p, float const* g, std::int64_t n, Factors<float> const& f) {
+  for (std::int64_t i = 0; i < n; ++i) p[i] = p[i] - f.lr * (f.scale * g[i] + f.weight_decay * p[i]);
+}
+
+STRATAGEM_SIMD_CLONES void update(double* p, double const* g, std::int64_t n, Factors<double> const& f) {
+  for (std::int64_t i = 0; i < n; ++i) p[i] = p[i] - f.lr * (f.scale * g[i] + f.weight_decay * p[i]);
+}
+
+template <class T>
+void step_on_cpu(OptimizerConfig const& config, at::Tensor const& parameters, at::Tensor const& gradients,
+                 at::Tensor const& momentum, Range range, double lr, double scale) {
+  Factors<T> const factors{static_cast<T>(lr), static_cast<T>(config.momentum), static_cast<T>(config.weight_decay),
+                           static_cast<T>(scale), config.nesterov};
+  auto* p = parameters.data_ptr<T>();
+  auto const* g = gradients.data_ptr<T>();
+  auto* m = momentum.defined() ? momentum.data_ptr<T>() : nullptr;
+  at::parallel_for(range.begin, range.end, 1 << 16, [&](std::int64_t begin, std::int64_t end) {
+    if (m != nullptr)
+      update(p + begin, g + begin, m + begin, end - begin, factors);
+    else
+      update(p + begin, g + begin, end - begin, factors);
+  });
+}
+
+}  // namespace
+
+Sgd::Sgd(OptimizerConfig const& config, at::Tensor parameters) : config_(config), parameters_(std::move(parameters)) {
+  expects(parameters_.is_contiguous() && (parameters_.scalar_type() == at::kFloat || parameters_.scalar_type() == at::kDouble),
+          "contiguous fp32 or fp64 parameters");
+  if (config_.momentum != 0) momentum_ = at::zeros_like(parameters_);
+}
+
+void Sgd::step(Range range, at::Tensor const& gradients, double lr, double scale) {
+  expects(gradients.numel() == parameters_.numel() && gradients.scalar_type() == parameters_.scalar_type(),
+          "gradients like the parameters");
+  at::NoGradGuard const no_grad;
+  if (range.size() == 0) return;
+  if (parameters_.is_cpu()) {
+    if (parameters_.scalar_type() == at::kFloat)
+      return step_on_cpu<float>(config_, parameters_, gradients, momentum_, range, lr, scale);
+    return step_on_cpu<double>(config_, parameters_, gradients, momentum_, range, lr, scale);
+  }
+  auto part = [range](at::Tensor const& whole) { return whole.narrow(0, range.begin, range.size()); };
+  auto gradient = part(gradients);
+  gradient.mul_(scale);
+  std::vector<at::Tensor> momentum;
+  if (momentum_.defined()) momentum.push_back(part(momentum_));
+  at::_fused_sgd_({part(parameters_)}, {gradient}, momentum, config_.weight_decay, config_.momentum, lr, 0.0,
+                  config_.nesterov, false, false);
+}
+
+}  // namespace stratagem

@@ -1,0 +1,89 @@
+#include "params/parameter_layout.hpp"
+
+#include <ATen/ATen.h>
+
+#include "base/contract.hpp"
+#include "base/hash.hpp"
+
+namespace stratagem {
+namespace {
+
+std::int64_t align(std::int64_t offset) {
+  constexpr auto a = ParameterLayout::alignment;
+  return (offset + a - 1) / a * a;
+}
+
+/// `order` lists the dimensions from the slowest to the fastest in memory.
+std::vector<std::int64_t> strides_for(std::vector<std::int64_t> const& shape, std::vector<std::size_t> const& order) {
+  std::vector<std::int64_t> strides(shape.size());
+  std::int64_t stride = 1;
+  for (auto dimension = order.rbegin(); dimension != order.rend(); ++dimension) {
+    strides[*dimension] = stride;
+    stride *= shape[*dimension];
+  }
+  return strides;
+}
+
+std::vector<std::int64_t> physical_strides(std::vector<std::int64_t> const& shape, bool channels_last) {
+  if (channels_last && shape.size() == 4) return strides_for(shape, {0, 2, 3, 1});
+  std::vector<std::size_t> order(shape.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  return strides_for(shape, order);
+}
+
+}  // namespace
+
+ParameterLayout::ParameterLayout(std::vector<std::vector<ParameterSpec>> const& blocks, bool channels_last) {
+  std::int64_t offset = 0;
+  for (std::size_t b = 0; b < blocks.size(); ++b) {
+    first_entry_.push_back(entries_.size());
+    for (auto const& spec : blocks[b])
+      entries_.push_back({spec, static_cast<int>(b), 0, physical_strides(spec.shape, channels_last)});
+    Range range{offset, offset};
+    for (bool const fp32 : {false, true}) {
+      for (auto i = first_entry_.back(); i < entries_.size(); ++i) {
+        if (entries_[i].spec.keep_fp32 != fp32) continue;
+        entries_[i].offset = offset;
+        offset = align(offset + entries_[i].spec.numel());
+      }
+      if (!fp32) low_.push_back({range.begin, offset});
+    }
+    range.end = offset;
+    ranges_.push_back(range);
+  }
+  first_entry_.push_back(entries_.size());
+}
+
+std::int64_t ParameterLayout::parameter_count() const {
+  std::int64_t count = 0;
+  for (auto const& entry : entries_) count += entry.spec.numel();
+  return count;
+}
+
+std::span<ParameterEntry const> ParameterLayout::entries(int block) const {
+  auto const b = static_cast<std::size_t>(block);
+  return std::span(entries_).subspan(first_entry_[b], first_entry_[b + 1] - first_entry_[b]);
+}
+
+std::uint64_t ParameterLayout::hash() const {
+  Hash hash;
+  for (auto const& entry : entries_) {
+    hash.add(entry.spec.name).add(static_cast<std::uint64_t>(entry.block)).add(static_cast<std::uint64_t>(entry.offset));
+    for (std::size_t i = 0; i < entry.strides.size(); ++i)
+      hash.add(static_cast<std::uint64_t>(entry.spec.shape[i])).add(static_cast<std::uint64_t>(entry.strides[i]));
+  }
+  return hash.value();
+}
+
+at::Tensor view_of(at::Tensor const& flat, ParameterEntry const& entry) {
+  expects(entry.offset + entry.spec.numel() <= flat.numel(), "the parameter lies within the flat tensor");
+  return flat.as_strided(entry.spec.shape, entry.strides, flat.storage_offset() + entry.offset);
+}
+
+std::vector<at::Tensor> views_of(at::Tensor const& flat, ParameterLayout const& layout, int block) {
+  std::vector<at::Tensor> views;
+  for (auto const& entry : layout.entries(block)) views.push_back(view_of(flat, entry));
+  return views;
+}
+
+}  // namespace stratagem

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "params/parameter_spec.hpp"
+
+namespace stratagem {
+
+/// Elements [begin, end) of the flat space.
+struct Range {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+
+  std::int64_t size() const { return end - begin; }
+  bool operator==(Range const&) const = default;
+};
+
+/// Where one parameter lies in the flat space.
+struct ParameterEntry {
+  ParameterSpec spec;
+  int block = 0;
+  std::int64_t offset = 0;            ///< of its first element
+  std::vector<std::int64_t> strides;  ///< physical order: channels_last for 4-D tensors where asked for
+};
+
+/// The flat space of all parameters of a model: blocks in forward order, without overlap; within a
+/// block first what computes in low precision, then what stays fp32, so that each is one range.
+/// Every parameter starts on a multiple of `alignment` elements: 64 bytes even in 16 bit. Immutable.
+class ParameterLayout {
+ public:
+  static constexpr std::int64_t alignment = 32;  ///< [elements]
+
+  /// One list of declared parameters per block.
+  ParameterLayout(std::vector<std::vector<ParameterSpec>> const& blocks, bool channels_last);
+
+  int blocks() const { return static_cast<int>(ranges_.size()); }
+  /// Padded elements of the whole space.
+  std::int64_t size() const { return ranges_.empty() ? 0 : ranges_.back().end; }
+  /// Elements that are parameters, without padding.
+  std::int64_t parameter_count() const;
+
+  std::vector<ParameterEntry> const& entries() const { return entries_; }
+  /// Of one block, in the order of its declaration.
+  std::span<ParameterEntry const> entries(int block) const;
+  Range range(int block) const { return ranges_[static_cast<std::size_t>(block)]; }
+  /// The part of range(block) that computes in low precision; the rest stays fp32.
+  Range low_precision_range(int block) const { return low_[static_cast<std::size_t>(block)]; }
+
+  /// Of names, shapes, order and offsets; equal on all ranks of a run.
+  std::uint64_t hash() const;
+
+ private:
+  std::vector<ParameterEntry> entries_;
+  std::vector<std::size_t> first_entry_;  ///< by block, and one past the last
+  std::vector<Range> ranges_, low_;
+};
+
+/// The parameter as a tensor of its logical shape within `flat` (1-D, layout.size() elements).
+at::Tensor view_of(at::Tensor const& flat, ParameterEntry const& entry);
+
+/// Views of all parameters of a block, in the order of its declaration.
+std::vector<at::Tensor> views_of(at::Tensor const& flat, ParameterLayout const& layout, int block);
+
+}  // namespace stratagem

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "data/batch.hpp"
+
+namespace stratagem {
+
+/// What a step is told.
+struct StepOptions {
+  double lr = 0;
+  bool request_stop = false;  ///< this rank wants the run to end after this step
+};
+
+/// What all ranks know after a step.
+struct StepResult {
+  double loss = 0;            ///< mean over the global batch
+  std::int64_t correct = 0;   ///< of the global batch
+  std::int64_t samples = 0;   ///< of the global batch
+  bool skipped = false;       ///< the scaled gradients overflowed: nothing was updated
+  bool stop = false;          ///< some rank requested it
+};
+
+using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
+
+/// A way to train one model on the ranks of a group. Calls are collective and in the same order on
+/// all ranks; each strategy is one page to read.
+class Strategy {
+ public:
+  virtual ~Strategy() = default;
+
+  /// One update from this rank's part of a global batch. Error(non_finite) when the loss is not
+  /// finite, on all ranks; the ones where it happened name the block.
+  virtual StepResult step(Batch const& batch, StepOptions const& options) = 0;
+  /// Finishes what is under way; parameters are whole afterwards.
+  virtual void drain() = 0;
+
+  /// Makes the model that predict() uses: running statistics averaged over the workers, in rank order.
+  virtual void prepare_evaluation() = 0;
+  /// Logits in evaluation mode.
+  virtual at::Tensor predict(at::Tensor const& images) = 0;
+
+  /// Whole parameters by name, on the CPU, in model order; complete on rank 0 at least. Tensors that
+  /// were cut into parts are joined.
+  virtual NamedTensors gather_parameters() = 0;
+  /// The optimizer's momentum, likewise; empty without momentum.
+  virtual NamedTensors gather_momentum() = 0;
+  /// Running statistics, averaged as for evaluation.
+  virtual NamedTensors gather_buffers() = 0;
+  /// Replaces parameters and buffers by name, before the first step. All of the model's names are there.
+  virtual void load(std::map<std::string, at::Tensor> const& tensors) = 0;
+};
+
+}  // namespace stratagem
