@@ -1,9 +1,9 @@
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
 #include <cstdint>
 #include <string_view>
+
+#include <ATen/core/Tensor.h>
 
 #include "comm/work.hpp"
 
@@ -13,9 +13,9 @@ namespace stratagem {
 ///
 /// Tensors are contiguous, on this rank's device, and belong to the operation until its Work was
 /// waited for. All ranks of the group call the collectives in the same order, with equal sizes and
-/// types. Sums on the CPU are made in rank order, ((t_0 + t_1) + t_2) + ..., whatever the size of the
-/// tensor or the number of ranks per node, so that they do not depend on how a buffer is cut; 16-bit
-/// floats are summed in fp32 and rounded once. On a GPU the order is NCCL's.
+/// types. Sums on the CPU are made in rank order, ((t_0 + t_1) + t_2) + ..., whatever the size of
+/// the tensor or the number of ranks per node, so that they do not depend on how a buffer is cut;
+/// 16-bit floats are summed in fp32 and rounded once. On a GPU the order is NCCL's.
 class Communicator {
  public:
   virtual ~Communicator() = default;

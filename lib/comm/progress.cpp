@@ -33,7 +33,8 @@ Progress::~Progress() {
     stopping_ = true;
     // A peer may be gone: while an exception unwinds nothing more is waited for.
     if (std::uncaught_exceptions() > 0 && !failure_)
-      failure_ = std::make_exception_ptr(Error(ExitCode::peer_lost, "communication abandoned after an error"));
+      failure_ = std::make_exception_ptr(
+          Error(ExitCode::peer_lost, "communication abandoned after an error"));
   }
   submitted_.notify_one();
   thread_.join();
@@ -60,7 +61,8 @@ void Progress::run() {
   while (true) {
     {
       std::unique_lock lock(mutex_);
-      if (active_.empty() && waiting_.empty()) submitted_.wait(lock, [this] { return stopping_ || !incoming_.empty(); });
+      if (active_.empty() && waiting_.empty())
+        submitted_.wait(lock, [this] { return stopping_ || !incoming_.empty(); });
       if (failure_) {
         auto const failure = failure_;
         lock.unlock();
@@ -89,7 +91,8 @@ void Progress::run() {
 }
 
 void Progress::start_waiting() {
-  auto running = std::count_if(active_.begin(), active_.end(), [](Entry const& e) { return e.operation->collective(); });
+  auto running = std::count_if(active_.begin(), active_.end(),
+                               [](Entry const& e) { return e.operation->collective(); });
   for (; running < max_active_collectives && !waiting_.empty(); ++running) {
     waiting_.front().span.t_begin = monotonic_ns();
     active_.push_back(std::move(waiting_.front()));

@@ -55,12 +55,12 @@ class Progress {
   trace::Recorder* recorder_;
   std::mutex mutex_;
   std::condition_variable submitted_;
-  std::deque<Entry> incoming_;       ///< under mutex_
-  bool stopping_ = false;            ///< under mutex_
-  std::exception_ptr failure_;       ///< under mutex_; once set, every operation fails with it
+  std::deque<Entry> incoming_;  ///< under mutex_
+  bool stopping_ = false;       ///< under mutex_
+  std::exception_ptr failure_;  ///< under mutex_; once set, every operation fails with it
 
-  std::deque<Entry> waiting_;        ///< collectives not yet started; progress thread only
-  std::list<Entry> active_;          ///< progress thread only
+  std::deque<Entry> waiting_;  ///< collectives not yet started; progress thread only
+  std::list<Entry> active_;    ///< progress thread only
   std::thread thread_;
 };
 

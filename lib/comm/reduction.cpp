@@ -1,9 +1,9 @@
 #include "comm/reduction.hpp"
 
-#include <ATen/ATen.h>
-
 #include <algorithm>
 #include <array>
+
+#include <ATen/ATen.h>
 
 #include "base/contract.hpp"
 #include "base/simd.hpp"
@@ -50,23 +50,30 @@ void sum_blocks(std::span<std::byte const* const> sources, std::byte* out, std::
 
 }  // namespace
 
-void sum_in_order(std::span<std::byte const* const> sources, std::byte* out, std::int64_t count, at::ScalarType type) {
+void sum_in_order(std::span<std::byte const* const> sources, std::byte* out, std::int64_t count,
+                  at::ScalarType type) {
   switch (type) {
     case at::kFloat:
       if (sources.size() == 2)
         return add_pair(reinterpret_cast<float*>(out), reinterpret_cast<float const*>(sources[0]),
                         reinterpret_cast<float const*>(sources[1]), count);
       return sum_blocks<float, float>(sources, out, count);
-    case at::kDouble: return sum_blocks<double, double>(sources, out, count);
-    case at::kLong: return sum_blocks<std::int64_t, std::int64_t>(sources, out, count);
-    case at::kBFloat16: return sum_blocks<at::BFloat16, float>(sources, out, count);
-    case at::kHalf: return sum_blocks<at::Half, float>(sources, out, count);
-    default: expects(false, "a type that can be summed");
+    case at::kDouble:
+      return sum_blocks<double, double>(sources, out, count);
+    case at::kLong:
+      return sum_blocks<std::int64_t, std::int64_t>(sources, out, count);
+    case at::kBFloat16:
+      return sum_blocks<at::BFloat16, float>(sources, out, count);
+    case at::kHalf:
+      return sum_blocks<at::Half, float>(sources, out, count);
+    default:
+      expects(false, "a type that can be summed");
   }
 }
 
 bool is_summable(at::ScalarType type) {
-  return type == at::kFloat || type == at::kDouble || type == at::kLong || type == at::kBFloat16 || type == at::kHalf;
+  return type == at::kFloat || type == at::kDouble || type == at::kLong || type == at::kBFloat16 ||
+         type == at::kHalf;
 }
 
 }  // namespace stratagem

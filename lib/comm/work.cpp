@@ -4,7 +4,9 @@
 
 namespace stratagem {
 
-Work::~Work() { complete(); }
+Work::~Work() {
+  complete();
+}
 
 Work& Work::operator=(Work&& other) noexcept {
   if (this != &other) {

@@ -14,9 +14,9 @@ class WorkState {
   virtual void wait_on_host() = 0;
 };
 
-/// Handle of an operation in flight. Its tensors may be neither written nor, where they are outputs,
-/// read before one of the two waits returned. Waits may throw what went wrong; waiting twice is
-/// harmless. A handle dropped early completes in its destructor.
+/// Handle of an operation in flight. Its tensors may be neither written nor, where they are
+/// outputs, read before one of the two waits returned. Waits may throw what went wrong; waiting
+/// twice is harmless. A handle dropped early completes in its destructor.
 class [[nodiscard]] Work {
  public:
   Work() = default;  ///< nothing under way

@@ -14,13 +14,17 @@ using Kind = SlicedCollective::Kind;
 
 constexpr int collective_tags = 16384;  // point-to-point has the tags above
 
-void expect_movable(at::Tensor const& tensor) { expects(tensor.is_contiguous(), "a contiguous tensor"); }
+void expect_movable(at::Tensor const& tensor) {
+  expects(tensor.is_contiguous(), "a contiguous tensor");
+}
 
 }  // namespace
 
-MpiCommunicator::MpiCommunicator(mpi::Comm const& comm, gpu::Device const& device, trace::Recorder* recorder)
+MpiCommunicator::MpiCommunicator(mpi::Comm const& comm, gpu::Device const& device,
+                                 trace::Recorder* recorder)
     : comm_(comm.duplicate()), device_(device), progress_(recorder) {
-  for (auto const* name : {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "barrier", "send", "receive"})
+  for (auto const* name :
+       {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "barrier", "send", "receive"})
     names_.push_back(recorder != nullptr ? recorder->intern(name) : 0);
 }
 
@@ -52,7 +56,8 @@ namespace {
 
 using Made = std::pair<std::unique_ptr<Operation>, std::int64_t>;  // and the bytes it sends
 
-Made sliced(mpi::Comm const& comm, Kind kind, at::Tensor const& input, at::Tensor const& output, int tag) {
+Made sliced(mpi::Comm const& comm, Kind kind, at::Tensor const& input, at::Tensor const& output,
+            int tag) {
   auto operation = std::make_unique<SlicedCollective>(comm, kind, input, output, tag);
   auto const bytes = operation->bytes_to_send();
   return {std::move(operation), bytes};
@@ -63,8 +68,9 @@ Made sliced(mpi::Comm const& comm, Kind kind, at::Tensor const& input, at::Tenso
 Work MpiCommunicator::all_reduce(at::Tensor const& tensor) {
   expect_movable(tensor);
   expects(is_summable(tensor.scalar_type()), "a type that can be summed");
-  return run(Name::all_reduce, {tensor}, -1,
-             [&](auto const& t) { return sliced(comm_, Kind::all_reduce, t[0], t[0], next_tag()); });
+  return run(Name::all_reduce, {tensor}, -1, [&](auto const& t) {
+    return sliced(comm_, Kind::all_reduce, t[0], t[0], next_tag());
+  });
 }
 
 Work MpiCommunicator::reduce_scatter(at::Tensor const& output, at::Tensor const& input) {
@@ -72,16 +78,18 @@ Work MpiCommunicator::reduce_scatter(at::Tensor const& output, at::Tensor const&
   expect_movable(input);
   expects(is_summable(input.scalar_type()), "a type that can be summed");
   expects(input.numel() == output.numel() * size(), "input is N times as large as output");
-  return run(Name::reduce_scatter, {input, output}, -1,
-             [&](auto const& t) { return sliced(comm_, Kind::reduce_scatter, t[0], t[1], next_tag()); });
+  return run(Name::reduce_scatter, {input, output}, -1, [&](auto const& t) {
+    return sliced(comm_, Kind::reduce_scatter, t[0], t[1], next_tag());
+  });
 }
 
 Work MpiCommunicator::all_gather(at::Tensor const& output, at::Tensor const& input) {
   expect_movable(output);
   expect_movable(input);
   expects(output.numel() == input.numel() * size(), "output is N times as large as input");
-  return run(Name::all_gather, {input, output}, -1,
-             [&](auto const& t) { return sliced(comm_, Kind::all_gather, t[0], t[1], next_tag()); });
+  return run(Name::all_gather, {input, output}, -1, [&](auto const& t) {
+    return sliced(comm_, Kind::all_gather, t[0], t[1], next_tag());
+  });
 }
 
 Work MpiCommunicator::broadcast(at::Tensor const& tensor, int root) {
@@ -94,15 +102,17 @@ Work MpiCommunicator::broadcast(at::Tensor const& tensor, int root) {
 }
 
 Work MpiCommunicator::barrier() {
-  return run(Name::barrier, {}, -1,
-             [&](auto const&) -> Made { return {std::make_unique<Barrier>(comm_, next_tag()), 0}; });
+  return run(Name::barrier, {}, -1, [&](auto const&) -> Made {
+    return {std::make_unique<Barrier>(comm_, next_tag()), 0};
+  });
 }
 
 Work MpiCommunicator::send(at::Tensor const& tensor, int peer, int tag) {
   expect_movable(tensor);
   expects(tag >= 0 && tag <= max_tag && peer != rank(), "a tag in range and another rank");
   return run(Name::send, {tensor}, peer, [&](auto const& t) -> Made {
-    return {std::make_unique<PointToPoint>(comm_, PointToPoint::Direction::send, t[0], peer, collective_tags + tag),
+    return {std::make_unique<PointToPoint>(comm_, PointToPoint::Direction::send, t[0], peer,
+                                           collective_tags + tag),
             bytes_of(tensor)};
   });
 }
@@ -111,7 +121,9 @@ Work MpiCommunicator::receive(at::Tensor const& tensor, int peer, int tag) {
   expect_movable(tensor);
   expects(tag >= 0 && tag <= max_tag && peer != rank(), "a tag in range and another rank");
   return run(Name::receive, {tensor}, peer, [&](auto const& t) -> Made {
-    return {std::make_unique<PointToPoint>(comm_, PointToPoint::Direction::receive, t[0], peer, collective_tags + tag), 0};
+    return {std::make_unique<PointToPoint>(comm_, PointToPoint::Direction::receive, t[0], peer,
+                                           collective_tags + tag),
+            0};
   });
 }
 

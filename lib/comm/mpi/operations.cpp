@@ -1,8 +1,8 @@
 #include "comm/mpi/operations.hpp"
 
-#include <ATen/ATen.h>
-
 #include <algorithm>
+
+#include <ATen/ATen.h>
 
 #include "base/contract.hpp"
 #include "comm/communicator.hpp"
@@ -11,7 +11,9 @@
 namespace stratagem {
 namespace {
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
+  return (a + b - 1) / b;
+}
 
 /// Slices start on cache lines, so that two ranks' sums never share one.
 std::int64_t slice_of(at::Tensor const& tensor, int ranks) {
@@ -42,15 +44,24 @@ std::span<std::byte> Slices::part(int rank, std::int64_t begin, std::int64_t cou
   return {data + from * element_size, static_cast<std::size_t>((to - from) * element_size)};
 }
 
-SlicedCollective::SlicedCollective(mpi::Comm const& comm, Kind kind, at::Tensor input, at::Tensor output, int tag)
-    : comm_(comm), kind_(kind), input_(std::move(input)), output_(std::move(output)), tag_(tag), pieces_(pieces_under_way) {
+SlicedCollective::SlicedCollective(mpi::Comm const& comm, Kind kind, at::Tensor input,
+                                   at::Tensor output, int tag)
+    : comm_(comm),
+      kind_(kind),
+      input_(std::move(input)),
+      output_(std::move(output)),
+      tag_(tag),
+      pieces_(pieces_under_way) {
   auto const& whole = kind == Kind::all_gather ? output_ : input_;
   auto const size = static_cast<std::int64_t>(whole.element_size());
-  auto const slice = kind == Kind::all_reduce ? slice_of(whole, comm.size()) : whole.numel() / comm.size();
+  auto const slice =
+      kind == Kind::all_reduce ? slice_of(whole, comm.size()) : whole.numel() / comm.size();
   sliced_ = {bytes(whole).data(), whole.numel(), slice, size};
-  own_ = kind == Kind::reduce_scatter ? bytes(output_).data() : sliced_.data + comm.rank() * slice * size;
+  own_ = kind == Kind::reduce_scatter ? bytes(output_).data()
+                                      : sliced_.data + comm.rank() * slice * size;
   piece_ = std::max<std::int64_t>(piece_bytes / size, 1);
-  if (kind == Kind::all_gather && bytes(input_).data() != own_) std::copy_n(bytes(input_).data(), bytes_of(input_), own_);
+  if (kind == Kind::all_gather && bytes(input_).data() != own_)
+    std::copy_n(bytes(input_).data(), bytes_of(input_), own_);
 }
 
 std::int64_t SlicedCollective::bytes_to_send() const {
@@ -104,7 +115,8 @@ void SlicedCollective::exchange(Piece& piece) {
   std::size_t place = 0;
   for (int peer = 0; peer < comm_.size(); ++peer) {
     if (peer == comm_.rank()) continue;
-    piece.requests.push_back(comm_.receive({piece.scratch.data() + own * place++, own}, peer, tag_));
+    piece.requests.push_back(
+        comm_.receive({piece.scratch.data() + own * place++, own}, peer, tag_));
     piece.requests.push_back(comm_.send(sliced_.part(peer, piece.begin, piece_), peer, tag_));
   }
 }
@@ -114,7 +126,8 @@ void SlicedCollective::reduce(Piece& piece) {
   std::vector<std::byte const*> versions;
   std::size_t place = 0;
   for (int rank = 0; rank < comm_.size(); ++rank)
-    versions.push_back(rank == comm_.rank() ? own.data() : piece.scratch.data() + own.size() * place++);
+    versions.push_back(rank == comm_.rank() ? own.data()
+                                            : piece.scratch.data() + own.size() * place++);
   auto const count = static_cast<std::int64_t>(own.size()) / sliced_.element_size;
   sum_in_order(versions, own_ + piece.begin * sliced_.element_size, count, input_.scalar_type());
 }
@@ -123,8 +136,10 @@ void SlicedCollective::gather(Piece& piece) {
   piece.state = Piece::State::gathering;
   for (int peer = 0; peer < comm_.size(); ++peer) {
     if (peer == comm_.rank()) continue;
-    piece.requests.push_back(comm_.receive(sliced_.part(peer, piece.begin, piece_), peer, tag_ + 1));
-    piece.requests.push_back(comm_.send(sliced_.part(comm_.rank(), piece.begin, piece_), peer, tag_ + 1));
+    piece.requests.push_back(
+        comm_.receive(sliced_.part(peer, piece.begin, piece_), peer, tag_ + 1));
+    piece.requests.push_back(
+        comm_.send(sliced_.part(comm_.rank(), piece.begin, piece_), peer, tag_ + 1));
   }
 }
 
@@ -132,26 +147,31 @@ Broadcast::Broadcast(mpi::Comm const& comm, at::Tensor tensor, int root, int tag
     : comm_(comm), tensor_(std::move(tensor)), parent_(-1), tag_(tag) {
   int const size = comm.size(), place = (comm.rank() - root + size) % size;
   int bit = 1;
-  for (; bit < size && (place & bit) == 0; bit <<= 1) {}
+  for (; bit < size && (place & bit) == 0; bit <<= 1) {
+  }
   if (place != 0) parent_ = (place - bit + root) % size;
   for (bit >>= 1; bit > 0; bit >>= 1)
     if (place + bit < size) children_.push_back((place + bit + root) % size);
 }
 
-std::int64_t Broadcast::bytes_to_send() const { return bytes_of(tensor_) * static_cast<std::int64_t>(children_.size()); }
+std::int64_t Broadcast::bytes_to_send() const {
+  return bytes_of(tensor_) * static_cast<std::int64_t>(children_.size());
+}
 
 bool Broadcast::advance() {
   if (state_ == State::idle) {
     state_ = State::receiving;
     if (parent_ >= 0)
-      post_in_parts(bytes(tensor_), [&](auto part) { requests_.push_back(comm_.receive(part, parent_, tag_)); });
+      post_in_parts(bytes(tensor_),
+                    [&](auto part) { requests_.push_back(comm_.receive(part, parent_, tag_)); });
   }
   if (!mpi::test_all(requests_)) return false;
   requests_.clear();
   if (state_ == State::sending) return true;
   state_ = State::sending;
   for (int child : children_)
-    post_in_parts(bytes(tensor_), [&](auto part) { requests_.push_back(comm_.send(part, child, tag_)); });
+    post_in_parts(bytes(tensor_),
+                  [&](auto part) { requests_.push_back(comm_.send(part, child, tag_)); });
   return requests_.empty();
 }
 
@@ -160,7 +180,8 @@ bool Barrier::advance() {
     requests_.clear();
     distance_ = distance_ == 0 ? 1 : 2 * distance_;
     if (distance_ >= comm_.size()) return true;
-    requests_.push_back(comm_.receive({}, (comm_.rank() - distance_ + comm_.size()) % comm_.size(), tag_));
+    requests_.push_back(
+        comm_.receive({}, (comm_.rank() - distance_ + comm_.size()) % comm_.size(), tag_));
     requests_.push_back(comm_.send({}, (comm_.rank() + distance_) % comm_.size(), tag_));
   }
   return false;
@@ -170,7 +191,8 @@ bool PointToPoint::advance() {
   if (!started_) {
     started_ = true;
     post_in_parts(bytes(tensor_), [&](auto part) {
-      requests_.push_back(direction_ == Direction::send ? comm_.send(part, peer_, tag_) : comm_.receive(part, peer_, tag_));
+      requests_.push_back(direction_ == Direction::send ? comm_.send(part, peer_, tag_)
+                                                        : comm_.receive(part, peer_, tag_));
     });
   }
   return mpi::test_all(requests_);

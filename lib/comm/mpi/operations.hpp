@@ -1,18 +1,18 @@
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
 #include <cstdint>
 #include <span>
 #include <vector>
+
+#include <ATen/core/Tensor.h>
 
 #include "comm/progress.hpp"
 #include "mpi/comm.hpp"
 
 namespace stratagem {
 
-/// A tensor of N slices of `slice` elements, slice p being rank p's part; the last ones may be short
-/// or empty when N does not divide the tensor.
+/// A tensor of N slices of `slice` elements, slice p being rank p's part; the last ones may be
+/// short or empty when N does not divide the tensor.
 struct Slices {
   std::byte* data;
   std::int64_t numel;         ///< of the whole tensor
@@ -30,8 +30,8 @@ class SlicedCollective final : public Operation {
  public:
   enum class Kind { all_reduce, reduce_scatter, all_gather };
 
-  /// all_reduce: `input` and `output` are the same tensor. reduce_scatter: input has N slices, output
-  /// one. all_gather: the other way round. `tag` and tag + 1 are free for these messages.
+  /// all_reduce: `input` and `output` are the same tensor. reduce_scatter: input has N slices,
+  /// output one. all_gather: the other way round. `tag` and tag + 1 are free for these messages.
   SlicedCollective(mpi::Comm const& comm, Kind kind, at::Tensor input, at::Tensor output, int tag);
 
   bool advance() override;
@@ -60,10 +60,10 @@ class SlicedCollective final : public Operation {
   mpi::Comm comm_;
   Kind kind_;
   at::Tensor input_, output_;
-  Slices sliced_;         ///< the tensor of N slices
-  std::byte* own_;        ///< this rank's slice: within sliced_, or the other tensor
-  std::int64_t piece_;    ///< elements per piece
-  std::int64_t next_ = 0; ///< where the next piece begins
+  Slices sliced_;          ///< the tensor of N slices
+  std::byte* own_;         ///< this rank's slice: within sliced_, or the other tensor
+  std::int64_t piece_;     ///< elements per piece
+  std::int64_t next_ = 0;  ///< where the next piece begins
   int tag_;
   std::vector<Piece> pieces_;
 };
@@ -79,7 +79,7 @@ class Broadcast final : public Operation {
  private:
   mpi::Comm comm_;
   at::Tensor tensor_;
-  int parent_;                 ///< -1 at the root
+  int parent_;  ///< -1 at the root
   std::vector<int> children_;
   int tag_;
   enum class State { idle, receiving, sending } state_ = State::idle;

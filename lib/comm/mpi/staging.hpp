@@ -1,8 +1,8 @@
 #pragma once
 
-#include <ATen/ATen.h>
-
 #include <vector>
+
+#include <ATen/ATen.h>
 
 #include "comm/communicator.hpp"
 #include "comm/progress.hpp"

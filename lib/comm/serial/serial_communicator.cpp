@@ -7,7 +7,7 @@
 namespace stratagem {
 namespace {
 
-Work copy(at::Tensor const& output, at::Tensor const& input) {
+Work copied(at::Tensor const& output, at::Tensor const& input) {
   expects(output.numel() == input.numel(), "equal sizes in a group of one");
   if (output.data_ptr() != input.data_ptr()) output.copy_(input);
   return {};
@@ -19,9 +19,15 @@ at::Tensor SerialCommunicator::allocate(std::int64_t numel, at::ScalarType type)
   return at::zeros({numel}, at::TensorOptions().dtype(type).device(device_.torch()));
 }
 
-Work SerialCommunicator::all_reduce(at::Tensor const&) { return {}; }
-Work SerialCommunicator::reduce_scatter(at::Tensor const& output, at::Tensor const& input) { return copy(output, input); }
-Work SerialCommunicator::all_gather(at::Tensor const& output, at::Tensor const& input) { return copy(output, input); }
+Work SerialCommunicator::all_reduce(at::Tensor const&) {
+  return {};
+}
+Work SerialCommunicator::reduce_scatter(at::Tensor const& output, at::Tensor const& input) {
+  return copied(output, input);
+}
+Work SerialCommunicator::all_gather(at::Tensor const& output, at::Tensor const& input) {
+  return copied(output, input);
+}
 
 Work SerialCommunicator::broadcast(at::Tensor const&, int root) {
   expects(root == 0, "the only rank");
