@@ -1,12 +1,12 @@
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
+
+#include <ATen/core/Tensor.h>
 
 #include "params/parameter_spec.hpp"
 
@@ -16,10 +16,10 @@ namespace stratagem {
 /// function of (seed, step, sample slot, layer), so that they do not depend on who computes them.
 struct Context {
   bool training = false;
-  bool dropout = true;           ///< false: no dropout and no stochastic depth, even in training
+  bool dropout = true;  ///< false: no dropout and no stochastic depth, even in training
   std::uint64_t seed = 0;
   std::int64_t step = 0;
-  std::int64_t first_slot = 0;   ///< place of the first sample in the global batch
+  std::int64_t first_slot = 0;  ///< place of the first sample in the global batch
 };
 
 /// The tensors of one block for one pass, in the order in which the block declared them.

@@ -6,17 +6,22 @@
 
 namespace stratagem {
 
-// Layers are values: on construction they declare their tensors, then they compute with the frame's.
+// Layers are values: on construction they declare their tensors, then they compute with the
+// frame's.
 
 struct Conv2d {
   struct Shape {
     std::int64_t in, out, kernel;
     std::int64_t stride = 1, padding = 0, groups = 1;
     bool bias = false;
+
+    /// As PyTorch's initialisers count them, which leave groups out of fan_out.
+    std::int64_t fan_in() const { return in / groups * kernel * kernel; }
+    std::int64_t fan_out() const { return out * kernel * kernel; }
   };
-  /// `weight`, and `bias` unless the shape has none, under `prefix`: "features.0" -> "features.0.weight".
-  Conv2d(Declaration& declare, std::string const& prefix, Shape const& shape, Initialiser weight_init,
-         Initialiser bias_init = Initialiser::constant(0));
+  /// Declares `<prefix>.weight`, and `<prefix>.bias` when the shape has one.
+  Conv2d(Declaration& declare, std::string const& prefix, Shape const& shape,
+         Initialiser weight_init, Initialiser bias_init = Initialiser::constant(0));
   at::Tensor operator()(at::Tensor const& x, Frame const& frame) const;
 
   Shape shape;
@@ -25,18 +30,22 @@ struct Conv2d {
 };
 
 struct Linear {
-  Linear(Declaration& declare, std::string const& prefix, std::int64_t in, std::int64_t out, Initialiser weight_init,
-         Initialiser bias_init);
+  struct Shape {
+    std::int64_t in, out;
+    /// Where the `out` rows stand in a layer that is split into parts; a total of 0: not split.
+    std::int64_t row_begin = 0, total_rows = 0;
+  };
+  Linear(Declaration& declare, std::string const& prefix, Shape const& shape,
+         Initialiser weight_init, Initialiser bias_init);
   at::Tensor operator()(at::Tensor const& x, Frame const& frame) const;
 
-  int weight;
-  int bias;
+  int weight, bias;
 };
 
 /// Its parameters and statistics stay fp32.
 struct BatchNorm2d {
-  BatchNorm2d(Declaration& declare, std::string const& prefix, std::int64_t channels, double eps = 1e-5,
-              double momentum = 0.1);
+  BatchNorm2d(Declaration& declare, std::string const& prefix, std::int64_t channels,
+              double eps = 1e-5, double momentum = 0.1);
   at::Tensor operator()(at::Tensor const& x, Frame const& frame) const;
 
   double eps, momentum;
@@ -45,7 +54,8 @@ struct BatchNorm2d {
 
 /// Over the last dimension; computed in fp32 when x is a 16-bit float.
 struct LayerNorm {
-  LayerNorm(Declaration& declare, std::string const& prefix, std::int64_t channels, double eps = 1e-5);
+  LayerNorm(Declaration& declare, std::string const& prefix, std::int64_t channels,
+            double eps = 1e-5);
   at::Tensor operator()(at::Tensor const& x, Frame const& frame) const;
 
   std::int64_t channels;
@@ -68,12 +78,14 @@ struct StochasticDepth {
   at::Tensor operator()(at::Tensor const& x, Frame const& frame) const;
 };
 
-/// Keep (1) or drop (0) for elements [begin, begin + count) of each of `samples` samples, fp32
-/// [samples, count]: what Dropout and StochasticDepth (count 1) multiply with, before scaling.
-at::Tensor keep_mask(Context const& context, std::string const& name, std::int64_t samples, std::int64_t count,
-                     double p);
+/// Keep (1) or drop (0), fp32 [samples, count], each dropped with probability p: what Dropout and
+/// StochasticDepth (count 1) multiply with, before scaling. An element is a pure function of the
+/// seed, the step, the sample's slot, the layer's name and its own index in the sample.
+at::Tensor keep_mask(Context const& context, std::string const& name, std::int64_t samples,
+                     std::int64_t count, double p);
 
-/// PyTorch's default for Conv2d and Linear: uniform within 1 / sqrt(fan_in), weights and biases alike.
+/// PyTorch's default for Conv2d and Linear: uniform within 1 / sqrt(fan_in), weights and biases
+/// alike.
 Initialiser default_uniform(std::int64_t fan_in);
 /// He et al. 2015 for ReLU: normal with variance 2 / fan.
 Initialiser kaiming_normal(std::int64_t fan);

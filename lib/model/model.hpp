@@ -19,7 +19,8 @@ struct Model {
   std::string name;
   Blocks blocks;
   MemoryFormat memory_format = MemoryFormat::contiguous;  ///< never automatic
-  std::vector<std::string> head;  ///< names of the last layer's tensors, which depend on num_classes
+  std::vector<std::string>
+      head;  ///< names of the last layer's tensors, which depend on num_classes
 
   std::int64_t parameter_count() const;
   /// Whole tensors, parts of one counted once.
@@ -30,15 +31,15 @@ struct Model {
 struct ModelEntry {
   std::string name;
   std::string description;
-  std::int64_t input_channels;      ///< 0: takes the dataset's; 3 for torchvision's models
-  std::int64_t smallest_input;      ///< [pixels]
+  std::int64_t input_channels;  ///< 0: takes the dataset's; 3 for torchvision's models
+  std::int64_t smallest_input;  ///< [pixels]
   MemoryFormat fastest_format;
   Model (*make)(ModelConfig const& config, InputShape const& input);
 };
 
 std::vector<ModelEntry> const& model_zoo();
 
-/// Error(usage) for an unknown name, or an input smaller than the model can take.
+/// Error(usage) for an unknown name, or an input that the model cannot take.
 Model make_model(ModelConfig const& config, InputShape const& input);
 ModelEntry const& find_model(std::string const& name);
 

@@ -1,0 +1,132 @@
+#include "model/layers.hpp"
+
+#include <cmath>
+
+#include <ATen/ATen.h>
+
+#include "base/contract.hpp"
+#include "base/random.hpp"
+
+namespace stratagem {
+namespace {
+
+at::Tensor const& parameter(Frame const& frame, int index) {
+  return frame.parameters[static_cast<std::size_t>(index)];
+}
+at::Tensor const& buffer(Frame const& frame, int index) {
+  return frame.buffers[static_cast<std::size_t>(index)];
+}
+
+bool drops(Context const& context, double p) {
+  return context.training && context.dropout && p > 0;
+}
+
+/// x times its mask, which has `count` elements per sample and is shaped to meet x.
+at::Tensor masked(at::Tensor const& x, at::Tensor const& mask, at::IntArrayRef shape, double p) {
+  return x * mask.to(x.device(), x.scalar_type()).div_(1 - p).view(shape);
+}
+
+}  // namespace
+
+Conv2d::Conv2d(Declaration& declare, std::string const& prefix, Shape const& shape,
+               Initialiser weight_init, Initialiser bias_init)
+    : shape(shape),
+      weight(declare.parameter({prefix + ".weight",
+                                {shape.out, shape.in / shape.groups, shape.kernel, shape.kernel},
+                                weight_init})) {
+  if (shape.bias) bias = declare.parameter({prefix + ".bias", {shape.out}, bias_init});
+}
+
+at::Tensor Conv2d::operator()(at::Tensor const& x, Frame const& frame) const {
+  return at::conv2d(x, parameter(frame, weight), bias < 0 ? at::Tensor() : parameter(frame, bias),
+                    shape.stride, shape.padding, 1, shape.groups);
+}
+
+Linear::Linear(Declaration& declare, std::string const& prefix, Shape const& shape,
+               Initialiser weight_init, Initialiser bias_init)
+    : weight(declare.parameter({.name = prefix + ".weight",
+                                .shape = {shape.out, shape.in},
+                                .initialiser = weight_init,
+                                .row_begin = shape.row_begin,
+                                .total_rows = shape.total_rows})),
+      bias(declare.parameter({.name = prefix + ".bias",
+                              .shape = {shape.out},
+                              .initialiser = bias_init,
+                              .row_begin = shape.row_begin,
+                              .total_rows = shape.total_rows})) {}
+
+at::Tensor Linear::operator()(at::Tensor const& x, Frame const& frame) const {
+  return at::linear(x, parameter(frame, weight), parameter(frame, bias));
+}
+
+BatchNorm2d::BatchNorm2d(Declaration& declare, std::string const& prefix, std::int64_t channels,
+                         double eps, double momentum)
+    : eps(eps),
+      momentum(momentum),
+      weight(declare.parameter({prefix + ".weight", {channels}, Initialiser::constant(1), true})),
+      bias(declare.parameter({prefix + ".bias", {channels}, Initialiser::constant(0), true})),
+      running_mean(declare.buffer({prefix + ".running_mean", {channels}, at::kFloat, 0})),
+      running_var(declare.buffer({prefix + ".running_var", {channels}, at::kFloat, 1})),
+      num_batches_tracked(declare.buffer({prefix + ".num_batches_tracked", {}, at::kLong, 0})) {}
+
+at::Tensor BatchNorm2d::operator()(at::Tensor const& x, Frame const& frame) const {
+  if (frame.context.training) buffer(frame, num_batches_tracked).add_(1);
+  return at::batch_norm(x, parameter(frame, weight), parameter(frame, bias),
+                        buffer(frame, running_mean), buffer(frame, running_var),
+                        frame.context.training, momentum, eps, /*cudnn_enabled=*/true);
+}
+
+LayerNorm::LayerNorm(Declaration& declare, std::string const& prefix, std::int64_t channels,
+                     double eps)
+    : channels(channels),
+      eps(eps),
+      weight(declare.parameter({prefix + ".weight", {channels}, Initialiser::constant(1), true})),
+      bias(declare.parameter({prefix + ".bias", {channels}, Initialiser::constant(0), true})) {}
+
+at::Tensor LayerNorm::operator()(at::Tensor const& x, Frame const& frame) const {
+  auto const& scale = parameter(frame, weight);
+  auto const wide = x.element_size() == 2 ? x.to(at::kFloat) : x;
+  return at::layer_norm(wide, {channels}, scale, parameter(frame, bias), eps).to(x.scalar_type());
+}
+
+at::Tensor Dropout::operator()(at::Tensor const& x, Frame const& frame) const {
+  if (!drops(frame.context, p)) return x;
+  auto const samples = x.size(0);
+  return masked(x, keep_mask(frame.context, name, samples, x.numel() / samples, p), x.sizes(), p);
+}
+
+at::Tensor StochasticDepth::operator()(at::Tensor const& x, Frame const& frame) const {
+  if (!drops(frame.context, p)) return x;
+  std::vector<std::int64_t> shape(static_cast<std::size_t>(x.dim()), 1);
+  shape[0] = x.size(0);
+  return masked(x, keep_mask(frame.context, name, x.size(0), 1, p), shape, p);
+}
+
+at::Tensor keep_mask(Context const& context, std::string const& name, std::int64_t samples,
+                     std::int64_t count, double p) {
+  expects(samples > 0 && count > 0, "a mask has elements");
+  auto mask = at::empty({samples, count}, at::kFloat);
+  CounterRandom const random(context.seed, "dropout/" + name);
+  float* next = mask.data_ptr<float>();
+  for (std::int64_t sample = 0; sample < samples; ++sample) {
+    auto const slot = static_cast<std::uint64_t>(context.first_slot + sample);
+    auto const sequence = static_cast<std::uint64_t>(context.step) << 32 | slot;
+    for (std::int64_t element = 0; element < count; element += 4) {
+      auto const words = random.block(static_cast<std::uint64_t>(element / 4), sequence);
+      auto const here = std::min<std::int64_t>(4, count - element);
+      for (std::int64_t i = 0; i < here; ++i)
+        *next++ = to_unit_float(words[static_cast<std::size_t>(i)]) >= p ? 1.0F : 0.0F;
+    }
+  }
+  return mask;
+}
+
+Initialiser default_uniform(std::int64_t fan_in) {
+  return Initialiser::uniform(1 / std::sqrt(static_cast<double>(fan_in)));
+}
+
+Initialiser kaiming_normal(std::int64_t fan) {
+  return Initialiser::normal(std::sqrt(2 / static_cast<double>(fan)));
+}
+
+}  // namespace stratagem
