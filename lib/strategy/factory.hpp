@@ -1,0 +1,38 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/communicator.hpp"
+#include "gpu/device.hpp"
+#include "model/model.hpp"
+#include "optim/optim_config.hpp"
+#include "strategy/strategy.hpp"
+#include "strategy/strategy_config.hpp"
+#include "trace/recorder.hpp"
+
+namespace stratagem {
+
+/// What every strategy is made of. The references outlive the strategy.
+struct StrategyParts {
+  Model const& model;
+  Communicator& communicator;
+  trace::Recorder& recorder;
+  gpu::Device device;
+  OptimizerConfig optimizer;
+  PrecisionConfig precision;
+  std::uint64_t seed = 1;
+  bool dropout = true;
+};
+
+std::unique_ptr<Strategy> make_strategy(StrategyConfig const& config, StrategyParts const& parts);
+
+/// For `stratagem list`.
+struct StrategyEntry {
+  std::string name;
+  std::string description;
+};
+std::vector<StrategyEntry> const& strategy_catalogue();
+
+}  // namespace stratagem
