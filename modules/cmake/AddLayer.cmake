@@ -26,4 +26,6 @@ function(use_torch target visibility)
   endif()
   target_link_libraries(${target} ${visibility} LibTorch::LibTorch)
   target_precompile_headers(${target} REUSE_FROM stratagem_pch)
+  # The header is compiled as -fPIC; a program's -fPIE would refuse it.
+  target_compile_options(${target} PRIVATE -fPIC)
 endfunction()
