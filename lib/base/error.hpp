@@ -18,4 +18,11 @@ class Error : public std::runtime_error {
   ExitCode code_;
 };
 
+/// An error that every rank throws at the same point: each can end tidily, none has to be killed.
+class AgreedError : public Error {
+ public:
+  using Error::Error;
+  explicit AgreedError(Error const& error) : Error(error) {}
+};
+
 }  // namespace stratagem

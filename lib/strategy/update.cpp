@@ -45,10 +45,10 @@ bool Update::whole(at::Tensor const& gradients, double lr) {
     double const length = norm(gradients) * scale;
     bool const finite = std::isfinite(length);
     if (!finite && !scaler_)
-      throw Error(ExitCode::non_finite, "the gradient is not finite", "its norm cannot be clipped",
+      throw AgreedError(ExitCode::non_finite, "the gradient is not finite", "its norm cannot be clipped",
                   "lower optimizer.lr or look at the data");
     if (scaler_ && !scaler_->update(!finite))
-      throw Error(ExitCode::non_finite, "the gradient is not finite", "the loss scale is at its minimum",
+      throw AgreedError(ExitCode::non_finite, "the gradient is not finite", "the loss scale is at its minimum",
                   "lower optimizer.lr, or compute in fp32");
     if (!finite) return false;
     // As torch.nn.utils.clip_grad_norm_ has it.

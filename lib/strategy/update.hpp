@@ -26,7 +26,7 @@ class Update {
   bool by_range() const { return by_range_; }
   void range(Range range, at::Tensor const& gradients, double lr);
   /// All at once. False when the step was skipped because scaled gradients overflowed.
-  /// Error(non_finite) when they are not finite for another reason.
+  /// AgreedError(non_finite) when they are not finite for another reason.
   bool whole(at::Tensor const& gradients, double lr);
 
   at::Tensor const& momentum() const { return sgd_.momentum(); }

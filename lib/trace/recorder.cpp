@@ -38,6 +38,7 @@ void Recorder::begin_step(std::int64_t step, std::int64_t epoch) {
 
 void Recorder::enter(Phase phase) {
   if (!entered_.empty() && entered_.back().first == phase) return;
+  if (phase == Phase::backward && sampled_step() >= 0) sample_memory();
   if (int const mark = marks_.add(); mark >= 0) entered_.emplace_back(phase, mark);
 }
 
@@ -71,9 +72,10 @@ void Recorder::event(Severity severity, std::string_view name, std::string_view 
   events_.push({.t = monotonic_ns(), .severity = severity, .name = intern(name), .text = intern(text)});
 }
 
-void Recorder::sample_memory() {
-  memory_.push({.t = monotonic_ns(), .use = gpu::live_memory(device_), .reserved = gpu::reserved_memory(device_),
-                .rss = resident_bytes()});
+void Recorder::sample_memory() { sample_memory(gpu::live_memory(device_)); }
+
+void Recorder::sample_memory(gpu::MemoryUse const& use) {
+  memory_.push({.t = monotonic_ns(), .use = use, .reserved = gpu::reserved_memory(device_), .rss = resident_bytes()});
 }
 
 }  // namespace stratagem::trace

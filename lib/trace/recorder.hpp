@@ -54,8 +54,11 @@ class Recorder {
   void record(SpanRecord const& span) { spans_[static_cast<std::size_t>(span.lane)].push(span); }
   void record(EpochRecord const& epoch) { epochs_.push(epoch); }
   void event(Severity severity, std::string_view name, std::string_view text);
-  /// Live tensors by category, heap and resident set, now.
+  /// Live tensors by category, heap and resident set, now. Sampled steps do this by themselves where
+  /// the backward pass begins: no other moment holds more activations.
   void sample_memory();
+  /// The same with `use` from another moment, such as an epoch's peak.
+  void sample_memory(gpu::MemoryUse const& use);
 
  private:
   friend class TraceFile;

@@ -98,10 +98,10 @@ void Ddp::note(at::Tensor const& loss, at::Tensor const& correct) {
     first_bad_block_ = tape_.first_non_finite();
 }
 
-StepResult Ddp::agreed(Batch const& batch) const {
+StepResult Ddp::agreed(Batch const& batch) {
   auto const sums = control_.to(at::kCPU, at::kDouble);
   auto const* of = sums.data_ptr<double>();
-  if (of[Control::not_finite] > 0) const_cast<Ddp*>(this)->refuse_loss(batch);
+  if (of[Control::not_finite] > 0) refuse_loss(batch);
   int const ranks = parts_.communicator.size();
   return {.loss = of[Control::loss] / (ranks * config_.micro_batches),
           .correct = static_cast<std::int64_t>(of[Control::correct]),
@@ -116,9 +116,9 @@ void Ddp::refuse_loss(Batch const& batch) {
     first_bad_block_ = tape_.first_non_finite();
   }
   if (first_bad_block_ < 0)
-    throw Error(ExitCode::non_finite, str("the loss is not finite at step ", batch.step), "on another rank",
+    throw AgreedError(ExitCode::non_finite, str("the loss is not finite at step ", batch.step), "on another rank",
                 "see the message of that rank");
-  throw Error(ExitCode::non_finite, str("the loss is not finite at step ", batch.step, " on rank ", parts_.communicator.rank()),
+  throw AgreedError(ExitCode::non_finite, str("the loss is not finite at step ", batch.step, " on rank ", parts_.communicator.rank()),
               "first in the output of block " + parts_.model.blocks[static_cast<std::size_t>(first_bad_block_)]->name(),
               "lower optimizer.lr or look at the data");
 }

@@ -34,7 +34,7 @@ class Ddp final : public Strategy {
   void backward(at::Tensor gradient, Landing landing, bool last_micro_batch);
   void launch(Bucket const& bucket);
   void note(at::Tensor const& loss, at::Tensor const& correct);
-  StepResult agreed(Batch const& batch) const;
+  StepResult agreed(Batch const& batch);
   [[noreturn]] void refuse_loss(Batch const& batch);
   Buffers averaged_buffers();
 

@@ -71,7 +71,7 @@ StepResult Serial::step(Batch const& batch, StepOptions const& options) {
 
 void Serial::refuse_loss(std::int64_t step, int worker, int block) const {
   auto const where = block < 0 ? std::string("the loss itself") : "block " + parts_.model.blocks[static_cast<std::size_t>(block)]->name();
-  throw Error(ExitCode::non_finite, str("the loss is not finite at step ", step, " on rank ", worker),
+  throw AgreedError(ExitCode::non_finite, str("the loss is not finite at step ", step, " on rank ", worker),
               "first in the output of " + where, "lower optimizer.lr or look at the data");
 }
 

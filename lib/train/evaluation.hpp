@@ -1,0 +1,20 @@
+#pragma once
+
+#include "comm/communicator.hpp"
+#include "data/batch.hpp"
+#include "strategy/strategy.hpp"
+
+namespace stratagem {
+
+struct Evaluation {
+  double loss = 0;      ///< mean over all test images
+  double accuracy = 0;  ///< share of them that is classified right
+  std::int64_t images = 0;
+};
+
+/// All test images, each on one rank, with running statistics averaged over the workers. Collective;
+/// the same result on every rank.
+Evaluation evaluate(Strategy& strategy, Communicator& communicator, BatchMaker const& maker, ImageSet const& test,
+                    std::int64_t batch);
+
+}  // namespace stratagem

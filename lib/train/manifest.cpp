@@ -1,0 +1,84 @@
+#include "train/manifest.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "base/build_info.hpp"
+#include "base/clock.hpp"
+#include "base/hash.hpp"
+#include "base/system.hpp"
+#include "base/text.hpp"
+#include "h5/error.hpp"
+
+extern char** environ;
+
+namespace stratagem {
+namespace {
+
+using nlohmann::json;
+
+/// Variables that change what a run does or where; others may hold secrets.
+json environment() {
+  static constexpr std::array<std::string_view, 9> prefixes{"SLURM_JOB", "SLURM_N", "OMP_", "MKL_", "NCCL_", "CUDA_VISIBLE", "OMPI_MCA_",
+                                                            "PYTORCH_", "STRATAGEM_"};
+  json found = json::object();
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    std::string_view const text(*entry);
+    auto const equals = text.find('=');
+    bool const kept = std::any_of(prefixes.begin(), prefixes.end(), [&](auto prefix) { return text.starts_with(prefix); });
+    if (kept && equals != text.npos) found[std::string(text.substr(0, equals))] = std::string(text.substr(equals + 1));
+  }
+  return found;
+}
+
+json build() {
+  auto const& info = build_info();
+  return {{"version", info.version},   {"git_sha", info.git_sha},     {"git_dirty", info.git_dirty}, {"build_type", info.build_type},
+          {"compiler", info.compiler}, {"cxx_flags", info.cxx_flags}, {"flavour", info.flavour},     {"libtorch", info.libtorch}};
+}
+
+json sources(Dataset const& dataset) {
+  json files = json::array();
+  for (auto const& file : dataset.sources)
+    files.push_back({{"path", file.path}, {"sha256", file.sha256}, {"published", file.published}});
+  return files;
+}
+
+}  // namespace
+
+std::string rank_facts(ProcessInfo const& process) {
+  return json{{"rank", process.rank},         {"host", process.host},
+              {"node_rank", process.node_rank}, {"cores", process.cores},
+              {"device", gpu::device_name(process.device)}, {"process", ::getpid()}}
+      .dump();
+}
+
+std::string to_json(Manifest const& manifest, RunPlan const& plan, Model const& model, Dataset const& dataset) {
+  json ranks = json::array();
+  for (auto const& line : manifest.rank_facts) ranks.push_back(json::parse(line));
+  json const document{
+      {"written", utc_time(wall_ns())},
+      {"arguments", manifest.arguments},
+      {"attempt", manifest.attempt},
+      {"build", build()},
+      {"loaded", {{"mpi", manifest.mpi_library}, {"hdf5", h5::library_version()}}},
+      {"ranks", ranks},
+      {"threads_per_rank", manifest.threads},
+      {"environment", environment()},
+      {"dataset",
+       {{"name", dataset.name}, {"fingerprint", dataset.fingerprint}, {"train_images", dataset.train.size()},
+        {"test_images", dataset.test.size()}, {"files", sources(dataset)}}},
+      {"model", {{"name", model.name}, {"parameters", model.parameter_count()}, {"tensors", model.parameter_tensors()},
+                 {"channels_last", model.memory_format == MemoryFormat::channels_last}}},
+      {"plan",
+       {{"hash", Hash().add(plan.strategy.hash).hex()}, {"global_batch", plan.global_batch}, {"batch_per_rank", plan.batch_per_rank},
+        {"steps_per_epoch", plan.steps_per_epoch}, {"total_steps", plan.total_steps},
+        {"buckets", plan.strategy.buckets.buckets.size()}, {"bytes_sent_per_step", plan.strategy.bytes_sent_per_step}}},
+  };
+  return document.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace stratagem

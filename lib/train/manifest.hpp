@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "comm/process_info.hpp"
+#include "data/dataset.hpp"
+#include "train/run_plan.hpp"
+
+namespace stratagem {
+
+/// One rank's place, as all ranks send it to rank 0: a line of JSON.
+std::string rank_facts(ProcessInfo const& process);
+
+/// manifest.json: what a reader needs to make the run again, and to trust its numbers.
+struct Manifest {
+  std::vector<std::string> arguments;   ///< of the command line
+  std::vector<std::string> rank_facts;  ///< by rank
+  std::string mpi_library;
+  int threads = 1;
+  int attempt = 0;
+};
+
+std::string to_json(Manifest const& manifest, RunPlan const& plan, Model const& model, Dataset const& dataset);
+
+}  // namespace stratagem

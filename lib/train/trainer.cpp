@@ -1,0 +1,137 @@
+#include "train/trainer.hpp"
+
+#include <cmath>
+
+#include "base/clock.hpp"
+#include "base/contract.hpp"
+#include "base/text.hpp"
+#include "gpu/memory.hpp"
+#include "strategy/replica.hpp"
+
+namespace stratagem {
+
+using trace::Phase;
+
+namespace {
+
+constexpr double second = 1e9;
+
+double seconds_of(std::int64_t ns) { return static_cast<double>(ns) / second; }
+
+std::string describe_epoch(trace::EpochRecord const& epoch, std::int64_t epochs) {
+  auto text = str("epoch ", epoch.epoch + 1, "/", epochs, "  loss ", format_number(epoch.train_loss, 4), "  train ",
+                  format_number(100 * epoch.train_accuracy, 2), " %");
+  if (std::isfinite(epoch.test_accuracy))
+    text += str("  test loss ", format_number(epoch.test_loss, 4), "  test ", format_number(100 * epoch.test_accuracy, 2), " %");
+  return text + str("  ", format_duration(epoch.time_s), "  ", format_count(std::llround(epoch.images_per_s)), " images/s");
+}
+
+}  // namespace
+
+InputFormat input_format(RunPlan const& plan, Model const& model, gpu::Device const& device) {
+  return {.channels = plan.input.channels,
+          .size = plan.input.size,
+          .type = compute_type(plan.config.precision.compute),
+          .memory_format = model.memory_format == MemoryFormat::channels_last ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous,
+          .device = device};
+}
+
+Trainer::Trainer(TrainerParts const& parts)
+    : parts_(parts),
+      schedule_(parts.plan.config.optimizer, parts.plan.strategy.workers, parts.plan.steps_per_epoch, parts.plan.total_steps),
+      evaluation_maker_(parts.dataset, parts.format),
+      telemetry_(gpu::make_telemetry(parts.device)),
+      started_ns_(monotonic_ns()) {}
+
+TrainResult Trainer::run() {
+  auto const& run = parts_.plan.config.run;
+  auto const& plan = parts_.plan;
+  if (plan.total_steps == 0) {
+    result_.reason = "evaluated only";
+    result_.last = evaluate(parts_.strategy, parts_.communicator, evaluation_maker_, parts_.dataset.test, plan.samples_per_pass);
+    return result_;
+  }
+  Loader loader(parts_.dataset, parts_.format,
+                {.seed = run.seed, .global_batch = plan.global_batch,
+                 .slice = {parts_.communicator.rank(), parts_.communicator.size()},
+                 .end_step = plan.total_steps, .augment = plan.config.data.augment},
+                &parts_.recorder);
+  bool stop = false;
+  while (step_ < plan.total_steps && !stop) {
+    auto sums = begin_epoch();
+    auto const end = std::min(step_ + plan.steps_per_epoch, plan.total_steps);
+    while (step_ < end && !stop) stop = step(loader, sums).stop;
+    bool const last = stop || step_ == plan.total_steps;
+    bool const due = run.evaluate_every > 0 && ((epoch_ + 1) % run.evaluate_every == 0 || last);
+    end_epoch(sums, due);
+    ++epoch_;
+  }
+  parts_.strategy.drain();
+  result_.steps = step_;
+  bool const all = step_ == run.epochs * plan.steps_per_epoch;
+  result_.reason = all ? "epochs done" : step_ == plan.total_steps ? "max_steps" : "time_limit";
+  return result_;
+}
+
+Trainer::EpochSums Trainer::begin_epoch() {
+  gpu::reset_peak_memory(parts_.device);
+  return {.began_ns = monotonic_ns(), .bytes_before = parts_.communicator.bytes_sent(), .energy_before = telemetry_->sample().energy};
+}
+
+StepResult Trainer::step(Loader& loader, EpochSums& sums) {
+  auto& recorder = parts_.recorder;
+  double const lr = schedule_.lr(step_);
+  recorder.begin_step(step_, epoch_);
+  recorder.enter(Phase::data);
+  auto const batch = loader.next();
+  expects(batch.has_value() && batch->step == step_, "the loader hands out the steps in order");
+  auto const result = parts_.strategy.step(*batch, {.lr = lr, .request_stop = out_of_time()});
+  auto record = recorder.end_step();
+  record.loss = result.loss;
+  record.samples = batch->size();
+  record.lr = lr;
+  recorder.record(record);
+  if (result.skipped) recorder.event(trace::Severity::info, "step_skipped", str("step ", step_, ": the scaled gradients overflowed"));
+
+  sums.loss += result.loss;
+  sums.correct += result.correct;
+  sums.samples += result.samples;
+  ++sums.steps;
+  ++step_;
+  if (parts_.display != nullptr) parts_.display->step(step_, result.samples, result.loss);
+  return result;
+}
+
+void Trainer::end_epoch(EpochSums const& sums, bool evaluate_now) {
+  double const time_s = seconds_of(monotonic_ns() - sums.began_ns);
+  auto const peak = gpu::peak_memory(parts_.device);
+  trace::EpochRecord epoch{.epoch = epoch_,
+                           .time_s = time_s,
+                           .train_loss = sums.loss / static_cast<double>(sums.steps),
+                           .train_accuracy = static_cast<double>(sums.correct) / static_cast<double>(sums.samples),
+                           .images_per_s = static_cast<double>(sums.samples) / time_s,
+                           .comm_bytes = parts_.communicator.bytes_sent() - sums.bytes_before,
+                           .mem_peak_allocated = peak.total(),
+                           .mem_peak_reserved = gpu::reserved_memory(parts_.device),
+                           .energy_J = (telemetry_->sample().energy - sums.energy_before) / 1000};
+  parts_.recorder.sample_memory(peak);
+  if (evaluate_now) {
+    result_.last = evaluate(parts_.strategy, parts_.communicator, evaluation_maker_, parts_.dataset.test, parts_.plan.samples_per_pass);
+    epoch.test_loss = result_.last.loss;
+    epoch.test_accuracy = result_.last.accuracy;
+  }
+  parts_.recorder.record(epoch);
+  result_.train_loss = epoch.train_loss;
+  result_.train_time_s += epoch.time_s;
+  if (parts_.metrics != nullptr) parts_.metrics->add(epoch, step_, schedule_.lr(step_ - 1));
+  auto const line = describe_epoch(epoch, parts_.plan.config.run.epochs);
+  if (parts_.display != nullptr) parts_.display->say(line);
+  parts_.log.detail(line);
+}
+
+bool Trainer::out_of_time() const {
+  auto const limit = parts_.plan.config.run.max_time_s;
+  return limit > 0 && seconds_of(monotonic_ns() - started_ns_) >= limit;
+}
+
+}  // namespace stratagem
