@@ -5,6 +5,7 @@
 #include <ATen/ATen.h>
 
 #include "base/contract.hpp"
+#include "base/error.hpp"
 #include "base/random.hpp"
 
 namespace stratagem {
@@ -70,7 +71,13 @@ BatchNorm2d::BatchNorm2d(Declaration& declare, std::string const& prefix, std::i
       num_batches_tracked(declare.buffer({prefix + ".num_batches_tracked", {}, at::kLong, 0})) {}
 
 at::Tensor BatchNorm2d::operator()(at::Tensor const& x, Frame const& frame) const {
-  if (frame.context.training) buffer(frame, num_batches_tracked).add_(1);
+  if (frame.context.training) {
+    if (x.numel() == x.size(1))
+      throw Error(ExitCode::usage, "BatchNorm cannot train on one value per channel",
+                  "one sample has reached a map of 1x1 pixels, whose variance is unknown",
+                  "raise the batch of each worker to 2 or more, or data.input_size");
+    buffer(frame, num_batches_tracked).add_(1);
+  }
   return at::batch_norm(x, parameter(frame, weight), parameter(frame, bias),
                         buffer(frame, running_mean), buffer(frame, running_var),
                         frame.context.training, momentum, eps, /*cudnn_enabled=*/true);

@@ -42,7 +42,7 @@ struct Linear {
   int weight, bias;
 };
 
-/// Its parameters and statistics stay fp32.
+/// Its parameters and statistics stay fp32. Error(usage) in training on one value per channel.
 struct BatchNorm2d {
   BatchNorm2d(Declaration& declare, std::string const& prefix, std::int64_t channels,
               double eps = 1e-5, double momentum = 0.1);

@@ -4,8 +4,13 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "model/zoo/convnext.hpp"
+#include "model/zoo/densenet.hpp"
+#include "model/zoo/efficientnet.hpp"
 #include "model/zoo/lenet.hpp"
 #include "model/zoo/mlp.hpp"
+#include "model/zoo/resnet.hpp"
+#include "model/zoo/vgg.hpp"
 
 namespace stratagem {
 
@@ -28,6 +33,12 @@ std::vector<ModelEntry> const& model_zoo() {
   static std::vector<ModelEntry> const zoo{
       {"mlp", "three linear layers", 0, 1, contiguous, make_mlp},
       {"lenet", "two convolutions and two linear layers", 0, 12, channels_last, make_lenet},
+      {"vgg16", "VGG16, as torchvision's", 3, 32, channels_last, make_vgg16},
+      {"resnet50", "ResNet50, as torchvision's", 3, 32, channels_last, make_resnet50},
+      {"densenet121", "DenseNet121, as torchvision's", 3, 32, channels_last, make_densenet121},
+      {"efficientnetv2_l", "EfficientNetV2-L, as torchvision's", 3, 32, channels_last,
+       make_efficientnetv2_l},
+      {"convnext_l", "ConvNeXt-L, as torchvision's", 3, 32, contiguous, make_convnext_l},
   };
   return zoo;
 }

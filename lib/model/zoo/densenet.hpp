@@ -1,0 +1,11 @@
+#pragma once
+
+#include "model/model.hpp"
+
+namespace stratagem {
+
+/// DenseNet121 of Huang et al., "Densely connected convolutional networks", 2017, as torchvision's
+/// `densenet121`. Each dense layer is a block that hands on its input joined with what it made.
+Model make_densenet121(ModelConfig const& config, InputShape const& input);
+
+}  // namespace stratagem
