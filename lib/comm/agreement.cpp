@@ -30,7 +30,7 @@ std::optional<Error> decode(std::string const& text) {
 void throw_joint(std::vector<std::string> const& encoded) {
   std::vector<std::optional<Error>> by_rank;
   std::transform(encoded.begin(), encoded.end(), std::back_inserter(by_rank), decode);
-  if (auto const error = joint_error(by_rank)) throw *error;
+  if (auto const error = joint_error(by_rank)) throw AgreedError(*error);
 }
 
 void throw_unless_equal(std::vector<std::string> const& values, std::string_view what,
@@ -40,7 +40,7 @@ void throw_unless_equal(std::vector<std::string> const& values, std::string_view
     if (values[rank] != values[0]) different.push_back(static_cast<int>(rank));
   if (different.empty()) return;
   auto const first = static_cast<std::size_t>(different.front());
-  throw Error(code, str(what, " of ", list(different), " is not that of rank 0"),
+  throw AgreedError(code, str(what, " of ", list(different), " is not that of rank 0"),
               str(values[first], " instead of ", values[0]), cure);
 }
 

@@ -22,11 +22,11 @@ std::vector<std::string> gather_texts(Communicator& comm, std::string const& tex
 /// lowest failing rank, "ranks 1, 3: ..." before it unless all of them failed.
 std::optional<Error> joint_error(std::span<std::optional<Error> const> by_rank);
 
-/// Throws the joint error on every rank when any rank comes with one of its own.
+/// Throws the joint error, an AgreedError, on every rank when any rank comes with one of its own.
 void agree(Communicator& comm, std::optional<Error> const& own);
 void agree(mpi::Comm const& comm, std::optional<Error> const& own);
 
-/// Throws Error(code, ..., cure) on every rank, naming those that differ from rank 0, unless
+/// Throws AgreedError(code, ..., cure) on every rank, naming those that differ from rank 0, unless
 /// `value` (a text or a fingerprint of `what`) is the same everywhere.
 void require_equal(Communicator& comm, std::string_view what, std::string const& value,
                    ExitCode code, std::string const& cure);

@@ -105,14 +105,17 @@ NamedTensors Replica::named(at::Tensor const& flat) const {
 void Replica::load(std::map<std::string, at::Tensor> const& tensors, Buffers& buffers) {
   at::NoGradGuard const no_grad;
   for (auto const& entry : layout_.entries()) {
-    auto tensor = tensors.at(entry.spec.name);
+    auto const given = tensors.find(entry.spec.name);
+    if (given == tensors.end()) continue;
+    auto tensor = given->second;
     if (entry.spec.is_part()) tensor = tensor.narrow(0, entry.spec.row_begin, entry.spec.shape.front());
     view_of(flat_, entry).copy_(tensor);
   }
   refresh({0, layout_.size()});
   for (std::size_t block = 0; block < buffers.size(); ++block) {
     auto const& specs = model_.blocks[block]->declaration().buffers();
-    for (std::size_t i = 0; i < specs.size(); ++i) buffers[block][i].copy_(tensors.at(specs[i].name));
+    for (std::size_t i = 0; i < specs.size(); ++i)
+      if (auto const given = tensors.find(specs[i].name); given != tensors.end()) buffers[block][i].copy_(given->second);
   }
 }
 

@@ -53,7 +53,7 @@ class Strategy {
   virtual NamedTensors gather_momentum() = 0;
   /// Running statistics, averaged as for evaluation.
   virtual NamedTensors gather_buffers() = 0;
-  /// Replaces parameters and buffers by name, before the first step. All of the model's names are there.
+  /// Replaces the parameters and buffers that `tensors` names, before the first step.
   virtual void load(std::map<std::string, at::Tensor> const& tensors) = 0;
 };
 

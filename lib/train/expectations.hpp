@@ -4,6 +4,7 @@
 #include <string>
 
 #include "data/dataset.hpp"
+#include "gpu/device.hpp"
 #include "train/run_config.hpp"
 
 namespace stratagem {

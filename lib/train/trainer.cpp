@@ -4,6 +4,7 @@
 
 #include "base/clock.hpp"
 #include "base/contract.hpp"
+#include "base/error.hpp"
 #include "base/text.hpp"
 #include "gpu/memory.hpp"
 #include "strategy/replica.hpp"
@@ -123,10 +124,21 @@ void Trainer::end_epoch(EpochSums const& sums, bool evaluate_now) {
   parts_.recorder.record(epoch);
   result_.train_loss = epoch.train_loss;
   result_.train_time_s += epoch.time_s;
-  if (parts_.metrics != nullptr) parts_.metrics->add(epoch, step_, schedule_.lr(step_ - 1));
+  write_metrics(epoch);
   auto const line = describe_epoch(epoch, parts_.plan.config.run.epochs);
   if (parts_.display != nullptr) parts_.display->say(line);
   parts_.log.detail(line);
+}
+
+void Trainer::write_metrics(trace::EpochRecord const& epoch) {
+  if (parts_.metrics == nullptr) return;
+  try {
+    parts_.metrics->add(epoch, step_, schedule_.lr(step_ - 1));
+  } catch (Error const& failure) {
+    // The training is worth more than its table, which the trace holds too.
+    parts_.log.warning(str("no further metrics: ", failure.what()));
+    parts_.metrics = nullptr;
+  }
 }
 
 bool Trainer::out_of_time() const {

@@ -3,9 +3,11 @@
 #include <ATen/ATen.h>
 
 #include <cmath>
+#include <optional>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "comm/agreement.hpp"
 #include "gpu/memory.hpp"
 #include "strategy/cross_entropy.hpp"
 #include "strategy/micro_batches.hpp"
@@ -115,12 +117,14 @@ void Ddp::refuse_loss(Batch const& batch) {
     forward(batch);
     first_bad_block_ = tape_.first_non_finite();
   }
-  if (first_bad_block_ < 0)
-    throw AgreedError(ExitCode::non_finite, str("the loss is not finite at step ", batch.step), "on another rank",
-                "see the message of that rank");
-  throw AgreedError(ExitCode::non_finite, str("the loss is not finite at step ", batch.step, " on rank ", parts_.communicator.rank()),
-              "first in the output of block " + parts_.model.blocks[static_cast<std::size_t>(first_bad_block_)]->name(),
-              "lower optimizer.lr or look at the data");
+  std::optional<Error> own;
+  if (first_bad_block_ >= 0)
+    own = Error(ExitCode::non_finite, str("the loss is not finite at step ", batch.step, " on rank ", parts_.communicator.rank()),
+                "first in the output of block " + parts_.model.blocks[static_cast<std::size_t>(first_bad_block_)]->name(),
+                "lower optimizer.lr or look at the data");
+  agree(parts_.communicator, own);
+  throw AgreedError(ExitCode::non_finite, str("the loss is not finite at step ", batch.step), "though every block's output is",
+                    "look at the labels");
 }
 
 Buffers Ddp::averaged_buffers() {

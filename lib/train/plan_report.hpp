@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+
+#include "model/model.hpp"
+#include "train/run_plan.hpp"
+
+namespace stratagem {
+
+/// The plan as tables for people: the run, bytes per rank, buckets, which rank does what.
+std::string plan_text(RunPlan const& plan, Model const& model);
+/// The same as one JSON object.
+std::string plan_json(RunPlan const& plan, Model const& model);
+
+}  // namespace stratagem
