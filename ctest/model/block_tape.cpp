@@ -1,0 +1,242 @@
+#include "model/block_tape.hpp"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include "gpu/memory.hpp"
+#include "model/layers.hpp"
+#include "model/support.hpp"
+
+namespace stratagem {
+namespace {
+
+/// Convolution, BatchNorm, and a shortcut around them; in its first form without a shortcut.
+class Residual final : public Block {
+ public:
+  Residual(std::string const& name, std::int64_t in, std::int64_t out)
+      : Block(name),
+        shortcut_(in == out),
+        conv_(declare_, name + ".conv", {.in = in, .out = out, .kernel = 3, .padding = 1},
+              kaiming_normal(9 * in)),
+        norm_(declare_, name + ".norm", out) {}
+
+  at::Tensor forward(at::Tensor const& x, Frame const& frame) const override {
+    auto y = norm_(conv_(x, frame), frame);
+    if (shortcut_) y += x;
+    return y.relu_();
+  }
+
+ private:
+  bool shortcut_;
+  Conv2d conv_;
+  BatchNorm2d norm_;
+};
+
+class Rows final : public Block {
+ public:
+  Rows(int index, int count, std::int64_t in, std::int64_t out)
+      : Block("rows"),
+        part_{index, count},
+        linear_(declare_, "rows",
+                {.in = in, .out = out, .row_begin = index * out, .total_rows = count * out},
+                default_uniform(in), default_uniform(in)) {}
+
+  at::Tensor forward(at::Tensor const& x, Frame const& frame) const override {
+    return linear_(x.flatten(1), frame);
+  }
+  Part part() const override { return part_; }
+
+ private:
+  Part part_;
+  Linear linear_;
+};
+
+Blocks residual_net() {
+  Blocks blocks;
+  blocks.push_back(std::make_unique<Residual>("a", 3, 8));
+  blocks.push_back(std::make_unique<Residual>("b", 8, 8));
+  blocks.push_back(std::make_unique<Residual>("c", 8, 8));
+  blocks.push_back(std::make_unique<Rows>(0, 1, 8 * 6 * 6, 5));
+  return blocks;
+}
+
+/// Three parts of four rows between two blocks.
+Blocks net_with_parts() {
+  Blocks blocks;
+  blocks.push_back(std::make_unique<Residual>("a", 3, 4));
+  for (int i = 0; i < 3; ++i) blocks.push_back(std::make_unique<Rows>(i, 3, 4 * 6 * 6, 4));
+  blocks.push_back(std::make_unique<Rows>(0, 1, 12, 5));
+  return blocks;
+}
+
+/// All blocks in one graph, gradients in one call.
+std::vector<at::Tensor> whole_graph_gradients(Blocks const& blocks, test::State const& state,
+                                              at::Tensor x, at::Tensor const& grad_output,
+                                              Context const& context) {
+  std::vector<at::Tensor> parameters;
+  for (int i = 0; i < static_cast<int>(blocks.size()); ++i) {
+    x = blocks[static_cast<std::size_t>(i)]->forward(x, state.frame(i, context));
+    for (auto const& parameter : state.parameters(i)) parameters.push_back(parameter);
+  }
+  return torch::autograd::grad({x}, parameters, {grad_output});
+}
+
+void expect_same_bits_as_whole_graph(Blocks const& blocks, at::Tensor const& images,
+                                     std::int64_t classes) {
+  Context const context{.training = true, .seed = 3};
+  auto const grad_output = at::randn({images.size(0), classes});
+  test::State const whole(blocks), own(blocks);
+  auto const expected = whole_graph_gradients(blocks, whole, images, grad_output, context);
+  BlockTape tape(blocks);
+  test::forward(tape, own, images, context);
+  EXPECT_FALSE(test::backward(tape, own, grad_output).defined());
+  std::size_t next = 0;
+  for (int i = 0; i < tape.blocks(); ++i) {
+    for (auto const& gradient : own.gradients(i))
+      EXPECT_TRUE(at::equal(gradient, expected[next++]));
+    for (std::size_t b = 0; b < own.buffers(i).size(); ++b)
+      EXPECT_TRUE(at::equal(own.buffers(i)[b], whole.buffers(i)[b]));
+  }
+  EXPECT_EQ(next, expected.size());
+}
+
+TEST(BlockTape, ResidualNetHasTheGradientsOfTheWholeGraph) {
+  expect_same_bits_as_whole_graph(residual_net(), at::randn({4, 3, 6, 6}), 5);
+}
+
+TEST(BlockTape, LenetHasTheGradientsOfTheWholeGraph) {
+  auto const model = make_model({.name = "lenet"}, {.channels = 1, .size = 28});
+  expect_same_bits_as_whole_graph(model.blocks, at::randn({4, 1, 28, 28}), 10);
+}
+
+TEST(BlockTape, PartsAreOneLayer) {
+  auto const blocks = net_with_parts();
+  Context const context{.training = true};
+  auto const images = at::randn({4, 3, 6, 6});
+  auto const grad_output = at::randn({4, 5});
+  test::State const state(blocks);
+  BlockTape tape(blocks);
+  auto const logits = test::forward(tape, state, images, context);
+  test::backward(tape, state, grad_output);
+
+  test::State const reference(blocks);
+  auto const input = blocks[0]->forward(images, reference.frame(0, context));
+  std::vector<at::Tensor> weights, biases, wanted = reference.parameters(0);
+  for (int part = 1; part <= 3; ++part) {
+    weights.push_back(reference.parameters(part)[0]);
+    biases.push_back(reference.parameters(part)[1]);
+    for (auto const& parameter : reference.parameters(part)) wanted.push_back(parameter);
+  }
+  auto const hidden = at::linear(input.flatten(1), at::cat(weights), at::cat(biases));
+  auto const expected_logits = blocks[4]->forward(hidden, reference.frame(4, context));
+  EXPECT_TRUE(at::allclose(logits, expected_logits, 1e-5, 1e-6));
+  auto const expected = torch::autograd::grad({expected_logits}, wanted, {grad_output});
+  std::size_t next = 0;
+  for (int block = 0; block <= 3; ++block)
+    for (auto const& gradient : state.gradients(block))
+      EXPECT_TRUE(at::allclose(gradient, expected[next++], 1e-4, 1e-5)) << block;
+}
+
+TEST(BlockTape, InputGradientOfPartsIsSummedFromTheLastToTheFirst) {
+  Blocks blocks;
+  blocks.push_back(std::make_unique<Residual>("a", 3, 4));
+  for (int i = 0; i < 3; ++i) blocks.push_back(std::make_unique<Rows>(i, 3, 4 * 6 * 6, 4));
+  Context const context{.training = true};
+  test::State const state(blocks);
+  BlockTape tape(blocks);
+  test::forward(tape, state, at::randn({2, 3, 6, 6}), context);
+  auto const grad_output = at::randn({2, 12});
+  auto joined = grad_output;
+  for (int block = 3; block > 1; --block) {
+    joined = tape.backward(block, joined, state.gradients(block), Landing::store);
+    EXPECT_TRUE(at::equal(joined, grad_output));
+  }
+  auto const sum = tape.backward(1, joined, state.gradients(1), Landing::store).flatten(1);
+  auto const from = [&](int part) {
+    return at::mm(grad_output.narrow(1, 4 * part, 4), state.parameters(part + 1)[0].detach());
+  };
+  EXPECT_TRUE(at::equal(sum, (from(2) + from(1)) + from(0)));
+}
+
+TEST(BlockTape, InferIsForwardWithoutAGraph) {
+  auto const blocks = net_with_parts();
+  Context const context{};
+  auto const images = at::randn({4, 3, 6, 6});
+  test::State const state(blocks);
+  BlockTape tape(blocks);
+  auto x = images;
+  for (int i = 0; i < tape.blocks(); ++i) x = tape.infer(i, x, state.frame(i, context));
+  EXPECT_TRUE(at::equal(x, test::forward(tape, state, images, context)));
+  EXPECT_FALSE(x.requires_grad());
+}
+
+TEST(BlockTape, AddsToWhatAMicroBatchLeft) {
+  auto const blocks = residual_net();
+  Context const context{.training = true};
+  test::State const state(blocks);
+  auto const images = at::randn({4, 3, 6, 6});
+  auto const grad_output = at::randn({4, 5});
+  BlockTape tape(blocks);
+  test::forward(tape, state, images, context);
+  test::backward(tape, state, grad_output);
+  std::vector<at::Tensor> once;
+  for (auto const& gradient : state.gradients(1)) once.push_back(gradient.clone());
+  test::forward(tape, state, images, context);
+  test::backward(tape, state, grad_output, Landing::add);
+  for (std::size_t i = 0; i < once.size(); ++i)
+    EXPECT_TRUE(at::equal(state.gradients(1)[i], once[i] + once[i]));
+}
+
+TEST(BlockTape, LandsSixteenBitGradientsInWiderViews) {
+  auto const model = make_model({.name = "mlp"}, {.channels = 1, .size = 4});
+  Context const context{.training = true};
+  test::State const narrow(model.blocks, at::kBFloat16), wide(model.blocks);
+  BlockTape tape(model.blocks);
+  auto const images = at::randn({4, 1, 4, 4}).to(at::kBFloat16);
+  auto const grad_output = at::randn({4, 10}).to(at::kBFloat16);
+  test::forward(tape, narrow, images, context);
+  test::backward(tape, narrow, grad_output);
+  test::forward(tape, narrow, images, context);
+  auto gradient = grad_output;
+  for (int i = 2; i >= 0; --i)
+    gradient = tape.backward(i, gradient, wide.gradients(i), Landing::store);
+  for (int i = 0; i < 3; ++i)
+    for (std::size_t p = 0; p < 2; ++p)
+      EXPECT_TRUE(at::equal(wide.gradients(i)[p], narrow.gradients(i)[p].to(at::kFloat)));
+}
+
+TEST(BlockTape, NamesTheFirstBlockThatIsNotFinite) {
+  auto const blocks = residual_net();
+  Context const context{.training = true};
+  test::State const state(blocks);
+  BlockTape tape(blocks);
+  EXPECT_EQ(tape.first_non_finite(), -1);
+  test::forward(tape, state, at::randn({2, 3, 6, 6}), context);
+  EXPECT_EQ(tape.first_non_finite(), -1);
+  state.parameters(2)[0].detach()[0][0][0][0] = std::numeric_limits<float>::infinity();
+  test::forward(tape, state, at::randn({2, 3, 6, 6}), context);
+  EXPECT_EQ(tape.first_non_finite(), 2);
+}
+
+TEST(BlockTape, FreesWhatABlockKept) {
+  auto const blocks = residual_net();
+  Context const context{.training = true};
+  test::State const state(blocks);
+  auto const images = at::randn({4, 3, 6, 6});
+  auto const activations = [] { return gpu::live_memory({})[gpu::MemoryCategory::activations]; };
+  auto const before = activations();
+  BlockTape tape(blocks);
+  {
+    auto const logits = test::forward(tape, state, images, context);
+    EXPECT_GT(activations(), before);
+    test::backward(tape, state, at::ones_like(logits));
+  }
+  EXPECT_EQ(activations(), before);
+  test::forward(tape, state, images, context);
+  tape.clear();
+  EXPECT_EQ(activations(), before);
+}
+
+}  // namespace
+}  // namespace stratagem

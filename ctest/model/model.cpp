@@ -1,0 +1,80 @@
+#include "model/model.hpp"
+
+#include <set>
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "base/error.hpp"
+#include "model/support.hpp"
+
+namespace stratagem {
+namespace {
+
+TEST(Model, CountsAreTorchvisions) {
+  struct Row {
+    char const* name;
+    std::int64_t parameters, tensors;
+  };
+  Row const rows[] = {{"vgg16", 134'301'514, 32},
+                      {"resnet50", 23'528'522, 161},
+                      {"densenet121", 6'964'106, 364},
+                      {"efficientnetv2_l", 117'247'082, 897},
+                      {"convnext_l", 196'245'706, 344}};
+  for (auto const& [name, parameters, tensors] : rows) {
+    auto const model = make_model({.name = name}, {});
+    EXPECT_EQ(model.parameter_count(), parameters) << name;
+    EXPECT_EQ(model.parameter_tensors(), tensors) << name;
+  }
+}
+
+TEST(Model, HeadNamesTensorsOfTheLastBlock) {
+  for (auto const& entry : model_zoo()) {
+    auto const model = make_model({.name = entry.name, .num_classes = 7}, {});
+    std::set<std::string> names;
+    for (auto const& spec : model.blocks.back()->declaration().parameters())
+      if (spec.shape[0] == 7) names.insert(spec.name);
+    EXPECT_EQ(names, std::set<std::string>(model.head.begin(), model.head.end())) << entry.name;
+  }
+}
+
+TEST(Model, SmallModelsTakeBothDatasets) {
+  for (char const* name : {"mlp", "lenet"}) {
+    for (InputShape const input : {InputShape{1, 28}, InputShape{3, 32}}) {
+      auto const model = make_model({.name = name}, input);
+      test::State const state(model.blocks);
+      BlockTape tape(model.blocks);
+      Context const context{};
+      auto const images = at::randn({2, input.channels, input.size, input.size});
+      EXPECT_EQ(test::forward(tape, state, images, context).sizes(), at::IntArrayRef({2, 10}));
+    }
+  }
+}
+
+TEST(Model, FormatIsTheFastestUnlessAsked) {
+  EXPECT_EQ(make_model({.name = "resnet50"}, {}).memory_format, MemoryFormat::channels_last);
+  EXPECT_EQ(
+      make_model({.name = "resnet50", .memory_format = MemoryFormat::contiguous}, {}).memory_format,
+      MemoryFormat::contiguous);
+}
+
+std::string refusal(ModelConfig const& config, InputShape const& input) {
+  try {
+    make_model(config, input);
+  } catch (Error const& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(Model, RefusesWhatItCannotBuild) {
+  EXPECT_NE(refusal({.name = "resnet5"}, {}).find("did you mean \"resnet50\""), std::string::npos);
+  EXPECT_NE(refusal({.name = "vgg16"}, {3, 28}).find("32"), std::string::npos);
+  EXPECT_NE(refusal({.name = "vgg16"}, {1, 32}).find("channels"), std::string::npos);
+  EXPECT_NE(refusal({.name = "lenet"}, {1, 11}).find("12"), std::string::npos);
+  EXPECT_EQ(refusal({.name = "lenet"}, {1, 12}), "accepted");
+}
+
+}  // namespace
+}  // namespace stratagem
