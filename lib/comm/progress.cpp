@@ -1,31 +1,23 @@
 #include "comm/progress.hpp"
 
 #include <algorithm>
-#include <chrono>
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "base/text.hpp"
 
 namespace stratagem {
 namespace {
 
-/// Between tries that led nowhere: first give the core away, then nap ever longer.
-class Patience {
- public:
-  void reset() { tries_ = 0; }
-  void wait() {
-    ++tries_;
-    if (tries_ <= 16) return std::this_thread::yield();
-    std::this_thread::sleep_for(std::chrono::microseconds(tries_ <= 64 ? 10 : 50));
-  }
+using namespace std::chrono_literals;
 
- private:
-  int tries_ = 0;
-};
+constexpr std::chrono::nanoseconds patience = 2ms;
+constexpr auto nap = 50us;
 
 }  // namespace
 
-Progress::Progress(trace::Recorder* recorder) : recorder_(recorder), thread_([this] { run(); }) {}
+Progress::Progress(trace::Recorder* recorder, std::chrono::nanoseconds timeout)
+    : recorder_(recorder), timeout_(timeout), thread_([this] { run(); }) {}
 
 Progress::~Progress() {
   {
@@ -57,62 +49,73 @@ Work Progress::submit(std::unique_ptr<Operation> operation, trace::SpanRecord sp
 }
 
 void Progress::run() {
-  Patience patience;
-  while (true) {
-    {
-      std::unique_lock lock(mutex_);
-      if (active_.empty() && waiting_.empty())
-        submitted_.wait(lock, [this] { return stopping_ || !incoming_.empty(); });
-      if (failure_) {
-        auto const failure = failure_;
-        lock.unlock();
-        return fail_all(failure);
-      }
-      if (stopping_ && incoming_.empty() && active_.empty() && waiting_.empty()) return;
-      for (auto& entry : incoming_) {
-        if (entry.operation->collective())
-          waiting_.push_back(std::move(entry));
-        else
-          active_.push_back(std::move(entry));
-      }
-      incoming_.clear();
-    }
-    try {
-      start_waiting();
-      if (advance_active())
-        patience.reset();
-      else
-        patience.wait();
-    } catch (...) {
-      std::lock_guard const lock(mutex_);
-      failure_ = std::current_exception();
-    }
+  try {
+    while (take_submitted()) drive();
+  } catch (...) {
+    fail_all(std::current_exception());
   }
+}
+
+bool Progress::take_submitted() {
+  std::unique_lock lock(mutex_);
+  if (active_.empty() && waiting_.empty()) {
+    submitted_.wait(lock, [this] { return stopping_ || !incoming_.empty(); });
+    moved_at_ = monotonic_ns();
+  }
+  if (failure_) std::rethrow_exception(failure_);
+  for (auto& entry : incoming_) {
+    if (entry.operation->collective())
+      waiting_.push_back(std::move(entry));
+    else
+      active_.push_back(std::move(entry));
+  }
+  incoming_.clear();
+  return !(stopping_ && active_.empty() && waiting_.empty());
+}
+
+void Progress::drive() {
+  start_waiting();
+  if (advance_active())
+    moved_at_ = monotonic_ns();
+  else
+    pause();
 }
 
 void Progress::start_waiting() {
   auto running = std::count_if(active_.begin(), active_.end(),
                                [](Entry const& e) { return e.operation->collective(); });
   for (; running < max_active_collectives && !waiting_.empty(); ++running) {
-    waiting_.front().span.t_begin = monotonic_ns();
     active_.push_back(std::move(waiting_.front()));
     waiting_.pop_front();
   }
 }
 
 bool Progress::advance_active() {
-  bool finished_any = false;
+  bool moved = false;
   for (auto entry = active_.begin(); entry != active_.end();) {
     if (entry->span.t_begin == 0) entry->span.t_begin = monotonic_ns();
-    if (entry->operation->advance()) {
+    auto const state = entry->operation->advance();
+    moved = moved || state != Operation::State::stuck;
+    if (state == Operation::State::finished) {
       finish(*entry);
       entry = active_.erase(entry);
-      finished_any = true;
     } else {
       ++entry;
     }
   }
-  return finished_any;
+  return moved;
+}
+
+void Progress::pause() {
+  auto const stuck = std::chrono::nanoseconds(monotonic_ns() - moved_at_);
+  if (stuck < patience) return std::this_thread::yield();
+  if (stuck < timeout_) return std::this_thread::sleep_for(nap);
+  throw Error(
+      ExitCode::stall,
+      str(active_.front().operation->name(), " has waited ",
+          format_duration(std::chrono::duration<double>(stuck).count()), " for other ranks"),
+      "a rank hangs, is gone, or is slower than comm.timeout_s allows",
+      "look at the first rank that ended, or raise comm.timeout_s");
 }
 
 void Progress::finish(Entry& entry) {
@@ -127,11 +130,12 @@ void Progress::fail_all(std::exception_ptr const& failure) {
   // The buffers of messages under way must outlive them, and nobody can tell when they end: what is
   // active is kept until the process ends, which it is about to.
   for (auto& entry : active_) {
-    entry.work->complete(failure);
     static_cast<void>(entry.operation.release());
+    entry.work->complete(failure);
   }
   for (auto& entry : waiting_) entry.work->complete(failure);
   std::lock_guard const lock(mutex_);
+  failure_ = failure;
   for (auto& entry : incoming_) entry.work->complete(failure);
   incoming_.clear();
 }

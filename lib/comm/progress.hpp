@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <exception>
@@ -9,26 +10,19 @@
 #include <thread>
 
 #include "comm/host_work.hpp"
+#include "comm/operation.hpp"
 #include "trace/recorder.hpp"
 
 namespace stratagem {
 
-/// One operation of a communicator, driven by its progress thread.
-class Operation {
- public:
-  virtual ~Operation() = default;
-  /// Goes as far as it can without waiting; true when finished. Only the progress thread calls it.
-  virtual bool advance() = 0;
-  /// Collectives start in the order they were submitted, a few at a time; others at once.
-  virtual bool collective() const = 0;
-};
-
 /// The thread that makes all calls of the MPI library after start-up. It sleeps when nothing is
-/// under way, and only naps between tries when peers are late: computation needs the core more.
+/// under way; while something is, it tries again at once for a while, giving its core to whoever
+/// computes, and then only now and then: a late peer needs no one to watch.
 class Progress {
  public:
-  /// Spans of sampled operations go to `recorder` (lane comm), where there is one.
-  explicit Progress(trace::Recorder* recorder);
+  /// Spans of sampled operations go to `recorder` (lane comm), where there is one. When nothing has
+  /// moved for `timeout` although something is under way, everything fails with Error(stall).
+  Progress(trace::Recorder* recorder, std::chrono::nanoseconds timeout);
   /// Finishes what was submitted; after a failure, drops it.
   ~Progress();
   Progress(Progress const&) = delete;
@@ -45,14 +39,19 @@ class Progress {
   };
 
   void run();
-  bool advance_active();
+  /// Waits until there is something to do; false when there never will be.
+  bool take_submitted();
+  void drive();
   void start_waiting();
-  void fail_all(std::exception_ptr const& failure);
+  bool advance_active();
+  void pause();
   void finish(Entry& entry);
+  void fail_all(std::exception_ptr const& failure);
 
   static constexpr int max_active_collectives = 2;
 
   trace::Recorder* recorder_;
+  std::chrono::nanoseconds timeout_;
   std::mutex mutex_;
   std::condition_variable submitted_;
   std::deque<Entry> incoming_;  ///< under mutex_
@@ -61,6 +60,7 @@ class Progress {
 
   std::deque<Entry> waiting_;  ///< collectives not yet started; progress thread only
   std::list<Entry> active_;    ///< progress thread only
+  std::int64_t moved_at_ = 0;  ///< [ns] when something last moved; progress thread only
   std::thread thread_;
 };
 

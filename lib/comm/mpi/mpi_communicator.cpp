@@ -4,57 +4,20 @@
 
 #include "base/contract.hpp"
 #include "comm/mpi/operations.hpp"
-#include "comm/mpi/staging.hpp"
 #include "comm/reduction.hpp"
 
 namespace stratagem {
 namespace {
 
 using Kind = SlicedCollective::Kind;
+using Role = Argument::Role;
+using Made = std::pair<std::unique_ptr<Operation>, std::int64_t>;  // and the bytes it sends
 
 constexpr int collective_tags = 16384;  // point-to-point has the tags above
 
 void expect_movable(at::Tensor const& tensor) {
   expects(tensor.is_contiguous(), "a contiguous tensor");
 }
-
-}  // namespace
-
-MpiCommunicator::MpiCommunicator(mpi::Comm const& comm, gpu::Device const& device,
-                                 trace::Recorder* recorder)
-    : comm_(comm.duplicate()), device_(device), progress_(recorder) {
-  for (auto const* name :
-       {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "barrier", "send", "receive"})
-    names_.push_back(recorder != nullptr ? recorder->intern(name) : 0);
-}
-
-at::Tensor MpiCommunicator::allocate(std::int64_t numel, at::ScalarType type) {
-  return at::zeros({numel}, at::TensorOptions().dtype(type).device(device_.torch()));
-}
-
-int MpiCommunicator::next_tag() {
-  sequence_ = (sequence_ + 1) % (collective_tags / 2);
-  return 2 * sequence_;
-}
-
-template <class Make>
-Work MpiCommunicator::run(Name name, std::vector<at::Tensor> tensors, int peer, Make make) {
-  trace::SpanRecord span{.name = names_[static_cast<std::size_t>(name)], .peer = peer};
-  if (device_.kind == gpu::DeviceKind::cpu) {
-    auto [operation, bytes] = make(tensors);
-    bytes_sent_ += span.bytes = bytes;
-    return progress_.submit(std::move(operation), span);
-  }
-  auto staged = std::make_unique<StagedOperation>(device_, std::move(tensors));
-  auto [operation, bytes] = make(staged->host_tensors());
-  bytes_sent_ += span.bytes = bytes;
-  staged->set_inner(std::move(operation));
-  return progress_.submit(std::move(staged), span);
-}
-
-namespace {
-
-using Made = std::pair<std::unique_ptr<Operation>, std::int64_t>;  // and the bytes it sends
 
 Made sliced(mpi::Comm const& comm, Kind kind, at::Tensor const& input, at::Tensor const& output,
             int tag) {
@@ -65,10 +28,44 @@ Made sliced(mpi::Comm const& comm, Kind kind, at::Tensor const& input, at::Tenso
 
 }  // namespace
 
+MpiCommunicator::MpiCommunicator(mpi::Comm const& comm, gpu::Device const& device,
+                                 trace::Recorder* recorder, std::chrono::nanoseconds timeout)
+    : comm_(comm.duplicate()), device_(device), progress_(recorder, timeout) {
+  for (auto const* name :
+       {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "barrier", "send", "receive"})
+    names_.push_back(recorder != nullptr ? recorder->intern(name) : 0);
+}
+
+at::Tensor MpiCommunicator::allocate(std::int64_t numel, at::ScalarType type) {
+  return at::zeros({numel}, at::TensorOptions().dtype(type).device(device_.torch()));
+}
+
+int MpiCommunicator::next_tag() {
+  sequence_ = (sequence_ + 1) % (collective_tags / SlicedCollective::tags);
+  return sequence_ * SlicedCollective::tags;
+}
+
+template <class Make>
+Work MpiCommunicator::run(Name name, std::vector<Argument> arguments, int peer, Make make) {
+  trace::SpanRecord span{.name = names_[static_cast<std::size_t>(name)], .peer = peer};
+  if (device_.kind == gpu::DeviceKind::cpu) {
+    std::vector<at::Tensor> tensors;
+    for (auto& argument : arguments) tensors.push_back(std::move(argument.tensor));
+    auto [operation, bytes] = make(tensors);
+    bytes_sent_ += span.bytes = bytes;
+    return progress_.submit(std::move(operation), span);
+  }
+  auto staged = std::make_unique<StagedOperation>(device_, std::move(arguments));
+  auto [operation, bytes] = make(staged->host_tensors());
+  bytes_sent_ += span.bytes = bytes;
+  staged->set_inner(std::move(operation));
+  return progress_.submit(std::move(staged), span);
+}
+
 Work MpiCommunicator::all_reduce(at::Tensor const& tensor) {
   expect_movable(tensor);
   expects(is_summable(tensor.scalar_type()), "a type that can be summed");
-  return run(Name::all_reduce, {tensor}, -1, [&](auto const& t) {
+  return run(Name::all_reduce, {{tensor, Role::in_out}}, -1, [&](auto const& t) {
     return sliced(comm_, Kind::all_reduce, t[0], t[0], next_tag());
   });
 }
@@ -78,23 +75,24 @@ Work MpiCommunicator::reduce_scatter(at::Tensor const& output, at::Tensor const&
   expect_movable(input);
   expects(is_summable(input.scalar_type()), "a type that can be summed");
   expects(input.numel() == output.numel() * size(), "input is N times as large as output");
-  return run(Name::reduce_scatter, {input, output}, -1, [&](auto const& t) {
-    return sliced(comm_, Kind::reduce_scatter, t[0], t[1], next_tag());
-  });
+  return run(
+      Name::reduce_scatter, {{input, Role::in}, {output, Role::out}}, -1,
+      [&](auto const& t) { return sliced(comm_, Kind::reduce_scatter, t[0], t[1], next_tag()); });
 }
 
 Work MpiCommunicator::all_gather(at::Tensor const& output, at::Tensor const& input) {
   expect_movable(output);
   expect_movable(input);
   expects(output.numel() == input.numel() * size(), "output is N times as large as input");
-  return run(Name::all_gather, {input, output}, -1, [&](auto const& t) {
+  return run(Name::all_gather, {{input, Role::in}, {output, Role::out}}, -1, [&](auto const& t) {
     return sliced(comm_, Kind::all_gather, t[0], t[1], next_tag());
   });
 }
 
 Work MpiCommunicator::broadcast(at::Tensor const& tensor, int root) {
   expect_movable(tensor);
-  return run(Name::broadcast, {tensor}, root, [&](auto const& t) -> Made {
+  auto const role = rank() == root ? Role::in : Role::out;
+  return run(Name::broadcast, {{tensor, role}}, root, [&](auto const& t) -> Made {
     auto operation = std::make_unique<Broadcast>(comm_, t[0], root, next_tag());
     auto const bytes = operation->bytes_to_send();
     return {std::move(operation), bytes};
@@ -110,7 +108,7 @@ Work MpiCommunicator::barrier() {
 Work MpiCommunicator::send(at::Tensor const& tensor, int peer, int tag) {
   expect_movable(tensor);
   expects(tag >= 0 && tag <= max_tag && peer != rank(), "a tag in range and another rank");
-  return run(Name::send, {tensor}, peer, [&](auto const& t) -> Made {
+  return run(Name::send, {{tensor, Role::in}}, peer, [&](auto const& t) -> Made {
     return {std::make_unique<PointToPoint>(comm_, PointToPoint::Direction::send, t[0], peer,
                                            collective_tags + tag),
             bytes_of(tensor)};
@@ -120,7 +118,7 @@ Work MpiCommunicator::send(at::Tensor const& tensor, int peer, int tag) {
 Work MpiCommunicator::receive(at::Tensor const& tensor, int peer, int tag) {
   expect_movable(tensor);
   expects(tag >= 0 && tag <= max_tag && peer != rank(), "a tag in range and another rank");
-  return run(Name::receive, {tensor}, peer, [&](auto const& t) -> Made {
+  return run(Name::receive, {{tensor, Role::out}}, peer, [&](auto const& t) -> Made {
     return {std::make_unique<PointToPoint>(comm_, PointToPoint::Direction::receive, t[0], peer,
                                            collective_tags + tag),
             0};

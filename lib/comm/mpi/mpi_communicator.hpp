@@ -1,10 +1,11 @@
 #pragma once
 
-#include <memory>
+#include <chrono>
+#include <vector>
 
 #include "comm/communicator.hpp"
+#include "comm/mpi/staging.hpp"
 #include "comm/progress.hpp"
-#include "gpu/stream.hpp"
 #include "mpi/comm.hpp"
 #include "trace/recorder.hpp"
 
@@ -15,8 +16,10 @@ namespace stratagem {
 /// is the only one that may call MPI in this process.
 class MpiCommunicator final : public Communicator {
  public:
-  /// Collective over `comm`. `recorder` may be null.
-  MpiCommunicator(mpi::Comm const& comm, gpu::Device const& device, trace::Recorder* recorder);
+  /// Collective over `comm`. `recorder` may be null. Operations on which nothing moves for
+  /// `timeout` end in Error(stall).
+  MpiCommunicator(mpi::Comm const& comm, gpu::Device const& device, trace::Recorder* recorder,
+                  std::chrono::nanoseconds timeout);
 
   int rank() const override { return comm_.rank(); }
   int size() const override { return comm_.size(); }
@@ -35,9 +38,9 @@ class MpiCommunicator final : public Communicator {
  private:
   enum class Name { all_reduce, reduce_scatter, all_gather, broadcast, barrier, send, receive };
 
-  /// Makes the operation on the host versions of `tensors` and submits it.
+  /// Makes the operation on the host versions of `arguments` and submits it.
   template <class Make>
-  Work run(Name name, std::vector<at::Tensor> tensors, int peer, Make make);
+  Work run(Name name, std::vector<Argument> arguments, int peer, Make make);
   int next_tag();
 
   mpi::Comm comm_;

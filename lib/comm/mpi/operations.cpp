@@ -1,11 +1,13 @@
 #include "comm/mpi/operations.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include <ATen/ATen.h>
 
 #include "base/contract.hpp"
 #include "comm/communicator.hpp"
+#include "comm/mpi/parts.hpp"
 #include "comm/reduction.hpp"
 
 namespace stratagem {
@@ -25,14 +27,8 @@ std::span<std::byte> bytes(at::Tensor const& tensor) {
   return {static_cast<std::byte*>(tensor.data_ptr()), static_cast<std::size_t>(bytes_of(tensor))};
 }
 
-/// A whole tensor as messages of bounded size, in order.
-template <class Post>
-void post_in_parts(std::span<std::byte> whole, Post post) {
-  do {
-    auto const part = whole.first(std::min(whole.size(), mpi::Comm::max_message));
-    post(part);
-    whole = whole.subspan(part.size());
-  } while (!whole.empty());
+std::vector<std::span<std::byte>> messages(at::Tensor const& tensor) {
+  return parts_of(bytes(tensor), mpi::Comm::max_message);
 }
 
 }  // namespace
@@ -46,12 +42,7 @@ std::span<std::byte> Slices::part(int rank, std::int64_t begin, std::int64_t cou
 
 SlicedCollective::SlicedCollective(mpi::Comm const& comm, Kind kind, at::Tensor input,
                                    at::Tensor output, int tag)
-    : comm_(comm),
-      kind_(kind),
-      input_(std::move(input)),
-      output_(std::move(output)),
-      tag_(tag),
-      pieces_(pieces_under_way) {
+    : comm_(comm), kind_(kind), input_(std::move(input)), output_(std::move(output)) {
   auto const& whole = kind == Kind::all_gather ? output_ : input_;
   auto const size = static_cast<std::int64_t>(whole.element_size());
   auto const slice =
@@ -60,8 +51,19 @@ SlicedCollective::SlicedCollective(mpi::Comm const& comm, Kind kind, at::Tensor 
   own_ = kind == Kind::reduce_scatter ? bytes(output_).data()
                                       : sliced_.data + comm.rank() * slice * size;
   piece_ = std::max<std::int64_t>(piece_bytes / size, 1);
-  if (kind == Kind::all_gather && bytes(input_).data() != own_)
-    std::copy_n(bytes(input_).data(), bytes_of(input_), own_);
+  for (auto& piece : pieces_) piece.tag = std::exchange(tag, tag + 2);
+}
+
+std::string_view SlicedCollective::name() const {
+  switch (kind_) {
+    case Kind::all_reduce:
+      return "all_reduce";
+    case Kind::reduce_scatter:
+      return "reduce_scatter";
+    case Kind::all_gather:
+      return "all_gather";
+  }
+  return "";
 }
 
 std::int64_t SlicedCollective::bytes_to_send() const {
@@ -71,20 +73,26 @@ std::int64_t SlicedCollective::bytes_to_send() const {
   return (kind_ == Kind::all_gather ? 0 : others) + (kind_ == Kind::reduce_scatter ? 0 : gathered);
 }
 
-bool SlicedCollective::advance() {
+Operation::State SlicedCollective::advance() {
+  bool moved = !std::exchange(started_, true);
+  if (moved && kind_ == Kind::all_gather && bytes(input_).data() != own_)
+    std::ranges::copy(bytes(input_), own_);
   bool busy = false;
-  // Pieces go round robin through the same few places, so their messages keep their order.
   for (auto& piece : pieces_) {
-    if (piece.state != Piece::State::idle && !advance(piece)) {
-      busy = true;
-      continue;
+    if (piece.state != Piece::State::idle) moved = advance(piece) || moved;
+    // All ranks put the pieces into the places in the same turn, so a place's messages stay in
+    // order.
+    bool const its_turn =
+        &piece == &pieces_[static_cast<std::size_t>(next_ / piece_) % pieces_.size()];
+    if (piece.state == Piece::State::idle && its_turn && next_ < sliced_.slice) {
+      piece.begin = std::exchange(next_, next_ + piece_);
+      start(piece);
+      moved = true;
     }
-    if (next_ >= sliced_.slice) continue;
-    piece.begin = std::exchange(next_, next_ + piece_);
-    start(piece);
-    busy = true;
+    busy = busy || piece.state != Piece::State::idle;
   }
-  return !busy;
+  if (!busy && next_ >= sliced_.slice) return State::finished;
+  return moved ? State::moved : State::stuck;
 }
 
 void SlicedCollective::start(Piece& piece) {
@@ -97,27 +105,25 @@ void SlicedCollective::start(Piece& piece) {
 bool SlicedCollective::advance(Piece& piece) {
   if (!mpi::test_all(piece.requests)) return false;
   piece.requests.clear();
-  if (piece.state == Piece::State::exchanging) {
-    reduce(piece);
-    if (kind_ == Kind::all_reduce) {
-      gather(piece);
-      return false;
-    }
-  }
+  bool const reduces = piece.state == Piece::State::exchanging;
   piece.state = Piece::State::idle;
+  if (reduces) reduce(piece);
+  if (reduces && kind_ == Kind::all_reduce) gather(piece);
   return true;
 }
 
 void SlicedCollective::exchange(Piece& piece) {
   piece.state = Piece::State::exchanging;
   auto const own = sliced_.part(comm_.rank(), piece.begin, piece_).size();
-  piece.scratch.resize(own * static_cast<std::size_t>(comm_.size() - 1));
+  auto const others = static_cast<std::size_t>(comm_.size() - 1);
+  if (!piece.scratch)
+    piece.scratch = std::make_unique_for_overwrite<std::byte[]>(own * others);  // first is largest
   std::size_t place = 0;
   for (int peer = 0; peer < comm_.size(); ++peer) {
     if (peer == comm_.rank()) continue;
-    piece.requests.push_back(
-        comm_.receive({piece.scratch.data() + own * place++, own}, peer, tag_));
-    piece.requests.push_back(comm_.send(sliced_.part(peer, piece.begin, piece_), peer, tag_));
+    std::span const into(piece.scratch.get() + own * place++, own);
+    piece.requests.push_back(comm_.receive(into, peer, piece.tag));
+    piece.requests.push_back(comm_.send(sliced_.part(peer, piece.begin, piece_), peer, piece.tag));
   }
 }
 
@@ -127,19 +133,19 @@ void SlicedCollective::reduce(Piece& piece) {
   std::size_t place = 0;
   for (int rank = 0; rank < comm_.size(); ++rank)
     versions.push_back(rank == comm_.rank() ? own.data()
-                                            : piece.scratch.data() + own.size() * place++);
+                                            : piece.scratch.get() + own.size() * place++);
   auto const count = static_cast<std::int64_t>(own.size()) / sliced_.element_size;
   sum_in_order(versions, own_ + piece.begin * sliced_.element_size, count, input_.scalar_type());
 }
 
 void SlicedCollective::gather(Piece& piece) {
   piece.state = Piece::State::gathering;
+  auto const own = sliced_.part(comm_.rank(), piece.begin, piece_);
   for (int peer = 0; peer < comm_.size(); ++peer) {
     if (peer == comm_.rank()) continue;
-    piece.requests.push_back(
-        comm_.receive(sliced_.part(peer, piece.begin, piece_), peer, tag_ + 1));
-    piece.requests.push_back(
-        comm_.send(sliced_.part(comm_.rank(), piece.begin, piece_), peer, tag_ + 1));
+    auto const theirs = sliced_.part(peer, piece.begin, piece_);
+    piece.requests.push_back(comm_.receive(theirs, peer, piece.tag + 1));
+    piece.requests.push_back(comm_.send(own, peer, piece.tag + 1));
   }
 }
 
@@ -158,44 +164,41 @@ std::int64_t Broadcast::bytes_to_send() const {
   return bytes_of(tensor_) * static_cast<std::int64_t>(children_.size());
 }
 
-bool Broadcast::advance() {
-  if (state_ == State::idle) {
-    state_ = State::receiving;
+Operation::State Broadcast::advance() {
+  if (stage_ == Stage::idle) {
+    stage_ = Stage::receiving;
     if (parent_ >= 0)
-      post_in_parts(bytes(tensor_),
-                    [&](auto part) { requests_.push_back(comm_.receive(part, parent_, tag_)); });
+      for (auto const part : messages(tensor_))
+        requests_.push_back(comm_.receive(part, parent_, tag_));
   }
-  if (!mpi::test_all(requests_)) return false;
+  if (!mpi::test_all(requests_)) return State::stuck;
   requests_.clear();
-  if (state_ == State::sending) return true;
-  state_ = State::sending;
+  if (stage_ == Stage::sending) return State::finished;
+  stage_ = Stage::sending;
   for (int child : children_)
-    post_in_parts(bytes(tensor_),
-                  [&](auto part) { requests_.push_back(comm_.send(part, child, tag_)); });
-  return requests_.empty();
+    for (auto const part : messages(tensor_)) requests_.push_back(comm_.send(part, child, tag_));
+  return requests_.empty() ? State::finished : State::moved;
 }
 
-bool Barrier::advance() {
+Operation::State Barrier::advance() {
   while (mpi::test_all(requests_)) {
     requests_.clear();
     distance_ = distance_ == 0 ? 1 : 2 * distance_;
-    if (distance_ >= comm_.size()) return true;
-    requests_.push_back(
-        comm_.receive({}, (comm_.rank() - distance_ + comm_.size()) % comm_.size(), tag_));
+    if (distance_ >= comm_.size()) return State::finished;
+    int const before = (comm_.rank() - distance_ + comm_.size()) % comm_.size();
+    requests_.push_back(comm_.receive({}, before, tag_));
     requests_.push_back(comm_.send({}, (comm_.rank() + distance_) % comm_.size(), tag_));
   }
-  return false;
+  return State::stuck;
 }
 
-bool PointToPoint::advance() {
-  if (!started_) {
-    started_ = true;
-    post_in_parts(bytes(tensor_), [&](auto part) {
+Operation::State PointToPoint::advance() {
+  if (!std::exchange(started_, true)) {
+    for (auto const part : messages(tensor_))
       requests_.push_back(direction_ == Direction::send ? comm_.send(part, peer_, tag_)
                                                         : comm_.receive(part, peer_, tag_));
-    });
   }
-  return mpi::test_all(requests_);
+  return mpi::test_all(requests_) ? State::finished : State::stuck;
 }
 
 }  // namespace stratagem

@@ -1,12 +1,15 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 
-#include "comm/progress.hpp"
+#include "comm/operation.hpp"
 #include "mpi/comm.hpp"
 
 namespace stratagem {
@@ -31,31 +34,36 @@ class SlicedCollective final : public Operation {
   enum class Kind { all_reduce, reduce_scatter, all_gather };
 
   /// all_reduce: `input` and `output` are the same tensor. reduce_scatter: input has N slices,
-  /// output one. all_gather: the other way round. `tag` and tag + 1 are free for these messages.
+  /// output one. all_gather: the other way round. `tags` tags from `tag` on are free.
   SlicedCollective(mpi::Comm const& comm, Kind kind, at::Tensor input, at::Tensor output, int tag);
 
-  bool advance() override;
+  std::string_view name() const override;
+  State advance() override;
   bool collective() const override { return true; }
 
   /// What this rank sends [B].
   std::int64_t bytes_to_send() const;
 
+  static constexpr int tags = 4;
+
  private:
   struct Piece {
     enum class State { idle, exchanging, gathering } state = State::idle;
+    int tag = 0;             ///< of the exchange; the gathering has the next one
     std::int64_t begin = 0;  ///< within the slice
     std::vector<mpi::Request> requests;
-    std::vector<std::byte> scratch;  ///< the other ranks' versions of this rank's piece
+    std::unique_ptr<std::byte[]> scratch;  ///< the other ranks' versions of this rank's piece
   };
 
   void start(Piece& piece);
+  /// True when it went on.
   bool advance(Piece& piece);
   void exchange(Piece& piece);
   void reduce(Piece& piece);
   void gather(Piece& piece);
 
   static constexpr std::int64_t piece_bytes = 1 << 20;
-  static constexpr std::size_t pieces_under_way = 2;
+  static constexpr std::size_t pieces_under_way = tags / 2;
 
   mpi::Comm comm_;
   Kind kind_;
@@ -64,15 +72,16 @@ class SlicedCollective final : public Operation {
   std::byte* own_;         ///< this rank's slice: within sliced_, or the other tensor
   std::int64_t piece_;     ///< elements per piece
   std::int64_t next_ = 0;  ///< where the next piece begins
-  int tag_;
-  std::vector<Piece> pieces_;
+  bool started_ = false;
+  std::array<Piece, pieces_under_way> pieces_;
 };
 
 /// Root to all along a binomial tree.
 class Broadcast final : public Operation {
  public:
   Broadcast(mpi::Comm const& comm, at::Tensor tensor, int root, int tag);
-  bool advance() override;
+  std::string_view name() const override { return "broadcast"; }
+  State advance() override;
   bool collective() const override { return true; }
   std::int64_t bytes_to_send() const;
 
@@ -82,7 +91,7 @@ class Broadcast final : public Operation {
   int parent_;  ///< -1 at the root
   std::vector<int> children_;
   int tag_;
-  enum class State { idle, receiving, sending } state_ = State::idle;
+  enum class Stage { idle, receiving, sending } stage_ = Stage::idle;
   std::vector<mpi::Request> requests_;
 };
 
@@ -90,7 +99,8 @@ class Broadcast final : public Operation {
 class Barrier final : public Operation {
  public:
   Barrier(mpi::Comm const& comm, int tag) : comm_(comm), tag_(tag) {}
-  bool advance() override;
+  std::string_view name() const override { return "barrier"; }
+  State advance() override;
   bool collective() const override { return true; }
 
  private:
@@ -105,7 +115,10 @@ class PointToPoint final : public Operation {
   enum class Direction { send, receive };
   PointToPoint(mpi::Comm const& comm, Direction direction, at::Tensor tensor, int peer, int tag)
       : comm_(comm), direction_(direction), tensor_(std::move(tensor)), peer_(peer), tag_(tag) {}
-  bool advance() override;
+  std::string_view name() const override {
+    return direction_ == Direction::send ? "send" : "receive";
+  }
+  State advance() override;
   bool collective() const override { return false; }
 
  private:

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <memory>
+
+#include "comm/comm_config.hpp"
+#include "comm/communicator.hpp"
+#include "comm/process_info.hpp"
+#include "mpi/comm.hpp"
+#include "trace/recorder.hpp"
+
+namespace stratagem {
+
+/// The communicator of all ranks: serial for one rank; else the backend that `config` names, where
+/// automatic is NCCL if every rank has a GPU of its own, and MPI otherwise. Collective over
+/// `world`. `recorder` may be null. Error(environment) when the backend cannot be had; none is
+/// taken instead.
+std::unique_ptr<Communicator> make_communicator(CommConfig const& config,
+                                                ProcessInfo const& process, mpi::Comm const& world,
+                                                trace::Recorder* recorder);
+
+}  // namespace stratagem

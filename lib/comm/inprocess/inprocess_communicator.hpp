@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "comm/communicator.hpp"
+
+namespace stratagem {
+
+struct CollectiveCall;
+struct InProcessGroup;
+
+/// One rank of a group whose ranks are threads of this process and take turns (see Turns). What the
+/// last rank of a collective does is the collective; sums are those of MpiCommunicator, bit for
+/// bit. CPU tensors only.
+class InProcessCommunicator final : public Communicator {
+ public:
+  InProcessCommunicator(std::shared_ptr<InProcessGroup> group, int rank);
+
+  int rank() const override { return rank_; }
+  int size() const override;
+  std::string_view backend() const override { return "inprocess"; }
+  at::Tensor allocate(std::int64_t numel, at::ScalarType type) override;
+
+  Work all_reduce(at::Tensor const& tensor) override;
+  Work reduce_scatter(at::Tensor const& output, at::Tensor const& input) override;
+  Work all_gather(at::Tensor const& output, at::Tensor const& input) override;
+  Work broadcast(at::Tensor const& tensor, int root) override;
+  Work barrier() override;
+  Work send(at::Tensor const& tensor, int peer, int tag) override;
+  Work receive(at::Tensor const& tensor, int peer, int tag) override;
+  std::int64_t bytes_sent() const override { return bytes_sent_; }
+
+ private:
+  Work collective(CollectiveCall const& call, at::Tensor const& output, at::Tensor const& input);
+
+  std::shared_ptr<InProcessGroup> group_;
+  int rank_;
+  std::int64_t sequence_ = 0;  ///< of this rank's next collective
+  std::int64_t bytes_sent_ = 0;
+};
+
+/// Runs `body` on `ranks` threads, each with its communicator, in an interleaving that `seed`
+/// decides. When a rank throws, the others' waits throw Error(peer_lost); what was thrown first is
+/// thrown here. Ranks that differ in a collective end in Error(mismatch), and ranks that wait for
+/// one another in Error(stall), all of them.
+void run_ranks(int ranks, std::uint64_t seed, std::function<void(Communicator&)> const& body);
+
+}  // namespace stratagem
