@@ -7,8 +7,8 @@
 namespace stratagem {
 
 void contract_violation(char const* kind, char const* text, std::source_location where) {
-  throw std::logic_error(str(where.file_name(), ":", where.line(), ": ", kind,
-                             " does not hold in ", where.function_name(), ": ", text));
+  throw std::logic_error(str(where.file_name(), ":", where.line(), ": ", kind, " does not hold in ",
+                             where.function_name(), ": ", text));
 }
 
 }  // namespace stratagem

@@ -11,9 +11,12 @@ namespace {
 
 char const* prefix(LogLevel level) {
   switch (level) {
-    case LogLevel::error: return "error: ";
-    case LogLevel::warning: return "warning: ";
-    default: return "";
+    case LogLevel::error:
+      return "error: ";
+    case LogLevel::warning:
+      return "warning: ";
+    default:
+      return "";
   }
 }
 
@@ -39,7 +42,8 @@ void Log::write(LogLevel level, std::string_view text) {
     file_->write(str(utc_time(wall_ns()), " ", prefix(level), text, "\n"));
   } catch (Error const& failure) {
     file_.reset();
-    std::fprintf(stderr, "stratagem: warning: rank %d: no further log: %s\n", rank_, failure.what());
+    std::fprintf(stderr, "stratagem: warning: rank %d: no further log: %s\n", rank_,
+                 failure.what());
   }
 }
 

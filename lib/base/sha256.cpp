@@ -76,6 +76,8 @@ std::string Sha256::finish() {
   return text;
 }
 
-std::string sha256(std::span<std::byte const> bytes) { return Sha256().add(bytes).finish(); }
+std::string sha256(std::span<std::byte const> bytes) {
+  return Sha256().add(bytes).finish();
+}
 
 }  // namespace stratagem

@@ -1,15 +1,15 @@
 #include "base/system.hpp"
 
-#include <sched.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <utility>
+
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/text.hpp"
 
@@ -37,8 +37,10 @@ std::string processor_name() {
   for (std::string line; std::getline(info, line);) {
     if (line.starts_with("model name")) model = trim(line.substr(line.find(':') + 1));
     if (!line.starts_with("flags")) continue;
-    for (auto [flag, name] : {std::pair{" avx2 ", "AVX2"}, {" avx512f ", "AVX-512"},
-                              {" avx512_bf16 ", "AVX-512 bf16"}, {" amx_bf16 ", "AMX bf16"}})
+    for (auto [flag, name] : {std::pair{" avx2 ", "AVX2"},
+                              {" avx512f ", "AVX-512"},
+                              {" avx512_bf16 ", "AVX-512 bf16"},
+                              {" amx_bf16 ", "AMX bf16"}})
       if ((line + " ").find(flag) != std::string::npos) vector_extension = name;
     break;
   }
@@ -65,10 +67,10 @@ bool shows_to_person(int descriptor) {
   if (::isatty(descriptor) == 0) return false;
   if (std::getenv("OMPI_COMM_WORLD_SIZE") == nullptr) return true;
   std::error_code unknown;
-  auto const launcher = std::filesystem::read_symlink(
-      str("/proc/", ::getppid(), "/fd/", descriptor), unknown);
-  return !unknown && (launcher.string().starts_with("/dev/pts/") ||
-                      launcher.string().starts_with("/dev/tty"));
+  auto const launcher =
+      std::filesystem::read_symlink(str("/proc/", ::getppid(), "/fd/", descriptor), unknown);
+  return !unknown &&
+         (launcher.string().starts_with("/dev/pts/") || launcher.string().starts_with("/dev/tty"));
 }
 
 }  // namespace stratagem

@@ -43,10 +43,14 @@ void Table::add_row(std::vector<std::string> cells) {
 
 std::string Table::render(TableFormat format) const {
   switch (format) {
-    case TableFormat::markdown: return render_markdown();
-    case TableFormat::csv: return render_csv();
-    case TableFormat::latex: return render_latex();
-    case TableFormat::text: break;
+    case TableFormat::markdown:
+      return render_markdown();
+    case TableFormat::csv:
+      return render_csv();
+    case TableFormat::latex:
+      return render_latex();
+    case TableFormat::text:
+      break;
   }
   return render_text();
 }
@@ -100,7 +104,8 @@ std::string Table::render_latex() const {
   for (auto const& column : columns_) text += column.align == Align::left ? 'l' : 'r';
   text += "}\n\\toprule\n";
   auto line = [&](auto const& cell) {
-    for (std::size_t c = 0; c < columns_.size(); ++c) text += (c ? " & " : "") + escape_latex(cell(c));
+    for (std::size_t c = 0; c < columns_.size(); ++c)
+      text += (c ? " & " : "") + escape_latex(cell(c));
     text += " \\\\\n";
   };
   line([&](std::size_t c) { return columns_[c].title; });

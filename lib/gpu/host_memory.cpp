@@ -1,12 +1,12 @@
 #include "gpu/host_memory.hpp"
 
+#include <atomic>
+#include <limits>
+
 #include <c10/core/Allocator.h>
 #include <c10/core/CPUAllocator.h>
 #include <c10/core/impl/alloc_cpu.h>
 #include <malloc.h>
-
-#include <atomic>
-#include <limits>
 
 namespace stratagem::gpu {
 namespace {
@@ -55,17 +55,21 @@ class CountingAllocator final : public c10::Allocator {
   static void free_block(void* data);
 
   void add(Header const& header) {
-    live_[static_cast<std::size_t>(header.category)].fetch_add(header.bytes, std::memory_order_relaxed);
-    auto const total = live_total_.fetch_add(header.bytes, std::memory_order_relaxed) + header.bytes;
+    live_[static_cast<std::size_t>(header.category)].fetch_add(header.bytes,
+                                                               std::memory_order_relaxed);
+    auto const total =
+        live_total_.fetch_add(header.bytes, std::memory_order_relaxed) + header.bytes;
     if (total > peak_total_.load(std::memory_order_relaxed)) note_peak(total);
   }
   void subtract(Header const& header) {
-    live_[static_cast<std::size_t>(header.category)].fetch_sub(header.bytes, std::memory_order_relaxed);
+    live_[static_cast<std::size_t>(header.category)].fetch_sub(header.bytes,
+                                                               std::memory_order_relaxed);
     live_total_.fetch_sub(header.bytes, std::memory_order_relaxed);
   }
   void note_peak(std::int64_t total) {
     auto highest = peak_total_.load(std::memory_order_relaxed);
-    while (total > highest && !peak_total_.compare_exchange_weak(highest, total)) {}
+    while (total > highest && !peak_total_.compare_exchange_weak(highest, total)) {
+    }
     for (std::size_t i = 0; i < memory_categories; ++i)
       at_peak_[i].store(live_[i].load(std::memory_order_relaxed), std::memory_order_relaxed);
   }
@@ -100,9 +104,15 @@ void install_host_allocator() {
   c10::SetCPUAllocator(&allocator(), 1);
 }
 
-MemoryUse host_live_memory() { return allocator().live(); }
-MemoryUse host_peak_memory() { return allocator().peak(); }
-void reset_host_peak_memory() { allocator().reset_peak(); }
+MemoryUse host_live_memory() {
+  return allocator().live();
+}
+MemoryUse host_peak_memory() {
+  return allocator().peak();
+}
+void reset_host_peak_memory() {
+  allocator().reset_peak();
+}
 
 double host_reserved_memory() {
   struct mallinfo2 const heap = ::mallinfo2();

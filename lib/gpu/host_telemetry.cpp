@@ -25,6 +25,8 @@ class HostTelemetry final : public Telemetry {
 
 }  // namespace
 
-std::unique_ptr<Telemetry> make_host_telemetry() { return std::make_unique<HostTelemetry>(); }
+std::unique_ptr<Telemetry> make_host_telemetry() {
+  return std::make_unique<HostTelemetry>();
+}
 
 }  // namespace stratagem::gpu

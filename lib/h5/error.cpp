@@ -1,8 +1,8 @@
 #include "h5/error.hpp"
 
-#include <hdf5.h>
-
 #include <cstdlib>
+
+#include <hdf5.h>
 
 #include "base/text.hpp"
 
@@ -25,7 +25,8 @@ std::string reason() {
 
 }  // namespace
 
-Hdf5Error::Hdf5Error(std::string const& action) : Error(ExitCode::io, action + " failed", reason()) {}
+Hdf5Error::Hdf5Error(std::string const& action)
+    : Error(ExitCode::io, action + " failed", reason()) {}
 
 void check(std::int64_t result, std::string const& action) {
   if (result < 0) throw Hdf5Error(action);

@@ -1,9 +1,9 @@
 #include "h5/reader.hpp"
 
-#include <hdf5.h>
-
 #include <algorithm>
 #include <cstring>
+
+#include <hdf5.h>
 
 #include "base/contract.hpp"
 #include "base/text.hpp"
@@ -18,6 +18,18 @@ Values const& column(TableData const& table, std::string const& name) {
   auto const found = table.columns.find(name);
   expects(found != table.columns.end(), "a column of the table");
   return std::get<Values>(found->second);
+}
+
+/// How often a block whose checksum does not fit is read again while its writer may be at work.
+/// HDF5 doubles its pause, from 1 ns, each time: these end within 0.1 s, its default of 100 never
+/// does.
+constexpr unsigned read_attempts = 25;
+
+Handle open_while_written(std::filesystem::path const& path) {
+  auto const action = "opening " + path.string();
+  auto const access = owned(H5Pcreate(H5P_FILE_ACCESS), action);
+  check(H5Pset_metadata_read_attempts(access.get(), read_attempts), action);
+  return owned(H5Fopen(path.c_str(), H5F_ACC_RDONLY | H5F_ACC_SWMR_READ, access.get()), action);
 }
 
 AttributeValue read_attribute(hid_t object, std::string const& name) {
@@ -43,9 +55,11 @@ AttributeValue read_attribute(hid_t object, std::string const& name) {
       H5free_memory(text);
       return value;
     }
-    default: break;
+    default:
+      break;
   }
-  throw Error(ExitCode::bad_data, action + " failed", "it is of a type this program does not write");
+  throw Error(ExitCode::bad_data, action + " failed",
+              "it is of a type this program does not write");
 }
 
 ColumnData read_column(hid_t dataset, ColumnType type, hsize_t rows, std::string const& action) {
@@ -53,11 +67,14 @@ ColumnData read_column(hid_t dataset, ColumnType type, hsize_t rows, std::string
   auto const file_space = owned(H5Dget_space(dataset), action);
   auto const memory_space = owned(H5Screate_simple(1, &rows, nullptr), action);
   if (rows > 0)
-    check(H5Sselect_hyperslab(file_space.get(), H5S_SELECT_SET, &first, nullptr, &rows, nullptr), action);
+    check(H5Sselect_hyperslab(file_space.get(), H5S_SELECT_SET, &first, nullptr, &rows, nullptr),
+          action);
   auto const memory_type = column_type(type);
   auto read = [&](void* into) {
     if (rows > 0)
-      check(H5Dread(dataset, memory_type.get(), memory_space.get(), file_space.get(), H5P_DEFAULT, into), action);
+      check(H5Dread(dataset, memory_type.get(), memory_space.get(), file_space.get(), H5P_DEFAULT,
+                    into),
+            action);
   };
   if (type == ColumnType::integer) {
     Integers values(rows);
@@ -81,30 +98,35 @@ ColumnData read_column(hid_t dataset, ColumnType type, hsize_t rows, std::string
 
 }  // namespace
 
-Integers const& TableData::integers(std::string const& name) const { return column<Integers>(*this, name); }
-Reals const& TableData::reals(std::string const& name) const { return column<Reals>(*this, name); }
-Texts const& TableData::texts(std::string const& name) const { return column<Texts>(*this, name); }
+Integers const& TableData::integers(std::string const& name) const {
+  return column<Integers>(*this, name);
+}
+Reals const& TableData::reals(std::string const& name) const {
+  return column<Reals>(*this, name);
+}
+Texts const& TableData::texts(std::string const& name) const {
+  return column<Texts>(*this, name);
+}
 
 FileReader::FileReader(std::filesystem::path const& path) : path_(path) {
-  hid_t id = H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
-  if (id < 0) {
-    // Its writer's mark is still set: killed, or writing now.
-    H5Eclear2(H5E_DEFAULT);
-    id = H5Fopen(path.c_str(), H5F_ACC_RDONLY | H5F_ACC_SWMR_READ, H5P_DEFAULT);
-    closed_cleanly_ = false;
-  }
-  file_ = owned(id, "opening " + path.string());
+  file_ = Handle(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));
+  closed_cleanly_ = file_.valid();
+  if (closed_cleanly_) return;
+  // Its writer's mark is still set: killed, or writing now.
+  H5Eclear2(H5E_DEFAULT);
+  file_ = open_while_written(path);
 }
 
 bool FileReader::has(std::string const& path) const {
   // H5Lexists wants every step of the way to exist.
-  for (std::size_t end = path.find('/', 1); ; end = path.find('/', end + 1)) {
+  for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
     if (H5Lexists(file_.get(), path.substr(0, end).c_str(), H5P_DEFAULT) <= 0) return path == "/";
     if (end == std::string::npos) return true;
   }
 }
 
-std::optional<AttributeValue> FileReader::attribute(std::string const& group, std::string const& name) const {
+std::optional<AttributeValue> FileReader::attribute(std::string const& group,
+                                                    std::string const& name) const {
   if (!has(group)) return std::nullopt;
   auto const object = owned(H5Oopen(file_.get(), group.c_str(), H5P_DEFAULT), "opening " + group);
   if (H5Aexists(object.get(), name.c_str()) <= 0) return std::nullopt;
@@ -114,12 +136,13 @@ std::optional<AttributeValue> FileReader::attribute(std::string const& group, st
 std::map<std::string, AttributeValue> FileReader::attributes(std::string const& group) const {
   std::vector<std::string> names;
   auto const object = owned(H5Oopen(file_.get(), group.c_str(), H5P_DEFAULT), "opening " + group);
-  check(H5Aiterate2(object.get(), H5_INDEX_NAME, H5_ITER_INC, nullptr,
-                    [](hid_t, char const* name, H5A_info_t const*, void* out) -> herr_t {
-                      static_cast<std::vector<std::string>*>(out)->emplace_back(name);
-                      return 0;
-                    },
-                    &names),
+  check(H5Aiterate2(
+            object.get(), H5_INDEX_NAME, H5_ITER_INC, nullptr,
+            [](hid_t, char const* name, H5A_info_t const*, void* out) -> herr_t {
+              static_cast<std::vector<std::string>*>(out)->emplace_back(name);
+              return 0;
+            },
+            &names),
         "listing attributes of " + group);
   std::map<std::string, AttributeValue> values;
   for (auto const& name : names) values[name] = read_attribute(object.get(), name);
@@ -129,12 +152,13 @@ std::map<std::string, AttributeValue> FileReader::attributes(std::string const& 
 std::vector<std::string> FileReader::children(std::string const& group) const {
   std::vector<std::string> names;
   auto const object = owned(H5Gopen2(file_.get(), group.c_str(), H5P_DEFAULT), "opening " + group);
-  check(H5Literate(object.get(), H5_INDEX_NAME, H5_ITER_INC, nullptr,
-                   [](hid_t, char const* name, H5L_info_t const*, void* out) -> herr_t {
-                     static_cast<std::vector<std::string>*>(out)->emplace_back(name);
-                     return 0;
-                   },
-                   &names),
+  check(H5Literate(
+            object.get(), H5_INDEX_NAME, H5_ITER_INC, nullptr,
+            [](hid_t, char const* name, H5L_info_t const*, void* out) -> herr_t {
+              static_cast<std::vector<std::string>*>(out)->emplace_back(name);
+              return 0;
+            },
+            &names),
         "listing " + group);
   return names;
 }
@@ -146,23 +170,28 @@ TableData FileReader::read_table(TableSpec const& spec) const {
   for (auto const& column : spec.columns) {
     auto const where = str(spec.path, "/", column.name, " of ", path_.string());
     if (!has(spec.path + "/" + column.name)) throw Error(ExitCode::bad_data, where + " is missing");
-    auto dataset = owned(H5Dopen2(file_.get(), (spec.path + "/" + column.name).c_str(), H5P_DEFAULT), "opening " + where);
+    auto dataset =
+        owned(H5Dopen2(file_.get(), (spec.path + "/" + column.name).c_str(), H5P_DEFAULT),
+              "opening " + where);
     auto const type = owned(H5Dget_type(dataset.get()), "inspecting " + where);
     if (H5Tequal(type.get(), column_type(column.type).get()) <= 0)
       throw Error(ExitCode::bad_data, where + " is not of the type that the schema says");
     auto const space = owned(H5Dget_space(dataset.get()), "inspecting " + where);
     hsize_t extent = 0;
-    if (H5Sget_simple_extent_ndims(space.get()) != 1 || H5Sget_simple_extent_dims(space.get(), &extent, nullptr) != 1)
+    if (H5Sget_simple_extent_ndims(space.get()) != 1 ||
+        H5Sget_simple_extent_dims(space.get(), &extent, nullptr) != 1)
       throw Error(ExitCode::bad_data, where + " is not one-dimensional");
     if (extent > static_cast<hsize_t>(max_rows))
-      throw Error(ExitCode::bad_data, str(where, " claims ", extent, " rows"), str("at most ", max_rows, " are read"));
+      throw Error(ExitCode::bad_data, str(where, " claims ", extent, " rows"),
+                  str("at most ", max_rows, " are read"));
     table.rows = std::min(table.rows, static_cast<std::int64_t>(extent));
     datasets.push_back(std::move(dataset));
   }
   for (std::size_t c = 0; c < spec.columns.size(); ++c) {
     auto const& column = spec.columns[c];
-    table.columns[column.name] = read_column(datasets[c].get(), column.type, static_cast<hsize_t>(table.rows),
-                                             str("reading ", spec.path, "/", column.name, " of ", path_.string()));
+    table.columns[column.name] =
+        read_column(datasets[c].get(), column.type, static_cast<hsize_t>(table.rows),
+                    str("reading ", spec.path, "/", column.name, " of ", path_.string()));
   }
   return table;
 }

@@ -1,9 +1,9 @@
 #include "h5/writer.hpp"
 
+#include <cstring>
+
 #include <hdf5.h>
 #include <unistd.h>
-
-#include <cstring>
 
 #include "base/contract.hpp"
 #include "base/text.hpp"
@@ -13,7 +13,7 @@
 namespace stratagem::h5 {
 namespace {
 
-constexpr hsize_t streaming_chunk_rows = 256;   // a killed writer loses nothing by small chunks
+constexpr hsize_t streaming_chunk_rows = 256;  // a killed writer loses nothing by small chunks
 constexpr hsize_t archive_chunk_rows = 16384;
 
 std::size_t length(ColumnData const& data) {
@@ -27,15 +27,19 @@ void write_attribute(hid_t object, std::string const& name, AttributeValue const
     auto const type = owned(H5Tcopy(H5T_C_S1), action);
     check(H5Tset_size(type.get(), H5T_VARIABLE), action);
     check(H5Tset_cset(type.get(), H5T_CSET_UTF8), action);
-    auto const attribute = owned(H5Acreate2(object, name.c_str(), type.get(), space.get(), H5P_DEFAULT, H5P_DEFAULT), action);
+    auto const attribute =
+        owned(H5Acreate2(object, name.c_str(), type.get(), space.get(), H5P_DEFAULT, H5P_DEFAULT),
+              action);
     char const* pointer = text->c_str();
     check(H5Awrite(attribute.get(), type.get(), &pointer), action);
     return;
   }
   bool const integer = std::holds_alternative<std::int64_t>(value);
   hid_t const type = integer ? H5T_NATIVE_INT64 : H5T_NATIVE_DOUBLE;
-  auto const attribute = owned(H5Acreate2(object, name.c_str(), type, space.get(), H5P_DEFAULT, H5P_DEFAULT), action);
-  void const* data = integer ? static_cast<void const*>(&std::get<std::int64_t>(value)) : &std::get<double>(value);
+  auto const attribute =
+      owned(H5Acreate2(object, name.c_str(), type, space.get(), H5P_DEFAULT, H5P_DEFAULT), action);
+  void const* data =
+      integer ? static_cast<void const*>(&std::get<std::int64_t>(value)) : &std::get<double>(value);
   check(H5Awrite(attribute.get(), type, data), action);
 }
 
@@ -51,7 +55,8 @@ Handle create_column(hid_t group, ColumnSpec const& column, hsize_t chunk_rows, 
   }
   auto const type = column_type(column.type);
   auto dataset = owned(H5Dcreate2(group, column.name.c_str(), type.get(), space.get(), H5P_DEFAULT,
-                                  properties.get(), H5P_DEFAULT), action);
+                                  properties.get(), H5P_DEFAULT),
+                       action);
   write_attribute(dataset.get(), "unit", column.unit);
   write_attribute(dataset.get(), "long_name", column.long_name);
   return dataset;
@@ -61,7 +66,8 @@ Handle create_column(hid_t group, ColumnSpec const& column, hsize_t chunk_rows, 
 std::vector<char> pack(Texts const& texts) {
   std::vector<char> cells(texts.size() * text_width);
   for (std::size_t i = 0; i < texts.size(); ++i)
-    std::memcpy(cells.data() + i * text_width, texts[i].data(), std::min(texts[i].size(), text_width));
+    std::memcpy(cells.data() + i * text_width, texts[i].data(),
+                std::min(texts[i].size(), text_width));
   return cells;
 }
 
@@ -75,11 +81,13 @@ void TableWriter::append(std::vector<ColumnData> const& columns) {
   for (std::size_t c = 0; c < columns.size(); ++c) {
     auto const action = str("appending to ", spec_.path, "/", spec_.columns[c].name, " of ", file_);
     expects(length(columns[c]) == count, "columns of equal length");
-    expects(columns[c].index() == static_cast<std::size_t>(spec_.columns[c].type), "column of the declared type");
+    expects(columns[c].index() == static_cast<std::size_t>(spec_.columns[c].type),
+            "column of the declared type");
     hid_t const dataset = datasets_[c].get();
     check(H5Dset_extent(dataset, &total), action);
     auto const file_space = owned(H5Dget_space(dataset), action);
-    check(H5Sselect_hyperslab(file_space.get(), H5S_SELECT_SET, &first, nullptr, &count, nullptr), action);
+    check(H5Sselect_hyperslab(file_space.get(), H5S_SELECT_SET, &first, nullptr, &count, nullptr),
+          action);
     auto const memory_space = owned(H5Screate_simple(1, &count, nullptr), action);
     auto const type = column_type(spec_.columns[c].type);
     std::vector<char> cells;
@@ -93,13 +101,15 @@ void TableWriter::append(std::vector<ColumnData> const& columns) {
           }
         },
         columns[c]);
-    check(H5Dwrite(dataset, type.get(), memory_space.get(), file_space.get(), H5P_DEFAULT, data), action);
+    check(H5Dwrite(dataset, type.get(), memory_space.get(), file_space.get(), H5P_DEFAULT, data),
+          action);
   }
   rows_ += static_cast<std::int64_t>(count);
 }
 
 void TableWriter::flush() {
-  for (auto const& dataset : datasets_) check(H5Dflush(dataset.get()), "flushing " + spec_.path + " of " + file_);
+  for (auto const& dataset : datasets_)
+    check(H5Dflush(dataset.get()), "flushing " + spec_.path + " of " + file_);
 }
 
 void TableWriter::close() {
@@ -115,8 +125,10 @@ FileWriter::FileWriter(std::filesystem::path const& path, Mode mode) : path_(pat
   file_ = owned(H5Fcreate(path.c_str(), H5F_ACC_EXCL, H5P_DEFAULT, access.get()), action);
 }
 
-void FileWriter::set_attribute(std::string const& group, std::string const& name, AttributeValue const& value) {
-  auto const object = owned(H5Oopen(file_.get(), group.c_str(), H5P_DEFAULT), "opening " + group + " of " + path_.string());
+void FileWriter::set_attribute(std::string const& group, std::string const& name,
+                               AttributeValue const& value) {
+  auto const object = owned(H5Oopen(file_.get(), group.c_str(), H5P_DEFAULT),
+                            "opening " + group + " of " + path_.string());
   write_attribute(object.get(), name, value);
 }
 
@@ -129,11 +141,13 @@ void FileWriter::create_group(std::string const& path) {
 
 TableWriter FileWriter::create_table(TableSpec const& spec) {
   create_group(spec.path);
-  auto const group = owned(H5Gopen2(file_.get(), spec.path.c_str(), H5P_DEFAULT), "opening " + spec.path);
+  auto const group =
+      owned(H5Gopen2(file_.get(), spec.path.c_str(), H5P_DEFAULT), "opening " + spec.path);
   TableWriter table(spec, path_.string());
   bool const archive = mode_ == Mode::archive;
   for (auto const& column : spec.columns)
-    table.datasets_.push_back(create_column(group.get(), column, archive ? archive_chunk_rows : streaming_chunk_rows, archive));
+    table.datasets_.push_back(create_column(
+        group.get(), column, archive ? archive_chunk_rows : streaming_chunk_rows, archive));
   return table;
 }
 
@@ -149,7 +163,8 @@ void FileWriter::flush(bool to_disk) {
   if (!to_disk) return;
   int* descriptor = nullptr;
   check(H5Fget_vfd_handle(file_.get(), H5P_DEFAULT, reinterpret_cast<void**>(&descriptor)), action);
-  if (::fdatasync(*descriptor) != 0) throw Error(ExitCode::io, action + " failed", std::strerror(errno));
+  if (::fdatasync(*descriptor) != 0)
+    throw Error(ExitCode::io, action + " failed", std::strerror(errno));
 }
 
 void FileWriter::close() {

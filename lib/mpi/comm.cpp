@@ -31,21 +31,25 @@ Comm Comm::duplicate() const {
   return Comm(std::make_shared<Shared>(copy, true));
 }
 
-void Comm::barrier() const { check(MPI_Barrier(shared_->handle), "MPI_Barrier"); }
+void Comm::barrier() const {
+  check(MPI_Barrier(shared_->handle), "MPI_Barrier");
+}
 
 void Comm::broadcast(std::string& text, int root) const {
   auto length = static_cast<std::int64_t>(text.size());
   check(MPI_Bcast(&length, 1, MPI_INT64_T, root, shared_->handle), "MPI_Bcast");
   expects(length <= static_cast<std::int64_t>(max_message), "texts are small");
   text.resize(static_cast<std::size_t>(length));
-  check(MPI_Bcast(text.data(), static_cast<int>(length), MPI_CHAR, root, shared_->handle), "MPI_Bcast");
+  check(MPI_Bcast(text.data(), static_cast<int>(length), MPI_CHAR, root, shared_->handle),
+        "MPI_Bcast");
 }
 
 std::vector<std::string> Comm::all_gather(std::string const& text) const {
   auto const count = static_cast<std::size_t>(size_);
   int const length = static_cast<int>(text.size());
   std::vector<int> lengths(count), offsets(count);
-  check(MPI_Allgather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, shared_->handle), "MPI_Allgather");
+  check(MPI_Allgather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, shared_->handle),
+        "MPI_Allgather");
   for (std::size_t i = 1; i < count; ++i) offsets[i] = offsets[i - 1] + lengths[i - 1];
   std::string joined(static_cast<std::size_t>(offsets.back() + lengths.back()), '\0');
   check(MPI_Allgatherv(text.data(), length, MPI_CHAR, joined.data(), lengths.data(), offsets.data(),
@@ -53,28 +57,33 @@ std::vector<std::string> Comm::all_gather(std::string const& text) const {
         "MPI_Allgatherv");
   std::vector<std::string> texts;
   for (std::size_t i = 0; i < count; ++i)
-    texts.push_back(joined.substr(static_cast<std::size_t>(offsets[i]), static_cast<std::size_t>(lengths[i])));
+    texts.push_back(
+        joined.substr(static_cast<std::size_t>(offsets[i]), static_cast<std::size_t>(lengths[i])));
   return texts;
 }
 
 void Comm::library_all_reduce(std::span<float> values) const {
-  check(MPI_Allreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()), MPI_FLOAT, MPI_SUM,
-                      shared_->handle),
+  check(MPI_Allreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()), MPI_FLOAT,
+                      MPI_SUM, shared_->handle),
         "MPI_Allreduce");
 }
 
 Request Comm::send(std::span<std::byte const> bytes, int peer, int tag) const {
-  expects(bytes.size() <= max_message && tag >= 0 && tag <= max_tag, "message and tag within bounds");
+  expects(bytes.size() <= max_message && tag >= 0 && tag <= max_tag,
+          "message and tag within bounds");
   MPI_Request request = MPI_REQUEST_NULL;
-  check(MPI_Isend(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, peer, tag, shared_->handle, &request),
+  check(MPI_Isend(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, peer, tag,
+                  shared_->handle, &request),
         "MPI_Isend");
   return Request(to_word(request));
 }
 
 Request Comm::receive(std::span<std::byte> bytes, int peer, int tag) const {
-  expects(bytes.size() <= max_message && tag >= 0 && tag <= max_tag, "message and tag within bounds");
+  expects(bytes.size() <= max_message && tag >= 0 && tag <= max_tag,
+          "message and tag within bounds");
   MPI_Request request = MPI_REQUEST_NULL;
-  check(MPI_Irecv(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, peer, tag, shared_->handle, &request),
+  check(MPI_Irecv(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, peer, tag,
+                  shared_->handle, &request),
         "MPI_Irecv");
   return Request(to_word(request));
 }

@@ -31,16 +31,21 @@ std::string launcher_name(Environment const& environment) {
   return "none";
 }
 
-bool launched(Environment const& environment) { return known_to_open_mpi(environment); }
+bool launched(Environment const& environment) {
+  return known_to_open_mpi(environment);
+}
 
 std::optional<Error> singleton_problem(int world_size, Environment const& environment) {
   if (world_size != 1 || known_to_open_mpi(environment)) return std::nullopt;
   if (auto const tasks = count(environment, "SLURM_NTASKS"); tasks > 1)
-    return Error(ExitCode::environment, str("started as 1 rank inside a Slurm allocation of ", tasks, " tasks"),
-                 "neither mpirun nor srun --mpi=pmix started this process",
-                 "start it with `mpirun --bind-to none stratagem ...` or `srun --mpi=pmix stratagem ...`");
+    return Error(
+        ExitCode::environment,
+        str("started as 1 rank inside a Slurm allocation of ", tasks, " tasks"),
+        "neither mpirun nor srun --mpi=pmix started this process",
+        "start it with `mpirun --bind-to none stratagem ...` or `srun --mpi=pmix stratagem ...`");
   if (auto const ranks = count(environment, "PMI_SIZE"); ranks > 1)
-    return Error(ExitCode::environment, str("a launcher started ", ranks, " copies, each of which is 1 rank"),
+    return Error(ExitCode::environment,
+                 str("a launcher started ", ranks, " copies, each of which is 1 rank"),
                  "the launcher (PMI) belongs to another MPI library",
                  "use the mpirun that belongs to the MPI library this program is linked with");
   return std::nullopt;

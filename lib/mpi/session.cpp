@@ -1,10 +1,10 @@
 #include "mpi/session.hpp"
 
-#include <unistd.h>
-
 #include <csignal>
 #include <cstdlib>
 #include <exception>
+
+#include <unistd.h>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
@@ -16,9 +16,12 @@ namespace {
 
 int native(ThreadLevel level) {
   switch (level) {
-    case ThreadLevel::funneled: return MPI_THREAD_FUNNELED;
-    case ThreadLevel::serialized: return MPI_THREAD_SERIALIZED;
-    case ThreadLevel::multiple: return MPI_THREAD_MULTIPLE;
+    case ThreadLevel::funneled:
+      return MPI_THREAD_FUNNELED;
+    case ThreadLevel::serialized:
+      return MPI_THREAD_SERIALIZED;
+    case ThreadLevel::multiple:
+      return MPI_THREAD_MULTIPLE;
   }
   return MPI_THREAD_SINGLE;
 }
@@ -36,9 +39,12 @@ ThreadLevel initialise(ThreadLevel required) {
 
 std::string to_string(ThreadLevel level) {
   switch (level) {
-    case ThreadLevel::funneled: return "funneled";
-    case ThreadLevel::serialized: return "serialized";
-    case ThreadLevel::multiple: return "multiple";
+    case ThreadLevel::funneled:
+      return "funneled";
+    case ThreadLevel::serialized:
+      return "serialized";
+    case ThreadLevel::multiple:
+      return "multiple";
   }
   return "unknown";
 }
@@ -57,7 +63,9 @@ Session::~Session() {
   if (std::uncaught_exceptions() == exceptions_at_start_) MPI_Finalize();
 }
 
-Comm Session::world() const { return Comm(std::make_shared<Comm::Shared>(MPI_COMM_WORLD, false)); }
+Comm Session::world() const {
+  return Comm(std::make_shared<Comm::Shared>(MPI_COMM_WORLD, false));
+}
 
 void Session::abort(ExitCode code) const noexcept {
   // MPI_Abort may itself block on a dead peer: the alarm ends the process all the same.

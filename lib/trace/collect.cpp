@@ -44,7 +44,8 @@ void append_rows(h5::TableData& to, h5::TableData const& from, std::int64_t keep
 }
 
 /// How many rows of `earlier` come before the first value of `column` in `later`.
-std::int64_t rows_before(h5::TableData const& earlier, h5::TableData const& later, std::string const& column) {
+std::int64_t rows_before(h5::TableData const& earlier, h5::TableData const& later,
+                         std::string const& column) {
   if (later.rows == 0) return earlier.rows;
   auto const first = later.integers(column).front();
   auto const& values = earlier.integers(column);
@@ -53,7 +54,8 @@ std::int64_t rows_before(h5::TableData const& earlier, h5::TableData const& late
 
 /// Ids of `later` point behind the names of `earlier` from now on.
 void shift_ids(RankTrace& later, std::int64_t shift) {
-  for (auto const& [table, column] : {std::pair{"/spans", "name_id"}, {"/events", "name_id"}, {"/events", "text_id"}})
+  for (auto const& [table, column] :
+       {std::pair{"/spans", "name_id"}, {"/events", "name_id"}, {"/events", "text_id"}})
     for (auto& id : std::get<h5::Integers>(later.tables.at(table).columns.at(column))) id += shift;
 }
 
@@ -62,7 +64,8 @@ void join_attempt(RankTrace& earlier, RankTrace later) {
   for (auto& [path, table] : earlier.tables) {
     auto const& more = later.tables.at(path);
     auto keep = table.rows;
-    if (path == steps_table().path || path == spans_table().path) keep = rows_before(table, more, "step");
+    if (path == steps_table().path || path == spans_table().path)
+      keep = rows_before(table, more, "step");
     if (path == epochs_table().path) keep = rows_before(table, more, "epoch");
     append_rows(table, more, keep);
   }
@@ -79,7 +82,8 @@ void join_attempt(RankTrace& earlier, RankTrace later) {
 RunTraces collect_run(fs::path const& run) {
   auto const files = rank_files(run);
   if (files.empty())
-    throw Error(ExitCode::bad_data, "no trace under " + run.string(), "expected trace/a0/rank-0000.h5 and so on",
+    throw Error(ExitCode::bad_data, "no trace under " + run.string(),
+                "expected trace/a0/rank-0000.h5 and so on",
                 "name a run directory, as `stratagem run --out` wrote it");
   std::map<int, RankTrace> by_rank;
   RunTraces traces;
@@ -88,7 +92,8 @@ RunTraces collect_run(fs::path const& run) {
       auto trace = read_rank_trace(file);
       auto const rank = trace.rank();
       if (!trace.closed_cleanly)
-        traces.remarks.push_back(str(file.string(), " was not closed: its rank was killed or still runs; ",
+        traces.remarks.push_back(str(file.string(),
+                                     " was not closed: its rank was killed or still runs; ",
                                      trace.table(steps_table()).rows, " steps were read"));
       auto const known = by_rank.find(rank);
       if (known == by_rank.end())
@@ -100,11 +105,13 @@ RunTraces collect_run(fs::path const& run) {
     }
   }
   if (by_rank.empty())
-    throw Error(ExitCode::bad_data, "no usable trace under " + run.string(), join(traces.remarks, "; "));
+    throw Error(ExitCode::bad_data, "no usable trace under " + run.string(),
+                join(traces.remarks, "; "));
   for (auto& [_, trace] : by_rank) traces.ranks.push_back(std::move(trace));
   auto const world = std::get<std::int64_t>(traces.ranks.front().process.at("world"));
   for (int rank = 0; rank < world; ++rank)
-    if (!by_rank.contains(rank)) traces.remarks.push_back(str("rank ", rank, " of ", world, " has no trace"));
+    if (!by_rank.contains(rank))
+      traces.remarks.push_back(str("rank ", rank, " of ", world, " has no trace"));
   return traces;
 }
 
@@ -118,10 +125,12 @@ void write_collected(RunTraces const& traces, fs::path const& path) {
     file.set_attribute("/", "created_utc", utc_time(wall_ns()));
     for (auto const& trace : traces.ranks) {
       auto digits = std::to_string(trace.rank());
-      auto const group = "/rank-" + std::string(digits.size() < 4 ? 4 - digits.size() : 0, '0') + digits;
+      auto const group =
+          "/rank-" + std::string(digits.size() < 4 ? 4 - digits.size() : 0, '0') + digits;
       file.create_group(group);
       file.set_attribute(group, "closed_cleanly", std::int64_t{trace.closed_cleanly});
-      for (auto const& [name, attributes] : {std::pair{"/provenance", &trace.provenance}, {"/process", &trace.process}}) {
+      for (auto const& [name, attributes] :
+           {std::pair{"/provenance", &trace.provenance}, {"/process", &trace.process}}) {
         file.create_group(group + name);
         for (auto const& [key, value] : *attributes) file.set_attribute(group + name, key, value);
       }

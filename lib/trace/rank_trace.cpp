@@ -12,7 +12,8 @@ std::string text_attribute(h5::FileReader const& file, std::string const& name) 
   return text != nullptr ? *text : "";
 }
 
-void require_schema(h5::FileReader const& file, std::filesystem::path const& path, std::string_view schema) {
+void require_schema(h5::FileReader const& file, std::filesystem::path const& path,
+                    std::string_view schema) {
   auto const name = text_attribute(file, "schema_name");
   if (name != schema)
     throw Error(ExitCode::bad_data, path.string() + " is not a trace of this program",
@@ -21,11 +22,13 @@ void require_schema(h5::FileReader const& file, std::filesystem::path const& pat
   auto const* number = version ? std::get_if<std::int64_t>(&*version) : nullptr;
   if (number == nullptr || *number != schema_version)
     throw Error(ExitCode::bad_data, path.string() + " has another schema version",
-                str("it is ", number != nullptr ? str(*number) : "missing", ", this program reads ", schema_version),
+                str("it is ", number != nullptr ? str(*number) : "missing", ", this program reads ",
+                    schema_version),
                 "read it with the version of stratagem that wrote it");
 }
 
-RankTrace read_group(h5::FileReader const& file, std::filesystem::path const& path, std::string const& group) {
+RankTrace read_group(h5::FileReader const& file, std::filesystem::path const& path,
+                     std::string const& group) {
   RankTrace trace{.path = path, .group = group, .closed_cleanly = file.closed_cleanly()};
   trace.provenance = file.attributes(group + "/provenance");
   trace.process = file.attributes(group + "/process");
@@ -70,6 +73,8 @@ std::vector<RankTrace> read_collected_trace(std::filesystem::path const& path) {
   return traces;
 }
 
-std::string schema_of(std::filesystem::path const& path) { return text_attribute(h5::FileReader(path), "schema_name"); }
+std::string schema_of(std::filesystem::path const& path) {
+  return text_attribute(h5::FileReader(path), "schema_name");
+}
 
 }  // namespace stratagem::trace

@@ -51,11 +51,15 @@ StepRecord Recorder::end_step() {
   record.duration = marks_.ns(end) - record.t_begin;
   for (std::size_t i = 0; i < entered_.size(); ++i) {
     auto const until = i + 1 < entered_.size() ? entered_[i + 1].second : end;
-    record.durations[static_cast<std::size_t>(entered_[i].first)] += marks_.ns(until) - marks_.ns(entered_[i].second);
+    record.durations[static_cast<std::size_t>(entered_[i].first)] +=
+        marks_.ns(until) - marks_.ns(entered_[i].second);
   }
   for (auto const& span : pending_spans_)
-    this->record(SpanRecord{.name = span.name, .lane = Lane::compute, .t_begin = marks_.ns(span.begin),
-                            .t_end = marks_.ns(span.end), .step = step_});
+    this->record(SpanRecord{.name = span.name,
+                            .lane = Lane::compute,
+                            .t_begin = marks_.ns(span.begin),
+                            .t_end = marks_.ns(span.end),
+                            .step = step_});
   return record;
 }
 
@@ -69,13 +73,19 @@ void Recorder::end_span(NameId name, int begin) {
 }
 
 void Recorder::event(Severity severity, std::string_view name, std::string_view text) {
-  events_.push({.t = monotonic_ns(), .severity = severity, .name = intern(name), .text = intern(text)});
+  events_.push(
+      {.t = monotonic_ns(), .severity = severity, .name = intern(name), .text = intern(text)});
 }
 
-void Recorder::sample_memory() { sample_memory(gpu::live_memory(device_)); }
+void Recorder::sample_memory() {
+  sample_memory(gpu::live_memory(device_));
+}
 
 void Recorder::sample_memory(gpu::MemoryUse const& use) {
-  memory_.push({.t = monotonic_ns(), .use = use, .reserved = gpu::reserved_memory(device_), .rss = resident_bytes()});
+  memory_.push({.t = monotonic_ns(),
+                .use = use,
+                .reserved = gpu::reserved_memory(device_),
+                .rss = resident_bytes()});
 }
 
 }  // namespace stratagem::trace

@@ -23,7 +23,8 @@ Column gather(std::vector<Record> const& records, Field field) {
 
 template <class Record, class Field>
 Integers integers(std::vector<Record> const& records, Field field) {
-  return gather<Integers>(records, [&](Record const& r) { return static_cast<std::int64_t>(field(r)); });
+  return gather<Integers>(records,
+                          [&](Record const& r) { return static_cast<std::int64_t>(field(r)); });
 }
 template <class Record, class Field>
 Reals reals(std::vector<Record> const& records, Field field) {
@@ -31,7 +32,8 @@ Reals reals(std::vector<Record> const& records, Field field) {
 }
 
 std::vector<ColumnData> columns(std::vector<StepRecord> const& r) {
-  std::vector<ColumnData> out{integers(r, [](auto& s) { return s.step; }), integers(r, [](auto& s) { return s.epoch; }),
+  std::vector<ColumnData> out{integers(r, [](auto& s) { return s.step; }),
+                              integers(r, [](auto& s) { return s.epoch; }),
                               integers(r, [](auto& s) { return s.t_begin; })};
   for (std::size_t phase = 0; phase < phases; ++phase)
     out.emplace_back(integers(r, [phase](auto& s) { return s.durations[phase]; }));
@@ -43,23 +45,30 @@ std::vector<ColumnData> columns(std::vector<StepRecord> const& r) {
 }
 
 std::vector<ColumnData> columns(std::vector<EpochRecord> const& r) {
-  return {integers(r, [](auto& e) { return e.epoch; }),      reals(r, [](auto& e) { return e.time_s; }),
-          reals(r, [](auto& e) { return e.train_loss; }),    reals(r, [](auto& e) { return e.train_accuracy; }),
-          reals(r, [](auto& e) { return e.test_loss; }),     reals(r, [](auto& e) { return e.test_accuracy; }),
-          reals(r, [](auto& e) { return e.images_per_s; }),  integers(r, [](auto& e) { return e.comm_bytes; }),
+  return {integers(r, [](auto& e) { return e.epoch; }),
+          reals(r, [](auto& e) { return e.time_s; }),
+          reals(r, [](auto& e) { return e.train_loss; }),
+          reals(r, [](auto& e) { return e.train_accuracy; }),
+          reals(r, [](auto& e) { return e.test_loss; }),
+          reals(r, [](auto& e) { return e.test_accuracy; }),
+          reals(r, [](auto& e) { return e.images_per_s; }),
+          integers(r, [](auto& e) { return e.comm_bytes; }),
           integers(r, [](auto& e) { return e.mem_peak_allocated; }),
-          reals(r, [](auto& e) { return e.mem_peak_reserved; }), reals(r, [](auto& e) { return e.energy_J; })};
+          reals(r, [](auto& e) { return e.mem_peak_reserved; }),
+          reals(r, [](auto& e) { return e.energy_J; })};
 }
 
 std::vector<ColumnData> columns(std::vector<SpanRecord> const& r) {
-  return {integers(r, [](auto& s) { return s.name; }),    integers(r, [](auto& s) { return s.lane; }),
-          integers(r, [](auto& s) { return s.t_begin; }), integers(r, [](auto& s) { return s.t_end; }),
-          integers(r, [](auto& s) { return s.step; }),    integers(r, [](auto& s) { return s.bytes; }),
-          integers(r, [](auto& s) { return s.peer; })};
+  return {
+      integers(r, [](auto& s) { return s.name; }),    integers(r, [](auto& s) { return s.lane; }),
+      integers(r, [](auto& s) { return s.t_begin; }), integers(r, [](auto& s) { return s.t_end; }),
+      integers(r, [](auto& s) { return s.step; }),    integers(r, [](auto& s) { return s.bytes; }),
+      integers(r, [](auto& s) { return s.peer; })};
 }
 
 std::vector<ColumnData> columns(std::vector<MemoryRecord> const& r) {
-  return {integers(r, [](auto& m) { return m.t; }), integers(r, [](auto& m) { return m.use.total(); }),
+  return {integers(r, [](auto& m) { return m.t; }),
+          integers(r, [](auto& m) { return m.use.total(); }),
           reals(r, [](auto& m) { return m.reserved; }), integers(r, [](auto& m) { return m.rss; })};
 }
 
@@ -71,9 +80,12 @@ std::vector<ColumnData> breakdown_columns(std::vector<MemoryRecord> const& r) {
 }
 
 std::vector<ColumnData> columns(std::vector<DeviceRecord> const& r) {
-  return {integers(r, [](auto& d) { return d.t; }), reals(r, [](auto& d) { return d.sample.utilization; }),
-          reals(r, [](auto& d) { return d.sample.memory_used; }), reals(r, [](auto& d) { return d.sample.power; }),
-          reals(r, [](auto& d) { return d.sample.energy; }), reals(r, [](auto& d) { return d.sample.clock; })};
+  return {integers(r, [](auto& d) { return d.t; }),
+          reals(r, [](auto& d) { return d.sample.utilization; }),
+          reals(r, [](auto& d) { return d.sample.memory_used; }),
+          reals(r, [](auto& d) { return d.sample.power; }),
+          reals(r, [](auto& d) { return d.sample.energy; }),
+          reals(r, [](auto& d) { return d.sample.clock; })};
 }
 
 std::vector<ColumnData> columns(std::vector<EventRecord> const& r) {
@@ -83,13 +95,14 @@ std::vector<ColumnData> columns(std::vector<EventRecord> const& r) {
 
 }  // namespace
 
-TraceFile::TraceFile(std::filesystem::path const& path, TraceHeader const& header, Recorder& recorder,
-                     ClockSample const& clock, double device_sample_hz)
+TraceFile::TraceFile(std::filesystem::path const& path, TraceHeader const& header,
+                     Recorder& recorder, ClockSample const& clock, double device_sample_hz)
     : recorder_(recorder), file_(path, h5::FileWriter::Mode::streaming) {
   file_.set_attribute("/", "schema_name", std::string(schema_name));
   file_.set_attribute("/", "schema_version", schema_version);
   file_.set_attribute("/", "created_utc", utc_time(wall_ns()));
-  for (auto const& [group, attributes] : {std::pair{"/provenance", &header.provenance}, {"/process", &header.process}}) {
+  for (auto const& [group, attributes] :
+       {std::pair{"/provenance", &header.provenance}, {"/process", &header.process}}) {
     file_.create_group(group);
     for (auto const& [name, value] : *attributes) file_.set_attribute(group, name, value);
   }
@@ -144,9 +157,12 @@ void TraceFile::run(double device_sample_hz) {
   int writes = 0;
   std::unique_lock lock(mutex_);
   while (true) {
-    auto const deadline = telemetry ? std::min<std::chrono::steady_clock::time_point>(
-                                          next_write, std::chrono::time_point_cast<std::chrono::steady_clock::duration>(next_sample))
-                                    : next_write;
+    auto const deadline =
+        telemetry
+            ? std::min<std::chrono::steady_clock::time_point>(
+                  next_write,
+                  std::chrono::time_point_cast<std::chrono::steady_clock::duration>(next_sample))
+            : next_write;
     bool const last = wake_.wait_until(lock, deadline, [this] { return stopping_; });
     lock.unlock();
     auto const now = std::chrono::steady_clock::now();
@@ -186,7 +202,8 @@ void TraceFile::write_pending() {
   Texts names;
   {
     std::lock_guard const lock(recorder_.names_mutex_);
-    names.assign(recorder_.names_.begin() + static_cast<std::ptrdiff_t>(names_written_), recorder_.names_.end());
+    names.assign(recorder_.names_.begin() + static_cast<std::ptrdiff_t>(names_written_),
+                 recorder_.names_.end());
   }
   append(names_table(), {names});
   names_written_ += names.size();
@@ -201,18 +218,22 @@ void TraceFile::write_pending() {
 }
 
 void TraceFile::append_status(Status status) {
-  std::size_t dropped = recorder_.steps_.dropped() + recorder_.epochs_.dropped() + recorder_.memory_.dropped() +
-                        recorder_.events_.dropped();
+  std::size_t dropped = recorder_.steps_.dropped() + recorder_.epochs_.dropped() +
+                        recorder_.memory_.dropped() + recorder_.events_.dropped();
   for (auto const& lane : recorder_.spans_) dropped += lane.dropped();
-  table(status_table()).append({Integers{monotonic_ns()}, Integers{static_cast<std::int64_t>(status)},
-                                Integers{static_cast<std::int64_t>(dropped)}});
+  table(status_table())
+      .append({Integers{monotonic_ns()}, Integers{static_cast<std::int64_t>(status)},
+               Integers{static_cast<std::int64_t>(dropped)}});
 }
 
 void TraceFile::append_clock(ClockSample const& clock) {
-  table(clock_table()).append({Integers{monotonic_ns()}, Integers{wall_ns()}, Integers{clock.offset_to_rank0},
-                               Integers{clock.uncertainty}});
+  table(clock_table())
+      .append({Integers{monotonic_ns()}, Integers{wall_ns()}, Integers{clock.offset_to_rank0},
+               Integers{clock.uncertainty}});
 }
 
-h5::TableWriter& TraceFile::table(h5::TableSpec const& spec) { return tables_.at(spec.path); }
+h5::TableWriter& TraceFile::table(h5::TableSpec const& spec) {
+  return tables_.at(spec.path);
+}
 
 }  // namespace stratagem::trace

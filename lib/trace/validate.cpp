@@ -43,10 +43,12 @@ void check_steps(h5::TableData const& steps, Findings& findings) {
     std::int64_t sum = 0;
     for (auto name : phase_names) {
       auto const duration = steps.integers(str("dur_", name, "_ns"))[i];
-      findings.require(duration >= 0, "/steps has a negative duration", row + " " + std::string(name));
+      findings.require(duration >= 0, "/steps has a negative duration",
+                       row + " " + std::string(name));
       sum += duration;
     }
-    findings.require(std::llabs(sum - whole[i]) <= whole[i] / 100, "/steps phases do not add up to dur_step_ns within 1 %",
+    findings.require(std::llabs(sum - whole[i]) <= whole[i] / 100,
+                     "/steps phases do not add up to dur_step_ns within 1 %",
                      str(row, ": ", sum, " of ", whole[i], " ns"));
     findings.require(steps.integers("samples")[i] >= 0, "/steps samples negative", row);
   }
@@ -60,8 +62,10 @@ void check_spans(RankTrace const& trace, Findings& findings) {
     auto const name = spans.integers("name_id")[i];
     auto const lane = spans.integers("lane")[i];
     findings.require(name >= 0 && name < names, "/spans name_id points outside /names", row);
-    findings.require(lane >= 0 && lane < static_cast<std::int64_t>(lanes), "/spans lane unknown", row);
-    findings.require(spans.integers("t_end_ns")[i] >= spans.integers("t_begin_ns")[i], "/spans ends before it begins", row);
+    findings.require(lane >= 0 && lane < static_cast<std::int64_t>(lanes), "/spans lane unknown",
+                     row);
+    findings.require(spans.integers("t_end_ns")[i] >= spans.integers("t_begin_ns")[i],
+                     "/spans ends before it begins", row);
     findings.require(spans.integers("bytes")[i] >= 0, "/spans bytes negative", row);
   }
 }
@@ -74,7 +78,8 @@ void check_memory(RankTrace const& trace, Findings& findings) {
     std::int64_t sum = 0;
     for (auto name : gpu::memory_category_names) sum += breakdown.integers(std::string(name))[i];
     auto const allocated = memory.integers("allocated_B")[i];
-    findings.require(std::llabs(sum - allocated) <= allocated / 50, "/memory categories do not add up to allocated_B within 2 %",
+    findings.require(std::llabs(sum - allocated) <= allocated / 50,
+                     "/memory categories do not add up to allocated_B within 2 %",
                      str("row ", i, ": ", sum, " of ", allocated, " B"));
   }
 }
@@ -85,7 +90,8 @@ void check_events(RankTrace const& trace, Findings& findings) {
   for (std::size_t i = 0; i < static_cast<std::size_t>(events.rows); ++i)
     for (auto const* column : {"name_id", "text_id"}) {
       auto const id = events.integers(column)[i];
-      findings.require(id >= 0 && id < names, str("/events ", column, " points outside /names"), str("row ", i));
+      findings.require(id >= 0 && id < names, str("/events ", column, " points outside /names"),
+                       str("row ", i));
     }
 }
 
@@ -97,8 +103,10 @@ std::vector<std::string> problems_of(RankTrace const& trace) {
     findings.require(trace.process.contains(key), "/process lacks an attribute", key);
   for (auto const* key : {"version", "config"})
     findings.require(trace.provenance.contains(key), "/provenance lacks an attribute", key);
-  findings.require(trace.table(status_table()).rows > 0, "/status is empty", "no row was ever written");
-  findings.require(!trace.closed_cleanly || trace.status != Status::running, "/status says running in a closed file", "");
+  findings.require(trace.table(status_table()).rows > 0, "/status is empty",
+                   "no row was ever written");
+  findings.require(!trace.closed_cleanly || trace.status != Status::running,
+                   "/status says running in a closed file", "");
   check_steps(trace.table(steps_table()), findings);
   check_spans(trace, findings);
   check_memory(trace, findings);

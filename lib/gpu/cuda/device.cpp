@@ -12,7 +12,8 @@ namespace stratagem::gpu {
 void check(cudaError_t code, char const* call, std::source_location where) {
   if (code == cudaSuccess) return;
   throw Error(code == cudaErrorMemoryAllocation ? ExitCode::out_of_memory : ExitCode::environment,
-              str(call, " failed at ", where.file_name(), ":", where.line()), cudaGetErrorString(code));
+              str(call, " failed at ", where.file_name(), ":", where.line()),
+              cudaGetErrorString(code));
 }
 
 Availability availability() {
@@ -23,7 +24,8 @@ Availability availability() {
   if (code != cudaSuccess) {
     found.count = 0;
     cudaGetLastError();  // the failure is answered here; later calls start clean
-    found.reason = found.driver_version == 0 ? "no NVIDIA driver on this machine" : cudaGetErrorString(code);
+    found.reason =
+        found.driver_version == 0 ? "no NVIDIA driver on this machine" : cudaGetErrorString(code);
   } else if (found.count == 0) {
     found.reason = "the driver shows no GPU";
   }
@@ -42,7 +44,8 @@ void select(Device const& device) {
 }
 
 std::int64_t total_memory(Device const& device) {
-  if (device.kind == DeviceKind::cpu) return std::int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGESIZE);
+  if (device.kind == DeviceKind::cpu)
+    return std::int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGESIZE);
   select(device);
   std::size_t free = 0, total = 0;
   check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");

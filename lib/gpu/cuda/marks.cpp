@@ -40,7 +40,8 @@ int Marks::add() {
   } else {
     if (index == 0) impl_->first_ns = monotonic_ns();
     auto const stream = Stream::compute(impl_->device);
-    check(cudaEventRecord(impl_->events[index], static_cast<cudaStream_t>(stream.native())), "cudaEventRecord");
+    check(cudaEventRecord(impl_->events[index], static_cast<cudaStream_t>(stream.native())),
+          "cudaEventRecord");
   }
   return static_cast<int>(index);
 }
@@ -51,13 +52,18 @@ void Marks::resolve() {
   check(cudaEventSynchronize(impl_->events[last]), "cudaEventSynchronize");
   for (std::size_t i = 0; i <= last; ++i) {
     float milliseconds = 0;
-    check(cudaEventElapsedTime(&milliseconds, impl_->events[0], impl_->events[i]), "cudaEventElapsedTime");
+    check(cudaEventElapsedTime(&milliseconds, impl_->events[0], impl_->events[i]),
+          "cudaEventElapsedTime");
     impl_->times[i] = impl_->first_ns + std::llround(1e6 * static_cast<double>(milliseconds));
   }
 }
 
-std::int64_t Marks::ns(int mark) const { return impl_->times[static_cast<std::size_t>(mark)]; }
+std::int64_t Marks::ns(int mark) const {
+  return impl_->times[static_cast<std::size_t>(mark)];
+}
 
-void Marks::clear() { impl_->used = 0; }
+void Marks::clear() {
+  impl_->used = 0;
+}
 
 }  // namespace stratagem::gpu

@@ -1,8 +1,8 @@
 #include "gpu/memory.hpp"
 
-#include <c10/cuda/CUDACachingAllocator.h>
-
 #include <algorithm>
+
+#include <c10/cuda/CUDACachingAllocator.h>
 
 #include "gpu/host_memory.hpp"
 
@@ -12,8 +12,10 @@ namespace {
 using c10::CachingDeviceAllocator::Stat;
 
 Stat allocated(Device const& device) {
-  auto const stats = c10::cuda::CUDACachingAllocator::getDeviceStats(static_cast<c10::DeviceIndex>(device.index));
-  return stats.allocated_bytes[static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE)];
+  auto const stats =
+      c10::cuda::CUDACachingAllocator::getDeviceStats(static_cast<c10::DeviceIndex>(device.index));
+  return stats
+      .allocated_bytes[static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE)];
 }
 
 /// Bytes of the lasting categories, as scopes booked them; one per process, as the allocator is.
@@ -61,9 +63,11 @@ void reset_peak_memory(Device const& device) {
 
 double reserved_memory(Device const& device) {
   if (device.kind == DeviceKind::cpu) return host_reserved_memory();
-  auto const stats = c10::cuda::CUDACachingAllocator::getDeviceStats(static_cast<c10::DeviceIndex>(device.index));
+  auto const stats =
+      c10::cuda::CUDACachingAllocator::getDeviceStats(static_cast<c10::DeviceIndex>(device.index));
   return static_cast<double>(
-      stats.reserved_bytes[static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE)].current);
+      stats.reserved_bytes[static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE)]
+          .current);
 }
 
 }  // namespace stratagem::gpu

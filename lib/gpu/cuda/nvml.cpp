@@ -60,15 +60,19 @@ class NvmlTelemetry final : public Telemetry {
   DeviceSample sample() override {
     DeviceSample sample;
     NvmlUtilization utilization{};
-    if (library_->utilization(device_, &utilization) == nvml_success) sample.utilization = utilization.gpu / 100.0;
+    if (library_->utilization(device_, &utilization) == nvml_success)
+      sample.utilization = utilization.gpu / 100.0;
     NvmlMemory memory{};
-    if (library_->memory(device_, &memory) == nvml_success) sample.memory_used = static_cast<double>(memory.used);
+    if (library_->memory(device_, &memory) == nvml_success)
+      sample.memory_used = static_cast<double>(memory.used);
     unsigned milliwatts = 0;
     if (library_->power(device_, &milliwatts) == nvml_success) sample.power = milliwatts / 1000.0;
     unsigned long long millijoules = 0;
-    if (library_->energy(device_, &millijoules) == nvml_success) sample.energy = static_cast<double>(millijoules);
+    if (library_->energy(device_, &millijoules) == nvml_success)
+      sample.energy = static_cast<double>(millijoules);
     unsigned megahertz = 0;
-    if (library_->clock(device_, nvml_clock_sm, &megahertz) == nvml_success) sample.clock = megahertz;
+    if (library_->clock(device_, nvml_clock_sm, &megahertz) == nvml_success)
+      sample.clock = megahertz;
     return sample;
   }
 

@@ -8,8 +8,12 @@
 namespace stratagem::gpu {
 namespace {
 
-cudaStream_t stream_of(Stream const& stream) { return static_cast<cudaStream_t>(stream.native()); }
-cudaEvent_t event_of(std::shared_ptr<void> const& native) { return static_cast<cudaEvent_t>(native.get()); }
+cudaStream_t stream_of(Stream const& stream) {
+  return static_cast<cudaStream_t>(stream.native());
+}
+cudaEvent_t event_of(std::shared_ptr<void> const& native) {
+  return static_cast<cudaEvent_t>(native.get());
+}
 
 }  // namespace
 
@@ -24,7 +28,8 @@ Stream Stream::high_priority(Device const& device) {
   int least = 0, greatest = 0;
   check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "cudaDeviceGetStreamPriorityRange");
   cudaStream_t stream = nullptr;
-  check(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, greatest), "cudaStreamCreateWithPriority");
+  check(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, greatest),
+        "cudaStreamCreateWithPriority");
   return Stream({stream, [](void* s) { cudaStreamDestroy(static_cast<cudaStream_t>(s)); }});
 }
 
@@ -41,7 +46,8 @@ void Event::record(Stream const& stream) {
 }
 
 void Event::wait_on_stream(Stream const& stream) const {
-  if (native_) check(cudaStreamWaitEvent(stream_of(stream), event_of(native_), 0), "cudaStreamWaitEvent");
+  if (native_)
+    check(cudaStreamWaitEvent(stream_of(stream), event_of(native_), 0), "cudaStreamWaitEvent");
 }
 
 void Event::wait_on_host() const {
@@ -70,7 +76,8 @@ void copy_async(void* destination, void const* source, std::size_t bytes, Stream
     std::memcpy(destination, source, bytes);
     return;
   }
-  check(cudaMemcpyAsync(destination, source, bytes, cudaMemcpyDefault, stream_of(stream)), "cudaMemcpyAsync");
+  check(cudaMemcpyAsync(destination, source, bytes, cudaMemcpyDefault, stream_of(stream)),
+        "cudaMemcpyAsync");
 }
 
 }  // namespace stratagem::gpu

@@ -19,7 +19,8 @@ class NoTelemetry final : public Telemetry {
 std::unique_ptr<Telemetry> make_telemetry(Device const& device) {
   if (device.kind == DeviceKind::cpu) return make_host_telemetry();
   std::array<char, 32> bus_id{};
-  check(cudaDeviceGetPCIBusId(bus_id.data(), static_cast<int>(bus_id.size()), device.index), "cudaDeviceGetPCIBusId");
+  check(cudaDeviceGetPCIBusId(bus_id.data(), static_cast<int>(bus_id.size()), device.index),
+        "cudaDeviceGetPCIBusId");
   if (auto telemetry = make_nvml_telemetry(bus_id.data())) return telemetry;
   return std::make_unique<NoTelemetry>();
 }

@@ -6,9 +6,13 @@
 
 namespace stratagem::gpu {
 
-Availability availability() { return {.reason = "this build is without CUDA"}; }
+Availability availability() {
+  return {.reason = "this build is without CUDA"};
+}
 
-std::string device_name(Device const&) { return processor_name(); }
+std::string device_name(Device const&) {
+  return processor_name();
+}
 
 void select(Device const&) {}
 

@@ -24,8 +24,12 @@ int Marks::add() {
 
 void Marks::resolve() {}
 
-std::int64_t Marks::ns(int mark) const { return impl_->times[static_cast<std::size_t>(mark)]; }
+std::int64_t Marks::ns(int mark) const {
+  return impl_->times[static_cast<std::size_t>(mark)];
+}
 
-void Marks::clear() { impl_->times.clear(); }
+void Marks::clear() {
+  impl_->times.clear();
+}
 
 }  // namespace stratagem::gpu

@@ -4,14 +4,20 @@
 
 namespace stratagem::gpu {
 
-Stream Stream::compute(Device const&) { return Stream(nullptr); }
-Stream Stream::high_priority(Device const&) { return Stream(nullptr); }
+Stream Stream::compute(Device const&) {
+  return Stream(nullptr);
+}
+Stream Stream::high_priority(Device const&) {
+  return Stream(nullptr);
+}
 
 Event::Event(Device const&) {}
 void Event::record(Stream const&) {}
 void Event::wait_on_stream(Stream const&) const {}
 void Event::wait_on_host() const {}
-bool Event::done() const { return true; }
+bool Event::done() const {
+  return true;
+}
 
 PinnedBuffer::PinnedBuffer(Device const&, std::size_t bytes)
     : data_(new std::byte[bytes], std::default_delete<std::byte[]>()), bytes_(bytes) {}

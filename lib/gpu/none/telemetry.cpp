@@ -2,6 +2,8 @@
 
 namespace stratagem::gpu {
 
-std::unique_ptr<Telemetry> make_telemetry(Device const&) { return make_host_telemetry(); }
+std::unique_ptr<Telemetry> make_telemetry(Device const&) {
+  return make_host_telemetry();
+}
 
 }  // namespace stratagem::gpu

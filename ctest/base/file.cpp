@@ -1,0 +1,76 @@
+#include "base/file.hpp"
+
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+#include "base/error.hpp"
+#include "support/scratch.hpp"
+
+namespace stratagem {
+namespace {
+
+namespace fs = std::filesystem;
+
+template <class Action>
+ExitCode code_of(Action action) {
+  try {
+    action();
+  } catch (Error const& error) {
+    return error.code();
+  }
+  return ExitCode::done;
+}
+
+auto entries(fs::path const& folder) {
+  return std::distance(fs::directory_iterator(folder), fs::directory_iterator());
+}
+
+TEST(File, ReplaceIsSeenWholeAndLeavesNothingBeside) {
+  test::Scratch const scratch;
+  std::string const binary("a\0b\n", 4);
+  replace_file(scratch / "x", "old");
+  replace_file(scratch / "x", binary);
+  EXPECT_EQ(read_text(scratch / "x", ExitCode::io), binary);
+  EXPECT_EQ(read_bytes(scratch / "x", ExitCode::io).size(), 4U);
+  EXPECT_EQ(entries(scratch.path()), 1);
+}
+
+TEST(File, FailedReplaceKeepsTheOldContent) {
+  test::Scratch const scratch;
+  fs::create_directory(scratch / "folder");
+  replace_file(scratch / "folder" / "kept", "content");
+  // A folder cannot be replaced by a file.
+  EXPECT_EQ(code_of([&] { replace_file(scratch / "folder", "new"); }), ExitCode::io);
+  EXPECT_EQ(code_of([&] { replace_file(scratch / "missing" / "x", "new"); }), ExitCode::io);
+  EXPECT_EQ(read_text(scratch / "folder" / "kept", ExitCode::io), "content");
+  EXPECT_EQ(entries(scratch.path()), 1);
+}
+
+TEST(File, ReadFailsWithTheCallersCodeAndTheReason) {
+  test::Scratch const scratch;
+  EXPECT_EQ(code_of([&] { read_text(scratch / "none", ExitCode::bad_data); }), ExitCode::bad_data);
+  EXPECT_EQ(code_of([&] { read_bytes(scratch.path(), ExitCode::usage); }), ExitCode::usage);
+  EXPECT_EQ(code_of([&] { read_text("/dev/null", ExitCode::io); }), ExitCode::io);
+  try {
+    read_text(scratch / "none", ExitCode::io);
+    FAIL();
+  } catch (Error const& error) {
+    EXPECT_NE(std::string(error.what()).find("No such file"), std::string::npos) << error.what();
+  }
+}
+
+TEST(File, AppendKeepsWhatIsThere) {
+  test::Scratch const scratch;
+  AppendFile(scratch / "log").write("one\n");
+  AppendFile(scratch / "log").write("two\n");
+  EXPECT_EQ(read_text(scratch / "log", ExitCode::io), "one\ntwo\n");
+}
+
+TEST(File, AppendToAFullDeviceFails) {
+  AppendFile full("/dev/full");
+  EXPECT_EQ(code_of([&] { full.write("x"); }), ExitCode::io);
+}
+
+}  // namespace
+}  // namespace stratagem

@@ -1,0 +1,114 @@
+#include "h5/reader.hpp"
+
+#include "h5/sample.hpp"
+#include "support/child.hpp"
+
+namespace stratagem::h5 {
+namespace {
+
+class Reader : public SampleTest {
+ protected:
+  ExitCode code_of_reading(TableSpec const& spec) const {
+    try {
+      FileReader(scratch_ / "x.h5").read_table(spec);
+    } catch (Error const& error) {
+      return error.code();
+    }
+    return ExitCode::done;
+  }
+};
+
+TEST_F(Reader, FindsItsWay) {
+  write_sample(scratch_ / "x.h5", FileWriter::Mode::archive, 3);
+  FileReader const file(scratch_ / "x.h5");
+  EXPECT_TRUE(file.has("/"));
+  EXPECT_TRUE(file.has("/group/table/count"));
+  EXPECT_FALSE(file.has("/group/none"));
+  EXPECT_FALSE(file.has("/none/table"));
+  EXPECT_EQ(file.children("/group"), std::vector<std::string>{"table"});
+  EXPECT_EQ(file.attribute("/", "title"), AttributeValue(std::string("sample")));
+  EXPECT_EQ(file.attribute("/", "none"), std::nullopt);
+  EXPECT_EQ(file.attribute("/none", "title"), std::nullopt);
+}
+
+TEST_F(Reader, RefusesWhatTheSchemaDoesNotSay) {
+  write_sample(scratch_ / "x.h5", FileWriter::Mode::archive, 3);
+  auto spec = sample();
+  EXPECT_EQ(code_of_reading(spec), ExitCode::done);
+  spec.columns[0].type = ColumnType::real;
+  EXPECT_EQ(code_of_reading(spec), ExitCode::bad_data);
+  spec.columns[0] = {"none", ColumnType::integer, "", ""};
+  EXPECT_EQ(code_of_reading(spec), ExitCode::bad_data);
+}
+
+TEST_F(Reader, CutsColumnsToTheShortest) {
+  FileWriter file(scratch_ / "x.h5", FileWriter::Mode::archive);
+  for (auto [path, count] : {std::pair{"/a", 5}, {"/b", 2}}) {
+    auto table = file.create_table({path, {{"x", ColumnType::integer, "1", ""}}});
+    table.append({std::get<Integers>(rows(0, count)[0])});
+    table.close();
+  }
+  file.close();
+  // Two tables of unlike length, read as if they were one whose writer was killed between columns.
+  auto const table =
+      FileReader(scratch_ / "x.h5")
+          .read_table(
+              {"", {{"a/x", ColumnType::integer, "", ""}, {"b/x", ColumnType::integer, "", ""}}});
+  EXPECT_EQ(table.rows, 2);
+  EXPECT_EQ(table.integers("a/x"), (Integers{0, 1}));
+}
+
+TEST_F(Reader, SeesAFileGrowWhileItIsWritten) {
+  test::Gate written, go_on;
+  test::Child writer([&] {
+    FileWriter file(scratch_ / "x.h5", FileWriter::Mode::streaming);
+    auto table = file.create_table(sample());
+    file.start_streaming();
+    for (std::int64_t first : {0, 300}) {
+      table.append(rows(first, 300));
+      table.flush();
+      file.flush(false);
+      written.open();
+      go_on.pass();
+    }
+    table.close();
+    file.close();
+    return 0;
+  });
+  for (std::int64_t count : {300, 600}) {
+    written.pass();
+    FileReader const file(scratch_ / "x.h5");
+    EXPECT_FALSE(file.closed_cleanly());
+    expect_rows(file.read_table(sample()), count);
+    go_on.open();
+  }
+  EXPECT_EQ(writer.wait(), 0);
+  FileReader const file(scratch_ / "x.h5");
+  EXPECT_TRUE(file.closed_cleanly());
+  expect_rows(file.read_table(sample()), 600);
+}
+
+TEST_F(Reader, ReadsWhatAKilledWriterFlushed) {
+  test::Gate written;
+  test::Child writer([&] {
+    FileWriter file(scratch_ / "x.h5", FileWriter::Mode::streaming);
+    auto table = file.create_table(sample());
+    file.start_streaming();
+    table.append(rows(0, 1000));
+    table.flush();
+    file.flush(false);
+    table.append(rows(1000, 10));  // lost with the process
+    written.open();
+    ::pause();
+    return 0;
+  });
+  written.pass();
+  writer.kill();
+  EXPECT_EQ(writer.wait(), -SIGKILL);
+  FileReader const file(scratch_ / "x.h5");
+  EXPECT_FALSE(file.closed_cleanly());
+  expect_rows(file.read_table(sample()), 1000);
+}
+
+}  // namespace
+}  // namespace stratagem::h5

@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+"""Each lint finds what it is for, and nothing in a sound tree."""
+
+import tempfile
+import unittest
+from pathlib import Path
+
+import headers
+import layers
+import style
+
+
+class LintTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = Path(folder.name)
+
+    def check(self, lint, path, text, finding):
+        """`lint` tells exactly one problem of `path`, with the words `finding`; none where that is None."""
+        file = self.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        problems = lint.find_problems(self.root)
+        file.unlink()
+        if finding is None:
+            self.assertEqual(problems, [])
+        else:
+            self.assertEqual(len(problems), 1, problems)
+            self.assertTrue(problems[0].startswith(path), problems)
+            self.assertIn(finding, problems[0])
+
+    def test_layers_point_down(self):
+        for path, include, finding in [
+            ("lib/trace/x.cpp", '"h5/reader.hpp"', None),
+            ("lib/trace/x.cpp", '"base/text.hpp"', None),
+            ("lib/model/x.hpp", '"params/flat_buffer.hpp"', None),
+            ("app/x.cpp", '"config/load.hpp"', None),
+            ("lib/base/x.cpp", '"mpi/comm.hpp"', "base must not include mpi"),
+            ("lib/mpi/x.cpp", '"gpu/device.hpp"', "mpi must not include gpu"),
+            ("lib/params/x.hpp", '"model/block.hpp"', "params must not include model"),
+            ("lib/model/x.hpp", '"comm/communicator.hpp"', "model must not include comm"),
+            ("lib/train/x.cpp", '"config/load.hpp"', "train must not include config"),
+            ("lib/train/x.cpp", '"trainer.hpp"', "by its path"),
+            ("lib/unheard/x.cpp", "<vector>", "not a layer"),
+        ]:
+            with self.subTest(path=path, include=include):
+                self.check(layers, path, f"#include {include}\n", finding)
+
+    def test_vendor_headers_stay_home(self):
+        for header, home, stranger in [
+            ("mpi.h", "lib/mpi/x.cpp", "lib/comm/x.cpp"),
+            ("hdf5.h", "lib/h5/x.cpp", "lib/trace/x.cpp"),
+            ("H5Fpublic.h", "lib/h5/x.cpp", "app/x.cpp"),
+            ("yaml-cpp/yaml.h", "lib/config/x.cpp", "lib/train/x.cpp"),
+            ("boost/program_options.hpp", "app/x.cpp", "lib/config/x.cpp"),
+            ("cuda_runtime.h", "lib/gpu/cuda/x.cpp", "lib/gpu/x.cpp"),
+            ("c10/cuda/CUDAStream.h", "lib/comm/nccl/x.cpp", "lib/comm/mpi/x.cpp"),
+            ("nccl.h", "lib/comm/nccl/x.cpp", "lib/gpu/cuda/x.cpp"),
+        ]:
+            with self.subTest(header=header):
+                self.check(layers, home, f"#include <{header}>\n", None)
+                self.check(layers, stranger, f"#include <{header}>\n", "belongs to")
+        self.check(layers, "lib/model/x.cpp", "#include <torch/torch.h>\n", "belongs to nobody")
+
+    def test_links_follow_the_layers(self):
+        path = "lib/comm/CMakeLists.txt"
+        self.check(layers, path, "add_layer(comm SOURCES a.cpp PUBLIC stratagem::mpi PRIVATE NCCL::NCCL)\n", None)
+        self.check(layers, path, "add_layer(comm SOURCES a.cpp PUBLIC NCCL::NCCL)\n", "linked PRIVATE")
+        self.check(layers, path, "add_layer(comm SOURCES a.cpp PUBLIC stratagem::train)\n", "must not link train")
+
+    def test_headers_include_what_they_use(self):
+        path = "lib/base/x.hpp"
+        sound = "#pragma once\n#include <string>\nstd::string f(std::string_view text);\n"
+        self.check(headers, path, sound, None)
+        self.check(headers, path, sound.replace("#pragma once\n", ""), "#pragma once")
+        self.check(headers, path, sound + "std::vector<int> g();\n", "#include <vector>")
+        self.check(headers, path, sound + "// std::vector in a comment\n", None)
+
+    def test_style(self):
+        path = "lib/base/x.hpp"
+        for text, finding in [
+            ("int x;\n", None),
+            ("", "empty file"),
+            ("int x;", "no newline"),
+            ("int x;\n\n", "empty line"),
+            ("\tint x;\n", "tab"),
+            ("int x; \n", "space at the end"),
+            ("//" + "x" * 119 + "\n", "121 columns"),
+            ("int x;\n" * 301, "301 lines"),
+            ("// " + "TO" + "DO later\n", "forbidden"),
+            ('auto p = "/' + 'home/me/data";\n', "forbidden"),
+            ('auto p = "${HOME}/' + 'work/data";\n', None),
+        ]:
+            with self.subTest(text=text[:40]):
+                self.check(style, path, text, finding)
+
+
+if __name__ == "__main__":
+    unittest.main()

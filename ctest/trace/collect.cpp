@@ -1,0 +1,141 @@
+#include "trace/collect.hpp"
+
+#include <numeric>
+
+#include <gtest/gtest.h>
+
+#include "base/file.hpp"
+#include "base/text.hpp"
+#include "support/child.hpp"
+#include "support/scratch.hpp"
+#include "trace/sample.hpp"
+#include "trace/validate.hpp"
+
+namespace stratagem::trace {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path rank_file(fs::path const& run, int attempt, int rank) {
+  return run / "trace" / str("a", attempt) / str("rank-000", rank, ".h5");
+}
+
+h5::Integers range(std::int64_t first, std::int64_t last) {
+  h5::Integers values(static_cast<std::size_t>(last - first));
+  std::iota(values.begin(), values.end(), first);
+  return values;
+}
+
+TEST(Collect, RanksComeInOrderWithoutRemarks) {
+  test::Scratch const run;
+  for (int rank : {2, 0, 1}) write_sample(rank_file(run.path(), 0, rank), rank, 3, 0, 5 + rank);
+  auto const traces = collect_run(run.path());
+  EXPECT_EQ(traces.remarks, std::vector<std::string>{});
+  ASSERT_EQ(traces.ranks.size(), 3U);
+  for (int rank = 0; rank < 3; ++rank) {
+    auto const& trace = traces.ranks[static_cast<std::size_t>(rank)];
+    EXPECT_EQ(trace.rank(), rank);
+    EXPECT_EQ(trace.table(steps_table()).rows, 5 + rank);
+  }
+}
+
+TEST(Collect, OfARepeatedStepTheLaterAttemptWins) {
+  test::Scratch const run;
+  write_sample(rank_file(run.path(), 0, 0), 0, 1, 0, 10);
+  write_sample(rank_file(run.path(), 1, 0), 0, 1, 6, 15);
+  write_sample(rank_file(run.path(), 10, 0), 0, 1, 12, 13);
+  auto const traces = collect_run(run.path());
+  ASSERT_EQ(traces.ranks.size(), 1U);
+  auto const& trace = traces.ranks.front();
+  EXPECT_EQ(trace.table(steps_table()).integers("step"), range(0, 13));
+  EXPECT_EQ(problems_of(trace), std::vector<std::string>{});
+  // Names of every attempt still say what its spans and events meant.
+  auto const& names = trace.table(names_table()).texts("name");
+  auto const& spans = trace.table(spans_table());
+  EXPECT_EQ(names.at(static_cast<std::size_t>(spans.integers("name_id").back())), "bucket of 12");
+  auto const& events = trace.table(events_table()).integers("text_id");
+  ASSERT_EQ(events.size(), 3U);
+  for (std::size_t i = 0; i < 3; ++i)
+    EXPECT_EQ(names.at(static_cast<std::size_t>(events[i])),
+              str("what happened after ", std::array{0, 6, 12}[i]));
+}
+
+TEST(Collect, MissingTornAndForeignFilesAreRemarkedOn) {
+  test::Scratch const run;
+  write_sample(rank_file(run.path(), 0, 0), 0, 4, 0, 5);
+  write_sample(rank_file(run.path(), 0, 1), 1, 4, 0, 5);
+  auto const whole = read_text(rank_file(run.path(), 0, 1), ExitCode::io);
+  replace_file(rank_file(run.path(), 0, 1), whole.substr(0, whole.size() / 2));
+  replace_file(rank_file(run.path(), 0, 2), "not HDF5");
+  auto const traces = collect_run(run.path());
+  EXPECT_EQ(traces.ranks.size(), 1U);
+  auto const remarks = join(traces.remarks, "\n");
+  for (auto const* expected :
+       {"rank-0001.h5", "rank-0002.h5", "rank 1 of 4 has no trace", "rank 2 of 4", "rank 3 of 4"})
+    EXPECT_NE(remarks.find(expected), std::string::npos) << expected << " in\n" << remarks;
+}
+
+TEST(Collect, AKilledRankIsReadAndRemarkedOn) {
+  test::Scratch const run;
+  auto const path = rank_file(run.path(), 0, 0);
+  fs::create_directories(path.parent_path());
+  test::Gate written;
+  test::Child rank([&] {
+    h5::initialise_library();
+    Recorder recorder(gpu::Device{}, 0);
+    TraceFile const file(path, sample_header(0, 1), recorder, {}, 0);
+    for (std::int64_t step = 0; step < 7; ++step) recorder.record(sample_step(step));
+    std::this_thread::sleep_for(std::chrono::milliseconds(1300));
+    written.open();
+    ::pause();
+    return 0;
+  });
+  written.pass();
+  rank.kill();
+  rank.wait();
+  auto const traces = collect_run(run.path());
+  ASSERT_EQ(traces.remarks.size(), 1U) << join(traces.remarks, "\n");
+  EXPECT_NE(traces.remarks.front().find("7 steps were read"), std::string::npos)
+      << traces.remarks.front();
+  EXPECT_EQ(traces.ranks.front().table(steps_table()).rows, 7);
+}
+
+TEST(Collect, WithoutAnyUsableTraceIsBadData) {
+  test::Scratch const run;
+  auto code = [&] {
+    try {
+      collect_run(run.path());
+    } catch (Error const& error) {
+      return error.code();
+    }
+    return ExitCode::done;
+  };
+  EXPECT_EQ(code(), ExitCode::bad_data);
+  fs::create_directories(run / "trace" / "a0");
+  EXPECT_EQ(code(), ExitCode::bad_data);
+  replace_file(rank_file(run.path(), 0, 0), "not HDF5");
+  EXPECT_EQ(code(), ExitCode::bad_data);
+}
+
+TEST(Collect, TheCollectedFileHoldsTheSameAndInputsStayUntouched) {
+  test::Scratch const run;
+  for (int rank : {0, 1}) write_sample(rank_file(run.path(), 0, rank), rank, 2, 0, 50);
+  auto const before = read_text(rank_file(run.path(), 0, 0), ExitCode::io);
+  auto const traces = collect_run(run.path());
+  for (int round = 0; round < 2; ++round) write_collected(traces, run / "collected.h5");
+  EXPECT_EQ(read_text(rank_file(run.path(), 0, 0), ExitCode::io), before);
+  EXPECT_EQ(schema_of(run / "collected.h5"), collected_schema_name);
+  auto const collected = read_collected_trace(run / "collected.h5");
+  ASSERT_EQ(collected.size(), 2U);
+  for (std::size_t rank = 0; rank < 2; ++rank) {
+    EXPECT_EQ(collected[rank].process, traces.ranks[rank].process);
+    EXPECT_EQ(collected[rank].provenance, traces.ranks[rank].provenance);
+    EXPECT_EQ(problems_of(collected[rank]), std::vector<std::string>{});
+    for (auto const& spec : {steps_table(), spans_table(), names_table(), memory_breakdown_table()})
+      EXPECT_EQ(collected[rank].table(spec).columns, traces.ranks[rank].table(spec).columns)
+          << spec.path;
+  }
+}
+
+}  // namespace
+}  // namespace stratagem::trace

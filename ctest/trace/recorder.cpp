@@ -1,0 +1,124 @@
+#include "trace/recorder.hpp"
+
+#include <chrono>
+#include <numeric>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "h5/error.hpp"
+#include "support/scratch.hpp"
+#include "trace/rank_trace.hpp"
+#include "trace/sample.hpp"
+
+namespace stratagem::trace {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::int64_t of(StepRecord const& step, Phase phase) {
+  return step.durations[static_cast<std::size_t>(phase)];
+}
+
+/// What a reader finds after `record` used a recorder of `spans_every`.
+template <class Record>
+RankTrace recorded(int spans_every, Record record) {
+  h5::initialise_library();
+  test::Scratch const scratch;
+  Recorder recorder(gpu::Device{}, spans_every);
+  TraceFile file(scratch / "x.h5", sample_header(0, 1), recorder, {}, 0);
+  record(recorder);
+  if (auto const failure = file.close(Status::complete, {})) throw *failure;
+  return read_rank_trace(scratch / "x.h5");
+}
+
+TEST(Recorder, PhasesCutTheStepWithoutGaps) {
+  Recorder recorder(gpu::Device{}, 0);
+  recorder.begin_step(3, 1);
+  recorder.enter(Phase::data);
+  for (int i = 0; i < 3; ++i) {
+    recorder.enter(Phase::forward);
+    recorder.enter(Phase::forward);
+    std::this_thread::sleep_for(2ms);
+    recorder.enter(Phase::comm_exposed);
+  }
+  recorder.enter(Phase::optimizer);
+  auto const step = recorder.end_step();
+  EXPECT_EQ(step.step, 3);
+  EXPECT_EQ(step.epoch, 1);
+  EXPECT_EQ(std::accumulate(step.durations.begin(), step.durations.end(), std::int64_t{0}),
+            step.duration);
+  EXPECT_GE(of(step, Phase::forward), 6'000'000);
+  EXPECT_EQ(of(step, Phase::backward), 0);
+  EXPECT_GT(of(step, Phase::comm_exposed), 0);
+}
+
+TEST(Recorder, StepsDoNotLeakIntoEachOther) {
+  Recorder recorder(gpu::Device{}, 0);
+  recorder.begin_step(0, 0);
+  recorder.enter(Phase::data);
+  std::this_thread::sleep_for(5ms);
+  auto const first = recorder.end_step();
+  recorder.begin_step(1, 0);
+  recorder.enter(Phase::data);
+  auto const second = recorder.end_step();
+  EXPECT_GE(second.t_begin, first.t_begin + first.duration);
+  EXPECT_LT(second.duration, first.duration);
+}
+
+TEST(Recorder, NamesAreInternedOnce) {
+  Recorder recorder(gpu::Device{}, 1);
+  auto const a = recorder.intern("a");
+  auto const b = recorder.intern("b");
+  EXPECT_NE(a, b);
+  EXPECT_EQ(recorder.intern("a"), a);
+}
+
+TEST(Recorder, SpansAreKeptOfSampledStepsOnly) {
+  auto const trace = recorded(2, [](Recorder& recorder) {
+    auto const name = recorder.intern("block");
+    for (std::int64_t step = 0; step < 5; ++step) {
+      recorder.begin_step(step, 0);
+      EXPECT_EQ(recorder.sampled_step(), step % 2 == 0 ? step : -1);
+      recorder.enter(Phase::forward);
+      { auto const span = recorder.span(name); }
+      recorder.record(recorder.end_step());
+    }
+  });
+  auto const& spans = trace.table(spans_table());
+  EXPECT_EQ(spans.integers("step"), (h5::Integers{0, 2, 4}));
+  auto const& steps = trace.table(steps_table());
+  auto const begin = steps.integers("t_begin_ns")[2];
+  EXPECT_GE(spans.integers("t_begin_ns")[1], begin);
+  EXPECT_LE(spans.integers("t_end_ns")[1], begin + steps.integers("dur_step_ns")[2]);
+}
+
+TEST(Recorder, AStepOfMorePhasesThanMarksStaysSane) {
+  Recorder recorder(gpu::Device{}, 0);
+  recorder.begin_step(0, 0);
+  for (int i = 0; i < 20'000; ++i) recorder.enter(i % 2 == 0 ? Phase::forward : Phase::backward);
+  auto const step = recorder.end_step();
+  EXPECT_GE(step.duration, 0);
+  EXPECT_EQ(std::accumulate(step.durations.begin(), step.durations.end(), std::int64_t{0}),
+            step.duration);
+  recorder.begin_step(1, 0);
+  recorder.enter(Phase::forward);
+  EXPECT_GT(recorder.end_step().duration, 0);
+}
+
+TEST(Recorder, EventsAndMemoryReachTheFile) {
+  auto const trace = recorded(1, [](Recorder& recorder) {
+    recorder.event(Severity::error, "kind", "text");
+    recorder.sample_memory();
+  });
+  auto const& names = trace.table(names_table()).texts("name");
+  auto const& events = trace.table(events_table());
+  ASSERT_EQ(events.rows, 1);
+  EXPECT_EQ(events.integers("severity").front(), 2);
+  EXPECT_EQ(names.at(static_cast<std::size_t>(events.integers("name_id").front())), "kind");
+  EXPECT_EQ(names.at(static_cast<std::size_t>(events.integers("text_id").front())), "text");
+  EXPECT_GT(trace.table(memory_table()).integers("rss_B").front(), 0);
+}
+
+}  // namespace
+}  // namespace stratagem::trace

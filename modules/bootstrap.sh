@@ -1,0 +1,201 @@
+#!/usr/bin/env bash
+# From a fresh machine to a running stratagem. Idempotent: what is there stays as it is.
+#
+#   modules/bootstrap.sh build    install what is missing, build build/stratagem
+#   modules/bootstrap.sh demo     build, then run `stratagem demo`
+#   modules/bootstrap.sh test     build everything, run all tests; with a CUDA toolkit that flavour too
+#
+# LIBTORCH_ROOT    a LibTorch of your own (the folder with include/ and lib/) instead of a download
+# STRATAGEM_DEPS   where downloads go; default ${XDG_CACHE_HOME:-~/.cache}/stratagem
+# STRATAGEM_DATA   folder with mnist/ and cifar-10-batches-bin/, for the tests that read real data
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+readonly torch_version=2.11.0
+readonly packages=(openmpi-bin libopenmpi-dev libhdf5-dev hdf5-tools libyaml-cpp-dev
+  libboost-program-options-dev nlohmann-json3-dev libgtest-dev ccache ninja-build zlib1g-dev g++ cmake
+  git python3 python3-pip python3-venv)
+# All that LibTorch's wheel needs to compute on a CPU ...
+readonly torch_wheels=("torch==$torch_version" nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85)
+# ... and what else `import torch` and CUDA programs load, beside the libraries of a CUDA toolkit.
+readonly cuda_wheels=(nvidia-cusparselt-cu13==0.8.0 nvidia-nvshmem-cu13==3.4.5 nvidia-cufile==1.15.1.6)
+readonly oracle_wheels=(torchvision==0.26.0 numpy pillow safetensors h5py typing_extensions sympy mpmath
+  networkx jinja2 markupsafe filelock fsspec)
+
+say() { printf '\n== %s\n' "$*"; }
+fail() { printf 'bootstrap: %s\n' "$*" >&2; exit 3; }
+
+timings=()
+# phase NAME COMMAND...: runs it and remembers how long it took.
+phase() {
+  local name=$1 begin=$SECONDS
+  shift
+  say "$name"
+  "$@"
+  timings+=("$(printf '%-28s %5d s' "$name" $((SECONDS - begin)))")
+}
+print_timings() { say "seconds by phase"; printf '%s\n' "${timings[@]}"; }
+
+# ---- what the system has to offer ----------------------------------------------------------------
+
+install_packages() {
+  if ! command -v dpkg-query > /dev/null; then
+    check_tools
+    return
+  fi
+  local package missing=()
+  for package in "${packages[@]}"; do
+    [[ $(dpkg-query -W -f='${db:Status-Status}' "$package" 2> /dev/null) == installed ]] || missing+=("$package")
+  done
+  if ((${#missing[@]} == 0)); then
+    echo "all packages are installed"
+    return
+  fi
+  local as_root=()
+  if ((EUID != 0)); then
+    command -v sudo > /dev/null && { sudo -n true 2> /dev/null || [[ -t 0 ]]; } ||
+      fail "missing packages, and neither root nor sudo to install them: apt-get install ${missing[*]}"
+    as_root=(sudo)
+  fi
+  echo "installing ${missing[*]}"
+  "${as_root[@]}" apt-get -q update
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qy install --no-install-recommends "${missing[@]}"
+}
+
+# Where there is no dpkg, as on most clusters, modules or the system's own packages bring these.
+check_tools() {
+  local tool missing=()
+  for tool in g++ cmake ninja git mpicc mpirun h5dump python3; do
+    command -v "$tool" > /dev/null || missing+=("$tool")
+  done
+  ((${#missing[@]} == 0)) ||
+    fail "not on PATH: ${missing[*]}; load modules for GCC >= 12, CMake >= 3.25, Ninja, Open MPI, HDF5, yaml-cpp," \
+      "Boost, nlohmann-json, GoogleTest and Python >= 3.10, or install them"
+}
+
+check_python() {
+  python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))' ||
+    fail "$(python3 --version) is too old for LibTorch $torch_version: needs Python >= 3.10, or set LIBTORCH_ROOT"
+  python3 -m pip --version > /dev/null 2>&1 ||
+    fail "python3 has no pip: install python3-pip (or run python3 -m ensurepip), or set LIBTORCH_ROOT"
+}
+
+has_cuda_toolkit() { [[ -e $cuda_home/bin/nvcc && -e $cuda_home/include/nccl.h ]]; }
+
+# ---- LibTorch and the tests' Python ---------------------------------------------------------------
+
+# unpack FOLDER WHEELS...: pip puts the wheels into FOLDER, which appears whole or not at all.
+unpack() {
+  local folder=$1 temporary
+  shift
+  check_python
+  echo "downloading into $folder"
+  mkdir -p "$deps"
+  temporary=$(mktemp -d "$deps/.unpacking.XXXXXX")
+  # shellcheck disable=SC2064
+  trap "rm -rf '$temporary'" EXIT
+  python3 -m pip install --quiet --disable-pip-version-check --root-user-action ignore --no-cache-dir --no-compile \
+    --target "$temporary" "$@"
+  chmod 755 "$temporary"
+  mv -T "$temporary" "$folder" 2> /dev/null || [[ -d $folder ]] || fail "cannot create $folder"
+  rm -rf "$temporary"
+  trap - EXIT
+}
+
+provide_libtorch() {
+  if [[ -n ${LIBTORCH_ROOT:-} ]]; then
+    [[ -e $LIBTORCH_ROOT/include/ATen/ATen.h ]] || fail "LIBTORCH_ROOT=$LIBTORCH_ROOT has no include/ATen/ATen.h"
+  else
+    local folder=$deps/torch-$torch_version-$python_tag
+    [[ -d $folder ]] || unpack "$folder" --no-deps "${torch_wheels[@]}"
+    export LIBTORCH_ROOT=$folder/torch
+  fi
+  echo "LibTorch: $LIBTORCH_ROOT"
+}
+
+# The Python that the tests compare with: LibTorch's own wheel where a CUDA toolkit has the libraries
+# that `import torch` loads, else all of torch's wheels (5 GB).
+provide_oracle() {
+  local wheel=$LIBTORCH_ROOT/..
+  if has_cuda_toolkit && [[ -e $wheel/torch/__init__.py ]]; then
+    oracle=$deps/oracle-$torch_version-$python_tag
+    [[ -d $oracle ]] || unpack "$oracle" --no-deps "${oracle_wheels[@]}" "${cuda_wheels[@]}"
+  else
+    wheel=
+    oracle=$deps/oracle-full-$torch_version-$python_tag
+    [[ -d $oracle ]] || unpack "$oracle" "torch==$torch_version" "${oracle_wheels[@]}"
+  fi
+  cuda_libraries=$(printf '%s:' "$oracle"/nvidia/*/lib)$cuda_home/lib64
+  cat > "$oracle/python-oracle.$$" << END
+#!/bin/sh
+# Python with torch and torchvision, for the tests that compare with them.
+export PYTHONPATH="$oracle${wheel:+:$(realpath "$LIBTORCH_ROOT/..")}"
+export LD_LIBRARY_PATH="$cuda_libraries\${LD_LIBRARY_PATH:+:\$LD_LIBRARY_PATH}"
+export PYTHONDONTWRITEBYTECODE=1
+exec "$(python3 -c 'import sys; print(sys.executable)')" "\$@"
+END
+  chmod 755 "$oracle/python-oracle.$$"
+  mv "$oracle/python-oracle.$$" "$oracle/python-oracle"
+  "$oracle/python-oracle" -c 'import torch, torchvision; print("oracle: torch", torch.__version__)'
+}
+
+# ---- build and test -----------------------------------------------------------------------------
+
+# A compiler process of LibTorch's headers takes up to 2 GB.
+compile_jobs() {
+  local by_memory
+  by_memory=$(awk '/MemAvailable/ {print int($2 / 2097152)}' /proc/meminfo)
+  echo $((by_memory < 1 ? 1 : by_memory < $(nproc) ? by_memory : $(nproc)))
+}
+
+configure() { cmake --preset "$@"; }
+compile() { cmake --build --preset "$1" --parallel "$(compile_jobs)" "${@:2}"; }
+run_tests() { ctest --preset "$1" --parallel "$(nproc)" "${@:2}"; }
+
+build_program() {
+  phase "configure" configure cpu-release
+  phase "build" compile cpu-release --target stratagem
+}
+
+test_everything() {
+  local options=(-D STRATAGEM_WERROR=ON)
+  phase "oracle" provide_oracle
+  phase "configure" configure cpu-release "${options[@]}" -D "STRATAGEM_ORACLE_PYTHON=$oracle/python-oracle"
+  phase "build" compile cpu-release
+  phase "test" run_tests cpu-release
+  if has_cuda_toolkit; then
+    phase "configure CUDA" configure cuda-release "${options[@]}" -D "CUDAToolkit_ROOT=$cuda_home"
+    phase "build CUDA" compile cuda-release
+    phase "test CUDA without a GPU" test_cuda
+  else
+    echo "no CUDA toolkit with NCCL under $cuda_home: the CUDA flavour is not built"
+  fi
+}
+
+# The NCCL and CUDA code against fakes; and the program starts where there is no GPU, and says so.
+test_cuda() {
+  export LD_LIBRARY_PATH=$cuda_libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+  run_tests cuda-release --label-regex fake
+  local told
+  told=$(CUDA_VISIBLE_DEVICES='' build-cuda-release/stratagem info)
+  echo "$told"
+  grep -qiE 'no (usable )?gpu' <<< "$told" || { echo "info does not say that there is no GPU" >&2; return 1; }
+}
+
+main() {
+  [[ $# == 1 && $1 =~ ^(build|demo|test)$ ]] || { sed -n '2,10s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+  deps=${STRATAGEM_DEPS:-${XDG_CACHE_HOME:-$HOME/.cache}/stratagem}
+  cuda_home=${CUDA_HOME:-/usr/local/cuda}
+  if ((EUID == 0)); then export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; fi
+  phase "packages" install_packages
+  python_tag=py$(python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+  phase "LibTorch" provide_libtorch
+  case $1 in
+    build) build_program ;;
+    demo) build_program; phase "demo" build/stratagem demo ;;
+    test) test_everything ;;
+  esac
+  print_timings
+}
+
+main "$@"
