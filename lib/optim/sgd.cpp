@@ -50,7 +50,7 @@ STRATAGEM_SIMD_CLONES void update(double* p, double const* g, std::int64_t n, Fa
 
 template <class T>
 void step_on_cpu(OptimizerConfig const& config, at::Tensor const& parameters, at::Tensor const& gradients,
-                 at::Tensor const& momentum, Range range, double lr, double scale) {
+                 at::Tensor const& momentum, FlatRange range, double lr, double scale) {
   Factors<T> const factors{static_cast<T>(lr), static_cast<T>(config.momentum), static_cast<T>(config.weight_decay),
                            static_cast<T>(scale), config.nesterov};
   auto* p = parameters.data_ptr<T>();
@@ -72,7 +72,7 @@ Sgd::Sgd(OptimizerConfig const& config, at::Tensor parameters) : config_(config)
   if (config_.momentum != 0) momentum_ = at::zeros_like(parameters_);
 }
 
-void Sgd::step(Range range, at::Tensor const& gradients, double lr, double scale) {
+void Sgd::step(FlatRange range, at::Tensor const& gradients, double lr, double scale) {
   expects(gradients.numel() == parameters_.numel() && gradients.scalar_type() == parameters_.scalar_type(),
           "gradients like the parameters");
   at::NoGradGuard const no_grad;

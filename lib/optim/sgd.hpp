@@ -18,7 +18,7 @@ class Sgd {
 
   /// `gradients`: as large as the parameters. Used as scale x g: the mean, the loss scale and clipping
   /// are parts of `scale`. On a GPU the gradients are scaled in place.
-  void step(Range range, at::Tensor const& gradients, double lr, double scale);
+  void step(FlatRange range, at::Tensor const& gradients, double lr, double scale);
 
   /// As large as the parameters; empty when momentum is 0.
   at::Tensor const& momentum() const { return momentum_; }

@@ -9,7 +9,7 @@ namespace stratagem {
 
 /// Consecutive whole blocks whose gradients travel together.
 struct Bucket {
-  Range range;
+  FlatRange range;
   int first_block = 0;  ///< the one whose backward pass comes last: then the bucket is complete
   int last_block = 0;
 };

@@ -39,7 +39,7 @@ ParameterLayout::ParameterLayout(std::vector<std::vector<ParameterSpec>> const& 
     first_entry_.push_back(entries_.size());
     for (auto const& spec : blocks[b])
       entries_.push_back({spec, static_cast<int>(b), 0, physical_strides(spec.shape, channels_last)});
-    Range range{offset, offset};
+    FlatRange range{offset, offset};
     for (bool const fp32 : {false, true}) {
       for (auto i = first_entry_.back(); i < entries_.size(); ++i) {
         if (entries_[i].spec.keep_fp32 != fp32) continue;

@@ -11,12 +11,12 @@
 namespace stratagem {
 
 /// Elements [begin, end) of the flat space.
-struct Range {
+struct FlatRange {
   std::int64_t begin = 0;
   std::int64_t end = 0;
 
   std::int64_t size() const { return end - begin; }
-  bool operator==(Range const&) const = default;
+  bool operator==(FlatRange const&) const = default;
 };
 
 /// Where one parameter lies in the flat space.
@@ -46,9 +46,9 @@ class ParameterLayout {
   std::vector<ParameterEntry> const& entries() const { return entries_; }
   /// Of one block, in the order of its declaration.
   std::span<ParameterEntry const> entries(int block) const;
-  Range range(int block) const { return ranges_[static_cast<std::size_t>(block)]; }
+  FlatRange range(int block) const { return ranges_[static_cast<std::size_t>(block)]; }
   /// The part of range(block) that computes in low precision; the rest stays fp32.
-  Range low_precision_range(int block) const { return low_[static_cast<std::size_t>(block)]; }
+  FlatRange low_precision_range(int block) const { return low_[static_cast<std::size_t>(block)]; }
 
   /// Of names, shapes, order and offsets; equal on all ranks of a run.
   std::uint64_t hash() const;
@@ -56,7 +56,7 @@ class ParameterLayout {
  private:
   std::vector<ParameterEntry> entries_;
   std::vector<std::size_t> first_entry_;  ///< by block, and one past the last
-  std::vector<Range> ranges_, low_;
+  std::vector<FlatRange> ranges_, low_;
 };
 
 /// The parameter as a tensor of its logical shape within `flat` (1-D, layout.size() elements).

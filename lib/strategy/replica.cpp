@@ -76,7 +76,7 @@ Replica::Replica(Model const& model, Precision precision, gpu::Device const& dev
   }
 }
 
-void Replica::refresh(Range range) {
+void Replica::refresh(FlatRange range) {
   if (!rounded_.defined() || range.size() == 0) return;
   at::NoGradGuard const no_grad;
   rounded_.narrow(0, range.begin, range.size()).copy_(flat_.narrow(0, range.begin, range.size()));

@@ -45,7 +45,7 @@ class Replica {
   std::span<at::Tensor const> parameters(int block) const { return parameters_[static_cast<std::size_t>(block)]; }
 
   /// After an update of flat(): renews what lies in `range` of the rounded copy.
-  void refresh(Range range);
+  void refresh(FlatRange range);
 
   /// Views of `flat` (layout().size() elements) as whole named tensors on the CPU, parts joined.
   NamedTensors named(at::Tensor const& flat) const;

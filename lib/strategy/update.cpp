@@ -34,7 +34,7 @@ Update::Update(OptimizerConfig const& optimizer, PrecisionConfig const& precisio
   by_range_ = replica.flat().is_cpu() && !scaler_ && clip_norm_ == 0;
 }
 
-void Update::range(Range range, at::Tensor const& gradients, double lr) {
+void Update::range(FlatRange range, at::Tensor const& gradients, double lr) {
   sgd_.step(range, gradients, lr, mean_);
   replica_.refresh(range);
 }
@@ -54,7 +54,7 @@ bool Update::whole(at::Tensor const& gradients, double lr) {
     // As torch.nn.utils.clip_grad_norm_ has it.
     if (clip_norm_ > 0) scale *= std::min(1.0, clip_norm_ / (length + 1e-6));
   }
-  Range const all{0, replica_.layout().size()};
+  FlatRange const all{0, replica_.layout().size()};
   sgd_.step(all, gradients, lr, scale);
   replica_.refresh(all);
   return true;

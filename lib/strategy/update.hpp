@@ -24,7 +24,7 @@ class Update {
   /// True when a range may be updated as soon as its gradients are there: nothing has to be known of
   /// the others. Not on a GPU, where the host learns late whether the loss was finite.
   bool by_range() const { return by_range_; }
-  void range(Range range, at::Tensor const& gradients, double lr);
+  void range(FlatRange range, at::Tensor const& gradients, double lr);
   /// All at once. False when the step was skipped because scaled gradients overflowed.
   /// AgreedError(non_finite) when they are not finite for another reason.
   bool whole(at::Tensor const& gradients, double lr);

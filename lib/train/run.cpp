@@ -118,7 +118,7 @@ ExitCode Run::execute() {
   trace::Recorder recorder(setup_.process.device, config.trace.spans_every);
   std::optional<trace::TraceFile> file;
   try {
-    auto const communicator = make_communicator(config.comm, setup_.process, &world_, &recorder);
+    auto const communicator = make_communicator(config.comm, setup_.process, world_, &recorder);
     auto const clock = measure_clock_offset(*communicator);
     std::optional<Error> own;
     try {

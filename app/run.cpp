@@ -1,0 +1,58 @@
+#include "train/run.hpp"
+
+#include <iostream>
+
+#include "app/configuration.hpp"
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "comm/agreement.hpp"
+#include "config/parse.hpp"
+#include "config/print.hpp"
+#include "train/plan_report.hpp"
+#include "train/setup.hpp"
+
+namespace stratagem::app {
+namespace {
+
+/// Rank 0 reads the file and its environment; everyone gets what it understood.
+RunConfig agree_on_configuration(Options const& options, mpi::Comm const& world) {
+  auto text = on_all_ranks(world, [&] { return world.rank() == 0 ? print_config(read_configuration(options)) : std::string(); });
+  world.broadcast(text, 0);
+  return parse_config(text, "the configuration of rank 0", {}, known_names(), process_variable);
+}
+
+Existing existing(Options const& options) {
+  if (options.flag("resume") && options.flag("overwrite"))
+    throw Error(ExitCode::usage, "--resume and --overwrite contradict each other");
+  if (options.flag("resume")) return Existing::resume;
+  return options.flag("overwrite") ? Existing::overwrite : Existing::refuse;
+}
+
+}  // namespace
+
+ExitCode execute_run(Command const& command, std::vector<std::string> const& arguments) {
+  Options options(command);
+  add_configuration(options);
+  options.add()("resume", flag_value(), "go on with an unfinished run; a finished one is left as it is")(
+      "overwrite", flag_value(), "move an existing run directory aside")("dry-run", flag_value(), "check everything, data included, and show the plan")(
+      "print-config", flag_value(), "show the effective configuration and end");
+  if (!options.parse(arguments)) return ExitCode::done;
+  auto const common = options.common();
+  RunRequest request{.arguments = arguments, .existing = existing(options), .progress = common.progress};
+  return with_mpi(common.level, arguments, [&](mpi::Comm const& world, Log& log) {
+    request.config = agree_on_configuration(options, world);
+    request.effective_config = print_config(request.config);
+    if (options.flag("print-config")) {
+      if (world.rank() == 0) std::cout << request.effective_config;
+      return ExitCode::done;
+    }
+    if (options.flag("dry-run")) {
+      auto const setup = set_up(request.config, world, log);
+      if (world.rank() == 0) std::cout << plan_text(setup.plan, setup.model);
+      return ExitCode::done;
+    }
+    return run(request, world, log);
+  });
+}
+
+}  // namespace stratagem::app

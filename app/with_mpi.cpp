@@ -1,0 +1,55 @@
+#include <c10/util/Exception.h>
+
+#include <new>
+
+#include "app/command.hpp"
+#include "base/build_info.hpp"
+#include "base/text.hpp"
+#include "comm/agreement.hpp"
+#include "mpi/launcher.hpp"
+#include "mpi/session.hpp"
+
+namespace stratagem::app {
+namespace {
+
+/// What must be the same on all ranks before anything else is done.
+void check_same_program(mpi::Comm const& world, std::vector<std::string> const& arguments) {
+  auto const& info = build_info();
+  require_equal(world, "the executable", str(info.version, " ", info.git_sha, info.git_dirty ? "+" : "", " ", info.flavour, " ", info.build_type),
+                ExitCode::environment, "start the same program on all nodes");
+  require_equal(world, "the command line", join(arguments, " "), ExitCode::usage, "give all ranks the same arguments");
+}
+
+}  // namespace
+
+ExitCode with_mpi(LogLevel level, std::vector<std::string> const& arguments,
+                  std::function<ExitCode(mpi::Comm const& world, Log& log)> const& body) {
+  mpi::Session const session(mpi::ThreadLevel::serialized);
+  auto const world = session.world();
+  Log log(world.rank(), world.rank() == 0, level);
+  auto end_all = [&](ExitCode code, char const* what) {
+    log.error(what);
+    if (world.size() > 1) session.abort(code);
+    return code;
+  };
+  try {
+    if (auto problem = mpi::singleton_problem(world.size(), mpi::process_environment())) throw AgreedError(*problem);
+    check_same_program(world, arguments);
+    return body(world, log);
+  } catch (AgreedError const& error) {
+    if (world.rank() == 0) log.error(error.what());
+    return error.code();
+  } catch (Error const& error) {
+    return end_all(error.code(), error.what());
+  } catch (c10::OutOfMemoryError const& error) {
+    return end_all(ExitCode::out_of_memory, error.what_without_backtrace());
+  } catch (std::bad_alloc const&) {
+    return end_all(ExitCode::out_of_memory, "the host has no memory left; make the batch smaller or take more ranks");
+  } catch (c10::Error const& error) {
+    return end_all(ExitCode::unexpected, error.what_without_backtrace());
+  } catch (std::exception const& error) {
+    return end_all(ExitCode::unexpected, error.what());
+  }
+}
+
+}  // namespace stratagem::app
