@@ -1,10 +1,10 @@
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
 #include <cstdint>
 #include <string>
 #include <vector>
+
+#include <ATen/core/Tensor.h>
 
 #include "data/data_config.hpp"
 
@@ -21,8 +21,8 @@ struct ImageSet {
 /// A file a dataset was read from.
 struct SourceFile {
   std::string path;
-  std::string sha256;
-  bool published = false;  ///< it is the published file, bit for bit
+  std::string sha256;      ///< of the content: of what a .gz file holds, not of how it is packed
+  bool published = false;  ///< the content is the published one, bit for bit
 };
 
 struct Dataset {
@@ -30,6 +30,7 @@ struct Dataset {
   std::int64_t classes = 10;
   ImageSet train, test;
   std::vector<double> mean, stddev;  ///< per channel, of pixels scaled to [0, 1]
+  bool may_flip = false;             ///< a mirrored image keeps its label
   std::vector<SourceFile> sources;   ///< empty for procedural data
   std::string fingerprint;           ///< 16 hex digits over all pixels and labels
 
@@ -41,10 +42,10 @@ struct Dataset {
 struct DatasetEntry {
   std::string name;
   std::string description;
-  std::string folder;        ///< under data.root; empty for procedural data
+  std::string folder;  ///< under data.root; empty for procedural data
   std::int64_t channels;
-  std::int64_t image_size;   ///< height and width [pixels]
-  std::int64_t train_images; ///< of the published files
+  std::int64_t image_size;    ///< height and width [pixels]
+  std::int64_t train_images;  ///< of the published files
   std::int64_t test_images;
 };
 
@@ -53,9 +54,9 @@ std::vector<DatasetEntry> const& dataset_catalogue();
 /// Error(usage) for an unknown name, with the nearest known one.
 DatasetEntry const& find_dataset(std::string const& name);
 
-/// Reads or makes the dataset. Error(bad_data) saying file, expected and actual for anything that is
-/// not exactly as published formats are; Error(usage) for an unknown name or a subset larger than
-/// the dataset.
+/// Reads or makes the dataset. Error(bad_data) saying file, expected and actual for anything that
+/// is not exactly as the published formats are; Error(usage) for an unknown name or a subset larger
+/// than the dataset.
 Dataset load_dataset(DataConfig const& config);
 
 }  // namespace stratagem

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <zlib.h>
+
+#include "base/error.hpp"
+
+namespace stratagem::test {
+
+/// An empty folder, removed with everything in it.
+class ScratchFolder {
+ public:
+  ScratchFolder() {
+    auto name = (std::filesystem::temp_directory_path() / "stratagem-XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("cannot create " + name);
+    path_ = name;
+  }
+  ~ScratchFolder() { std::filesystem::remove_all(path_); }
+  ScratchFolder(ScratchFolder const&) = delete;
+  ScratchFolder& operator=(ScratchFolder const&) = delete;
+
+  std::filesystem::path const& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+inline void write_file(std::filesystem::path const& path, std::string const& content) {
+  std::ofstream(path, std::ios::binary) << content;
+}
+
+inline std::string file_content(std::filesystem::path const& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+inline void write_gzip(std::filesystem::path const& path, std::string const& content) {
+  auto* file = gzopen(path.c_str(), "wb");
+  gzwrite(file, content.data(), static_cast<unsigned>(content.size()));
+  gzclose(file);
+}
+
+/// An IDX file of unsigned bytes, whether or not sizes and values agree.
+inline std::string idx_content(std::vector<std::uint32_t> const& sizes, std::string const& values) {
+  std::string content{'\0', '\0', '\x08', static_cast<char>(sizes.size())};
+  for (auto size : sizes)
+    for (int shift = 24; shift >= 0; shift -= 8) content += static_cast<char>(size >> shift & 255);
+  return content + values;
+}
+
+/// Expects `action` to refuse the data, naming `fragment`.
+template <class Action>
+void expect_bad_data(Action const& action, std::string const& fragment) {
+  try {
+    action();
+    ADD_FAILURE() << "accepted; expected a message with: " << fragment;
+  } catch (Error const& error) {
+    EXPECT_EQ(error.code(), ExitCode::bad_data) << error.what();
+    EXPECT_NE(std::string(error.what()).find(fragment), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace stratagem::test

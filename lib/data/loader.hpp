@@ -1,0 +1,65 @@
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <thread>
+#include <vector>
+
+#include "data/batch.hpp"
+#include "trace/recorder.hpp"
+
+namespace stratagem {
+
+/// Which batches one rank wants: its slice of the global batches of steps [first_step, end_step).
+/// Step s belongs to epoch s / steps_per_epoch(images, global_batch).
+struct LoadPlan {
+  std::uint64_t seed = 0;
+  std::int64_t global_batch = 1;  ///< no larger than the training set
+  RankSlice slice;
+  std::int64_t first_step = 0;
+  std::int64_t end_step = 0;
+  Augmentation augment = Augmentation::none;
+};
+
+/// Makes the training batches of one rank, in order, on a thread of its own and ahead of their use.
+/// Its work is recorded as spans `prepare_batch` of the lane `loader` while a sampled step runs.
+class Loader {
+ public:
+  /// `recorder`, which may be null, outlives the loader.
+  Loader(Dataset const& dataset, InputFormat const& format, LoadPlan const& plan,
+         trace::Recorder* recorder);
+
+  /// The batch of the next step, on the device; waits for it. Nothing after the last one. Throws
+  /// what the loader's thread failed with.
+  std::optional<Batch> next();
+
+ private:
+  void run(std::stop_token const& stop);
+  Batch prepare(std::int64_t step);
+  void record(std::int64_t step, std::int64_t begin) const;
+
+  static constexpr std::size_t batches_ahead = 2;
+
+  ImageSet set_;
+  BatchMaker maker_;
+  LoadPlan plan_;
+  Augmenter augmenter_;
+  trace::Recorder* recorder_;
+  trace::NameId span_name_ = 0;
+
+  std::int64_t ordered_epoch_ = -1;  ///< the epoch of order_; the thread's own
+  std::vector<std::int64_t> order_;
+
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  std::deque<Batch> ready_;     ///< under mutex_
+  bool finished_ = false;       ///< under mutex_; no batch follows those in ready_
+  std::exception_ptr failure_;  ///< under mutex_
+  std::jthread thread_;         ///< last, so that it stops before the rest goes
+};
+
+}  // namespace stratagem

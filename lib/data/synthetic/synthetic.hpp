@@ -1,0 +1,20 @@
+#pragma once
+
+#include "data/dataset.hpp"
+
+namespace stratagem {
+
+// Procedural data: no files, and the same pixels on every machine, because they are made with whole
+// numbers only. Labels go 0, 1, ... 9, 0, 1, ..., so that every part of a set is balanced.
+
+/// 1x28x28: digits on a dark, noisy ground, shifted, stretched, slanted and crossed by a scratch.
+Dataset make_synthetic_digits();
+
+/// 3x32x32: ten figures, mostly brighter than their ground, both in random colours
+/// under noise; shifted, scaled and turned.
+Dataset make_synthetic_shapes();
+
+inline constexpr std::int64_t synthetic_train_images = 8000;
+inline constexpr std::int64_t synthetic_test_images = 2000;
+
+}  // namespace stratagem
