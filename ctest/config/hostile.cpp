@@ -1,0 +1,110 @@
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+#include "base/random.hpp"
+#include "config/print.hpp"
+#include "config/support.hpp"
+
+namespace stratagem {
+namespace {
+
+std::string const specials = "{}[]:,#&*!|>'\"%@`~-?\n\t $\\<=.0a\xff";
+
+/// The valid file with up to four pieces changed, removed, doubled or put in.
+std::string mutate(std::string text, CounterRandom const& random, std::uint64_t trial) {
+  std::uint64_t at = 0;
+  for (auto changes = 1 + random.word(at++, trial) % 4; changes > 0; --changes) {
+    auto const position = random.word(at++, trial) % (text.size() + 1);
+    char const special = specials[random.word(at++, trial) % specials.size()];
+    switch (random.word(at++, trial) % 4) {
+      case 0:
+        text.insert(position, 1, special);
+        break;
+      case 1:
+        text.replace(position, 1, 1, special);
+        break;
+      case 2:
+        text.erase(position, random.word(at++, trial) % 30);
+        break;
+      default:
+        text.insert(position, text.substr(position, random.word(at++, trial) % 60));
+    }
+  }
+  return text;
+}
+
+/// Accepted, or refused with a message; never anything else.
+TEST(Hostile, MutatedFilesAreAcceptedOrExplained) {
+  auto const valid =
+      print_config(test::parse(test::minimal, {"expect.ranks=2", "run.name=a \"b\""}));
+  CounterRandom const random(1, "mutations");
+  int accepted = 0;
+  int refused = 0;
+  for (std::uint64_t trial = 0; trial < 3000; ++trial) {
+    auto const text = mutate(valid, random, trial);
+    auto const lines = test::problems(text);
+    ++(lines.empty() ? accepted : refused);
+    for (auto const& line : lines)
+      ASSERT_TRUE(line.starts_with("c.yaml:") || line.starts_with("and ")) << line << "\n" << text;
+  }
+  EXPECT_GT(accepted, 30);
+  EXPECT_GT(refused, 1000);
+}
+
+TEST(Hostile, EveryBeginningOfAFile) {
+  auto const valid = print_config(test::parse(test::minimal));
+  for (std::size_t size = 0; size < valid.size(); ++size) {
+    auto const lines = test::problems(valid.substr(0, size));
+    ASSERT_TRUE(!lines.empty() || size > valid.find("strategy:")) << size;
+  }
+}
+
+/// Of any kind, and of the kinds that mean something in YAML.
+TEST(Hostile, RandomBytes) {
+  CounterRandom const random(1, "bytes");
+  for (std::uint64_t trial = 0; trial < 2000; ++trial) {
+    std::string any, special;
+    for (std::uint32_t i = 0; i < 1 + trial % 50; ++i) {
+      auto const word = random.word(i, trial);
+      any += static_cast<char>(word);
+      special += specials[word % (specials.size() - 1)];  // all but the last, which is no UTF-8
+    }
+    ASSERT_FALSE(test::problems(any).empty());
+    ASSERT_FALSE(test::problems(special).empty()) << special;
+  }
+}
+
+TEST(Hostile, DepthAndSizeAreLimited) {
+  auto const repeat = [](std::string const& piece, int times) {
+    std::string text;
+    for (int i = 0; i < times; ++i) text += piece;
+    return text;
+  };
+  for (std::string const piece :
+       {"[", "{", "{a: ", "- ", "? ", "!", "&a ", "a: [", "\"", "#", "\n", "a:\n", "---\n"})
+    EXPECT_FALSE(test::problems(repeat(piece, 30000)).empty()) << piece;
+  EXPECT_EQ(test::problems(test::minimal + repeat(" ", 1 << 20)).front(),
+            str("c.yaml:1:1: the file has ", (1 << 20) + test::minimal.size(),
+                " bytes, more than 1.00 MiB"));
+}
+
+TEST(Hostile, AliasesDoNotMultiply) {
+  std::string bomb = "a: &a [x, x, x, x, x, x, x, x, x]\n";
+  for (char c = 'b'; c < 'z'; ++c)
+    bomb += str(c, ": &", c, " [*", char(c - 1), ", *", char(c - 1), ", *", char(c - 1), "]\n");
+  auto const lines = test::problems(bomb);
+  EXPECT_EQ(std::ranges::count(lines, "c.yaml:1:4: a: a list; one value is expected"), 1);
+  EXPECT_EQ(lines.size(), 3 + 25U);
+}
+
+TEST(Hostile, AReportHasABoundedLength) {
+  std::string text = test::minimal;
+  for (int i = 0; i < 5000; ++i) text += str("unknown", i, ": 1\n");
+  auto const lines = test::problems(text);
+  EXPECT_EQ(lines.size(), 101U);
+  EXPECT_EQ(lines.back(), "and 4900 more");
+}
+
+}  // namespace
+}  // namespace stratagem

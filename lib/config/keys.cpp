@@ -1,0 +1,253 @@
+#include "config/keys.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "config/text_form.hpp"
+#include "config/variables.hpp"
+
+namespace stratagem {
+namespace {
+
+using Keys = std::vector<Key>;
+
+constexpr double most_int = std::numeric_limits<int>::max();
+
+Keys keys_of(RunOptions& run) {
+  return {
+      {"name", text(run.name), "for people; empty: <model>-<strategy>"},
+      {"seed", integer(run.seed, at_least(0)), "of initial weights, sample order, dropout"},
+      {"ranks", integer(run.ranks, at_least(0)),
+       "0 takes what the launcher gave, else it is checked"},
+      {"threads", integer(run.threads, at_least(0)),
+       "of LibTorch per rank; 0: usable cores / ranks on them"},
+      {"device", choice(run.device, {"auto", "cpu", "cuda"}), "auto: a GPU where there is one"},
+      {"epochs", integer(run.epochs, at_least(0)), "0 evaluates only"},
+      {"max_steps", integer(run.max_steps, at_least(0)), "0: as many as the epochs have"},
+      {"max_time_s", number(run.max_time_s, at_least(0)),
+       "end training after so long [s]; 0: no limit"},
+      {"evaluate_every", integer(run.evaluate_every, at_least(0)), "[epochs]; 0 never"},
+      {"out", text(run.out), "run directory; empty: runs/<name>"},
+      {"save_weights", text(run.save_weights),
+       "safetensors file of the final weights; empty writes none"},
+  };
+}
+
+/// A fact that is expected; nothing is written for one that is not.
+Value fact(std::map<std::string, std::string>& facts, std::string name) {
+  return {"text", "",
+          [&facts, name] {
+            auto const found = facts.find(name);
+            return found == facts.end() ? "" : quoted(escape_variables(found->second));
+          },
+          [&facts, name](Scalar const& scalar) -> Complaint {
+            if (scalar.text.empty()) {
+              facts.erase(name);
+            } else {
+              facts[name] = scalar.text;
+            }
+            return {};
+          }};
+}
+
+Keys expect_keys(std::map<std::string, std::string>& expect) {
+  return {
+      {"version", fact(expect, "version"),
+       "of stratagem; the run is refused where it does not hold"},
+      {"git_sha", fact(expect, "git_sha"), "commit that stratagem was built from"},
+      {"libtorch", fact(expect, "libtorch"), "version of LibTorch"},
+      {"device", fact(expect, "device"), "kind or name of the device"},
+      {"ranks", fact(expect, "ranks"), "number of ranks"},
+      {"dataset_sha256", fact(expect, "dataset_sha256"), "fingerprint of the dataset"},
+  };
+}
+
+Keys keys_of(DataConfig& data, KnownNames const& names) {
+  return {
+      {"dataset", name(data.dataset, names.datasets), "what is learnt", true},
+      {"root", text(data.root),
+       "folder that holds the datasets' folders; not given: ${STRATAGEM_DATA}"},
+      {"global_batch", integer(data.global_batch, at_least(0)),
+       "samples per step of all ranks together; 0 where batch_per_worker is given"},
+      {"batch_per_worker", integer(data.batch_per_worker, between(0, most_int)),
+       "samples per step of one rank; 0 where global_batch is given"},
+      {"input_size", integer(data.input_size, between(1, 4096)),
+       "edge of the images the model sees [pixels]"},
+      {"augment", choice(data.augment, {"none", "standard"}), "standard: random crops and flips"},
+      {"subset", integer(data.subset, at_least(0)), "first so many training images; 0 all"},
+  };
+}
+
+Keys keys_of(ModelConfig& model, KnownNames const& names) {
+  return {
+      {"name", name(model.name, names.models), "what is trained", true},
+      {"num_classes", integer(model.num_classes, between(2, 65536)), "width of the last layer"},
+      {"weights", text(model.weights),
+       "safetensors with torchvision's names; empty initialises from the seed"},
+      {"head", choice(model.head, {"strict", "fresh"}),
+       "fresh: the last layer is initialised, not taken from the weights"},
+      {"memory_format", choice(model.memory_format, {"auto", "contiguous", "channels_last"}),
+       "auto: the model's fastest"},
+      {"dropout", flag(model.dropout), "false also turns stochastic depth off"},
+  };
+}
+
+Keys keys_of(PrecisionConfig& precision) {
+  return {
+      {"compute", choice(precision.compute, {"fp32", "bf16", "fp16", "fp64"}),
+       "of activations and of the copy of the weights they meet"},
+      {"loss_scale", choice(precision.loss_scale, {"dynamic", "none"}),
+       "of fp16, and of bf16 where it is given; fp32 and fp64 need none"},
+  };
+}
+
+Keys keys_of(OptimizerConfig& optimizer) {
+  return {
+      {"name", constant("sgd"), "update rule"},
+      {"lr", number(optimizer.lr, at_least(0)), "learning rate"},
+      {"momentum", number(optimizer.momentum, {0, true, 1, false}), "0: none"},
+      {"weight_decay", number(optimizer.weight_decay, at_least(0)),
+       "added to the gradient, times the weights"},
+      {"nesterov", flag(optimizer.nesterov), "needs momentum"},
+      {"clip_norm", number(optimizer.clip_norm, at_least(0)),
+       "largest norm of the whole gradient; 0 does not clip"},
+      {"reduction", choice(optimizer.reduction, {"mean", "sum"}), "of the workers' gradients"},
+      {"lr_scaling", choice(optimizer.lr_scaling, {"none", "linear", "sqrt"}),
+       "of lr, in the number of workers"},
+      {"schedule", choice(optimizer.schedule, {"constant", "cosine", "step"}),
+       "of lr over the run"},
+      {"step_size", integer(optimizer.step_size, at_least(1)),
+       "of schedule step: between drops [epochs]"},
+      {"gamma", number(optimizer.gamma, {0, false, 1, true}),
+       "of schedule step: factor of each drop"},
+      {"warmup_steps", integer(optimizer.warmup_steps, at_least(0)),
+       "linear from lr / warmup_steps"},
+  };
+}
+
+Key micro_batches_key(int& micro_batches) {
+  return {"micro_batches", integer(micro_batches, at_least(1)),
+          "forward and backward passes per step"};
+}
+
+Keys keys_of(SerialConfig& serial) {
+  return {
+      {"emulate_ranks", integer(serial.emulate_ranks, between(1, 1024)),
+       "make the steps that so many ranks would make together"},
+      micro_batches_key(serial.micro_batches),
+  };
+}
+
+Keys keys_of(DdpConfig& ddp) {
+  return {
+      {"bucket_mb", number(ddp.bucket_mb, above(0)),
+       "a bucket closes when it holds this much [MiB]"},
+      {"overlap", flag(ddp.overlap), "communicate while the backward pass goes on"},
+      micro_batches_key(ddp.micro_batches),
+  };
+}
+
+/// Another name puts another strategy, with its defaults, in the place of this one.
+Value strategy_name(StrategyConfig& strategy) {
+  std::vector<std::string> names;
+  for (auto const& each : all_strategies()) names.emplace_back(name_of(each));
+  return one_of(
+      names, [&strategy] { return std::string(name_of(strategy)); },
+      [&strategy](std::size_t position) {
+        if (position != strategy.index()) strategy = all_strategies()[position];
+      });
+}
+
+Keys keys_of(StrategyConfig& strategy) {
+  Keys keys{{"name", strategy_name(strategy), "how the ranks share the work", true}};
+  std::ranges::move(std::visit([](auto& config) { return keys_of(config); }, strategy),
+                    std::back_inserter(keys));
+  return keys;
+}
+
+Keys keys_of(CommConfig& comm) {
+  return {
+      {"backend", choice(comm.backend, {"auto", "mpi", "nccl"}),
+       "auto: nccl on GPUs with one rank each, else mpi"},
+      {"timeout_s", integer(comm.timeout_s, at_least(1)), "of one wait for other ranks [s]"},
+  };
+}
+
+Keys keys_of(trace::TraceConfig& trace) {
+  return {
+      {"spans_every", integer(trace.spans_every, at_least(0)),
+       "spans and memory of every so many steps; 0 none"},
+      {"device_sample_hz", number(trace.device_sample_hz, between(0, 1000)),
+       "how often the device is asked [Hz]; 0 never"},
+  };
+}
+
+template <std::size_t... Index>
+std::vector<StrategyConfig> each_strategy(std::index_sequence<Index...>) {
+  return {StrategyConfig(std::in_place_index<Index>)...};
+}
+
+KeyDescription describe(Key const& key) {
+  return {key.path,        key.value.type, key.required ? "required" : key.value.get(),
+          key.value.range, key.meaning,    {}};
+}
+
+}  // namespace
+
+std::vector<Key> keys_of(RunConfig& config, KnownNames const& names) {
+  Keys all{{"schema", constant("1"), "version of this list of keys"}};
+  auto const add = [&all](std::string const& section, Keys keys) {
+    for (auto& key : keys) {
+      key.path = section + "." + key.path;
+      all.push_back(std::move(key));
+    }
+  };
+  add("run", keys_of(config.run));
+  add("expect", expect_keys(config.expect));
+  add("data", keys_of(config.data, names));
+  add("model", keys_of(config.model, names));
+  add("precision", keys_of(config.precision));
+  add("optimizer", keys_of(config.optimizer));
+  add("strategy", keys_of(config.strategy));
+  add("comm", keys_of(config.comm));
+  add("trace", keys_of(config.trace));
+  return all;
+}
+
+std::vector<StrategyConfig> all_strategies() {
+  return each_strategy(std::make_index_sequence<std::variant_size_v<StrategyConfig>>());
+}
+
+std::string section_of(std::string const& path) {
+  auto const dot = path.find('.');
+  return dot == std::string::npos ? std::string{} : path.substr(0, dot);
+}
+
+std::string name_in_section(std::string const& path) {
+  auto const dot = path.find('.');
+  return dot == std::string::npos ? path : path.substr(dot + 1);
+}
+
+std::vector<KeyDescription> describe_keys(KnownNames const& names) {
+  std::vector<KeyDescription> rows;
+  for (auto const& strategy : all_strategies()) {
+    RunConfig config;
+    config.strategy = strategy;
+    for (auto const& key : keys_of(config, names)) {
+      auto row = std::ranges::find(rows, key.path, &KeyDescription::path);
+      if (row == rows.end()) {
+        auto const last =
+            std::find_if(rows.rbegin(), rows.rend(), [&](KeyDescription const& other) {
+              return section_of(other.path) == section_of(key.path);
+            });
+        row = rows.insert(last == rows.rend() ? rows.end() : last.base(), describe(key));
+      }
+      if (section_of(key.path) == "strategy" && !key.required)
+        row->strategies.emplace_back(name_of(strategy));
+    }
+  }
+  return rows;
+}
+
+}  // namespace stratagem

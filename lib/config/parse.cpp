@@ -1,0 +1,160 @@
+#include "config/parse.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include "base/text.hpp"
+#include "config/document.hpp"
+#include "config/given.hpp"
+#include "config/problems.hpp"
+#include "config/rules.hpp"
+#include "config/text_form.hpp"
+#include "config/unknown_key.hpp"
+
+namespace stratagem {
+namespace {
+
+using KeyTable = std::vector<KeyDescription>;
+
+/// The value of an override is taken as it stands, without YAML's quotes.
+std::vector<Entry> read_overrides(std::vector<std::string> const& overrides, Problems& problems) {
+  std::vector<Entry> entries;
+  int number = 0;
+  for (auto const& text : overrides) {
+    auto const place = place_of_override(++number, text);
+    auto const equals = text.find('=');
+    if (equals == std::string::npos) {
+      problems.add(place, "", "is not section.key=value");
+      continue;
+    }
+    auto const path = text.substr(0, equals);
+    auto const dot = path.find('.');
+    auto const section = dot == std::string::npos ? "" : shown_key(path.substr(0, dot));
+    auto const name = shown_key(path.substr(dot + 1));  // npos + 1 is the beginning
+    entries.push_back({section, name, {text.substr(equals + 1)}, place, place});
+  }
+  return entries;
+}
+
+/// The last value of strategy.name; empty where there is none.
+std::string strategy_name(std::vector<Entry> const& entries, Environment const& environment) {
+  auto const last = std::find_if(entries.rbegin(), entries.rend(), [](Entry const& entry) {
+    return entry.path() == "strategy.name";
+  });
+  return last == entries.rend() ? "" : expand_variables(last->value.text, environment).text;
+}
+
+/// The strategy decides which keys there are, so it is looked for before they are read. One that an
+/// override puts in the place of the file's takes away the keys that only the old one has.
+std::optional<StrategyConfig> choose_strategy(std::vector<Entry>& in_file,
+                                              std::vector<Entry> const& overrides,
+                                              KeyTable const& table,
+                                              Environment const& environment) {
+  auto const file_name = strategy_name(in_file, environment);
+  auto const override_name = strategy_name(overrides, environment);
+  auto const& name = override_name.empty() ? file_name : override_name;
+  auto const all = all_strategies();
+  auto const found =
+      std::ranges::find(all, name, [](StrategyConfig const& each) { return name_of(each); });
+  if (found == all.end()) return std::nullopt;
+  std::erase_if(in_file, [&](Entry const& entry) {
+    auto const key = std::ranges::find(table, entry.path(), &KeyDescription::path);
+    return name != file_name && key != table.end() && key->belongs_to(file_name) &&
+           !key->belongs_to(name);
+  });
+  return *found;
+}
+
+/// Finds the entries that count; the others are problems.
+Given sort_out(Document const& document, std::vector<Entry> const& overrides,
+               std::string const& strategy, KeyTable const& table, Problems& problems) {
+  Given given;
+  auto const is_key = [&](std::string const& path) {
+    auto const key = std::ranges::find(table, path, &KeyDescription::path);
+    return key != table.end() && key->belongs_to(strategy);
+  };
+  auto const is_section = [&](std::string const& name) {
+    return std::ranges::count(table, name, [](auto const& key) { return section_of(key.path); }) >
+           0;
+  };
+  for (auto const& [name, place] : document.sections) {
+    given.sections.emplace(name, place);
+    if (is_key(name)) {
+      problems.add(place, name, "a map; one value is expected");
+    } else if (!is_section(name)) {
+      problems.add(place, name, explain_unknown_section(name, table));
+    }
+  }
+  auto const take = [&](Entry const& entry) {
+    if (is_key(entry.path())) {
+      given.entries[entry.path()] = entry;
+    } else {
+      problems.add(entry.key_place, entry.path(), explain_unknown_key(entry, table, strategy));
+    }
+  };
+  for (auto const& entry : document.entries) {
+    bool const is_empty_section = entry.value.null && is_section(entry.path());
+    bool const was_refused = !is_section(entry.section);
+    if (!is_empty_section && !was_refused) take(entry);
+  }
+  for (auto const& entry : overrides) take(entry);
+  return given;
+}
+
+void read_value(Key const& key, Entry const& entry, Environment const& environment,
+                Problems& problems) {
+  auto const refuse = [&](std::string message) {
+    problems.add(entry.value_place, key.path, std::move(message));
+  };
+  if (entry.value.null) return refuse("has no value (\"\" is an empty text)");
+  auto const expansion = expand_variables(entry.value.text, environment);
+  for (auto const& complaint : expansion.complaints) refuse(complaint);
+  if (!expansion.complaints.empty()) return;
+  if (!is_portable_text(expansion.text)) return refuse("is not UTF-8 text without NUL");
+  // A value made of variables has the type that its text has.
+  Scalar const scalar{expansion.text, entry.value.quoted && !expansion.changed};
+  if (auto const complaint = key.value.set(scalar)) refuse(*complaint);
+}
+
+void read_values(RunConfig& config, Given const& given, KnownNames const& names,
+                 Environment const& environment, Problems& problems) {
+  for (auto const& key : keys_of(config, names)) {
+    if (auto const entry = given.entries.find(key.path); entry != given.entries.end()) {
+      read_value(key, entry->second, environment, problems);
+    } else if (key.required) {
+      problems.add(given.place_of(key.path), key.path, "missing; must be one of " + key.value.type);
+    }
+  }
+}
+
+}  // namespace
+
+RunConfig parse_config(std::string const& text, std::string const& file,
+                       std::vector<std::string> const& overrides, KnownNames const& names,
+                       Environment const& environment) {
+  Problems problems;
+  auto const override_entries = read_overrides(overrides, problems);
+  auto document = read_document(text, file, problems);
+  if (!document) problems.raise();
+
+  RunConfig config;
+  auto table = describe_keys(names);
+  auto const strategy = choose_strategy(document->entries, override_entries, table, environment);
+  if (strategy) {
+    config.strategy = *strategy;
+  } else {
+    for (auto& key : table)
+      key.strategies.clear();  // unknown strategy: any key of any may be right
+  }
+  auto given =
+      sort_out(*document, override_entries, std::string(name_of(config.strategy)), table, problems);
+  given.file_begin = place_in_file(file, 1, 1);
+
+  read_values(config, given, names, environment, problems);
+  derive_defaults(config, given, environment);
+  check_rules(config, given, problems);
+  if (!problems.empty()) problems.raise();
+  return config;
+}
+
+}  // namespace stratagem

@@ -1,0 +1,46 @@
+#include "config/problems.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <tuple>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "config/text_form.hpp"
+
+namespace stratagem {
+namespace {
+
+constexpr std::size_t most_lines = 100;  // of one report
+
+}  // namespace
+
+Place place_in_file(std::string const& file, int line, int column) {
+  return {str(file, ':', line, ':', column), line, column};
+}
+
+Place place_of_override(int number, std::string const& text) {
+  constexpr std::size_t longest = 80;
+  return {"-s " + (text.size() <= longest ? printable(text) : abridged(text)),
+          std::numeric_limits<int>::max(), number};
+}
+
+void Problems::add(Place place, std::string path, std::string message) {
+  problems_.push_back({std::move(place), std::move(path), std::move(message)});
+}
+
+void Problems::raise() const {
+  auto sorted = problems_;
+  std::ranges::stable_sort(sorted, {}, [](Problem const& problem) {
+    return std::tuple(problem.place.line, problem.place.column);
+  });
+  std::vector<std::string> lines;
+  for (auto const& [place, path, message] : sorted) {
+    if (lines.size() == most_lines) break;
+    lines.push_back(place.text + ": " + (path.empty() ? "" : path + ": ") + message);
+  }
+  if (sorted.size() > most_lines) lines.push_back(str("and ", sorted.size() - most_lines, " more"));
+  throw Error(ExitCode::usage, join(lines, "\n"));
+}
+
+}  // namespace stratagem

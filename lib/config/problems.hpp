@@ -1,0 +1,37 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace stratagem {
+
+/// Where a user wrote something: in the file, or as an override on the command line.
+struct Place {
+  std::string text;  ///< "file:line:col" or "-s key=value"
+  int line = 0;      ///< from 1; overrides come after every line
+  int column = 0;    ///< from 1; of an override its number
+};
+
+Place place_in_file(std::string const& file, int line, int column);
+Place place_of_override(int number, std::string const& text);
+
+/// What is wrong with a configuration, collected so that a user sees all of it at once.
+class Problems {
+ public:
+  /// `path` is the key's; empty where the problem is none of a key.
+  void add(Place place, std::string path, std::string message);
+  bool empty() const { return problems_.empty(); }
+
+  /// Error(usage) with one line "place: path: message" for each, in the order of their places.
+  [[noreturn]] void raise() const;
+
+ private:
+  struct Problem {
+    Place place;
+    std::string path;
+    std::string message;
+  };
+  std::vector<Problem> problems_;
+};
+
+}  // namespace stratagem

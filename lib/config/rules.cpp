@@ -1,0 +1,35 @@
+#include "config/rules.hpp"
+
+#include "base/text.hpp"
+
+namespace stratagem {
+
+void derive_defaults(RunConfig& config, Given const& given, Environment const& environment) {
+  auto& [run, expect, data, model, precision, optimizer, strategy, comm, trace] = config;
+  if (run.name.empty()) run.name = str(model.name, '-', name_of(strategy));
+  if (run.out.empty()) run.out = "runs/" + run.name;
+  if (!given.has("data.root")) data.root = environment("STRATAGEM_DATA").value_or("");
+  if (data.batch_per_worker > 0 && !given.has("data.global_batch")) data.global_batch = 0;
+  // bf16 has the range of fp32: its loss is scaled only for those who ask for it.
+  if (precision.compute == Precision::bf16 && !given.has("precision.loss_scale"))
+    precision.loss_scale = LossScale::none;
+}
+
+void check_rules(RunConfig const& config, Given const& given, Problems& problems) {
+  auto const refuse = [&](std::string const& path, std::string message) {
+    problems.add(given.place_of(path), path, std::move(message));
+  };
+  auto const& data = config.data;
+  if (data.global_batch > 0 && data.batch_per_worker > 0)
+    refuse("data.batch_per_worker",
+           str("is ", data.batch_per_worker, " while data.global_batch is ", data.global_batch,
+               " (", given.place_of("data.global_batch").text, "); leave one out or set it to 0"));
+  if (data.global_batch == 0 && data.batch_per_worker == 0)
+    refuse("data.global_batch", "is 0 and so is data.batch_per_worker; one must be >= 1");
+  if (config.optimizer.nesterov && config.optimizer.momentum == 0)
+    refuse("optimizer.nesterov", "is true, which needs optimizer.momentum > 0");
+  if (config.model.head == HeadWeights::fresh && config.model.weights.empty())
+    refuse("model.head", "is fresh, which needs model.weights");
+}
+
+}  // namespace stratagem

@@ -1,0 +1,67 @@
+#include "config/unknown_key.hpp"
+
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "config/text_form.hpp"
+
+namespace stratagem {
+namespace {
+
+using Names = std::vector<std::string>;
+
+Names names_in(std::string const& section, std::vector<KeyDescription> const& keys,
+               std::string const& strategy) {
+  Names names;
+  for (auto const& key : keys)
+    if (section_of(key.path) == section && key.belongs_to(strategy))
+      names.push_back(name_in_section(key.path));
+  return names;
+}
+
+Names section_names(std::vector<KeyDescription> const& keys) {
+  Names names;
+  for (auto const& key : keys)
+    if (auto const section = section_of(key.path);
+        !section.empty() && (names.empty() || names.back() != section))
+      names.push_back(section);
+  return names;
+}
+
+/// Keys of that name in any section.
+Names namesakes(std::string const& name, std::vector<KeyDescription> const& keys,
+                std::string const& strategy) {
+  Names paths;
+  for (auto const& key : keys)
+    if (name_in_section(key.path) == name && key.belongs_to(strategy)) paths.push_back(key.path);
+  return paths;
+}
+
+}  // namespace
+
+std::string explain_unknown_section(std::string const& name,
+                                    std::vector<KeyDescription> const& keys) {
+  return "unknown section" + did_you_mean(name, section_names(keys));
+}
+
+std::string explain_unknown_key(Entry const& entry, std::vector<KeyDescription> const& keys,
+                                std::string const& strategy) {
+  auto const& [section, name, value, key_place, value_place] = entry;
+  auto const sections = section_names(keys);
+  if (auto const key = std::ranges::find(keys, entry.path(), &KeyDescription::path);
+      key != keys.end())
+    return "key of strategy " + join(key->strategies, " and ") + ", not of " + strategy;
+  if (section.empty() && std::ranges::count(sections, name) > 0)
+    return "a section, not a key; its keys are " + join(names_in(name, keys, strategy), ", ");
+  if (!section.empty() && std::ranges::count(sections, section) == 0)
+    return explain_unknown_section(section, keys);
+  for (auto const& key : keys)
+    if (name == quoted(key.path))
+      return "a path, not a key; write " + section_of(key.path) + ": {" +
+             name_in_section(key.path) + ": ...}";
+  if (auto const others = namesakes(name, keys, strategy); others.size() == 1)
+    return "unknown key (did you mean \"" + others.front() + "\"?)";
+  return "unknown key" + did_you_mean(name, names_in(section, keys, strategy));
+}
+
+}  // namespace stratagem

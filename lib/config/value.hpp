@@ -1,0 +1,95 @@
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace stratagem {
+
+/// A value as a user wrote it.
+struct Scalar {
+  std::string text;
+  bool quoted = false;  ///< in quotes, so a text even where it looks like a number
+  bool null = false;    ///< nothing, ~ or null
+};
+
+/// What is wrong with a value, or nothing: "is 0, must be >= 1".
+using Complaint = std::optional<std::string>;
+
+/// The type of a key, bound to the variable that holds its value.
+struct Value {
+  std::string type;                             ///< "integer", "true | false", "mean | sum"
+  std::string range;                            ///< ">= 1"; empty: any
+  std::function<std::string()> get;             ///< as YAML; empty: there is nothing to write
+  std::function<Complaint(Scalar const&)> set;  ///< leaves the variable alone if it complains
+};
+
+/// Bounds of a number.
+class Range {
+ public:
+  Range(double low, bool low_included, double high, bool high_included)
+      : low_(low), high_(high), low_included_(low_included), high_included_(high_included) {}
+
+  bool contains(double value) const {
+    return (low_included_ ? value >= low_ : value > low_) &&
+           (high_included_ ? value <= high_ : value < high_);
+  }
+  std::string text() const;
+
+ private:
+  double low_, high_;
+  bool low_included_, high_included_;
+};
+
+inline constexpr double no_limit = std::numeric_limits<double>::infinity();
+inline Range at_least(double low) {
+  return {low, true, no_limit, false};
+}
+inline Range above(double low) {
+  return {low, false, no_limit, false};
+}
+/// Both ends belong to it.
+inline Range between(double low, double high) {
+  return {low, true, high, true};
+}
+
+Value flag(bool& place);
+Value number(double& place, Range range);
+Value text(std::string& place);
+/// A text that must be one of `names`.
+Value name(std::string& place, std::vector<std::string> names);
+/// Not a variable: all that this program knows.
+Value constant(std::string only);
+
+/// `get` gives a name, `set` takes the position of one.
+Value one_of(std::vector<std::string> names, std::function<std::string()> get,
+             std::function<void(std::size_t)> set);
+
+/// `names` are those of the enumerators, in their order.
+template <class Enum>
+Value choice(Enum& place, std::vector<std::string> names) {
+  return one_of(
+      names, [&place, names] { return names.at(static_cast<std::size_t>(place)); },
+      [&place](std::size_t position) { place = static_cast<Enum>(position); });
+}
+
+/// `set` is told numbers within the range and at most `most`.
+Value whole_number(Range range, std::int64_t most, std::function<std::int64_t()> get,
+                   std::function<void(std::int64_t)> set);
+
+/// A variable of an unsigned 64-bit type takes numbers below 2^63.
+template <std::integral Integer>
+Value integer(Integer& place, Range range) {
+  constexpr auto most = std::numeric_limits<std::int64_t>::max();
+  return whole_number(
+      range, std::in_range<Integer>(most) ? most : std::numeric_limits<Integer>::max(),
+      [&place] { return static_cast<std::int64_t>(place); },
+      [&place](std::int64_t value) { place = static_cast<Integer>(value); });
+}
+
+}  // namespace stratagem
