@@ -33,7 +33,9 @@ import torch
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-MODELS = ["vgg16", "resnet50", "densenet121", "efficientnet_v2_l", "convnext_large"]
+# Our name of a model, torchvision's.
+MODELS = {"vgg16": "vgg16", "resnet50": "resnet50", "densenet121": "densenet121",
+          "efficientnetv2_l": "efficientnet_v2_l", "convnext_l": "convnext_large"}
 
 CONFIG = """\
 schema: 1
@@ -123,7 +125,7 @@ class TorchDdp(Program):
         for rank in range(options.ranks):
             environment = dict(os.environ, RANK=str(rank), WORLD_SIZE=str(options.ranks), MASTER_ADDR="127.0.0.1",
                                MASTER_PORT=str(port), OMP_NUM_THREADS=str(options.threads))
-            self.start([sys.executable, HERE / "torch_ddp.py", "--model", model, "--data", options.data,
+            self.start([sys.executable, HERE / "torch_ddp.py", "--model", MODELS[model], "--data", options.data,
                         "--batch", str(batch), "--threads", str(options.threads), "--log", folder / f"steps-{rank}.txt",
                         *(["--strong"] if strong else [])], environment)
 
@@ -220,7 +222,7 @@ def machine(options):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", default=os.path.join(os.environ.get("STRATAGEM_DATA", ""), "cifar-10-batches-bin"))
-    parser.add_argument("--models", nargs="+", choices=MODELS, default=MODELS)
+    parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
     parser.add_argument("--batches", nargs="+", type=int, default=[64, 16], help="images per rank")
     parser.add_argument("--opponents", nargs="+", choices=["default", "strong"], default=["strong", "default"])
     parser.add_argument("--ranks", type=int, default=2)
