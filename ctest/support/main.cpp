@@ -15,5 +15,7 @@ int main(int argc, char** argv) {
     std::puts("no test matches the filter");
     return 1;
   }
-  return failed;
+  if (failed != 0) return 1;
+  // CTest shows 77 as skipped: nothing failed, but the machine lacks what some test needs.
+  return testing::UnitTest::GetInstance()->skipped_test_count() > 0 ? 77 : 0;
 }

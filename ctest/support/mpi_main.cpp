@@ -50,5 +50,7 @@ int main(int argc, char** argv) {
     for (std::size_t rank = 0; rank < verdicts.size(); ++rank)
       if (verdicts[rank] == "failed") std::printf("failed on rank %zu\n", rank);
   world_slot().reset();
-  return failed ? 1 : 0;
+  if (failed) return 1;
+  // CTest shows 77 as skipped: nothing failed, but the machine lacks what some test needs.
+  return testing::UnitTest::GetInstance()->skipped_test_count() > 0 ? 77 : 0;
 }

@@ -40,7 +40,7 @@ function(add_unit_tests layer)
     suite_of(${unit} suite)
     add_test(NAME ${layer}.${unit} COMMAND test_${layer} --gtest_filter=${suite}.*:*/${suite}.*)
     set_tests_properties(${layer}.${unit} PROPERTIES TIMEOUT ${arg_TIMEOUT}
-      SKIP_REGULAR_EXPRESSION "SKIPPED: needs"
+      SKIP_RETURN_CODE 77
       ENVIRONMENT "${STRATAGEM_TEST_ENVIRONMENT}")
   endforeach()
 endfunction()
@@ -58,7 +58,7 @@ function(add_mpi_tests layer)
       add_test(NAME ${test} COMMAND ${MPIEXEC_EXECUTABLE} --bind-to none -n ${ranks}
         $<TARGET_FILE:test_${layer}_mpi> --gtest_filter=${suite}.*:*/${suite}.*)
       set_tests_properties(${test} PROPERTIES TIMEOUT ${arg_TIMEOUT} PROCESSORS ${ranks}
-        SKIP_REGULAR_EXPRESSION "SKIPPED: needs"
+        SKIP_RETURN_CODE 77
         ENVIRONMENT "${STRATAGEM_TEST_ENVIRONMENT}")
     endforeach()
   endforeach()
