@@ -51,6 +51,45 @@ TEST(Model, SmallModelsTakeBothDatasets) {
   }
 }
 
+/// A training pass without gradients, on parameters that are all one and take no memory.
+at::Tensor logits_of(Model const& model, std::int64_t samples, std::int64_t size) {
+  Context const context{.training = true};
+  auto x = at::ones({samples, 3, size, size});
+  BlockTape tape(model.blocks);
+  for (int i = 0; i < tape.blocks(); ++i) {
+    auto const& declaration = model.blocks[static_cast<std::size_t>(i)]->declaration();
+    std::vector<at::Tensor> parameters, buffers;
+    for (auto const& spec : declaration.parameters())
+      parameters.push_back(at::ones({}).expand(spec.shape));
+    for (auto const& spec : declaration.buffers())
+      buffers.push_back(at::full(spec.shape, spec.value, spec.type));
+    x = tape.infer(i, x, {parameters, buffers, context});
+  }
+  return x;
+}
+
+TEST(Model, EveryModelTakesItsSmallestInput) {
+  for (auto const& entry : model_zoo()) {
+    auto const size = entry.smallest_input;
+    auto const model = make_model({.name = entry.name}, {3, size});
+    EXPECT_EQ(logits_of(model, 2, size).sizes(), at::IntArrayRef({2, 10})) << entry.name;
+  }
+}
+
+TEST(Model, OneSampleTrainsFromTheInputThatIsSaid) {
+  for (auto const& entry : model_zoo()) {
+    if (entry.two_sample_input == 0) {
+      auto const size = entry.smallest_input;
+      auto const model = make_model({.name = entry.name}, {3, size});
+      EXPECT_NO_THROW(logits_of(model, 1, size)) << entry.name;
+    } else {
+      auto const model = make_model({.name = entry.name}, {});
+      EXPECT_THROW(logits_of(model, 1, entry.two_sample_input), Error) << entry.name;
+      EXPECT_NO_THROW(logits_of(model, 1, entry.two_sample_input + 1)) << entry.name;
+    }
+  }
+}
+
 TEST(Model, FormatIsTheFastestUnlessAsked) {
   EXPECT_EQ(make_model({.name = "resnet50"}, {}).memory_format, MemoryFormat::channels_last);
   EXPECT_EQ(

@@ -31,14 +31,14 @@ std::int64_t Model::parameter_tensors() const {
 std::vector<ModelEntry> const& model_zoo() {
   using enum MemoryFormat;
   static std::vector<ModelEntry> const zoo{
-      {"mlp", "three linear layers", 0, 1, contiguous, make_mlp},
-      {"lenet", "two convolutions and two linear layers", 0, 12, channels_last, make_lenet},
-      {"vgg16", "VGG16, as torchvision's", 3, 32, channels_last, make_vgg16},
-      {"resnet50", "ResNet50, as torchvision's", 3, 32, channels_last, make_resnet50},
-      {"densenet121", "DenseNet121, as torchvision's", 3, 32, channels_last, make_densenet121},
-      {"efficientnetv2_l", "EfficientNetV2-L, as torchvision's", 3, 32, channels_last,
+      {"mlp", "three linear layers", 0, 1, 0, contiguous, make_mlp},
+      {"lenet", "two convolutions and two linear layers", 0, 12, 0, channels_last, make_lenet},
+      {"vgg16", "VGG16, as torchvision's", 3, 32, 0, channels_last, make_vgg16},
+      {"resnet50", "ResNet50, as torchvision's", 3, 32, 32, channels_last, make_resnet50},
+      {"densenet121", "DenseNet121, as torchvision's", 3, 32, 60, channels_last, make_densenet121},
+      {"efficientnetv2_l", "EfficientNetV2-L, as torchvision's", 3, 32, 32, channels_last,
        make_efficientnetv2_l},
-      {"convnext_l", "ConvNeXt-L, as torchvision's", 3, 32, contiguous, make_convnext_l},
+      {"convnext_l", "ConvNeXt-L, as torchvision's", 3, 32, 0, contiguous, make_convnext_l},
   };
   return zoo;
 }

@@ -33,6 +33,9 @@ struct ModelEntry {
   std::string description;
   std::int64_t input_channels;  ///< 0: takes the dataset's; 3 for torchvision's models
   std::int64_t smallest_input;  ///< [pixels]
+  /// [pixels] Up to this size a BatchNorm meets maps of 1x1 and cannot train on one sample; 0:
+  /// none.
+  std::int64_t two_sample_input;
   MemoryFormat fastest_format;
   Model (*make)(ModelConfig const& config, InputShape const& input);
   /// How many times smaller than the input the last maps are; below it they have a single pixel.

@@ -100,7 +100,7 @@ class Head final : public Block {
                 Initialiser::constant(0)) {}
 
   at::Tensor forward(at::Tensor const& x, Frame const& frame) const override {
-    auto const y = channel_norm(norm_, at::adaptive_avg_pool2d(x, 1), frame);
+    auto const y = channel_norm(norm_, at::adaptive_avg_pool2d(x, {1, 1}), frame);
     return linear_(y.flatten(1), frame);
   }
 

@@ -82,7 +82,7 @@ class Head final : public Block {
 
   at::Tensor forward(at::Tensor const& x, Frame const& frame) const override {
     auto const y = norm_(x, frame).relu_();
-    return linear_(at::adaptive_avg_pool2d(y, 1).flatten(1), frame);
+    return linear_(at::adaptive_avg_pool2d(y, {1, 1}).flatten(1), frame);
   }
 
  private:

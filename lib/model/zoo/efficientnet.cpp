@@ -47,7 +47,7 @@ struct SqueezeExcitation {
                kaiming_normal(channels)) {}
 
   at::Tensor operator()(at::Tensor const& x, Frame const& frame) const {
-    auto const squeezed = at::silu(reduce(at::adaptive_avg_pool2d(x, 1), frame));
+    auto const squeezed = at::silu(reduce(at::adaptive_avg_pool2d(x, {1, 1}), frame));
     return at::sigmoid(expand(squeezed, frame)) * x;
   }
 
@@ -158,7 +158,7 @@ class Head final : public Block {
                 Initialiser::constant(0)) {}
 
   at::Tensor forward(at::Tensor const& x, Frame const& frame) const override {
-    return linear_(dropout_(at::adaptive_avg_pool2d(x, 1).flatten(1), frame), frame);
+    return linear_(dropout_(at::adaptive_avg_pool2d(x, {1, 1}).flatten(1), frame), frame);
   }
 
  private:

@@ -77,7 +77,7 @@ class Head final : public Block {
                 default_uniform(in)) {}
 
   at::Tensor forward(at::Tensor const& x, Frame const& frame) const override {
-    return linear_(at::adaptive_avg_pool2d(x, 1).flatten(1), frame);
+    return linear_(at::adaptive_avg_pool2d(x, {1, 1}).flatten(1), frame);
   }
 
  private:

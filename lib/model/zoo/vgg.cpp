@@ -23,7 +23,7 @@ class ConvBlock final : public Block {
     auto y = conv_(x, frame).relu_();
     if (then_ == Then::nothing) return y;
     y = at::max_pool2d(y, 2);
-    return then_ == Then::pool ? y : at::adaptive_avg_pool2d(y, 7).flatten(1);
+    return then_ == Then::pool ? y : at::adaptive_avg_pool2d(y, {7, 7}).flatten(1);
   }
 
  private:

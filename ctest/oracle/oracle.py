@@ -1,0 +1,219 @@
+"""Compares one model of stratagem with torchvision's, in float64, on the same weights and inputs.
+
+Checks names, order and shapes of the state, then logits, loss and every gradient: in evaluation, in
+training without dropout and stochastic depth, and in training with them, where torchvision uses the
+masks that stratagem made. From training without, five steps of SGD with momentum go on.
+"""
+
+import argparse
+import json
+import struct
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import torch
+import torchvision
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
+
+CONSTRUCTORS = {
+    "vgg16": torchvision.models.vgg16,
+    "resnet50": torchvision.models.resnet50,
+    "densenet121": torchvision.models.densenet121,
+    "efficientnetv2_l": torchvision.models.efficientnet_v2_l,
+    "convnext_l": torchvision.models.convnext_large,
+}
+CLASSES, BATCH, PIXELS = 10, 2, 32
+LEARNING_RATE, MOMENTUM, STEPS = 1e-5, 0.9, 5  # the first two as in oracle_program.cpp
+TOLERANCE, STATE_TOLERANCE = 1e-9, 1e-8
+SMALLEST_SHARE = 1e-6  # a gradient smaller than this share of all of them is measured against that
+
+
+class Table:
+    """Rows of worst relative errors; remembers whether all were within their limits."""
+
+    def __init__(self):
+        self.passed = True
+        print(f"{'mode':8} {'what':12} {'tensors':>7} {'worst error':>12} {'limit':>8}  verdict  at")
+
+    def row(self, mode, what, errors, limit):
+        """errors: {name: relative error}; NaN fails."""
+        name, worst = max(errors.items(), key=lambda item: (item[1] != item[1], item[1]))
+        good = worst <= limit
+        self.passed = self.passed and good
+        verdict = "ok" if good else "FAILED"
+        print(f"{mode:8} {what:12} {len(errors):7} {worst:12.2e} {limit:8.0e}  {verdict:7}  {name}")
+
+    def equal(self, what, ours, theirs):
+        good = ours == theirs
+        self.passed = self.passed and good
+        verdict = "ok" if good else "FAILED"
+        print(f"{'-':8} {what:12} {len(theirs):7} {'-':>12} {'equal':>8}  {verdict}")
+        for mine, other in zip(ours, theirs):
+            if mine != other:
+                print(f"         first difference: {mine}, torchvision: {other}")
+                break
+
+
+def make_model(name):
+    return CONSTRUCTORS[name](num_classes=CLASSES).double()
+
+
+def droppers(model):
+    """Names and modules of the layers that draw random masks."""
+    kinds = (torch.nn.Dropout, torchvision.ops.StochasticDepth)
+    return {name: module for name, module in model.named_modules() if isinstance(module, kinds)}
+
+
+def scramble(model):
+    """Moves norms, statistics and layer scales away from values that would hide a mistake."""
+    with torch.no_grad():
+        for name, tensor in model.state_dict().items():
+            if name.endswith("running_var"):
+                tensor.copy_(0.5 + torch.rand_like(tensor))
+            elif name.endswith("layer_scale"):
+                tensor.copy_(0.1 + 0.1 * torch.rand_like(tensor))
+            elif tensor.is_floating_point() and tensor.dim() == 1:
+                tensor.add_(0.1 * torch.randn_like(tensor))
+
+
+def mask_sizes(model, images):
+    """Elements per sample and probability of every layer that drops."""
+    sizes = {}
+
+    def note(name, module):
+        def hook(_, inputs):
+            per_sample = 1 if module.__class__ is torchvision.ops.StochasticDepth else inputs[0][0].numel()
+            sizes["mask." + name] = torch.tensor([per_sample, module.p], dtype=torch.float64)
+
+        return module.register_forward_pre_hook(hook)
+
+    hooks = [note(name, module) for name, module in droppers(model).items()]
+    with torch.no_grad():
+        model.eval()(images)
+    for hook in hooks:
+        hook.remove()
+    return sizes
+
+
+def write_input(name, path):
+    torch.manual_seed(1)
+    model = make_model(name)
+    scramble(model)
+    images = torch.randn(BATCH, 3, PIXELS, PIXELS, dtype=torch.float64)
+    labels = torch.arange(BATCH) * 3 % CLASSES
+    tensors = {"input.images": images, "input.labels": labels, **mask_sizes(model, images)}
+    save_file(tensors | model.state_dict(), path)
+    return images, labels
+
+
+def header_of(path):
+    """Names and shapes in the order of the file."""
+    with open(path, "rb") as file:
+        (length,) = struct.unpack("<Q", file.read(8))
+        header = json.loads(file.read(length))
+    return [(name, tuple(entry["shape"])) for name, entry in header.items()]
+
+
+def use_masks(model, masks):
+    """Every layer that drops multiplies by its given mask, or passes its input on without masks."""
+    for name, module in droppers(model).items():
+        def forward(x, name=name, p=module.p):
+            if not masks or p == 0:
+                return x
+            mask = masks["mask." + name].double() / (1 - p)
+            return x * mask.reshape([len(x)] + ([1] * (x.dim() - 1) if mask[0].numel() == 1 else list(x.shape[1:])))
+
+        module.forward = forward
+
+
+def relative(ours, theirs, floor=0.0):
+    scale = max(torch.linalg.vector_norm(theirs).item(), floor)
+    return torch.linalg.vector_norm(ours - theirs).item() / scale
+
+
+def compare(table, mode, model, images, labels, ours):
+    """One forward and backward of `model` against the results in the open file `ours`."""
+    logits = model(images)
+    loss = torch.nn.functional.cross_entropy(logits, labels)
+    loss.backward()
+    table.row(mode, "logits", {"logits": relative(ours.get_tensor("logits"), logits.detach())}, TOLERANCE)
+    table.row(mode, "loss", {"loss": relative(ours.get_tensor("loss"), loss.detach())}, TOLERANCE)
+    gradients = {name: parameter.grad for name, parameter in model.named_parameters()}
+    total = sum(torch.linalg.vector_norm(g).item() ** 2 for g in gradients.values()) ** 0.5
+    errors = {
+        name: relative(ours.get_tensor("gradient." + name), gradient, SMALLEST_SHARE * total)
+        for name, gradient in gradients.items()
+    }
+    table.row(mode, "gradients", errors, TOLERANCE)
+
+
+def compare_state(table, mode, model, ours, start):
+    """Parameters by how far they moved from the open file `start`, statistics by their values."""
+    parameters = dict(model.named_parameters())
+    moves = {name: p.detach() - start.get_tensor(name) for name, p in parameters.items()}
+    total = sum(torch.linalg.vector_norm(move).item() ** 2 for move in moves.values()) ** 0.5
+    errors = {
+        name: relative(ours.get_tensor("state." + name) - start.get_tensor(name), move, SMALLEST_SHARE * total)
+        for name, move in moves.items()
+    }
+    table.row(mode, "moves", errors, STATE_TOLERANCE)
+    buffers = {
+        name: relative(ours.get_tensor("state." + name).double(), buffer.double(), 1e-300)
+        for name, buffer in model.named_buffers()
+    }
+    if buffers:
+        table.row(mode, "statistics", buffers, STATE_TOLERANCE)
+
+
+def train(model, images, labels):
+    """The steps that follow a first backward."""
+    optimizer = torch.optim.SGD(model.parameters(), lr=LEARNING_RATE, momentum=MOMENTUM)
+    optimizer.step()
+    for _ in range(STEPS - 1):
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(model(images), labels).backward()
+        optimizer.step()
+
+
+def check(program, name, folder):
+    start, output = folder / "input.safetensors", folder / "output.safetensors"
+    images, labels = write_input(name, start)
+    table = Table()
+    for mode in ("eval", "train", "masked"):
+        steps = STEPS if mode == "train" else 0
+        subprocess.run([program, name, mode, str(steps), start, output], check=True)
+        model = make_model(name)
+        model.load_state_dict({k: v for k, v in load_file(start).items() if not k.startswith(("input.", "mask."))})
+        model.train(mode != "eval")
+        with safe_open(output, "pt") as ours, safe_open(start, "pt") as before:
+            masks = {key: ours.get_tensor(key) for key in ours.keys() if key.startswith("mask.")}
+            if mode == "masked" and not masks:
+                continue
+            use_masks(model, masks)
+            if mode == "eval":
+                state = [(key[6:], shape) for key, shape in header_of(output) if key.startswith("state.")]
+                table.equal("state", state, [(key, tuple(v.shape)) for key, v in model.state_dict().items()])
+            compare(table, mode, model, images, labels, ours)
+            if steps:
+                train(model, images, labels)
+                compare_state(table, mode, model, ours, before)
+        output.unlink()
+    return table.passed
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--program", required=True, help="path of oracle_program")
+    parser.add_argument("--model", required=True, choices=CONSTRUCTORS)
+    arguments = parser.parse_args()
+    torch.set_num_threads(2)
+    print(f"{arguments.model}: stratagem against torchvision {torchvision.__version__}, torch {torch.__version__}")
+    with tempfile.TemporaryDirectory(prefix="stratagem-oracle-") as folder:
+        sys.exit(0 if check(arguments.program, arguments.model, Path(folder)) else 1)
+
+
+if __name__ == "__main__":
+    main()
