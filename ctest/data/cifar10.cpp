@@ -16,7 +16,7 @@ std::string record(char label, char pixel) {
 }
 
 /// Five training files of two records each, and a test file of one.
-struct TinyCifar : ScratchFolder {
+struct TinyCifar : Scratch {
   TinyCifar() {
     for (char i = 1; i <= 5; ++i) write_file(train(i), record(i, 2 * i) + record(0, 2 * i + 1));
     write_file(test(), record(9, 100));

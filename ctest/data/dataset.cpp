@@ -23,7 +23,7 @@ TEST(Dataset, EveryCatalogueEntryIsFoundByName) {
 }
 
 TEST(Dataset, SaysWhichFolderIsMissing) {
-  ScratchFolder folder;
+  Scratch folder;
   auto load = [](std::string const& name, std::string const& root) {
     return [=] { load_dataset({.dataset = name, .root = root}); };
   };

@@ -7,30 +7,12 @@
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 #include <zlib.h>
 
 #include "base/error.hpp"
+#include "support/scratch.hpp"
 
 namespace stratagem::test {
-
-/// An empty folder, removed with everything in it.
-class ScratchFolder {
- public:
-  ScratchFolder() {
-    auto name = (std::filesystem::temp_directory_path() / "stratagem-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("cannot create " + name);
-    path_ = name;
-  }
-  ~ScratchFolder() { std::filesystem::remove_all(path_); }
-  ScratchFolder(ScratchFolder const&) = delete;
-  ScratchFolder& operator=(ScratchFolder const&) = delete;
-
-  std::filesystem::path const& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 inline void write_file(std::filesystem::path const& path, std::string const& content) {
   std::ofstream(path, std::ios::binary) << content;

@@ -16,7 +16,7 @@ std::string const good_images = idx_content({3, 28, 28}, std::string(3 * image_b
 std::string const good_labels = idx_content({3}, std::string("\x01\x09\x00", 3));
 
 /// A folder with three training and three test images.
-struct TinyMnist : ScratchFolder {
+struct TinyMnist : Scratch {
   TinyMnist() {
     for (auto const* part : {"train", "t10k"}) {
       write_file(path() / (std::string(part) + "-images-idx3-ubyte"), good_images);
@@ -93,7 +93,7 @@ TEST(Idx, RefusesBadFiles) {
 }
 
 TEST(Idx, RefusesTruncationAtEveryLength) {
-  ScratchFolder folder;
+  Scratch folder;
   auto const path = folder.path() / "labels";
   for (std::size_t length = 0; length < good_labels.size(); ++length) {
     write_file(path, good_labels.substr(0, length));
@@ -109,7 +109,7 @@ TEST(Idx, RefusesTruncationAtEveryLength) {
 }
 
 TEST(Idx, DamageToAGzipFileNeverChangesItsContent) {
-  ScratchFolder folder;
+  Scratch folder;
   auto const path = folder.path() / "labels.gz";
   write_gzip(path, good_labels);
   auto const whole = file_content(path);
@@ -132,7 +132,7 @@ TEST(Idx, DamageToAGzipFileNeverChangesItsContent) {
 }
 
 TEST(Idx, RefusesWhatFollowsOrExceedsAGzipStream) {
-  ScratchFolder folder;
+  Scratch folder;
   auto const path = folder.path() / "labels.gz";
   auto read = [&] { read_idx(path, 1, ""); };
   write_gzip(path, good_labels);

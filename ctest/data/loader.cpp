@@ -5,6 +5,10 @@
 
 #include "base/clock.hpp"
 #include "data/tiny_dataset.hpp"
+#include "h5/error.hpp"
+#include "support/scratch.hpp"
+#include "trace/rank_trace.hpp"
+#include "trace/trace_file.hpp"
 
 namespace stratagem {
 namespace {
@@ -79,12 +83,41 @@ TEST(Loader, ResumesAtAnyStep) {
   }
 }
 
+TEST(Loader, RecordsItsWorkWhileASampledStepRuns) {
+  h5::initialise_library();
+  test::Scratch folder;
+  auto const path = folder / "rank-0000.h5";
+  auto const dataset = tiny_dataset(50, 3, 32);
+  trace::Recorder recorder(gpu::Device{}, 2);
+  trace::TraceFile file(path, {}, recorder, {}, 0);
+  auto load = [&](std::int64_t first, std::int64_t end) {
+    auto part = plan;
+    part.first_step = first;
+    part.end_step = end;
+    Loader loader(dataset, {}, part, &recorder);
+    while (loader.next()) {
+    }
+  };
+  recorder.begin_step(1, 0);  // not sampled: every second step is
+  load(0, 3);
+  recorder.begin_step(2, 0);
+  load(4, 6);
+  EXPECT_FALSE(file.close(trace::Status::complete, {}).has_value());
+  auto const recorded = trace::read_rank_trace(path);
+  auto const& spans = recorded.table(trace::spans_table());
+  auto const loader_lane = static_cast<std::int64_t>(trace::Lane::loader);
+  EXPECT_EQ(spans.integers("step"), (h5::Integers{4, 5}));
+  EXPECT_EQ(spans.integers("lane"), (h5::Integers{loader_lane, loader_lane}));
+  for (std::size_t i = 0; i < 2; ++i)
+    EXPECT_LT(spans.integers("t_begin_ns")[i], spans.integers("t_end_ns")[i]);
+}
+
 TEST(Loader, StopsAtOnceWhenDropped) {
   auto const dataset = tiny_dataset(5000, 1, 28);
+  auto endless = plan;
+  endless.end_step = 1'000'000'000;
   auto const begin = monotonic_ns();
   for (int taken = 0; taken < 5; ++taken) {
-    auto endless = plan;
-    endless.end_step = 1'000'000'000;
     Loader loader(dataset, {}, endless, nullptr);
     for (int i = 0; i < taken; ++i) ASSERT_TRUE(loader.next().has_value());
   }
