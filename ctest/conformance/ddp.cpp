@@ -1,0 +1,78 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "comm/factory.hpp"
+#include "comm/inprocess/inprocess_communicator.hpp"
+#include "comm/serial/serial_communicator.hpp"
+#include "conformance/training.hpp"
+#include "support/world.hpp"
+
+namespace stratagem::test {
+namespace {
+
+/// What one process makes of the same training, as so many ranks would.
+std::string emulated(Training training, int ranks) {
+  auto const& ddp = std::get<DdpConfig>(training.strategy);
+  training.strategy = SerialConfig{.emulate_ranks = ranks, .micro_batches = ddp.micro_batches};
+  SerialCommunicator alone({});
+  return fingerprint(train(training, alone));
+}
+
+/// Trains on all ranks of the test, and compares each rank's result with the emulator's.
+void expect_equal_to_emulator(Training const& training) {
+  auto expected = world().rank() == 0 ? emulated(training, world().size()) : std::string();
+  world().broadcast(expected, 0);
+  std::string own;
+  {
+    auto const communicator = make_communicator({}, discover_process(world()), world(), nullptr);
+    own = fingerprint(train(training, *communicator));
+  }
+  EXPECT_EQ(own, expected) << "on rank " << world().rank();
+}
+
+struct Case {
+  std::string model;
+  DdpConfig ddp;
+};
+
+std::string name(testing::TestParamInfo<Case> const& info) {
+  auto const& [model, ddp] = info.param;
+  return model + (ddp.overlap ? "_overlap" : "_inturn") + "_bucket" + std::to_string(std::lround(ddp.bucket_mb * 1024)) + "K_micro" +
+         std::to_string(ddp.micro_batches);
+}
+
+class Ddp : public testing::TestWithParam<Case> {};
+
+TEST_P(Ddp, EqualsTheEmulatorBitForBit) {
+  expect_equal_to_emulator({.model = GetParam().model, .strategy = GetParam().ddp});
+}
+
+constexpr double kib = 1.0 / 1024;
+
+INSTANTIATE_TEST_SUITE_P(
+    All, Ddp,
+    testing::Values(Case{"lenet", {.bucket_mb = 25}}, Case{"lenet", {.bucket_mb = kib}}, Case{"lenet", {.bucket_mb = 25, .overlap = false}},
+                    Case{"lenet", {.bucket_mb = 0.5, .micro_batches = 3}}, Case{"tiny_residual", {.bucket_mb = 25}},
+                    Case{"tiny_residual", {.bucket_mb = kib}}, Case{"tiny_residual", {.bucket_mb = kib, .overlap = false}},
+                    Case{"tiny_residual", {.bucket_mb = 4 * kib, .micro_batches = 3}}, Case{"tiny_odd", {.bucket_mb = 25}},
+                    Case{"tiny_odd", {.bucket_mb = kib}}, Case{"tiny_odd", {.bucket_mb = kib, .overlap = false, .micro_batches = 3}},
+                    Case{"tiny_odd", {.bucket_mb = 4 * kib, .micro_batches = 3}}),
+    name);
+
+TEST(Ddp, EqualsTheEmulatorWithClippingAndNesterov) {
+  expect_equal_to_emulator({.model = "tiny_residual", .strategy = DdpConfig{.bucket_mb = 4 * kib},
+                            .optimizer = {.lr = 0.02, .weight_decay = 1e-3, .nesterov = true, .clip_norm = 0.5}});
+}
+
+TEST(Ddp, EqualsTheEmulatorInBf16WithLossScaling) {
+  expect_equal_to_emulator({.model = "tiny_residual", .strategy = DdpConfig{.bucket_mb = 4 * kib},
+                            .precision = {.compute = Precision::bf16, .loss_scale = LossScale::dynamic}});
+}
+
+TEST(Ddp, EqualsTheEmulatorWithSummedGradients) {
+  expect_equal_to_emulator({.model = "tiny_odd", .strategy = DdpConfig{}, .optimizer = {.lr = 0.005, .reduction = Reduction::sum}});
+}
+
+}  // namespace
+}  // namespace stratagem::test

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "comm/communicator.hpp"
+#include "model/model.hpp"
+#include "optim/optim_config.hpp"
+#include "strategy/strategy.hpp"
+#include "strategy/strategy_config.hpp"
+
+namespace stratagem::test {
+
+/// A short training whose result is compared bit for bit.
+struct Training {
+  std::string model = "lenet";  ///< lenet, tiny_residual or tiny_odd
+  StrategyConfig strategy;
+  OptimizerConfig optimizer{.lr = 0.02, .weight_decay = 1e-3};
+  PrecisionConfig precision;
+  std::int64_t steps = 20;
+  std::int64_t global_batch = 24;
+};
+
+struct Trained {
+  NamedTensors parameters, momentum, buffers;
+  std::vector<double> losses;
+  std::vector<std::int64_t> correct;
+};
+
+/// Every rank of `communicator` trains its slice of the same global batches of synthetic digits.
+Trained train(Training const& training, Communicator& communicator);
+
+/// 16 hex digits over names and bytes of everything.
+std::string fingerprint(Trained const& trained);
+
+Model test_model(std::string const& name);
+
+}  // namespace stratagem::test
