@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 
@@ -51,7 +52,7 @@ ExitCode execute_collect(Command const& command, std::vector<std::string> const&
 
   Log log(0, true, options.common().level);
   std::vector<RunSummary> summaries;
-  std::string phases;
+  PhaseTable phases;
   for (auto const& run : runs) {
     auto const traces = trace::collect_run(run);
     for (auto const& remark : traces.remarks) log.warning(remark);
@@ -59,13 +60,13 @@ ExitCode execute_collect(Command const& command, std::vector<std::string> const&
     trace::write_collected(traces, output);
     log.info("wrote " + output.string());
     summaries.push_back(summarise(name_of_run(run), traces));
-    if (format == "text") phases += phase_table(name_of_run(run), traces).render();
+    phases.add(name_of_run(run), traces);
   }
   if (format == "json")
     std::cout << summary_json(summaries);
   else
     std::cout << summary_table(summaries).render(table_format(format));
-  if (!phases.empty()) std::cout << "\nmean over the steps of each rank\n" << phases;
+  if (format == "text") std::cout << "\nmean over the steps of each rank\n" << phases.render();
   return ExitCode::done;
 }
 

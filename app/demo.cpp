@@ -59,7 +59,7 @@ void run_cell(Cell cell, fs::path const& folder, Launcher const& launcher, std::
 
 ExitCode execute_demo(Command const& command, std::vector<std::string> const& arguments) {
   Options options(command);
-  options.add()("ranks", text_value("2"), "of the runs that are not serial")("epochs", text_value("3"), "of each run")(
+  options.add()("ranks", text_value("2"), "of the runs that are not serial")("epochs", text_value("2"), "of each run")(
       "out", text_value(), "folder of the runs; else runs/demo-<time>")("launcher", text_value("mpirun --bind-to none -n {ranks}"),
                                                                         "how to start several ranks");
   if (!options.parse(arguments)) return ExitCode::done;
@@ -74,15 +74,15 @@ ExitCode execute_demo(Command const& command, std::vector<std::string> const& ar
   if (common.level == LogLevel::warning) passed_on.emplace_back("-q");
   auto const all = cells(ranks, options.integer("epochs", 1, 1000));
   std::vector<RunSummary> summaries;
-  std::string phases;
+  PhaseTable phases;
   for (auto const& cell : all) {
     run_cell(cell, folder, launcher, passed_on);
     auto const traces = trace::collect_run(folder / cell.name);
     trace::write_collected(traces, folder / cell.name / "collected.h5");
     summaries.push_back(summarise(cell.name, traces));
-    phases += phase_table(cell.name, traces).render();
+    phases.add(cell.name, traces);
   }
-  std::cout << '\n' << summary_table(summaries).render() << "\nmean over the steps of each rank\n" << phases << "\ntraces:\n";
+  std::cout << '\n' << summary_table(summaries).render() << "\nmean over the steps of each rank\n" << phases.render() << "\ntraces:\n";
   for (auto const& cell : all) std::cout << "  " << (folder / cell.name / "trace").string() << '\n';
   return ExitCode::done;
 }

@@ -136,11 +136,15 @@ std::string summary_json(std::vector<RunSummary> const& runs) {
   return rows.dump(2) + "\n";
 }
 
-Table phase_table(std::string const& name, trace::RunTraces const& traces) {
-  std::vector<Table::Column> columns{{"run", Align::left}, {"rank"}};
-  for (auto phase : trace::phase_names) columns.push_back({str(phase, " ms")});
-  columns.push_back({"step ms"});
-  Table table(std::move(columns));
+PhaseTable::PhaseTable()
+    : table_([] {
+        std::vector<Table::Column> columns{{"run", Align::left}, {"rank"}};
+        for (auto phase : trace::phase_names) columns.push_back({str(phase, " ms")});
+        columns.push_back({"step ms"});
+        return columns;
+      }()) {}
+
+void PhaseTable::add(std::string const& name, trace::RunTraces const& traces) {
   for (auto const& rank : traces.ranks) {
     auto const& steps = rank.table(trace::steps_table());
     auto mean = [&](std::string const& column) {
@@ -149,9 +153,8 @@ Table phase_table(std::string const& name, trace::RunTraces const& traces) {
     std::vector<std::string> row{name, std::to_string(rank.rank())};
     for (auto phase : trace::phase_names) row.push_back(mean(str("dur_", phase, "_ns")));
     row.push_back(mean("dur_step_ns"));
-    table.add_row(std::move(row));
+    table_.add_row(std::move(row));
   }
-  return table;
 }
 
 }  // namespace stratagem

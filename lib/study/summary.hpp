@@ -37,6 +37,14 @@ Table summary_table(std::vector<RunSummary> const& runs);
 std::string summary_json(std::vector<RunSummary> const& runs);
 
 /// Where a step's time goes: mean milliseconds of each phase, a row per run and rank.
-Table phase_table(std::string const& name, trace::RunTraces const& traces);
+class PhaseTable {
+ public:
+  PhaseTable();
+  void add(std::string const& name, trace::RunTraces const& traces);
+  std::string render() const { return table_.render(); }
+
+ private:
+  Table table_;
+};
 
 }  // namespace stratagem

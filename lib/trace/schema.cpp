@@ -104,7 +104,7 @@ TableSpec const& memory_breakdown_table() {
        integer("gradients", "B", "gradient buffers"), integer("optimizer", "B", "optimizer state"),
        integer("buffers", "B", "model buffers such as running statistics"),
        integer("activations", "B", "kept between forward and backward"),
-       integer("workspace", "B", "batches, scratch and gradients of activations")}};
+       integer("workspace", "B", "data set, batches, scratch and gradients of activations")}};
   return spec;
 }
 
