@@ -62,7 +62,7 @@ class SlicedCollective final : public Operation {
   void reduce(Piece& piece);
   void gather(Piece& piece);
 
-  static constexpr std::int64_t piece_bytes = 1 << 20;
+  static constexpr std::int64_t piece_bytes = 1 << 18;
   static constexpr std::size_t pieces_under_way = tags / 2;
 
   mpi::Comm comm_;

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "comm/communicator.hpp"
+#include "mpi/comm.hpp"
+
+namespace stratagem {
+
+// Measurements in the manner of NVIDIA's nccl-tests: sizes and bandwidths mean what they mean
+// there.
+
+enum class BenchOperation { all_reduce, reduce_scatter, all_gather, broadcast, send_receive };
+
+inline constexpr std::array<std::string_view, 5> bench_operation_names{
+    "all_reduce", "reduce_scatter", "all_gather", "broadcast", "send_receive"};
+
+struct BenchResult {
+  std::int64_t bytes = 0;  ///< of the larger of input and output; a whole number of parts
+  std::int64_t numel = 0;  ///< float32 elements in them
+  int iterations = 0;
+  double time_s = 0;       ///< per operation: mean over iterations, largest over ranks
+  double algbw = 0;        ///< bytes / time [B/s]
+  double busbw = 0;        ///< algbw times what the operation moves per rank and byte [B/s]
+  std::int64_t wrong = 0;  ///< elements with a wrong value, over all ranks
+};
+
+/// What an operation among `ranks` must move over each rank's link, per byte.
+double bus_factor(BenchOperation operation, int ranks);
+
+/// One operation on about `bytes` of float32: checked once, warmed up, then repeated for at least
+/// `min_time_s`. send_receive goes round the ring of ranks. Collective; the same on all ranks.
+BenchResult bench(Communicator& comm, BenchOperation operation, std::int64_t bytes,
+                  double min_time_s = 0.2);
+
+/// The MPI library's own MPI_Allreduce, for comparison. Collective. `comm` has nothing under way
+/// meanwhile, so that only one thread calls MPI.
+BenchResult bench_library_all_reduce(Communicator& comm, mpi::Comm const& world, std::int64_t bytes,
+                                     double min_time_s = 0.2);
+
+/// Time of MPI_Allreduce over that of comm.all_reduce: the median of `pairs` measurements of both,
+/// one after the other. Above 1 the communicator is faster. Collective.
+double speed_up_over_library(Communicator& comm, mpi::Comm const& world, std::int64_t bytes,
+                             int pairs);
+
+}  // namespace stratagem
