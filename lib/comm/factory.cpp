@@ -1,20 +1,42 @@
 #include "comm/factory.hpp"
 
+#include <chrono>
+
 #include "base/error.hpp"
+#include "base/text.hpp"
 #include "comm/mpi/mpi_communicator.hpp"
+#include "comm/nccl/nccl_communicator.hpp"
 #include "comm/serial/serial_communicator.hpp"
 
 namespace stratagem {
+namespace {
+
+/// The backend that the configuration means on this machine.
+CommBackend resolve(CommConfig const& config, ProcessInfo const& process) {
+  if (config.backend == CommBackend::automatic)
+    return process.own_gpus ? CommBackend::nccl : CommBackend::mpi;
+  if (config.backend != CommBackend::nccl) return config.backend;
+  if (process.device.kind == gpu::DeviceKind::cpu)
+    throw Error(ExitCode::environment, "comm.backend: nccl needs a GPU", gpu::availability().reason,
+                "take comm.backend: mpi, or run where there is a GPU");
+  if (!process.own_gpus)
+    throw Error(ExitCode::environment, "comm.backend: nccl needs a GPU for each rank",
+                str("some of the ", process.size, " ranks share one or have none"),
+                "start as many ranks per node as it has GPUs, or take comm.backend: mpi");
+  return CommBackend::nccl;
+}
+
+}  // namespace
 
 std::unique_ptr<Communicator> make_communicator(CommConfig const& config,
                                                 ProcessInfo const& process, mpi::Comm const& world,
                                                 trace::Recorder* recorder) {
-  if (config.backend == CommBackend::nccl && process.device.kind == gpu::DeviceKind::cpu)
-    throw Error(ExitCode::environment, "comm.backend: nccl needs a GPU", gpu::availability().reason,
-                "take backend: mpi, or run where there is a GPU");
+  auto const backend = resolve(config, process);
+  std::chrono::seconds const timeout(config.timeout_s);
   if (process.size == 1) return std::make_unique<SerialCommunicator>(process.device);
-  return std::make_unique<MpiCommunicator>(world, process.device, recorder,
-                                           std::chrono::seconds(config.timeout_s));
+  if (backend == CommBackend::nccl)
+    return make_nccl_communicator(world, process.device, recorder, timeout);
+  return std::make_unique<MpiCommunicator>(world, process.device, recorder, timeout);
 }
 
 }  // namespace stratagem

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <set>
 
 #include "base/system.hpp"
 #include "base/text.hpp"
@@ -15,17 +16,21 @@ gpu::Device device_of(int node_rank) {
   return {.kind = gpu::DeviceKind::cuda, .index = node_rank % gpus};
 }
 
-/// Tells the GPUs of a node apart: launchers may show each rank other ones, all numbered from 0.
+/// Tells all GPUs of the run apart: launchers may show each rank other ones, all numbered from 0.
 std::string identity(gpu::Device const& device) {
   if (device.kind == gpu::DeviceKind::cpu) return {};
   char const* visible = std::getenv("CUDA_VISIBLE_DEVICES");
-  return str(visible != nullptr ? visible : "", "#", device.index);
+  return str(host_name(), " ", visible != nullptr ? visible : "", "#", device.index);
 }
 
 }  // namespace
 
 ProcessInfo discover_process() {
-  return {.host = host_name(), .cores = usable_cores(), .device = device_of(0)};
+  auto const device = device_of(0);
+  return {.host = host_name(),
+          .cores = usable_cores(),
+          .device = device,
+          .own_gpus = device.kind == gpu::DeviceKind::cuda};
 }
 
 ProcessInfo discover_process(mpi::Comm const& world) {
@@ -38,9 +43,9 @@ ProcessInfo discover_process(mpi::Comm const& world) {
   auto const firsts = world.all_gather(node.rank() == 0 ? "first" : "");
   info.nodes = static_cast<int>(std::count(firsts.begin(), firsts.end(), "first"));
   info.device = device_of(info.node_rank);
-  auto const own = identity(info.device);
-  auto const devices = node.all_gather(own);
-  info.shares_device = !own.empty() && std::count(devices.begin(), devices.end(), own) > 1;
+  auto const devices = world.all_gather(identity(info.device));
+  std::set<std::string> const different(devices.begin(), devices.end());
+  info.own_gpus = different.size() == devices.size() && !different.contains("");
   return info;
 }
 

@@ -1,0 +1,217 @@
+#include "comm/nccl/nccl_communicator.hpp"
+
+#include <deque>
+#include <thread>
+#include <vector>
+
+#include <ATen/ATen.h>
+
+#include "base/clock.hpp"
+#include "base/contract.hpp"
+#include "base/text.hpp"
+#include "comm/mpi/mpi_communicator.hpp"
+#include "comm/nccl/session.hpp"
+#include "gpu/stream.hpp"
+
+namespace stratagem {
+namespace {
+
+ncclDataType_t native(at::ScalarType type) {
+  switch (type) {
+    case at::kFloat:
+      return ncclFloat32;
+    case at::kDouble:
+      return ncclFloat64;
+    case at::kHalf:
+      return ncclFloat16;
+    case at::kBFloat16:
+      return ncclBfloat16;
+    case at::kLong:
+      return ncclInt64;
+    case at::kInt:
+      return ncclInt32;
+    case at::kByte:
+      return ncclUint8;
+    default:
+      expects(false, "a type that NCCL moves");
+  }
+  return ncclUint8;
+}
+
+std::size_t count(at::Tensor const& tensor) {
+  return static_cast<std::size_t>(tensor.numel());
+}
+
+class NcclWork final : public WorkState {
+ public:
+  NcclWork(std::shared_ptr<NcclSession> session, gpu::Device const& device, gpu::Event finished,
+           std::string_view name, std::vector<at::Tensor> tensors)
+      : session_(std::move(session)),
+        device_(device),
+        finished_(std::move(finished)),
+        name_(name),
+        tensors_(std::move(tensors)) {}
+
+  bool done() const override { return finished_.done(); }
+  void wait_on_stream() override {
+    session_->check(name_);
+    finished_.wait_on_stream(gpu::Stream::compute(device_));
+  }
+  void wait_on_host() override {
+    auto const deadline = monotonic_ns() + session_->timeout().count();
+    while (!finished_.done()) {
+      session_->check(name_);
+      if (monotonic_ns() > deadline) session_->give_up(name_);
+      std::this_thread::yield();
+    }
+    session_->check(name_);
+  }
+
+ private:
+  std::shared_ptr<NcclSession> session_;
+  gpu::Device device_;
+  gpu::Event finished_;
+  std::string_view name_;
+  std::vector<at::Tensor> tensors_;
+};
+
+/// Spans of sampled operations, recorded once their completion is noticed.
+class SpanQueue {
+ public:
+  explicit SpanQueue(trace::Recorder* recorder) : recorder_(recorder) {}
+
+  void add(std::string_view name, std::int64_t bytes, gpu::Event const& finished) {
+    if (recorder_ == nullptr) return;
+    drain();
+    auto const step = recorder_->sampled_step();
+    if (step < 0) return;
+    under_way_.push_back({finished,
+                          {.name = recorder_->intern(name),
+                           .lane = trace::Lane::comm,
+                           .t_begin = monotonic_ns(),
+                           .step = step,
+                           .bytes = bytes}});
+  }
+
+ private:
+  struct Entry {
+    gpu::Event finished;
+    trace::SpanRecord span;
+  };
+
+  void drain() {
+    for (; !under_way_.empty() && under_way_.front().finished.done(); under_way_.pop_front()) {
+      under_way_.front().span.t_end = monotonic_ns();
+      recorder_->record(under_way_.front().span);
+    }
+  }
+
+  trace::Recorder* recorder_;
+  std::deque<Entry> under_way_;
+};
+
+class NcclCommunicator final : public Communicator {
+ public:
+  NcclCommunicator(mpi::Comm const& world, gpu::Device const& device, trace::Recorder* recorder,
+                   std::chrono::nanoseconds timeout)
+      : session_(std::make_shared<NcclSession>(world, device, timeout)),
+        device_(device),
+        stream_(gpu::Stream::high_priority(device)),
+        barrier_word_(device, sizeof(float)),
+        spans_(recorder),
+        messages_(world, device, nullptr, timeout) {}
+
+  int rank() const override { return messages_.rank(); }
+  int size() const override { return messages_.size(); }
+  std::string_view backend() const override { return "nccl"; }
+  at::Tensor allocate(std::int64_t numel, at::ScalarType type) override {
+    return at::zeros({numel}, at::TensorOptions().dtype(type).device(device_.torch()));
+  }
+
+  Work all_reduce(at::Tensor const& tensor) override {
+    auto const bytes = 2 * bytes_of(tensor) * (size() - 1) / size();
+    return run("all_reduce", {tensor}, bytes, [&] {
+      return ncclAllReduce(tensor.data_ptr(), tensor.data_ptr(), count(tensor),
+                           native(tensor.scalar_type()), ncclSum, session_->handle(), stream());
+    });
+  }
+
+  Work reduce_scatter(at::Tensor const& output, at::Tensor const& input) override {
+    expects(input.numel() == output.numel() * size(), "input is N times as large as output");
+    return run("reduce_scatter", {output, input}, bytes_of(output) * (size() - 1), [&] {
+      return ncclReduceScatter(input.data_ptr(), output.data_ptr(), count(output),
+                               native(input.scalar_type()), ncclSum, session_->handle(), stream());
+    });
+  }
+
+  Work all_gather(at::Tensor const& output, at::Tensor const& input) override {
+    expects(output.numel() == input.numel() * size(), "output is N times as large as input");
+    return run("all_gather", {output, input}, bytes_of(input) * (size() - 1), [&] {
+      return ncclAllGather(input.data_ptr(), output.data_ptr(), count(input),
+                           native(input.scalar_type()), session_->handle(), stream());
+    });
+  }
+
+  Work broadcast(at::Tensor const& tensor, int root) override {
+    auto const bytes = rank() == root ? bytes_of(tensor) * (size() - 1) : 0;
+    return run("broadcast", {tensor}, bytes, [&] {
+      return ncclBroadcast(tensor.data_ptr(), tensor.data_ptr(), count(tensor),
+                           native(tensor.scalar_type()), root, session_->handle(), stream());
+    });
+  }
+
+  Work barrier() override {
+    return run("barrier", {}, 0, [&] {
+      return ncclAllReduce(barrier_word_.data(), barrier_word_.data(), 1, ncclFloat32, ncclSum,
+                           session_->handle(), stream());
+    });
+  }
+
+  Work send(at::Tensor const& tensor, int peer, int tag) override {
+    return messages_.send(tensor, peer, tag);
+  }
+  Work receive(at::Tensor const& tensor, int peer, int tag) override {
+    return messages_.receive(tensor, peer, tag);
+  }
+
+  std::int64_t bytes_sent() const override { return bytes_sent_ + messages_.bytes_sent(); }
+
+ private:
+  cudaStream_t stream() const { return static_cast<cudaStream_t>(stream_.native()); }
+
+  /// Submits to the own stream what `call` enqueues, after what the compute stream has to do so
+  /// far.
+  template <class Call>
+  Work run(std::string_view name, std::vector<at::Tensor> tensors, std::int64_t bytes, Call call) {
+    for (auto const& tensor : tensors) expects(tensor.is_contiguous(), "a contiguous tensor");
+    if (!tensors.empty() && tensors.front().numel() == 0) return {};
+    session_->check(name);
+    gpu::Event made(device_), finished(device_);
+    made.record(gpu::Stream::compute(device_));
+    made.wait_on_stream(stream_);
+    session_->submitted(call(), name);
+    finished.record(stream_);
+    bytes_sent_ += bytes;
+    spans_.add(name, bytes, finished);
+    return Work(std::make_shared<NcclWork>(session_, device_, finished, name, std::move(tensors)));
+  }
+
+  std::shared_ptr<NcclSession> session_;
+  gpu::Device device_;
+  gpu::Stream stream_;
+  gpu::PinnedBuffer barrier_word_;  ///< the device reaches pinned memory, and nobody reads it
+  SpanQueue spans_;
+  MpiCommunicator messages_;
+  std::int64_t bytes_sent_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Communicator> make_nccl_communicator(mpi::Comm const& world,
+                                                     gpu::Device const& device,
+                                                     trace::Recorder* recorder,
+                                                     std::chrono::nanoseconds timeout) {
+  return std::make_unique<NcclCommunicator>(world, device, recorder, timeout);
+}
+
+}  // namespace stratagem
