@@ -235,6 +235,13 @@ TEST(Parse, AnEmptyFileLacksTheRequiredKeys) {
   EXPECT_EQ(problems("word").front(), "c.yaml:1:1: the file must be a map of sections");
 }
 
+TEST(Parse, ARequiredKeyWithABadValueIsNotMissing) {
+  EXPECT_EQ(problems("data: {dataset: [mnist]}\nmodel: {name: }\nstrategy: {name: {a: b}}\n"),
+            (Lines{"c.yaml:1:17: data.dataset: a list; one value is expected",
+                   "c.yaml:2:9: model.name: has no value (\"\" is an empty text)",
+                   "c.yaml:3:18: strategy.name: a map; one value is expected"}));
+}
+
 TEST(Parse, OverridesBeatTheFileAndTheLastOneCounts) {
   auto const config = parse(minimal + "optimizer: {lr: 0.5}\n",
                             {"optimizer.lr=0.1", "run.name=a=b \"c\"", "optimizer.lr=0.2"});

@@ -121,7 +121,7 @@ void read_values(RunConfig& config, Given const& given, KnownNames const& names,
   for (auto const& key : keys_of(config, names)) {
     if (auto const entry = given.entries.find(key.path); entry != given.entries.end()) {
       read_value(key, entry->second, environment, problems);
-    } else if (key.required) {
+    } else if (key.required && !problems.mention(key.path)) {
       problems.add(given.place_of(key.path), key.path, "missing; must be one of " + key.value.type);
     }
   }
@@ -143,8 +143,8 @@ RunConfig parse_config(std::string const& text, std::string const& file,
   if (strategy) {
     config.strategy = *strategy;
   } else {
-    for (auto& key : table)
-      key.strategies.clear();  // unknown strategy: any key of any may be right
+    // Unknown: the keys of any may be right.
+    for (auto& key : table) key.strategies.clear();
   }
   auto given =
       sort_out(*document, override_entries, std::string(name_of(config.strategy)), table, problems);

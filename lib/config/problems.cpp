@@ -29,6 +29,10 @@ void Problems::add(Place place, std::string path, std::string message) {
   problems_.push_back({std::move(place), std::move(path), std::move(message)});
 }
 
+bool Problems::mention(std::string const& path) const {
+  return std::ranges::count(problems_, path, &Problem::path) > 0;
+}
+
 void Problems::raise() const {
   auto sorted = problems_;
   std::ranges::stable_sort(sorted, {}, [](Problem const& problem) {

@@ -21,6 +21,7 @@ class Problems {
   /// `path` is the key's; empty where the problem is none of a key.
   void add(Place place, std::string path, std::string message);
   bool empty() const { return problems_.empty(); }
+  bool mention(std::string const& path) const;
 
   /// Error(usage) with one line "place: path: message" for each, in the order of their places.
   [[noreturn]] void raise() const;
