@@ -9,29 +9,26 @@
 #include "comm/serial/serial_communicator.hpp"
 
 namespace stratagem {
-namespace {
 
-/// The backend that the configuration means on this machine.
-CommBackend resolve(CommConfig const& config, ProcessInfo const& process) {
+CommBackend choose_backend(CommConfig const& config, ProcessInfo const& process) {
+  bool const has_gpu = process.device.kind == gpu::DeviceKind::cuda;
   if (config.backend == CommBackend::automatic)
-    return process.own_gpus ? CommBackend::nccl : CommBackend::mpi;
+    return has_gpu && !process.shares_device ? CommBackend::nccl : CommBackend::mpi;
   if (config.backend != CommBackend::nccl) return config.backend;
-  if (process.device.kind == gpu::DeviceKind::cpu)
+  if (!has_gpu)
     throw Error(ExitCode::environment, "comm.backend: nccl needs a GPU", gpu::availability().reason,
                 "take comm.backend: mpi, or run where there is a GPU");
-  if (!process.own_gpus)
+  if (process.shares_device)
     throw Error(ExitCode::environment, "comm.backend: nccl needs a GPU for each rank",
                 str("some of the ", process.size, " ranks share one or have none"),
                 "start as many ranks per node as it has GPUs, or take comm.backend: mpi");
   return CommBackend::nccl;
 }
 
-}  // namespace
-
 std::unique_ptr<Communicator> make_communicator(CommConfig const& config,
                                                 ProcessInfo const& process, mpi::Comm const& world,
                                                 trace::Recorder* recorder) {
-  auto const backend = resolve(config, process);
+  auto const backend = choose_backend(config, process);
   std::chrono::seconds const timeout(config.timeout_s);
   if (process.size == 1) return std::make_unique<SerialCommunicator>(process.device);
   if (backend == CommBackend::nccl)

@@ -10,6 +10,10 @@
 
 namespace stratagem {
 
+/// The backend that `config` means for this rank, never automatic. Error(environment) when it cannot be
+/// had; none is taken instead.
+CommBackend choose_backend(CommConfig const& config, ProcessInfo const& process);
+
 /// The communicator of all ranks: serial for one rank; else the backend that `config` names, where
 /// automatic is NCCL if every rank has a GPU of its own, and MPI otherwise. Collective over
 /// `world`. `recorder` may be null. Error(environment) when the backend cannot be had; none is

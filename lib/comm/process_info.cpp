@@ -26,11 +26,7 @@ std::string identity(gpu::Device const& device) {
 }  // namespace
 
 ProcessInfo discover_process() {
-  auto const device = device_of(0);
-  return {.host = host_name(),
-          .cores = usable_cores(),
-          .device = device,
-          .own_gpus = device.kind == gpu::DeviceKind::cuda};
+  return {.host = host_name(), .cores = usable_cores(), .device = device_of(0)};
 }
 
 ProcessInfo discover_process(mpi::Comm const& world) {
@@ -45,7 +41,8 @@ ProcessInfo discover_process(mpi::Comm const& world) {
   info.device = device_of(info.node_rank);
   auto const devices = world.all_gather(identity(info.device));
   std::set<std::string> const different(devices.begin(), devices.end());
-  info.own_gpus = different.size() == devices.size() && !different.contains("");
+  bool const no_gpus = different == std::set<std::string>{""};
+  info.shares_device = !no_gpus && (different.size() < devices.size() || different.contains(""));
   return info;
 }
 

@@ -16,9 +16,9 @@ struct ProcessInfo {
   int node_size = 1;  ///< ranks on its node
   int nodes = 1;
   std::string host;
-  std::vector<int> cores;  ///< that its affinity mask lets it use
-  gpu::Device device;      ///< a GPU where the build and the node have one
-  bool own_gpus = false;   ///< every rank of the run has a GPU that no other has
+  std::vector<int> cores;      ///< that its affinity mask lets it use
+  gpu::Device device;          ///< a GPU where the build and the node have one
+  bool shares_device = false;  ///< somewhere in the run two ranks have one GPU, or one has none
 };
 
 /// Of a process alone.
