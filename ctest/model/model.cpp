@@ -97,6 +97,17 @@ TEST(Model, FormatIsTheFastestUnlessAsked) {
       MemoryFormat::contiguous);
 }
 
+TEST(Model, FormatChangesTheWayNotTheResult) {
+  auto const model = make_model({.name = "lenet"}, {});
+  test::State const state(model.blocks, at::kDouble);
+  BlockTape tape(model.blocks);
+  Context const context{.training = true};
+  auto const images = at::randn({4, 3, 32, 32}, at::kDouble);
+  auto const logits = test::forward(tape, state, images, context);
+  auto const nhwc = images.contiguous(at::MemoryFormat::ChannelsLast);
+  EXPECT_TRUE(at::allclose(test::forward(tape, state, nhwc, context), logits, 1e-10, 1e-12));
+}
+
 std::string refusal(ModelConfig const& config, InputShape const& input) {
   try {
     make_model(config, input);

@@ -57,10 +57,6 @@ class Table:
                 break
 
 
-def make_model(name):
-    return CONSTRUCTORS[name](num_classes=CLASSES).double()
-
-
 def droppers(model):
     """Names and modules of the layers that draw random masks."""
     kinds = (torch.nn.Dropout, torchvision.ops.StochasticDepth)
@@ -100,13 +96,21 @@ def mask_sizes(model, images):
 
 def write_input(name, path):
     torch.manual_seed(1)
-    model = make_model(name)
+    model = CONSTRUCTORS[name](num_classes=CLASSES).double()
     scramble(model)
     images = torch.randn(BATCH, 3, PIXELS, PIXELS, dtype=torch.float64)
     labels = torch.arange(BATCH) * 3 % CLASSES
     tensors = {"input.images": images, "input.labels": labels, **mask_sizes(model, images)}
     save_file(tensors | model.state_dict(), path)
     return images, labels
+
+
+def read_model(name, path):
+    with torch.device("meta"):  # nothing is initialised twice
+        model = CONSTRUCTORS[name](num_classes=CLASSES)
+    state = {key: tensor for key, tensor in load_file(path).items() if not key.startswith(("input.", "mask."))}
+    model.load_state_dict(state, assign=True)
+    return model
 
 
 def header_of(path):
@@ -185,9 +189,7 @@ def check(program, name, folder):
     for mode in ("eval", "train", "masked"):
         steps = STEPS if mode == "train" else 0
         subprocess.run([program, name, mode, str(steps), start, output], check=True)
-        model = make_model(name)
-        model.load_state_dict({k: v for k, v in load_file(start).items() if not k.startswith(("input.", "mask."))})
-        model.train(mode != "eval")
+        model = read_model(name, start).train(mode != "eval")
         with safe_open(output, "pt") as ours, safe_open(start, "pt") as before:
             masks = {key: ours.get_tensor(key) for key in ours.keys() if key.startswith("mask.")}
             if mode == "masked" and not masks:

@@ -119,12 +119,8 @@ void run(std::string const& name, std::string const& mode, int steps, std::strin
   auto const [logits, loss] = replica.forward_backward(images, labels, context);
   results.emplace_back("logits", logits);
   results.emplace_back("loss", loss);
-  auto const first = steps > 0 ? [&] {
-    TensorMap copy;
-    for (auto const& [key, gradient] : replica.gradients()) copy.emplace(key, gradient.clone());
-    return copy;
-  }() : replica.gradients();
-  for (auto const& [key, gradient] : first) results.emplace_back("gradient." + key, gradient);
+  for (auto const& [key, gradient] : replica.gradients())
+    results.emplace_back("gradient." + key, steps > 0 ? gradient.clone() : gradient);
   if (context.dropout)
     for (auto const& [key, wanted] : droppers)
       results.emplace_back("mask." + key,

@@ -38,8 +38,6 @@ struct ModelEntry {
   std::int64_t two_sample_input;
   MemoryFormat fastest_format;
   Model (*make)(ModelConfig const& config, InputShape const& input);
-  /// How many times smaller than the input the last maps are; below it they have a single pixel.
-  std::int64_t total_stride = 1;
 };
 
 std::vector<ModelEntry> const& model_zoo();
