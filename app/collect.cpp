@@ -1,3 +1,5 @@
+#include "trace/collect.hpp"
+
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
@@ -6,7 +8,6 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "study/summary.hpp"
-#include "trace/collect.hpp"
 
 namespace stratagem::app {
 namespace {
@@ -17,14 +18,16 @@ namespace fs = std::filesystem;
 std::vector<fs::path> runs_under(fs::path const& directory) {
   std::error_code failed;
   if (!fs::is_directory(directory, failed))
-    throw Error(ExitCode::usage, directory.string() + " is no directory", {}, "name a run directory, or one that holds some");
+    throw Error(ExitCode::usage, directory.string() + " is no directory", {},
+                "name a run directory, or one that holds some");
   if (fs::is_directory(directory / "trace", failed)) return {directory};
   std::vector<fs::path> runs;
   for (auto const& entry : fs::directory_iterator(directory, failed))
     if (fs::is_directory(entry.path() / "trace", failed)) runs.push_back(entry.path());
   std::sort(runs.begin(), runs.end());
   if (runs.empty())
-    throw Error(ExitCode::bad_data, "no trace under " + directory.string(), "expected trace/a0/rank-0000.h5 and so on",
+    throw Error(ExitCode::bad_data, "no trace under " + directory.string(),
+                "expected trace/a0/rank-0000.h5 and so on",
                 "name a run directory, as `stratagem run --out` wrote it");
   return runs;
 }
@@ -39,7 +42,8 @@ std::string name_of_run(fs::path const& run) {
 ExitCode execute_collect(Command const& command, std::vector<std::string> const& arguments) {
   Options options(command);
   options.add_positional("directory", -1);
-  options.add()("output,o", text_value(), "the collected file of a single run; else collected.h5 in its directory")(
+  options.add()("output,o", text_value(),
+                "the collected file of a single run; else collected.h5 in its directory")(
       "format", text_value("text"), "of the table: text, md, csv, latex or json");
   if (!options.parse(arguments)) return ExitCode::done;
   auto const format = options.text("format");
@@ -48,15 +52,18 @@ ExitCode execute_collect(Command const& command, std::vector<std::string> const&
   for (auto const& directory : options.texts("directory"))
     for (auto& run : runs_under(directory)) runs.push_back(std::move(run));
   if (runs.empty()) throw Error(ExitCode::usage, "collect what?", {}, "name a run directory");
-  if (options.has("output") && runs.size() > 1) throw Error(ExitCode::usage, "-o names one file, but there are several runs");
+  if (options.has("output") && runs.size() > 1)
+    throw Error(ExitCode::usage, "-o names one file, but there are several runs");
 
-  Log log(0, true, options.common().level);
+  auto const common = options.common();
+  Log log(0, true, common.level, common.color);
   std::vector<RunSummary> summaries;
   PhaseTable phases;
   for (auto const& run : runs) {
     auto const traces = trace::collect_run(run);
     for (auto const& remark : traces.remarks) log.warning(remark);
-    fs::path const output = options.has("output") ? fs::path(options.text("output")) : run / "collected.h5";
+    fs::path const output =
+        options.has("output") ? fs::path(options.text("output")) : run / "collected.h5";
     trace::write_collected(traces, output);
     log.info("wrote " + output.string());
     summaries.push_back(summarise(name_of_run(run), traces));

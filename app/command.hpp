@@ -6,6 +6,7 @@
 
 #include "base/log.hpp"
 #include "mpi/comm.hpp"
+#include "train/progress_display.hpp"
 
 namespace stratagem::app {
 
@@ -30,9 +31,16 @@ ExitCode execute_validate(Command const&, std::vector<std::string> const&);
 
 std::vector<Command> const& commands();
 
+/// The options that every command has.
+struct CommonOptions {
+  LogLevel level = LogLevel::info;
+  bool color = false;  ///< of what goes to stderr
+  ProgressStyle progress = ProgressStyle::automatic;
+};
+
 /// Runs `body` between the start and the end of MPI. An AgreedError ends every rank by itself, with
 /// rank 0 telling; any other exception ends the whole job at once.
-ExitCode with_mpi(LogLevel level, std::vector<std::string> const& arguments,
+ExitCode with_mpi(CommonOptions const& common, std::vector<std::string> const& arguments,
                   std::function<ExitCode(mpi::Comm const& world, Log& log)> const& body);
 
 }  // namespace stratagem::app

@@ -11,8 +11,10 @@ namespace stratagem::app {
 
 void add_configuration(Options& options) {
   options.add_positional("config", 1);
-  options.add()("set,s", texts_value(), "KEY=VALUE: replace a key of CONFIG, such as optimizer.lr=0.1")(
-      "out", text_value(), "run directory, instead of run.out")("max-steps", text_value(), "end after so many steps, instead of run.max_steps");
+  options.add()("set,s", texts_value(),
+                "KEY=VALUE: replace a key of CONFIG, such as optimizer.lr=0.1")(
+      "out", text_value(), "run directory, instead of run.out")(
+      "max-steps", text_value(), "end after so many steps, instead of run.max_steps");
 }
 
 KnownNames known_names() {
@@ -24,11 +26,14 @@ KnownNames known_names() {
 
 RunConfig read_configuration(Options const& options) {
   auto const files = options.texts("config");
-  if (files.empty()) throw Error(ExitCode::usage, "CONFIG is missing", {}, "name a YAML file, such as inputs/smoke/digits-lenet-ddp.yaml");
+  if (files.empty())
+    throw Error(ExitCode::usage, "CONFIG is missing", {},
+                "name a YAML file, such as inputs/smoke/digits-lenet-ddp.yaml");
   auto overrides = options.texts("set");
   if (options.has("out")) overrides.push_back("run.out=" + options.text("out"));
   if (options.has("max-steps")) overrides.push_back("run.max_steps=" + options.text("max-steps"));
-  return parse_config(read_text(files.front(), ExitCode::usage), files.front(), overrides, known_names(), process_variable);
+  return parse_config(read_text(files.front(), ExitCode::usage), files.front(), overrides,
+                      known_names(), process_variable);
 }
 
 }  // namespace stratagem::app

@@ -31,8 +31,8 @@ RunConfig base_configuration(std::string const& name, std::int64_t epochs) {
   return config;
 }
 
-/// Every strategy, on one rank where it is serial and on `ranks` otherwise. The same seed gives all of
-/// them the same weights and the same batches.
+/// Every strategy, on one rank where it is serial and on `ranks` otherwise. The same seed gives all
+/// of them the same weights and the same batches.
 std::vector<Cell> cells(int ranks, std::int64_t epochs) {
   auto serial = base_configuration("serial", epochs);
   serial.strategy = SerialConfig{};
@@ -43,7 +43,8 @@ std::vector<Cell> cells(int ranks, std::int64_t epochs) {
   return {{"serial", 1, serial}, {"ddp-no-overlap", ranks, in_turn}, {"ddp", ranks, ddp}};
 }
 
-void run_cell(Cell cell, fs::path const& folder, Launcher const& launcher, std::vector<std::string> const& common) {
+void run_cell(Cell cell, fs::path const& folder, Launcher const& launcher,
+              std::vector<std::string> const& common) {
   auto const file = folder / (cell.name + ".yaml");
   cell.config.run.out = (folder / cell.name).string();
   replace_file(file, print_config(cell.config));
@@ -51,23 +52,28 @@ void run_cell(Cell cell, fs::path const& folder, Launcher const& launcher, std::
   arguments.insert(arguments.end(), common.begin(), common.end());
   int const code = launch(launcher, cell.ranks, own_program(), arguments);
   if (code != 0)
-    throw Error(ExitCode::unexpected, str("the run ", cell.name, " ended with code ", code), "see above",
-                "try `" + join(launcher.words, " ") + " " + own_program().string() + " " + join(arguments, " ") + "`");
+    throw Error(ExitCode::unexpected, str("the run ", cell.name, " ended with code ", code),
+                "see above",
+                "try `" + join(launcher.words, " ") + " " + own_program().string() + " " +
+                    join(arguments, " ") + "`");
 }
 
 }  // namespace
 
 ExitCode execute_demo(Command const& command, std::vector<std::string> const& arguments) {
   Options options(command);
-  options.add()("ranks", text_value("2"), "of the runs that are not serial")("epochs", text_value("2"), "of each run")(
-      "out", text_value(), "folder of the runs; else runs/demo-<time>")("launcher", text_value("mpirun --bind-to none -n {ranks}"),
-                                                                        "how to start several ranks");
+  options.add()("ranks", text_value("2"), "of the runs that are not serial")(
+      "epochs", text_value("2"), "of each run")("out", text_value(),
+                                                "folder of the runs; else runs/demo-<time>")(
+      "launcher", text_value("mpirun --bind-to none -n {ranks}"), "how to start several ranks");
   if (!options.parse(arguments)) return ExitCode::done;
   auto const common = options.common();
   auto const ranks = static_cast<int>(options.integer("ranks", 1, 64));
   auto const launcher = Launcher::parse(options.text("launcher"));
-  fs::path const folder = options.has("out") ? options.text("out") : "runs/demo-" + utc_time(wall_ns());
-  if (fs::exists(folder)) throw Error(ExitCode::usage, folder.string() + " exists", {}, "name another folder with --out");
+  fs::path const folder =
+      options.has("out") ? options.text("out") : "runs/demo-" + utc_time(wall_ns());
+  if (fs::exists(folder))
+    throw Error(ExitCode::usage, folder.string() + " exists", {}, "name another folder with --out");
   fs::create_directories(folder);
 
   std::vector<std::string> passed_on{"--progress", options.text("progress")};
@@ -82,7 +88,9 @@ ExitCode execute_demo(Command const& command, std::vector<std::string> const& ar
     summaries.push_back(summarise(cell.name, traces));
     phases.add(cell.name, traces);
   }
-  std::cout << '\n' << summary_table(summaries).render() << "\nmean over the steps of each rank\n" << phases.render() << "\ntraces:\n";
+  std::cout << '\n'
+            << summary_table(summaries).render() << "\nmean over the steps of each rank\n"
+            << phases.render() << "\ntraces:\n";
   for (auto const& cell : all) std::cout << "  " << (folder / cell.name / "trace").string() << '\n';
   return ExitCode::done;
 }

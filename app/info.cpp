@@ -1,9 +1,9 @@
+#include <iostream>
+#include <optional>
+
 #include <ATen/Context.h>
 #include <ATen/Version.h>
-
-#include <iostream>
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "app/options.hpp"
 #include "base/build_info.hpp"
@@ -27,7 +27,9 @@ struct Information {
   std::vector<std::string> warnings;
 };
 
-std::string cuda_version(int number) { return number == 0 ? "none" : str(number / 1000, ".", number % 1000 / 10); }
+std::string cuda_version(int number) {
+  return number == 0 ? "none" : str(number / 1000, ".", number % 1000 / 10);
+}
 
 /// `session` is there when a launcher started this process.
 Information gather(mpi::Session const* session) {
@@ -37,11 +39,13 @@ Information gather(mpi::Session const* session) {
   auto const cores = usable_cores();
   Information information;
   information.facts = {
-      {"stratagem", str(build.version, " (", build.git_sha, build.git_dirty ? ", changed" : "", ", ", build.flavour, ", ", build.build_type, ")")},
+      {"stratagem", str(build.version, " (", build.git_sha, build.git_dirty ? ", changed" : "",
+                        ", ", build.flavour, ", ", build.build_type, ")")},
       {"compiler", std::string(build.compiler)},
       {"LibTorch", str(build.libtorch, "; CPU kernels: ", at::get_cpu_capability())},
       {"MPI", mpi::library_version()},
-      {"MPI threads", session != nullptr ? mpi::to_string(session->provided()) : "known under a launcher"},
+      {"MPI threads",
+       session != nullptr ? mpi::to_string(session->provided()) : "known under a launcher"},
       {"HDF5", h5::library_version()},
       {"launcher", mpi::launcher_name(environment)},
       {"ranks", session != nullptr ? std::to_string(session->world().size()) : "1"},
@@ -55,11 +59,14 @@ Information gather(mpi::Session const* session) {
   for (int i = 0; i < gpus.count; ++i)
     information.facts.push_back({str("GPU ", i), gpu::device_name({gpu::DeviceKind::cuda, i})});
   if (gpus.driver_version > 0 && gpus.driver_version / 1000 < gpus.runtime_version / 1000)
-    information.warnings.push_back(str("the driver runs CUDA ", cuda_version(gpus.driver_version), ", this program needs ", cuda_version(gpus.runtime_version),
+    information.warnings.push_back(str("the driver runs CUDA ", cuda_version(gpus.driver_version),
+                                       ", this program needs ", cuda_version(gpus.runtime_version),
                                        ": use a newer driver or a LibTorch for that CUDA version"));
   if (session != nullptr && cores.size() == 1)
-    information.warnings.emplace_back("this rank is bound to one core: start with `mpirun --bind-to none`");
-  if (auto const problem = mpi::singleton_problem(1, environment)) information.warnings.emplace_back(problem->what());
+    information.warnings.emplace_back(
+        "this rank is bound to one core: start with `mpirun --bind-to none`");
+  if (auto const problem = mpi::singleton_problem(1, environment))
+    information.warnings.emplace_back(problem->what());
   return information;
 }
 

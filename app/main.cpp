@@ -10,17 +10,25 @@
 #include "base/text.hpp"
 #include "gpu/memory.hpp"
 #include "h5/error.hpp"
+#include "mpi/launcher.hpp"
 
 namespace stratagem::app {
 
 std::vector<Command> const& commands() {
   static std::vector<Command> const all{
-      {"run", "CONFIG [options]", "Train as CONFIG says; start it with mpirun for several ranks.", execute_run},
-      {"plan", "CONFIG [options]", "Check CONFIG and show what a run would do and hold, without running it.", execute_plan},
-      {"demo", "[options]", "Train a small model on built-in data under every strategy and compare them.", execute_demo},
-      {"info", "[options]", "Show versions, launcher, devices, and what is wrong with them.", execute_info},
-      {"list", "models|datasets|strategies|keys", "Show what a configuration can name.", execute_list},
-      {"collect", "DIR... [options]", "Join the traces of runs into one file each and show a table.", execute_collect},
+      {"run", "CONFIG [options]", "Train as CONFIG says; start it with mpirun for several ranks.",
+       execute_run},
+      {"plan", "CONFIG [options]",
+       "Check CONFIG and show what a run would do and hold, without running it.", execute_plan},
+      {"demo", "[options]",
+       "Train a small model on built-in data under every strategy and compare them.", execute_demo},
+      {"info", "[options]", "Show versions, launcher, devices, and what is wrong with them.",
+       execute_info},
+      {"list", "models|datasets|strategies|keys", "Show what a configuration can name.",
+       execute_list},
+      {"commbench", "[options]", "Measure communication between the ranks.", execute_commbench},
+      {"collect", "DIR... [options]",
+       "Join the traces of runs into one file each and show a table.", execute_collect},
       {"validate", "FILE|DIR...", "Check trace files against their schema.", execute_validate},
   };
   return all;
@@ -29,14 +37,16 @@ std::vector<Command> const& commands() {
 namespace {
 
 void print_usage(std::ostream& out) {
-  out << "stratagem " << build_info().version << ": which data-parallel strategy for this model on this cluster?\n\n"
+  out << "stratagem " << build_info().version
+      << ": which data-parallel strategy for this model on this cluster?\n\n"
       << "usage: stratagem COMMAND [options]\n\ncommands:\n";
   for (auto const& command : commands()) {
     auto name = command.name;
     name.resize(11, ' ');
     out << "  " << name << command.summary << '\n';
   }
-  out << "\n`stratagem COMMAND --help` tells more; `stratagem --version` the version.\n\nexit codes:\n";
+  out << "\n`stratagem COMMAND --help` tells more; `stratagem --version` the version.\n\nexit "
+         "codes:\n";
   for (auto code : all_exit_codes) {
     auto number = std::to_string(to_int(code));
     number.insert(0, 3 - std::min<std::size_t>(number.size(), 3), ' ');
@@ -44,7 +54,7 @@ void print_usage(std::ostream& out) {
   }
 }
 
-/// Before MPI has started, all ranks find the same mistakes: one tells.
+/// Without MPI, all ranks find the same mistakes: one tells.
 bool tells() {
   char const* rank = std::getenv("OMPI_COMM_WORLD_RANK");
   if (rank == nullptr) rank = std::getenv("PMIX_RANK");
@@ -63,14 +73,17 @@ ExitCode dispatch(std::vector<std::string> const& arguments) {
   }
   if (word == "--version") {
     auto const& info = build_info();
-    std::cout << "stratagem " << info.version << " (" << info.git_sha << (info.git_dirty ? ", changed" : "") << ", " << info.flavour << ")\n";
+    std::cout << "stratagem " << info.version << " (" << info.git_sha
+              << (info.git_dirty ? ", changed" : "") << ", " << info.flavour << ")\n";
     return ExitCode::done;
   }
-  auto const command = std::find_if(commands().begin(), commands().end(), [&](auto const& c) { return c.name == word; });
+  auto const command = std::find_if(commands().begin(), commands().end(),
+                                    [&](auto const& c) { return c.name == word; });
   if (command == commands().end()) {
     std::vector<std::string> names;
     for (auto const& known : commands()) names.push_back(known.name);
-    throw Error(ExitCode::usage, "unknown command \"" + word + "\"" + did_you_mean(word, names), {}, "see `stratagem --help`");
+    throw Error(ExitCode::usage, "unknown command \"" + word + "\"" + did_you_mean(word, names), {},
+                "see `stratagem --help`");
   }
   return command->execute(*command, {arguments.begin() + 1, arguments.end()});
 }
@@ -79,6 +92,11 @@ ExitCode guarded(std::vector<std::string> const& arguments) {
   try {
     return dispatch(arguments);
   } catch (Error const& error) {
+    // Ranks that were told different things must hear of it: rank 0 may have nothing to complain
+    // about.
+    if (error.code() == ExitCode::usage && mpi::launched(mpi::process_environment()))
+      return with_mpi(CommonOptions{}, arguments,
+                      [&](auto const&, auto const&) -> ExitCode { throw AgreedError(error); });
     if (tells()) std::cerr << "stratagem: error: " << error.what() << '\n';
     return error.code();
   } catch (std::bad_alloc const&) {

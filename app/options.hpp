@@ -1,11 +1,12 @@
 #pragma once
 
-#include <boost/program_options/options_description.hpp>
-#include <boost/program_options/positional_options.hpp>
-#include <boost/program_options/variables_map.hpp>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include <boost/program_options/options_description.hpp>
+#include <boost/program_options/positional_options.hpp>
+#include <boost/program_options/variables_map.hpp>
 
 #include "app/command.hpp"
 #include "base/log.hpp"
@@ -14,12 +15,6 @@
 #include "train/run_config.hpp"
 
 namespace stratagem::app {
-
-/// The options that every command has.
-struct CommonOptions {
-  LogLevel level = LogLevel::info;
-  ProgressStyle progress = ProgressStyle::automatic;
-};
 
 /// A command's options while they are declared and read. Names are never abbreviated.
 class Options {

@@ -19,16 +19,24 @@ int ranks_of(Options const& options, RunConfig const& config) {
 ExitCode execute_plan(Command const& command, std::vector<std::string> const& arguments) {
   Options options(command);
   add_configuration(options);
-  options.add()("ranks", text_value(), "for so many ranks; else run.ranks, else 1 for serial and 2 for others")(
-      "gpu-memory", text_value(), "memory of each rank, such as 80GiB: exit 4 when the run cannot fit")("json", flag_value(), "as JSON");
+  options.add()("ranks", text_value(),
+                "for so many ranks; else run.ranks, else 1 for serial and 2 for others")(
+      "gpu-memory", text_value(),
+      "memory of each rank, such as 80GiB: exit 4 when the run cannot fit")("json", flag_value(),
+                                                                            "as JSON");
   if (!options.parse(arguments)) return ExitCode::done;
   auto const config = read_configuration(options);
   auto const model = make_model(config.model, input_shape(config));
-  auto const plan = make_run_plan(config, model, published_size(config.data), ranks_of(options, config));
+  auto const plan =
+      make_run_plan(config, model, published_size(config.data), ranks_of(options, config));
   std::cout << (options.flag("json") ? plan_json(plan, model) : plan_text(plan, model));
-  if (!options.has("gpu-memory") || plan.strategy.memory.total() <= options.bytes("gpu-memory")) return ExitCode::done;
-  throw Error(ExitCode::does_not_fit, str("each rank holds ", format_bytes(static_cast<double>(plan.strategy.memory.total())), " before any activation"),
-              "--gpu-memory is " + options.text("gpu-memory"), "take a smaller model or another strategy");
+  if (!options.has("gpu-memory") || plan.strategy.memory.total() <= options.bytes("gpu-memory"))
+    return ExitCode::done;
+  throw Error(
+      ExitCode::does_not_fit,
+      str("each rank holds ", format_bytes(static_cast<double>(plan.strategy.memory.total())),
+          " before any activation"),
+      "--gpu-memory is " + options.text("gpu-memory"), "take a smaller model or another strategy");
 }
 
 }  // namespace stratagem::app

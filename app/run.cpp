@@ -16,7 +16,9 @@ namespace {
 
 /// Rank 0 reads the file and its environment; everyone gets what it understood.
 RunConfig agree_on_configuration(Options const& options, mpi::Comm const& world) {
-  auto text = on_all_ranks(world, [&] { return world.rank() == 0 ? print_config(read_configuration(options)) : std::string(); });
+  auto text = on_all_ranks(world, [&] {
+    return world.rank() == 0 ? print_config(read_configuration(options)) : std::string();
+  });
   world.broadcast(text, 0);
   return parse_config(text, "the configuration of rank 0", {}, known_names(), process_variable);
 }
@@ -33,13 +35,16 @@ Existing existing(Options const& options) {
 ExitCode execute_run(Command const& command, std::vector<std::string> const& arguments) {
   Options options(command);
   add_configuration(options);
-  options.add()("resume", flag_value(), "go on with an unfinished run; a finished one is left as it is")(
-      "overwrite", flag_value(), "move an existing run directory aside")("dry-run", flag_value(), "check everything, data included, and show the plan")(
+  options.add()("resume", flag_value(),
+                "go on with an unfinished run; a finished one is left as it is")(
+      "overwrite", flag_value(), "move an existing run directory aside")(
+      "dry-run", flag_value(), "check everything, data included, and show the plan")(
       "print-config", flag_value(), "show the effective configuration and end");
   if (!options.parse(arguments)) return ExitCode::done;
   auto const common = options.common();
-  RunRequest request{.arguments = arguments, .existing = existing(options), .progress = common.progress};
-  return with_mpi(common.level, arguments, [&](mpi::Comm const& world, Log& log) {
+  RunRequest request{
+      .arguments = arguments, .existing = existing(options), .progress = common.progress};
+  return with_mpi(common, arguments, [&](mpi::Comm const& world, Log& log) {
     request.config = agree_on_configuration(options, world);
     request.effective_config = print_config(request.config);
     if (options.flag("print-config")) {

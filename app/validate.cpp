@@ -27,7 +27,8 @@ std::vector<fs::path> trace_files(fs::path const& path) {
 }
 
 std::vector<trace::RankTrace> read(fs::path const& file) {
-  if (trace::schema_of(file) == trace::collected_schema_name) return trace::read_collected_trace(file);
+  if (trace::schema_of(file) == trace::collected_schema_name)
+    return trace::read_collected_trace(file);
   return {trace::read_rank_trace(file)};
 }
 
@@ -36,7 +37,8 @@ std::vector<std::string> problems_in(fs::path const& file) {
   std::vector<std::string> problems;
   try {
     for (auto const& rank : read(file))
-      for (auto const& problem : trace::problems_of(rank)) problems.push_back(str("rank ", rank.rank(), ": ", problem));
+      for (auto const& problem : trace::problems_of(rank))
+        problems.push_back(str("rank ", rank.rank(), ": ", problem));
   } catch (Error const& error) {
     problems.push_back(error.what());
   }
@@ -50,7 +52,8 @@ ExitCode execute_validate(Command const& command, std::vector<std::string> const
   options.add_positional("path", -1);
   if (!options.parse(arguments)) return ExitCode::done;
   auto const paths = options.texts("path");
-  if (paths.empty()) throw Error(ExitCode::usage, "validate what?", {}, "name a trace file or a run directory");
+  if (paths.empty())
+    throw Error(ExitCode::usage, "validate what?", {}, "name a trace file or a run directory");
   int bad = 0, good = 0;
   for (auto const& path : paths)
     for (auto const& file : trace_files(path)) {
@@ -60,7 +63,8 @@ ExitCode execute_validate(Command const& command, std::vector<std::string> const
       for (auto const& problem : problems) std::cout << "  " << problem << '\n';
     }
   if (bad == 0) return ExitCode::done;
-  throw Error(ExitCode::bad_data, str(bad, " of ", bad + good, " files are not valid"), "see above");
+  throw Error(ExitCode::bad_data, str(bad, " of ", bad + good, " files are not valid"),
+              "see above");
 }
 
 }  // namespace stratagem::app

@@ -1,6 +1,6 @@
-#include <c10/util/Exception.h>
-
 #include <new>
+
+#include <c10/util/Exception.h>
 
 #include "app/command.hpp"
 #include "base/build_info.hpp"
@@ -15,25 +15,30 @@ namespace {
 /// What must be the same on all ranks before anything else is done.
 void check_same_program(mpi::Comm const& world, std::vector<std::string> const& arguments) {
   auto const& info = build_info();
-  require_equal(world, "the executable", str(info.version, " ", info.git_sha, info.git_dirty ? "+" : "", " ", info.flavour, " ", info.build_type),
+  require_equal(world, "the executable",
+                str(info.version, " ", info.git_sha, info.git_dirty ? "+" : "", " ", info.flavour,
+                    " ", info.build_type),
                 ExitCode::environment, "start the same program on all nodes");
-  require_equal(world, "the command line", join(arguments, " "), ExitCode::usage, "give all ranks the same arguments");
+  require_equal(world, "the command line", join(arguments, " "), ExitCode::usage,
+                "give all ranks the same arguments");
 }
 
 }  // namespace
 
-ExitCode with_mpi(LogLevel level, std::vector<std::string> const& arguments,
+ExitCode with_mpi(CommonOptions const& common, std::vector<std::string> const& arguments,
                   std::function<ExitCode(mpi::Comm const& world, Log& log)> const& body) {
+  // A singleton's MPI_Init leaves variables as if a launcher had started it.
+  auto const problem_alone = mpi::singleton_problem(1, mpi::process_environment());
   mpi::Session const session(mpi::ThreadLevel::serialized);
   auto const world = session.world();
-  Log log(world.rank(), world.rank() == 0, level);
+  Log log(world.rank(), world.rank() == 0, common.level, common.color);
   auto end_all = [&](ExitCode code, char const* what) {
     log.error(what);
     if (world.size() > 1) session.abort(code);
     return code;
   };
   try {
-    if (auto problem = mpi::singleton_problem(world.size(), mpi::process_environment())) throw AgreedError(*problem);
+    if (problem_alone && world.size() == 1) throw AgreedError(*problem_alone);
     check_same_program(world, arguments);
     return body(world, log);
   } catch (AgreedError const& error) {
@@ -44,7 +49,8 @@ ExitCode with_mpi(LogLevel level, std::vector<std::string> const& arguments,
   } catch (c10::OutOfMemoryError const& error) {
     return end_all(ExitCode::out_of_memory, error.what_without_backtrace());
   } catch (std::bad_alloc const&) {
-    return end_all(ExitCode::out_of_memory, "the host has no memory left; make the batch smaller or take more ranks");
+    return end_all(ExitCode::out_of_memory,
+                   "the host has no memory left; make the batch smaller or take more ranks");
   } catch (c10::Error const& error) {
     return end_all(ExitCode::unexpected, error.what_without_backtrace());
   } catch (std::exception const& error) {

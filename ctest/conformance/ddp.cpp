@@ -1,6 +1,6 @@
-#include <gtest/gtest.h>
-
 #include <cmath>
+
+#include <gtest/gtest.h>
 
 #include "comm/factory.hpp"
 #include "comm/inprocess/inprocess_communicator.hpp"
@@ -38,7 +38,8 @@ struct Case {
 
 std::string name(testing::TestParamInfo<Case> const& info) {
   auto const& [model, ddp] = info.param;
-  return model + (ddp.overlap ? "_overlap" : "_inturn") + "_bucket" + std::to_string(std::lround(ddp.bucket_mb * 1024)) + "K_micro" +
+  return model + (ddp.overlap ? "_overlap" : "_inturn") + "_bucket" +
+         std::to_string(std::lround(ddp.bucket_mb * 1024)) + "K_micro" +
          std::to_string(ddp.micro_batches);
 }
 
@@ -52,26 +53,36 @@ constexpr double kib = 1.0 / 1024;
 
 INSTANTIATE_TEST_SUITE_P(
     All, Ddp,
-    testing::Values(Case{"lenet", {.bucket_mb = 25}}, Case{"lenet", {.bucket_mb = kib}}, Case{"lenet", {.bucket_mb = 25, .overlap = false}},
-                    Case{"lenet", {.bucket_mb = 0.5, .micro_batches = 3}}, Case{"tiny_residual", {.bucket_mb = 25}},
-                    Case{"tiny_residual", {.bucket_mb = kib}}, Case{"tiny_residual", {.bucket_mb = kib, .overlap = false}},
-                    Case{"tiny_residual", {.bucket_mb = 4 * kib, .micro_batches = 3}}, Case{"tiny_odd", {.bucket_mb = 25}},
-                    Case{"tiny_odd", {.bucket_mb = kib}}, Case{"tiny_odd", {.bucket_mb = kib, .overlap = false, .micro_batches = 3}},
+    testing::Values(Case{"lenet", {.bucket_mb = 25}}, Case{"lenet", {.bucket_mb = kib}},
+                    Case{"lenet", {.bucket_mb = 25, .overlap = false}},
+                    Case{"lenet", {.bucket_mb = 0.5, .micro_batches = 3}},
+                    Case{"tiny_residual", {.bucket_mb = 25}},
+                    Case{"tiny_residual", {.bucket_mb = kib}},
+                    Case{"tiny_residual", {.bucket_mb = kib, .overlap = false}},
+                    Case{"tiny_residual", {.bucket_mb = 4 * kib, .micro_batches = 3}},
+                    Case{"tiny_odd", {.bucket_mb = 25}}, Case{"tiny_odd", {.bucket_mb = kib}},
+                    Case{"tiny_odd", {.bucket_mb = kib, .overlap = false, .micro_batches = 3}},
                     Case{"tiny_odd", {.bucket_mb = 4 * kib, .micro_batches = 3}}),
     name);
 
 TEST(Ddp, EqualsTheEmulatorWithClippingAndNesterov) {
-  expect_equal_to_emulator({.model = "tiny_residual", .strategy = DdpConfig{.bucket_mb = 4 * kib},
-                            .optimizer = {.lr = 0.02, .weight_decay = 1e-3, .nesterov = true, .clip_norm = 0.5}});
+  expect_equal_to_emulator(
+      {.model = "tiny_residual",
+       .strategy = DdpConfig{.bucket_mb = 4 * kib},
+       .optimizer = {.lr = 0.02, .weight_decay = 1e-3, .nesterov = true, .clip_norm = 0.5}});
 }
 
 TEST(Ddp, EqualsTheEmulatorInBf16WithLossScaling) {
-  expect_equal_to_emulator({.model = "tiny_residual", .strategy = DdpConfig{.bucket_mb = 4 * kib},
-                            .precision = {.compute = Precision::bf16, .loss_scale = LossScale::dynamic}});
+  expect_equal_to_emulator(
+      {.model = "tiny_residual",
+       .strategy = DdpConfig{.bucket_mb = 4 * kib},
+       .precision = {.compute = Precision::bf16, .loss_scale = LossScale::dynamic}});
 }
 
 TEST(Ddp, EqualsTheEmulatorWithSummedGradients) {
-  expect_equal_to_emulator({.model = "tiny_odd", .strategy = DdpConfig{}, .optimizer = {.lr = 0.005, .reduction = Reduction::sum}});
+  expect_equal_to_emulator({.model = "tiny_odd",
+                            .strategy = DdpConfig{},
+                            .optimizer = {.lr = 0.005, .reduction = Reduction::sum}});
 }
 
 }  // namespace

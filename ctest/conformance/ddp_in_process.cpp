@@ -9,7 +9,8 @@ namespace {
 
 /// Ranks as threads: the interleaving, which the seed decides, must not matter.
 TEST(DdpInProcess, EqualsTheEmulatorWhateverTheInterleaving) {
-  Training const training{.model = "tiny_residual", .strategy = DdpConfig{.bucket_mb = 1.0 / 1024}, .steps = 8};
+  Training const training{
+      .model = "tiny_residual", .strategy = DdpConfig{.bucket_mb = 1.0 / 1024}, .steps = 8};
   for (int const ranks : {2, 3, 4}) {
     auto serial = training;
     serial.strategy = SerialConfig{.emulate_ranks = ranks};
@@ -17,7 +18,8 @@ TEST(DdpInProcess, EqualsTheEmulatorWhateverTheInterleaving) {
     auto const expected = fingerprint(train(serial, alone));
     for (std::uint64_t seed = 0; seed < 3; ++seed)
       run_ranks(ranks, seed, [&](Communicator& communicator) {
-        EXPECT_EQ(fingerprint(train(training, communicator)), expected) << "rank " << communicator.rank() << " of " << ranks << ", seed " << seed;
+        EXPECT_EQ(fingerprint(train(training, communicator)), expected)
+            << "rank " << communicator.rank() << " of " << ranks << ", seed " << seed;
       });
   }
 }
@@ -26,7 +28,9 @@ TEST(DdpInProcess, EqualsTheEmulatorWhateverTheInterleaving) {
 TEST(DdpInProcess, EmulatorsOfDifferentSizesDiffer) {
   SerialCommunicator alone({});
   auto of = [&](int ranks) {
-    return fingerprint(train({.model = "tiny_residual", .strategy = SerialConfig{.emulate_ranks = ranks}, .steps = 8}, alone));
+    return fingerprint(train(
+        {.model = "tiny_residual", .strategy = SerialConfig{.emulate_ranks = ranks}, .steps = 8},
+        alone));
   };
   EXPECT_NE(of(1), of(2));
   EXPECT_NE(of(2), of(4));

@@ -37,12 +37,24 @@ Model test_model(std::string const& name) {
 Trained train(Training const& training, Communicator& communicator) {
   auto const model = test_model(training.model);
   trace::Recorder recorder({}, 0);
-  auto const strategy = make_strategy(training.strategy, {.model = model, .communicator = communicator, .recorder = recorder, .device = {},
-                                                          .optimizer = training.optimizer, .precision = training.precision, .seed = 7});
+  auto const strategy = make_strategy(training.strategy, {.model = model,
+                                                          .communicator = communicator,
+                                                          .recorder = recorder,
+                                                          .device = {},
+                                                          .optimizer = training.optimizer,
+                                                          .precision = training.precision,
+                                                          .seed = 7});
   Loader loader(digits(),
-                {.channels = 1, .size = 28, .type = compute_type(training.precision.compute),
-                 .memory_format = model.memory_format == MemoryFormat::channels_last ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous},
-                {.seed = 7, .global_batch = training.global_batch, .slice = {communicator.rank(), communicator.size()}, .end_step = training.steps},
+                {.channels = 1,
+                 .size = 28,
+                 .type = compute_type(training.precision.compute),
+                 .memory_format = model.memory_format == MemoryFormat::channels_last
+                                      ? at::MemoryFormat::ChannelsLast
+                                      : at::MemoryFormat::Contiguous},
+                {.seed = 7,
+                 .global_batch = training.global_batch,
+                 .slice = {communicator.rank(), communicator.size()},
+                 .end_step = training.steps},
                 nullptr);
   Trained trained;
   while (auto const batch = loader.next()) {

@@ -1,7 +1,7 @@
+#include <cstdio>
+
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
-
-#include <cstdio>
 
 #include "gpu/memory.hpp"
 

@@ -1,9 +1,9 @@
-#include <ATen/Parallel.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <optional>
+
+#include <ATen/Parallel.h>
+#include <gtest/gtest.h>
 
 #include "base/text.hpp"
 #include "gpu/memory.hpp"
@@ -19,7 +19,9 @@ std::optional<stratagem::mpi::Comm>& world_slot() {
 
 }  // namespace
 
-stratagem::mpi::Comm const& stratagem::test::world() { return world_slot().value(); }
+stratagem::mpi::Comm const& stratagem::test::world() {
+  return world_slot().value();
+}
 
 /// Fails on every rank when a test failed on any.
 int main(int argc, char** argv) {
@@ -35,8 +37,8 @@ int main(int argc, char** argv) {
     class FailuresOnly : public testing::EmptyTestEventListener {
       void OnTestPartResult(testing::TestPartResult const& result) override {
         if (result.failed())
-          std::fprintf(stderr, "rank %d: %s:%d: %s\n", stratagem::test::world().rank(), result.file_name(),
-                       result.line_number(), result.summary());
+          std::fprintf(stderr, "rank %d: %s:%d: %s\n", stratagem::test::world().rank(),
+                       result.file_name(), result.line_number(), result.summary());
       }
     };
     delete listeners.Release(listeners.default_result_printer());

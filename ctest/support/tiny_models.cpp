@@ -10,9 +10,13 @@ namespace {
 class Stem final : public Block {
  public:
   Stem(std::int64_t in, std::int64_t out)
-      : Block("stem"), conv_(declare_, "stem.conv", {.in = in, .out = out, .kernel = 3, .stride = 2, .padding = 1}, kaiming_normal(9 * out)),
+      : Block("stem"),
+        conv_(declare_, "stem.conv", {.in = in, .out = out, .kernel = 3, .stride = 2, .padding = 1},
+              kaiming_normal(9 * out)),
         norm_(declare_, "stem.norm", out) {}
-  at::Tensor forward(at::Tensor const& x, Frame const& frame) const override { return norm_(conv_(x, frame), frame).relu(); }
+  at::Tensor forward(at::Tensor const& x, Frame const& frame) const override {
+    return norm_(conv_(x, frame), frame).relu();
+  }
 
  private:
   Conv2d conv_;
@@ -22,10 +26,14 @@ class Stem final : public Block {
 class Residual final : public Block {
  public:
   Residual(std::string const& name, std::int64_t width)
-      : Block(name), conv1_(declare_, name + ".conv1", {.in = width, .out = width, .kernel = 3, .padding = 1}, kaiming_normal(9 * width)),
+      : Block(name),
+        conv1_(declare_, name + ".conv1", {.in = width, .out = width, .kernel = 3, .padding = 1},
+               kaiming_normal(9 * width)),
         norm1_(declare_, name + ".norm1", width),
-        conv2_(declare_, name + ".conv2", {.in = width, .out = width, .kernel = 3, .padding = 1}, kaiming_normal(9 * width)),
-        norm2_(declare_, name + ".norm2", width), drop_{name + ".drop", 0.3} {}
+        conv2_(declare_, name + ".conv2", {.in = width, .out = width, .kernel = 3, .padding = 1},
+               kaiming_normal(9 * width)),
+        norm2_(declare_, name + ".norm2", width),
+        drop_{name + ".drop", 0.3} {}
   at::Tensor forward(at::Tensor const& x, Frame const& frame) const override {
     auto const branch = norm2_(conv2_(norm1_(conv1_(x, frame), frame).relu(), frame), frame);
     return (x + drop_(branch, frame)).relu();
@@ -42,8 +50,11 @@ class Residual final : public Block {
 class PooledHead final : public Block {
  public:
   PooledHead(std::int64_t in, std::int64_t out)
-      : Block("head"), linear_(declare_, "head", {in, out}, default_uniform(in), default_uniform(in)) {}
-  at::Tensor forward(at::Tensor const& x, Frame const& frame) const override { return linear_(x.mean({2, 3}), frame); }
+      : Block("head"),
+        linear_(declare_, "head", {in, out}, default_uniform(in), default_uniform(in)) {}
+  at::Tensor forward(at::Tensor const& x, Frame const& frame) const override {
+    return linear_(x.mean({2, 3}), frame);
+  }
 
  private:
   Linear linear_;
@@ -52,9 +63,13 @@ class PooledHead final : public Block {
 class OddConv final : public Block {
  public:
   OddConv(std::int64_t in, std::int64_t out)
-      : Block("conv"), conv_(declare_, "conv", {.in = in, .out = out, .kernel = 5, .stride = 3, .bias = true}, default_uniform(25 * in), default_uniform(25 * in)),
+      : Block("conv"),
+        conv_(declare_, "conv", {.in = in, .out = out, .kernel = 5, .stride = 3, .bias = true},
+              default_uniform(25 * in), default_uniform(25 * in)),
         drop_{"conv.drop", 0.25} {}
-  at::Tensor forward(at::Tensor const& x, Frame const& frame) const override { return drop_(conv_(x, frame).relu().flatten(1), frame); }
+  at::Tensor forward(at::Tensor const& x, Frame const& frame) const override {
+    return drop_(conv_(x, frame).relu().flatten(1), frame);
+  }
 
  private:
   Conv2d conv_;
@@ -65,12 +80,16 @@ class OddConv final : public Block {
 class LinearPart final : public Block {
  public:
   LinearPart(Part part, std::int64_t in, std::int64_t begin, std::int64_t rows, std::int64_t total)
-      : Block("wide." + std::to_string(part.index)), part_(part),
-        weight_(declare_.parameter({"wide.weight", {rows, in}, default_uniform(in), false, begin, total})),
-        bias_(declare_.parameter({"wide.bias", {rows}, default_uniform(in), false, begin, total})) {}
+      : Block("wide." + std::to_string(part.index)),
+        part_(part),
+        weight_(declare_.parameter(
+            {"wide.weight", {rows, in}, default_uniform(in), false, begin, total})),
+        bias_(declare_.parameter({"wide.bias", {rows}, default_uniform(in), false, begin, total})) {
+  }
   Part part() const override { return part_; }
   at::Tensor forward(at::Tensor const& x, Frame const& frame) const override {
-    return at::linear(x, frame.parameters[static_cast<std::size_t>(weight_)], frame.parameters[static_cast<std::size_t>(bias_)]);
+    return at::linear(x, frame.parameters[static_cast<std::size_t>(weight_)],
+                      frame.parameters[static_cast<std::size_t>(bias_)]);
   }
 
  private:
@@ -81,8 +100,11 @@ class LinearPart final : public Block {
 class OddHead final : public Block {
  public:
   OddHead(std::int64_t in, std::int64_t out)
-      : Block("head"), linear_(declare_, "head", {in, out}, default_uniform(in), default_uniform(in)) {}
-  at::Tensor forward(at::Tensor const& x, Frame const& frame) const override { return linear_(x.relu(), frame); }
+      : Block("head"),
+        linear_(declare_, "head", {in, out}, default_uniform(in), default_uniform(in)) {}
+  at::Tensor forward(at::Tensor const& x, Frame const& frame) const override {
+    return linear_(x.relu(), frame);
+  }
 
  private:
   Linear linear_;
@@ -105,7 +127,8 @@ Model tiny_odd(std::int64_t channels, std::int64_t classes) {
   model.blocks.push_back(std::make_unique<OddConv>(channels, width));
   std::int64_t begin = 0;
   for (int i = 0; i < 3; ++i) {
-    model.blocks.push_back(std::make_unique<LinearPart>(Block::Part{i, 3}, width * edge * edge, begin, rows[i], total));
+    model.blocks.push_back(std::make_unique<LinearPart>(Block::Part{i, 3}, width * edge * edge,
+                                                        begin, rows[i], total));
     begin += rows[i];
   }
   model.blocks.push_back(std::make_unique<OddHead>(total, classes));

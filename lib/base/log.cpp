@@ -20,6 +20,12 @@ char const* prefix(LogLevel level) {
   }
 }
 
+/// Red for errors, yellow for warnings.
+std::string colored(LogLevel level) {
+  if (level > LogLevel::warning) return prefix(level);
+  return str(level == LogLevel::error ? "\033[31m" : "\033[33m", prefix(level), "\033[0m");
+}
+
 }  // namespace
 
 void Log::keep_in(std::filesystem::path const& path) {
@@ -33,7 +39,8 @@ void Log::write(LogLevel level, std::string_view text) {
   bool const shown = level <= level_ && (terminal_ || level == LogLevel::error);
   if (shown) {
     auto const origin = terminal_ ? std::string{} : str("rank ", rank_, ": ");
-    auto const line = str("stratagem: ", prefix(level), origin, text, "\n");
+    auto const line =
+        str("stratagem: ", color_ ? colored(level) : prefix(level), origin, text, "\n");
     std::fwrite(line.data(), 1, line.size(), stderr);
     std::fflush(stderr);
   }

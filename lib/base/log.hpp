@@ -16,8 +16,10 @@ enum class LogLevel { error, warning, info, detail };
 /// Safe to call from any thread. A file that cannot be written is given up, once and said so.
 class Log {
  public:
-  /// `to_terminal` is true on rank 0; -q keeps warnings and errors, -v adds details.
-  Log(int rank, bool to_terminal, LogLevel level) : rank_(rank), terminal_(to_terminal), level_(level) {}
+  /// `to_terminal` is true on rank 0; -q keeps warnings and errors, -v adds details. `color` marks
+  /// errors and warnings on the terminal, never in the file.
+  Log(int rank, bool to_terminal, LogLevel level, bool color = false)
+      : rank_(rank), terminal_(to_terminal), level_(level), color_(color) {}
 
   /// From now on every line, whatever its level, is also appended to `path`.
   void keep_in(std::filesystem::path const& path);
@@ -34,6 +36,7 @@ class Log {
   int rank_;
   bool terminal_;
   LogLevel level_;
+  bool color_;
   std::unique_ptr<AppendFile> file_;
 };
 

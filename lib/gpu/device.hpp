@@ -1,8 +1,8 @@
 #pragma once
 
-#include <c10/core/Device.h>
-
 #include <string>
+
+#include <c10/core/Device.h>
 
 namespace stratagem::gpu {
 
@@ -22,8 +22,8 @@ struct Device {
 
 /// What this build and this machine offer.
 struct Availability {
-  int count = 0;          ///< usable GPUs
-  std::string reason;     ///< why there is none; empty when count > 0
+  int count = 0;            ///< usable GPUs
+  std::string reason;       ///< why there is none; empty when count > 0
   int runtime_version = 0;  ///< CUDA runtime, 13000 for 13.0; 0 when built without
   int driver_version = 0;   ///< highest CUDA version the driver runs; 0 without a driver
 };

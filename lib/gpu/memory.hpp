@@ -20,8 +20,12 @@ inline constexpr std::array<std::string_view, memory_categories> memory_category
 struct MemoryUse {
   std::array<std::int64_t, memory_categories> bytes{};
 
-  std::int64_t& operator[](MemoryCategory category) { return bytes[static_cast<std::size_t>(category)]; }
-  std::int64_t operator[](MemoryCategory category) const { return bytes[static_cast<std::size_t>(category)]; }
+  std::int64_t& operator[](MemoryCategory category) {
+    return bytes[static_cast<std::size_t>(category)];
+  }
+  std::int64_t operator[](MemoryCategory category) const {
+    return bytes[static_cast<std::size_t>(category)];
+  }
   std::int64_t total() const {
     std::int64_t sum = 0;
     for (auto b : bytes) sum += b;

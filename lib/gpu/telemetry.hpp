@@ -9,11 +9,13 @@ namespace stratagem::gpu {
 
 /// What the device says of itself; NaN where it cannot.
 struct DeviceSample {
-  double utilization = std::numeric_limits<double>::quiet_NaN();  ///< busy share of the device [0, 1]; CPU: cores in use
-  double memory_used = std::numeric_limits<double>::quiet_NaN();  ///< [B] on the device, all processes; CPU: resident set
+  double utilization = std::numeric_limits<double>::quiet_NaN();  ///< busy share of the device [0,
+                                                                  ///< 1]; CPU: cores in use
+  double memory_used = std::numeric_limits<double>::quiet_NaN();  ///< [B] on the device, all
+                                                                  ///< processes; CPU: resident set
   double power = std::numeric_limits<double>::quiet_NaN();        ///< [W]
-  double energy = std::numeric_limits<double>::quiet_NaN();       ///< [mJ] since the driver was loaded
-  double clock = std::numeric_limits<double>::quiet_NaN();        ///< [MHz]
+  double energy = std::numeric_limits<double>::quiet_NaN();  ///< [mJ] since the driver was loaded
+  double clock = std::numeric_limits<double>::quiet_NaN();   ///< [MHz]
 };
 
 /// Reads the telemetry of one device: NVML on a GPU, the process's own counters on the CPU.

@@ -18,11 +18,13 @@ void ExactSquareSum::add_square(double square) {
   auto mantissa = bits & ((std::uint64_t{1} << mantissa_bits) - 1);
   if (exponent > 0) mantissa |= std::uint64_t{1} << mantissa_bits;
   high_[exponent & 2047] += static_cast<std::int64_t>(mantissa >> low_bits);
-  low_[exponent & 2047] += static_cast<std::int64_t>(mantissa & ((std::uint64_t{1} << low_bits) - 1));
+  low_[exponent & 2047] +=
+      static_cast<std::int64_t>(mantissa & ((std::uint64_t{1} << low_bits) - 1));
 }
 
 void ExactSquareSum::add(std::span<float const> values) {
-  for (float const value : values) add_square(static_cast<double>(value) * static_cast<double>(value));
+  for (float const value : values)
+    add_square(static_cast<double>(value) * static_cast<double>(value));
 }
 
 void ExactSquareSum::add(std::span<double const> values) {
@@ -37,7 +39,8 @@ void ExactSquareSum::add(ExactSquareSum const& other) {
 }
 
 double ExactSquareSum::value() const {
-  if (high_[exponents - 1] != 0 || low_[exponents - 1] != 0) return std::numeric_limits<double>::quiet_NaN();
+  if (high_[exponents - 1] != 0 || low_[exponents - 1] != 0)
+    return std::numeric_limits<double>::quiet_NaN();
   double sum = 0;  // from the smallest terms to the largest
   for (int e = 0; e < exponents - 1; ++e) {
     int const scale = (e > 0 ? e : 1) - bias - mantissa_bits;

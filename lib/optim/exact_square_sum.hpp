@@ -6,9 +6,9 @@
 
 namespace stratagem {
 
-/// A sum of squares that does not depend on the order of its terms: every term is split into integer
-/// halves of its mantissa and added to bins by exponent, which loses nothing (a long accumulator;
-/// Kulisch, "Computer arithmetic and validity", 2013). Room for 2^36 terms.
+/// A sum of squares that does not depend on the order of its terms: every term is split into
+/// integer halves of its mantissa and added to bins by exponent, which loses nothing (a long
+/// accumulator; Kulisch, "Computer arithmetic and validity", 2013). Room for 2^36 terms.
 class ExactSquareSum {
  public:
   void add(std::span<float const> values);

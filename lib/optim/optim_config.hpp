@@ -9,7 +9,7 @@ enum class LossScale { dynamic, none };
 
 /// Section `precision` of the configuration.
 struct PrecisionConfig {
-  Precision compute = Precision::fp32;   ///< of activations and of the copy of the weights they meet
+  Precision compute = Precision::fp32;  ///< of activations and of the copy of the weights they meet
   LossScale loss_scale = LossScale::dynamic;  ///< only for fp16, or where bf16 asks for it
 };
 
@@ -23,13 +23,13 @@ struct OptimizerConfig {
   double momentum = 0.9;
   double weight_decay = 0.0;
   bool nesterov = false;
-  double clip_norm = 0;                     ///< largest global gradient norm; 0 does not clip
-  Reduction reduction = Reduction::mean;    ///< of the workers' gradients
-  LrScaling lr_scaling = LrScaling::none;   ///< in the number of workers
+  double clip_norm = 0;                    ///< largest global gradient norm; 0 does not clip
+  Reduction reduction = Reduction::mean;   ///< of the workers' gradients
+  LrScaling lr_scaling = LrScaling::none;  ///< in the number of workers
   ScheduleKind schedule = ScheduleKind::constant;
-  std::int64_t step_size = 30;              ///< epochs between drops of the step schedule
-  double gamma = 0.1;                       ///< factor of each drop
-  std::int64_t warmup_steps = 0;            ///< linear from lr / warmup_steps
+  std::int64_t step_size = 30;    ///< epochs between drops of the step schedule
+  double gamma = 0.1;             ///< factor of each drop
+  std::int64_t warmup_steps = 0;  ///< linear from lr / warmup_steps
 };
 
 }  // namespace stratagem

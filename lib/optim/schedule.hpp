@@ -14,7 +14,8 @@ namespace stratagem {
 /// lr is optimizer.lr, times the number of workers (linear) or its square root where asked for.
 class Schedule {
  public:
-  Schedule(OptimizerConfig const& config, int workers, std::int64_t steps_per_epoch, std::int64_t total_steps);
+  Schedule(OptimizerConfig const& config, int workers, std::int64_t steps_per_epoch,
+           std::int64_t total_steps);
 
   double lr(std::int64_t step) const;
 

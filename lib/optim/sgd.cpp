@@ -16,7 +16,8 @@ struct Factors {
 };
 
 // Function multiversioning applies to plain functions: one per type, each a single pass.
-STRATAGEM_SIMD_CLONES void update(float* p, float const* g, float* m, std::int64_t n, Factors<float> const& f) {
+STRATAGEM_SIMD_CLONES void update(float* p, float const* g, float* m, std::int64_t n,
+                                  Factors<float> const& f) {
   float const nesterov = f.nesterov ? f.momentum : 0.0F;
   if (f.nesterov) {
     for (std::int64_t i = 0; i < n; ++i) {
@@ -32,7 +33,8 @@ STRATAGEM_SIMD_CLONES void update(float* p, float const* g, float* m, std::int64
   }
 }
 
-STRATAGEM_SIMD_CLONES void update(double* p, double const* g, double* m, std::int64_t n, Factors<double> const& f) {
+STRATAGEM_SIMD_CLONES void update(double* p, double const* g, double* m, std::int64_t n,
+                                  Factors<double> const& f) {
   for (std::int64_t i = 0; i < n; ++i) {
     double const d = f.scale * g[i] + f.weight_decay * p[i];
     m[i] = f.momentum * m[i] + d;
@@ -40,19 +42,25 @@ STRATAGEM_SIMD_CLONES void update(double* p, double const* g, double* m, std::in
   }
 }
 
-STRATAGEM_SIMD_CLONES void update(float* p, float const* g, std::int64_t n, Factors<float> const& f) {
-  for (std::int64_t i = 0; i < n; ++i) p[i] = p[i] - f.lr * (f.scale * g[i] + f.weight_decay * p[i]);
+STRATAGEM_SIMD_CLONES void update(float* p, float const* g, std::int64_t n,
+                                  Factors<float> const& f) {
+  for (std::int64_t i = 0; i < n; ++i)
+    p[i] = p[i] - f.lr * (f.scale * g[i] + f.weight_decay * p[i]);
 }
 
-STRATAGEM_SIMD_CLONES void update(double* p, double const* g, std::int64_t n, Factors<double> const& f) {
-  for (std::int64_t i = 0; i < n; ++i) p[i] = p[i] - f.lr * (f.scale * g[i] + f.weight_decay * p[i]);
+STRATAGEM_SIMD_CLONES void update(double* p, double const* g, std::int64_t n,
+                                  Factors<double> const& f) {
+  for (std::int64_t i = 0; i < n; ++i)
+    p[i] = p[i] - f.lr * (f.scale * g[i] + f.weight_decay * p[i]);
 }
 
 template <class T>
-void step_on_cpu(OptimizerConfig const& config, at::Tensor const& parameters, at::Tensor const& gradients,
-                 at::Tensor const& momentum, FlatRange range, double lr, double scale) {
-  Factors<T> const factors{static_cast<T>(lr), static_cast<T>(config.momentum), static_cast<T>(config.weight_decay),
-                           static_cast<T>(scale), config.nesterov};
+void step_on_cpu(OptimizerConfig const& config, at::Tensor const& parameters,
+                 at::Tensor const& gradients, at::Tensor const& momentum, FlatRange range,
+                 double lr, double scale) {
+  Factors<T> const factors{static_cast<T>(lr), static_cast<T>(config.momentum),
+                           static_cast<T>(config.weight_decay), static_cast<T>(scale),
+                           config.nesterov};
   auto* p = parameters.data_ptr<T>();
   auto const* g = gradients.data_ptr<T>();
   auto* m = momentum.defined() ? momentum.data_ptr<T>() : nullptr;
@@ -66,14 +74,17 @@ void step_on_cpu(OptimizerConfig const& config, at::Tensor const& parameters, at
 
 }  // namespace
 
-Sgd::Sgd(OptimizerConfig const& config, at::Tensor parameters) : config_(config), parameters_(std::move(parameters)) {
-  expects(parameters_.is_contiguous() && (parameters_.scalar_type() == at::kFloat || parameters_.scalar_type() == at::kDouble),
+Sgd::Sgd(OptimizerConfig const& config, at::Tensor parameters)
+    : config_(config), parameters_(std::move(parameters)) {
+  expects(parameters_.is_contiguous() &&
+              (parameters_.scalar_type() == at::kFloat || parameters_.scalar_type() == at::kDouble),
           "contiguous fp32 or fp64 parameters");
   if (config_.momentum != 0) momentum_ = at::zeros_like(parameters_);
 }
 
 void Sgd::step(FlatRange range, at::Tensor const& gradients, double lr, double scale) {
-  expects(gradients.numel() == parameters_.numel() && gradients.scalar_type() == parameters_.scalar_type(),
+  expects(gradients.numel() == parameters_.numel() &&
+              gradients.scalar_type() == parameters_.scalar_type(),
           "gradients like the parameters");
   at::NoGradGuard const no_grad;
   if (range.size() == 0) return;
@@ -82,13 +93,15 @@ void Sgd::step(FlatRange range, at::Tensor const& gradients, double lr, double s
       return step_on_cpu<float>(config_, parameters_, gradients, momentum_, range, lr, scale);
     return step_on_cpu<double>(config_, parameters_, gradients, momentum_, range, lr, scale);
   }
-  auto part = [range](at::Tensor const& whole) { return whole.narrow(0, range.begin, range.size()); };
+  auto part = [range](at::Tensor const& whole) {
+    return whole.narrow(0, range.begin, range.size());
+  };
   auto gradient = part(gradients);
   gradient.mul_(scale);
   std::vector<at::Tensor> momentum;
   if (momentum_.defined()) momentum.push_back(part(momentum_));
-  at::_fused_sgd_({part(parameters_)}, {gradient}, momentum, config_.weight_decay, config_.momentum, lr, 0.0,
-                  config_.nesterov, false, false);
+  at::_fused_sgd_({part(parameters_)}, {gradient}, momentum, config_.weight_decay, config_.momentum,
+                  lr, 0.0, config_.nesterov, false, false);
 }
 
 }  // namespace stratagem

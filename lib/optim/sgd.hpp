@@ -8,16 +8,17 @@
 namespace stratagem {
 
 /// Stochastic gradient descent with momentum on a flat range, by PyTorch's rule without dampening:
-///   d = scale g + weight_decay p;   m = momentum m + d;   p = p - lr (nesterov ? d + momentum m : m)
-/// m starts at 0, so the first step gives m = d. On the CPU every operation is rounded by itself: the
-/// result does not depend on where a range begins, how it is cut, or on the number of threads.
+///   d = scale g + weight_decay p;   m = momentum m + d;   p = p - lr (nesterov ? d + momentum m :
+///   m)
+/// m starts at 0, so the first step gives m = d. On the CPU every operation is rounded by itself:
+/// the result does not depend on where a range begins, how it is cut, or on the number of threads.
 class Sgd {
  public:
   /// `parameters`: 1-D, fp32 or fp64; updated in place, shared with the caller.
   Sgd(OptimizerConfig const& config, at::Tensor parameters);
 
-  /// `gradients`: as large as the parameters. Used as scale x g: the mean, the loss scale and clipping
-  /// are parts of `scale`. On a GPU the gradients are scaled in place.
+  /// `gradients`: as large as the parameters. Used as scale x g: the mean, the loss scale and
+  /// clipping are parts of `scale`. On a GPU the gradients are scaled in place.
   void step(FlatRange range, at::Tensor const& gradients, double lr, double scale);
 
   /// As large as the parameters; empty when momentum is 0.

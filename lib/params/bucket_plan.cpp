@@ -8,17 +8,20 @@ namespace stratagem {
 namespace {
 
 /// How many of the first blocks make up the small last bucket; 0 when buckets are small anyway.
-int blocks_of_last_bucket(ParameterLayout const& layout, std::int64_t limit, std::int64_t bucket_elements) {
+int blocks_of_last_bucket(ParameterLayout const& layout, std::int64_t limit,
+                          std::int64_t bucket_elements) {
   if (bucket_elements <= limit) return 0;
   int blocks = 0;
-  while (blocks < layout.blocks() && (layout.range(blocks).end <= limit || layout.range(blocks).begin == 0)) ++blocks;
+  while (blocks < layout.blocks() &&
+         (layout.range(blocks).end <= limit || layout.range(blocks).begin == 0))
+    ++blocks;
   return blocks;
 }
 
 }  // namespace
 
-BucketPlan make_bucket_plan(ParameterLayout const& layout, std::int64_t bucket_bytes, std::int64_t element_size,
-                            std::int64_t last_bytes) {
+BucketPlan make_bucket_plan(ParameterLayout const& layout, std::int64_t bucket_bytes,
+                            std::int64_t element_size, std::int64_t last_bytes) {
   auto const wanted = std::max<std::int64_t>(bucket_bytes / element_size, 1);
   int const kept_apart = blocks_of_last_bucket(layout, last_bytes / element_size, wanted);
   BucketPlan plan;
@@ -40,7 +43,8 @@ BucketPlan make_bucket_plan(ParameterLayout const& layout, std::int64_t bucket_b
 std::uint64_t BucketPlan::hash() const {
   Hash hash;
   for (auto const& bucket : buckets)
-    hash.add(static_cast<std::uint64_t>(bucket.range.begin)).add(static_cast<std::uint64_t>(bucket.range.end));
+    hash.add(static_cast<std::uint64_t>(bucket.range.begin))
+        .add(static_cast<std::uint64_t>(bucket.range.end));
   return hash.value();
 }
 

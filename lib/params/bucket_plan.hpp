@@ -24,7 +24,8 @@ struct BucketPlan {
 /// Buckets in the order in which the backward pass completes blocks. One closes when it holds
 /// `bucket_bytes`; blocks are never cut. What comes last finds no computation to hide behind, so it
 /// is kept apart and small: the first blocks, up to `last_bytes` of them (but at least one).
-BucketPlan make_bucket_plan(ParameterLayout const& layout, std::int64_t bucket_bytes, std::int64_t element_size,
+BucketPlan make_bucket_plan(ParameterLayout const& layout, std::int64_t bucket_bytes,
+                            std::int64_t element_size,
                             std::int64_t last_bytes = std::int64_t{1} << 20);
 
 }  // namespace stratagem

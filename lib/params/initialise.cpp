@@ -1,17 +1,18 @@
 #include "params/initialise.hpp"
 
-#include <ATen/ATen.h>
-#include <ATen/Parallel.h>
-
 #include <algorithm>
 #include <cmath>
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 
 #include "base/random.hpp"
 
 namespace stratagem {
 namespace {
 
-double drawn(Initialiser const& init, CounterRandom const& random, std::uint64_t element, std::array<double, 4> const& normals) {
+double drawn(Initialiser const& init, CounterRandom const& random, std::uint64_t element,
+             std::array<double, 4> const& normals) {
   double value = normals[element % 4];
   if (init.kind == Initialiser::Kind::normal) return init.a + init.b * value;
   // Truncated: later draws come from sequences of their own, so that no element disturbs another.
@@ -21,13 +22,15 @@ double drawn(Initialiser const& init, CounterRandom const& random, std::uint64_t
 }
 
 /// Elements [begin, end) of the whole tensor's sequence.
-void draw(Initialiser const& init, CounterRandom const& random, std::int64_t begin, std::int64_t end, float* out) {
+void draw(Initialiser const& init, CounterRandom const& random, std::int64_t begin,
+          std::int64_t end, float* out) {
   for (auto i = static_cast<std::uint64_t>(begin); i < static_cast<std::uint64_t>(end);) {
     auto const words = random.block(i / 4);
     auto const stop = std::min<std::uint64_t>((i / 4 + 1) * 4, static_cast<std::uint64_t>(end));
     if (init.kind == Initialiser::Kind::uniform) {
       for (; i < stop; ++i)
-        *out++ = static_cast<float>(init.a + (init.b - init.a) * static_cast<double>(to_unit_float(words[i % 4])));
+        *out++ = static_cast<float>(init.a + (init.b - init.a) *
+                                                 static_cast<double>(to_unit_float(words[i % 4])));
     } else {
       auto const normals = to_normal(words);
       for (; i < stop; ++i) *out++ = static_cast<float>(drawn(init, random, i, normals));

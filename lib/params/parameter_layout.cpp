@@ -14,7 +14,8 @@ std::int64_t align(std::int64_t offset) {
 }
 
 /// `order` lists the dimensions from the slowest to the fastest in memory.
-std::vector<std::int64_t> strides_for(std::vector<std::int64_t> const& shape, std::vector<std::size_t> const& order) {
+std::vector<std::int64_t> strides_for(std::vector<std::int64_t> const& shape,
+                                      std::vector<std::size_t> const& order) {
   std::vector<std::int64_t> strides(shape.size());
   std::int64_t stride = 1;
   for (auto dimension = order.rbegin(); dimension != order.rend(); ++dimension) {
@@ -24,7 +25,8 @@ std::vector<std::int64_t> strides_for(std::vector<std::int64_t> const& shape, st
   return strides;
 }
 
-std::vector<std::int64_t> physical_strides(std::vector<std::int64_t> const& shape, bool channels_last) {
+std::vector<std::int64_t> physical_strides(std::vector<std::int64_t> const& shape,
+                                           bool channels_last) {
   if (channels_last && shape.size() == 4) return strides_for(shape, {0, 2, 3, 1});
   std::vector<std::size_t> order(shape.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -33,12 +35,14 @@ std::vector<std::int64_t> physical_strides(std::vector<std::int64_t> const& shap
 
 }  // namespace
 
-ParameterLayout::ParameterLayout(std::vector<std::vector<ParameterSpec>> const& blocks, bool channels_last) {
+ParameterLayout::ParameterLayout(std::vector<std::vector<ParameterSpec>> const& blocks,
+                                 bool channels_last) {
   std::int64_t offset = 0;
   for (std::size_t b = 0; b < blocks.size(); ++b) {
     first_entry_.push_back(entries_.size());
     for (auto const& spec : blocks[b])
-      entries_.push_back({spec, static_cast<int>(b), 0, physical_strides(spec.shape, channels_last)});
+      entries_.push_back(
+          {spec, static_cast<int>(b), 0, physical_strides(spec.shape, channels_last)});
     FlatRange range{offset, offset};
     for (bool const fp32 : {false, true}) {
       for (auto i = first_entry_.back(); i < entries_.size(); ++i) {
@@ -68,15 +72,19 @@ std::span<ParameterEntry const> ParameterLayout::entries(int block) const {
 std::uint64_t ParameterLayout::hash() const {
   Hash hash;
   for (auto const& entry : entries_) {
-    hash.add(entry.spec.name).add(static_cast<std::uint64_t>(entry.block)).add(static_cast<std::uint64_t>(entry.offset));
+    hash.add(entry.spec.name)
+        .add(static_cast<std::uint64_t>(entry.block))
+        .add(static_cast<std::uint64_t>(entry.offset));
     for (std::size_t i = 0; i < entry.strides.size(); ++i)
-      hash.add(static_cast<std::uint64_t>(entry.spec.shape[i])).add(static_cast<std::uint64_t>(entry.strides[i]));
+      hash.add(static_cast<std::uint64_t>(entry.spec.shape[i]))
+          .add(static_cast<std::uint64_t>(entry.strides[i]));
   }
   return hash.value();
 }
 
 at::Tensor view_of(at::Tensor const& flat, ParameterEntry const& entry) {
-  expects(entry.offset + entry.spec.numel() <= flat.numel(), "the parameter lies within the flat tensor");
+  expects(entry.offset + entry.spec.numel() <= flat.numel(),
+          "the parameter lies within the flat tensor");
   return flat.as_strided(entry.spec.shape, entry.strides, flat.storage_offset() + entry.offset);
 }
 

@@ -1,10 +1,10 @@
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
 #include <cstdint>
 #include <span>
 #include <vector>
+
+#include <ATen/core/Tensor.h>
 
 #include "params/parameter_spec.hpp"
 
@@ -23,13 +23,15 @@ struct FlatRange {
 struct ParameterEntry {
   ParameterSpec spec;
   int block = 0;
-  std::int64_t offset = 0;            ///< of its first element
-  std::vector<std::int64_t> strides;  ///< physical order: channels_last for 4-D tensors where asked for
+  std::int64_t offset = 0;  ///< of its first element
+  std::vector<std::int64_t>
+      strides;  ///< physical order: channels_last for 4-D tensors where asked for
 };
 
 /// The flat space of all parameters of a model: blocks in forward order, without overlap; within a
 /// block first what computes in low precision, then what stays fp32, so that each is one range.
-/// Every parameter starts on a multiple of `alignment` elements: 64 bytes even in 16 bit. Immutable.
+/// Every parameter starts on a multiple of `alignment` elements: 64 bytes even in 16 bit.
+/// Immutable.
 class ParameterLayout {
  public:
   static constexpr std::int64_t alignment = 32;  ///< [elements]

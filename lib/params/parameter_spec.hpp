@@ -1,10 +1,10 @@
 #pragma once
 
-#include <c10/core/ScalarType.h>
-
 #include <cstdint>
 #include <string>
 #include <vector>
+
+#include <c10/core/ScalarType.h>
 
 namespace stratagem {
 
@@ -16,7 +16,9 @@ struct Initialiser {
   static Initialiser uniform(double bound) { return {Kind::uniform, -bound, bound}; }
   static Initialiser normal(double stddev) { return {Kind::normal, 0, stddev}; }
   /// Normal values beyond `cut` in size are drawn again.
-  static Initialiser truncated_normal(double stddev, double cut) { return {Kind::truncated_normal, cut, stddev}; }
+  static Initialiser truncated_normal(double stddev, double cut) {
+    return {Kind::truncated_normal, cut, stddev};
+  }
 
   Kind kind = Kind::constant;
   double a = 0;  ///< the value / lower bound / mean / cut
@@ -28,8 +30,9 @@ struct ParameterSpec {
   std::string name;                 ///< as in torchvision's state_dict
   std::vector<std::int64_t> shape;  ///< of this part
   Initialiser initialiser;
-  bool keep_fp32 = false;           ///< stays fp32 when the model computes in 16 bit (norms)
-  /// A block of rows of a larger tensor: its first row there, and how many rows that has. 0 rows: whole.
+  bool keep_fp32 = false;  ///< stays fp32 when the model computes in 16 bit (norms)
+  /// A block of rows of a larger tensor: its first row there, and how many rows that has. 0 rows:
+  /// whole.
   std::int64_t row_begin = 0;
   std::int64_t total_rows = 0;
 

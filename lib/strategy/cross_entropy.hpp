@@ -4,7 +4,8 @@
 
 namespace stratagem {
 
-/// The loss of a batch of n samples and what the backward pass starts from; all on the logits' device.
+/// The loss of a batch of n samples and what the backward pass starts from; all on the logits'
+/// device.
 struct CrossEntropy {
   at::Tensor loss;      ///< scalar: mean of -log softmax(logits)[label], not scaled
   at::Tensor correct;   ///< scalar of the same type: samples whose largest logit is the label's

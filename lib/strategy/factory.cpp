@@ -21,8 +21,10 @@ std::unique_ptr<Strategy> make_strategy(StrategyConfig const& config, StrategyPa
 
 std::vector<StrategyEntry> const& strategy_catalogue() {
   static std::vector<StrategyEntry> const entries{
-      {std::string(SerialConfig::name), "one process; with emulate_ranks, the steps that so many ranks would make"},
-      {std::string(DdpConfig::name), "replicas whose gradients are all-reduced in buckets behind the backward pass"},
+      {std::string(SerialConfig::name),
+       "one process; with emulate_ranks, the steps that so many ranks would make"},
+      {std::string(DdpConfig::name),
+       "replicas whose gradients are all-reduced in buckets behind the backward pass"},
   };
   return entries;
 }

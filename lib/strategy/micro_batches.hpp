@@ -6,8 +6,8 @@
 
 namespace stratagem {
 
-/// `count` batches of consecutive samples, equally large. Copies, so that each starts as a tensor of
-/// its own would: the same kernels run on it whoever cut it.
+/// `count` batches of consecutive samples, equally large. Copies, so that each starts as a tensor
+/// of its own would: the same kernels run on it whoever cut it.
 inline std::vector<Batch> split(Batch const& batch, int count) {
   if (count == 1) return {batch};
   auto const size = batch.labels.numel() / count;

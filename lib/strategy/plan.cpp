@@ -8,7 +8,9 @@
 namespace stratagem {
 namespace {
 
-std::int64_t size_of(at::ScalarType type) { return static_cast<std::int64_t>(c10::elementSize(type)); }
+std::int64_t size_of(at::ScalarType type) {
+  return static_cast<std::int64_t>(c10::elementSize(type));
+}
 
 std::int64_t buffer_bytes(Model const& model, Precision precision) {
   std::int64_t bytes = 0;
@@ -22,11 +24,12 @@ std::int64_t buffer_bytes(Model const& model, Precision precision) {
 }
 
 /// Of a rank that holds everything.
-gpu::MemoryUse replica_memory(ParameterLayout const& layout, Model const& model, OptimizerConfig const& optimizer,
-                              Precision precision) {
+gpu::MemoryUse replica_memory(ParameterLayout const& layout, Model const& model,
+                              OptimizerConfig const& optimizer, Precision precision) {
   auto const master = size_of(master_type(precision)), compute = size_of(compute_type(precision));
   gpu::MemoryUse use;
-  use[gpu::MemoryCategory::parameters] = layout.size() * (master + (compute < master ? compute : 0));
+  use[gpu::MemoryCategory::parameters] =
+      layout.size() * (master + (compute < master ? compute : 0));
   use[gpu::MemoryCategory::gradients] = layout.size() * master;
   use[gpu::MemoryCategory::optimizer] = optimizer.momentum != 0 ? layout.size() * master : 0;
   use[gpu::MemoryCategory::buffers] = buffer_bytes(model, precision);
@@ -47,15 +50,17 @@ void plan(SerialConfig const& config, ParameterLayout const&, int ranks, Strateg
 void plan(DdpConfig const& config, ParameterLayout const& layout, int ranks, StrategyPlan& plan) {
   plan.workers = ranks;
   plan.micro_batches = config.micro_batches;
-  plan.buckets = make_bucket_plan(layout, static_cast<std::int64_t>(config.bucket_mb * (1 << 20)), plan.element_size);
+  plan.buckets = make_bucket_plan(layout, static_cast<std::int64_t>(config.bucket_mb * (1 << 20)),
+                                  plan.element_size);
   for (auto const& bucket : plan.buckets.buckets)
     plan.bytes_sent_per_step += 2 * (ranks - 1) * bucket.range.size() * plan.element_size / ranks;
 }
 
 }  // namespace
 
-StrategyPlan plan_strategy(StrategyConfig const& config, Model const& model, OptimizerConfig const& optimizer,
-                           PrecisionConfig const& precision, int ranks) {
+StrategyPlan plan_strategy(StrategyConfig const& config, Model const& model,
+                           OptimizerConfig const& optimizer, PrecisionConfig const& precision,
+                           int ranks) {
   auto const layout = make_layout(model);
   StrategyPlan result;
   result.element_size = size_of(master_type(precision.compute));

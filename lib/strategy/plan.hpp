@@ -12,17 +12,18 @@ namespace stratagem {
 
 /// What a strategy will hold and move, known before it runs.
 struct StrategyPlan {
-  int workers = 1;            ///< that compute gradients, each on a part of the global batch
-  int micro_batches = 1;      ///< per worker and step
-  gpu::MemoryUse memory;      ///< lasting bytes per rank; activations and workspace are 0 here
-  BucketPlan buckets;         ///< empty where nothing is reduced
-  std::int64_t element_size = 4;        ///< of parameters and gradients [B]
-  std::int64_t bytes_sent_per_step = 0; ///< by each rank
-  std::uint64_t hash = 0;     ///< of layout and buckets; equal on all ranks
+  int workers = 1;                ///< that compute gradients, each on a part of the global batch
+  int micro_batches = 1;          ///< per worker and step
+  gpu::MemoryUse memory;          ///< lasting bytes per rank; activations and workspace are 0 here
+  BucketPlan buckets;             ///< empty where nothing is reduced
+  std::int64_t element_size = 4;  ///< of parameters and gradients [B]
+  std::int64_t bytes_sent_per_step = 0;  ///< by each rank
+  std::uint64_t hash = 0;                ///< of layout and buckets; equal on all ranks
 };
 
 /// Error(usage) when the strategy cannot run on so many ranks.
-StrategyPlan plan_strategy(StrategyConfig const& config, Model const& model, OptimizerConfig const& optimizer,
-                           PrecisionConfig const& precision, int ranks);
+StrategyPlan plan_strategy(StrategyConfig const& config, Model const& model,
+                           OptimizerConfig const& optimizer, PrecisionConfig const& precision,
+                           int ranks);
 
 }  // namespace stratagem

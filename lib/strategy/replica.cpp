@@ -1,8 +1,8 @@
 #include "strategy/replica.hpp"
 
-#include <ATen/ATen.h>
-
 #include <algorithm>
+
+#include <ATen/ATen.h>
 
 #include "base/contract.hpp"
 #include "gpu/memory.hpp"
@@ -12,15 +12,21 @@ namespace stratagem {
 
 at::ScalarType compute_type(Precision precision) {
   switch (precision) {
-    case Precision::fp32: return at::kFloat;
-    case Precision::bf16: return at::kBFloat16;
-    case Precision::fp16: return at::kHalf;
-    case Precision::fp64: return at::kDouble;
+    case Precision::fp32:
+      return at::kFloat;
+    case Precision::bf16:
+      return at::kBFloat16;
+    case Precision::fp16:
+      return at::kHalf;
+    case Precision::fp64:
+      return at::kDouble;
   }
   return at::kFloat;
 }
 
-at::ScalarType master_type(Precision precision) { return precision == Precision::fp64 ? at::kDouble : at::kFloat; }
+at::ScalarType master_type(Precision precision) {
+  return precision == Precision::fp64 ? at::kDouble : at::kFloat;
+}
 
 std::vector<std::vector<ParameterSpec>> parameter_specs(Model const& model) {
   std::vector<std::vector<ParameterSpec>> specs;
@@ -39,7 +45,8 @@ Buffers make_buffers(Model const& model, gpu::Device const& device, Precision pr
     auto& of_block = buffers.emplace_back();
     for (auto const& spec : block->declaration().buffers()) {
       auto const type = spec.type == at::kFloat ? master_type(precision) : spec.type;
-      of_block.push_back(at::full(spec.shape, spec.value, at::TensorOptions().dtype(type).device(device.torch())));
+      of_block.push_back(
+          at::full(spec.shape, spec.value, at::TensorOptions().dtype(type).device(device.torch())));
     }
   }
   return buffers;
@@ -60,13 +67,15 @@ Buffers average(std::vector<Buffers> const& workers) {
   return result;
 }
 
-Replica::Replica(Model const& model, Precision precision, gpu::Device const& device, std::uint64_t seed)
+Replica::Replica(Model const& model, Precision precision, gpu::Device const& device,
+                 std::uint64_t seed)
     : model_(model), layout_(make_layout(model)) {
   gpu::MemoryScope const scope(gpu::MemoryCategory::parameters, device);
   auto const options = at::TensorOptions().device(device.torch());
   flat_ = at::empty({layout_.size()}, options.dtype(master_type(precision)));
   initialise(flat_, layout_, seed);
-  if (compute_type(precision) != master_type(precision)) rounded_ = flat_.to(compute_type(precision));
+  if (compute_type(precision) != master_type(precision))
+    rounded_ = flat_.to(compute_type(precision));
   for (int block = 0; block < layout_.blocks(); ++block) {
     auto& of_block = parameters_.emplace_back();
     for (auto const& entry : layout_.entries(block)) {
@@ -91,7 +100,8 @@ NamedTensors Replica::named(at::Tensor const& flat) const {
       tensors.emplace_back(entry.spec.name, tensor.clone());
       continue;
     }
-    auto whole = std::find_if(tensors.begin(), tensors.end(), [&](auto const& t) { return t.first == entry.spec.name; });
+    auto whole = std::find_if(tensors.begin(), tensors.end(),
+                              [&](auto const& t) { return t.first == entry.spec.name; });
     if (whole == tensors.end()) {
       auto shape = entry.spec.shape;
       shape.front() = entry.spec.total_rows;
@@ -108,14 +118,16 @@ void Replica::load(std::map<std::string, at::Tensor> const& tensors, Buffers& bu
     auto const given = tensors.find(entry.spec.name);
     if (given == tensors.end()) continue;
     auto tensor = given->second;
-    if (entry.spec.is_part()) tensor = tensor.narrow(0, entry.spec.row_begin, entry.spec.shape.front());
+    if (entry.spec.is_part())
+      tensor = tensor.narrow(0, entry.spec.row_begin, entry.spec.shape.front());
     view_of(flat_, entry).copy_(tensor);
   }
   refresh({0, layout_.size()});
   for (std::size_t block = 0; block < buffers.size(); ++block) {
     auto const& specs = model_.blocks[block]->declaration().buffers();
     for (std::size_t i = 0; i < specs.size(); ++i)
-      if (auto const given = tensors.find(specs[i].name); given != tensors.end()) buffers[block][i].copy_(given->second);
+      if (auto const given = tensors.find(specs[i].name); given != tensors.end())
+        buffers[block][i].copy_(given->second);
   }
 }
 
@@ -123,7 +135,8 @@ NamedTensors named(Model const& model, Buffers const& buffers) {
   NamedTensors tensors;
   for (std::size_t block = 0; block < buffers.size(); ++block) {
     auto const& specs = model.blocks[block]->declaration().buffers();
-    for (std::size_t i = 0; i < specs.size(); ++i) tensors.emplace_back(specs[i].name, buffers[block][i].cpu().clone());
+    for (std::size_t i = 0; i < specs.size(); ++i)
+      tensors.emplace_back(specs[i].name, buffers[block][i].cpu().clone());
   }
   return tensors;
 }

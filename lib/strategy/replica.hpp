@@ -1,11 +1,11 @@
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
 #include <map>
 #include <span>
 #include <string>
 #include <vector>
+
+#include <ATen/core/Tensor.h>
 
 #include "gpu/device.hpp"
 #include "model/model.hpp"
@@ -42,7 +42,9 @@ class Replica {
   ParameterLayout const& layout() const { return layout_; }
   at::Tensor const& flat() const { return flat_; }
   /// What a block runs with; leaves of the autograd graph.
-  std::span<at::Tensor const> parameters(int block) const { return parameters_[static_cast<std::size_t>(block)]; }
+  std::span<at::Tensor const> parameters(int block) const {
+    return parameters_[static_cast<std::size_t>(block)];
+  }
 
   /// After an update of flat(): renews what lies in `range` of the rounded copy.
   void refresh(FlatRange range);

@@ -1,12 +1,12 @@
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
 #include <cstdint>
 #include <map>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include <ATen/core/Tensor.h>
 
 #include "data/batch.hpp"
 
@@ -20,11 +20,11 @@ struct StepOptions {
 
 /// What all ranks know after a step.
 struct StepResult {
-  double loss = 0;            ///< mean over the global batch
-  std::int64_t correct = 0;   ///< of the global batch
-  std::int64_t samples = 0;   ///< of the global batch
-  bool skipped = false;       ///< the scaled gradients overflowed: nothing was updated
-  bool stop = false;          ///< some rank requested it
+  double loss = 0;           ///< mean over the global batch
+  std::int64_t correct = 0;  ///< of the global batch
+  std::int64_t samples = 0;  ///< of the global batch
+  bool skipped = false;      ///< the scaled gradients overflowed: nothing was updated
+  bool stop = false;         ///< some rank requested it
 };
 
 using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
@@ -41,13 +41,14 @@ class Strategy {
   /// Finishes what is under way; parameters are whole afterwards.
   virtual void drain() = 0;
 
-  /// Makes the model that predict() uses: running statistics averaged over the workers, in rank order.
+  /// Makes the model that predict() uses: running statistics averaged over the workers, in rank
+  /// order.
   virtual void prepare_evaluation() = 0;
   /// Logits in evaluation mode.
   virtual at::Tensor predict(at::Tensor const& images) = 0;
 
-  /// Whole parameters by name, on the CPU, in model order; complete on rank 0 at least. Tensors that
-  /// were cut into parts are joined.
+  /// Whole parameters by name, on the CPU, in model order; complete on rank 0 at least. Tensors
+  /// that were cut into parts are joined.
   virtual NamedTensors gather_parameters() = 0;
   /// The optimizer's momentum, likewise; empty without momentum.
   virtual NamedTensors gather_momentum() = 0;

@@ -15,9 +15,9 @@ struct SerialConfig {
 /// Replicas whose gradients are averaged in buckets.
 struct DdpConfig {
   static constexpr std::string_view name = "ddp";
-  double bucket_mb = 25;    ///< a bucket closes when it holds this much [MiB]
-  bool overlap = true;      ///< communicate while the backward pass goes on
-  int micro_batches = 1;    ///< forward and backward passes per step
+  double bucket_mb = 25;  ///< a bucket closes when it holds this much [MiB]
+  bool overlap = true;    ///< communicate while the backward pass goes on
+  int micro_batches = 1;  ///< forward and backward passes per step
 };
 
 /// Section `strategy` of the configuration.

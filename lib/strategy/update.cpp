@@ -1,9 +1,9 @@
 #include "strategy/update.hpp"
 
-#include <ATen/ATen.h>
-
 #include <algorithm>
 #include <cmath>
+
+#include <ATen/ATen.h>
 
 #include "base/error.hpp"
 #include "gpu/memory.hpp"
@@ -26,9 +26,11 @@ bool scales_loss(PrecisionConfig const& precision) {
   return half && precision.loss_scale == LossScale::dynamic;
 }
 
-Update::Update(OptimizerConfig const& optimizer, PrecisionConfig const& precision, int workers, int micro_batches,
-               Replica& replica)
-    : replica_(replica), sgd_(make_sgd(optimizer, replica.flat())), clip_norm_(optimizer.clip_norm) {
+Update::Update(OptimizerConfig const& optimizer, PrecisionConfig const& precision, int workers,
+               int micro_batches, Replica& replica)
+    : replica_(replica),
+      sgd_(make_sgd(optimizer, replica.flat())),
+      clip_norm_(optimizer.clip_norm) {
   if (scales_loss(precision)) scaler_.emplace();
   mean_ = 1.0 / (optimizer.reduction == Reduction::mean ? workers * micro_batches : micro_batches);
   by_range_ = replica.flat().is_cpu() && !scaler_ && clip_norm_ == 0;
@@ -45,11 +47,12 @@ bool Update::whole(at::Tensor const& gradients, double lr) {
     double const length = norm(gradients) * scale;
     bool const finite = std::isfinite(length);
     if (!finite && !scaler_)
-      throw AgreedError(ExitCode::non_finite, "the gradient is not finite", "its norm cannot be clipped",
-                  "lower optimizer.lr or look at the data");
+      throw AgreedError(ExitCode::non_finite, "the gradient is not finite",
+                        "its norm cannot be clipped", "lower optimizer.lr or look at the data");
     if (scaler_ && !scaler_->update(!finite))
-      throw AgreedError(ExitCode::non_finite, "the gradient is not finite", "the loss scale is at its minimum",
-                  "lower optimizer.lr, or compute in fp32");
+      throw AgreedError(ExitCode::non_finite, "the gradient is not finite",
+                        "the loss scale is at its minimum",
+                        "lower optimizer.lr, or compute in fp32");
     if (!finite) return false;
     // As torch.nn.utils.clip_grad_norm_ has it.
     if (clip_norm_ > 0) scale *= std::min(1.0, clip_norm_ / (length + 1e-6));

@@ -1,12 +1,12 @@
 #include "study/launcher.hpp"
 
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/error.hpp"
 #include "base/system.hpp"
@@ -22,7 +22,8 @@ constexpr char placeholder[] = "{ranks}";
 bool of_a_launcher(std::string_view variable) {
   // OMPI_MCA_* and the like are a user's settings; the rest describes one job.
   if (variable.starts_with("OMPI_MCA_") || variable.starts_with("OMPI_ALLOW_")) return false;
-  return variable.starts_with("OMPI_") || variable.starts_with("PMIX_") || variable.starts_with("PMI_");
+  return variable.starts_with("OMPI_") || variable.starts_with("PMIX_") ||
+         variable.starts_with("PMI_");
 }
 
 std::vector<std::string> clean_environment(int ranks) {
@@ -34,7 +35,8 @@ std::vector<std::string> clean_environment(int ranks) {
     variables.emplace_back("OMPI_ALLOW_RUN_AS_ROOT=1");
     variables.emplace_back("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1");
   }
-  if (ranks > static_cast<int>(usable_cores().size())) variables.emplace_back("OMPI_MCA_rmaps_base_oversubscribe=1");
+  if (ranks > static_cast<int>(usable_cores().size()))
+    variables.emplace_back("OMPI_MCA_rmaps_base_oversubscribe=1");
   return variables;
 }
 
@@ -52,27 +54,35 @@ Launcher Launcher::parse(std::string const& text) {
   for (auto const& word : split(text, ' '))
     if (!word.empty()) launcher.words.push_back(word);
   if (std::find(launcher.words.begin(), launcher.words.end(), placeholder) == launcher.words.end())
-    throw Error(ExitCode::usage, "launcher \"" + text + "\" does not say where the number of ranks goes", {},
+    throw Error(ExitCode::usage,
+                "launcher \"" + text + "\" does not say where the number of ranks goes", {},
                 "write it like \"mpirun --bind-to none -n {ranks}\"");
   return launcher;
 }
 
-int launch(Launcher const& launcher, int ranks, std::filesystem::path const& program, std::vector<std::string> const& arguments) {
+int launch(Launcher const& launcher, int ranks, std::filesystem::path const& program,
+           std::vector<std::string> const& arguments) {
   std::vector<std::string> words;
-  for (auto const& word : launcher.words) words.push_back(word == placeholder ? std::to_string(ranks) : word);
+  for (auto const& word : launcher.words)
+    words.push_back(word == placeholder ? std::to_string(ranks) : word);
   words.push_back(program.string());
   words.insert(words.end(), arguments.begin(), arguments.end());
   auto variables = clean_environment(ranks);
   auto const argv = pointers(words), envp = pointers(variables);
   pid_t child = 0;
-  if (int const failed = ::posix_spawnp(&child, argv[0], nullptr, nullptr, argv.data(), envp.data()); failed != 0)
+  if (int const failed =
+          ::posix_spawnp(&child, argv[0], nullptr, nullptr, argv.data(), envp.data());
+      failed != 0)
     throw Error(ExitCode::environment, "cannot start " + words.front(), std::strerror(failed),
                 "install Open MPI (package openmpi-bin) or load its module");
   int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {}
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-std::filesystem::path own_program() { return std::filesystem::read_symlink("/proc/self/exe"); }
+std::filesystem::path own_program() {
+  return std::filesystem::read_symlink("/proc/self/exe");
+}
 
 }  // namespace stratagem

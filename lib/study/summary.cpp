@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <numeric>
+
+#include <nlohmann/json.hpp>
 
 #include "base/text.hpp"
 #include "trace/phase.hpp"
@@ -20,14 +21,18 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-double sum(h5::Integers const& values) { return static_cast<double>(std::accumulate(values.begin(), values.end(), std::int64_t{0})); }
+double sum(h5::Integers const& values) {
+  return static_cast<double>(std::accumulate(values.begin(), values.end(), std::int64_t{0}));
+}
 
 double last_known(h5::Reals const& values) {
-  auto const known = std::find_if(values.rbegin(), values.rend(), [](double value) { return std::isfinite(value); });
+  auto const known = std::find_if(values.rbegin(), values.rend(),
+                                  [](double value) { return std::isfinite(value); });
   return known == values.rend() ? RunSummary::unknown : *known;
 }
 
-std::string text_of(std::map<std::string, h5::AttributeValue> const& attributes, std::string const& name) {
+std::string text_of(std::map<std::string, h5::AttributeValue> const& attributes,
+                    std::string const& name) {
   auto const found = attributes.find(name);
   auto const* text = found == attributes.end() ? nullptr : std::get_if<std::string>(&found->second);
   return text != nullptr ? *text : "";
@@ -47,18 +52,24 @@ gpu::MemoryUse peak_of(RankTrace const& trace) {
 
 std::string status_of(std::vector<RankTrace> const& ranks) {
   auto all = [&](trace::Status status) {
-    return std::all_of(ranks.begin(), ranks.end(), [&](auto const& rank) { return rank.closed_cleanly && rank.status == status; });
+    return std::all_of(ranks.begin(), ranks.end(), [&](auto const& rank) {
+      return rank.closed_cleanly && rank.status == status;
+    });
   };
   if (all(trace::Status::complete)) return "complete";
   if (all(trace::Status::stopped)) return "stopped";
-  auto const failed = std::any_of(ranks.begin(), ranks.end(), [](auto const& rank) { return rank.status == trace::Status::failed; });
+  auto const failed = std::any_of(ranks.begin(), ranks.end(), [](auto const& rank) {
+    return rank.status == trace::Status::failed;
+  });
   return failed ? "failed" : "running or killed";
 }
 
 /// Step durations of all ranks, waiting for communication within them, and the medians.
-void add_steps(RankTrace const& trace, std::vector<double>& durations, double& exposed, double& total) {
+void add_steps(RankTrace const& trace, std::vector<double>& durations, double& exposed,
+               double& total) {
   auto const& steps = trace.table(trace::steps_table());
-  for (auto const ns : steps.integers("dur_step_ns")) durations.push_back(static_cast<double>(ns) * 1e-6);
+  for (auto const ns : steps.integers("dur_step_ns"))
+    durations.push_back(static_cast<double>(ns) * 1e-6);
   exposed += sum(steps.integers("dur_comm_exposed_ns"));
   total += sum(steps.integers("dur_step_ns"));
 }
@@ -71,24 +82,33 @@ void add_rates(std::vector<RankTrace> const& ranks, RunSummary& summary) {
     samples += sum(steps.integers("samples"));
     auto const& times = rank.table(trace::epochs_table()).reals("time_s");
     double const epochs_s = std::accumulate(times.begin(), times.end(), 0.0);
-    slowest = std::max(slowest, epochs_s > 0 ? epochs_s : sum(steps.integers("dur_step_ns")) * 1e-9);
+    slowest =
+        std::max(slowest, epochs_s > 0 ? epochs_s : sum(steps.integers("dur_step_ns")) * 1e-9);
   }
   if (slowest <= 0) return;
   summary.train_time_s = slowest;
   summary.images_per_s = samples / slowest;
 }
 
-std::string percent(double share, int digits) { return format_number(100 * share, digits); }
+std::string percent(double share, int digits) {
+  return format_number(100 * share, digits);
+}
 
-std::string mebibytes(std::int64_t bytes) { return format_number(static_cast<double>(bytes) / (1 << 20), 1); }
+std::string mebibytes(std::int64_t bytes) {
+  return format_number(static_cast<double>(bytes) / (1 << 20), 1);
+}
 
 }  // namespace
 
 RunSummary summarise(std::string const& name, trace::RunTraces const& traces) {
   auto const& first = traces.ranks.front();
-  RunSummary summary{.name = name, .strategy = text_of(first.provenance, "strategy"), .model = text_of(first.provenance, "model"),
-                     .dataset = text_of(first.provenance, "dataset_name"), .ranks = static_cast<int>(traces.ranks.size()),
-                     .status = status_of(traces.ranks), .steps = first.table(trace::steps_table()).rows};
+  RunSummary summary{.name = name,
+                     .strategy = text_of(first.provenance, "strategy"),
+                     .model = text_of(first.provenance, "model"),
+                     .dataset = text_of(first.provenance, "dataset_name"),
+                     .ranks = static_cast<int>(traces.ranks.size()),
+                     .status = status_of(traces.ranks),
+                     .steps = first.table(trace::steps_table()).rows};
   std::vector<double> durations;
   double exposed = 0, total = 0;
   for (auto const& rank : traces.ranks) {
@@ -104,15 +124,32 @@ RunSummary summarise(std::string const& name, trace::RunTraces const& traces) {
 }
 
 Table summary_table(std::vector<RunSummary> const& runs) {
-  std::vector<Table::Column> columns{{"run", Align::left}, {"strategy", Align::left}, {"ranks"}, {"steps"}, {"accuracy %"}, {"loss"}, {"time s"},
-                                     {"images/s"}, {"step ms"}, {"exposed comm %"}, {"peak MiB"}};
+  std::vector<Table::Column> columns{{"run", Align::left},
+                                     {"strategy", Align::left},
+                                     {"ranks"},
+                                     {"steps"},
+                                     {"accuracy %"},
+                                     {"loss"},
+                                     {"time s"},
+                                     {"images/s"},
+                                     {"step ms"},
+                                     {"exposed comm %"},
+                                     {"peak MiB"}};
   for (auto category : gpu::memory_category_names) columns.push_back({std::string(category)});
   columns.push_back({"status", Align::left});
   Table table(std::move(columns));
   for (auto const& run : runs) {
-    std::vector<std::string> row{run.name, run.strategy, std::to_string(run.ranks), std::to_string(run.steps), percent(run.test_accuracy, 2),
-                                 format_number(run.train_loss, 4), format_number(run.train_time_s, 2), format_number(run.images_per_s, 0),
-                                 format_number(run.step_ms, 2), percent(run.exposed_share, 1), mebibytes(run.peak.total())};
+    std::vector<std::string> row{run.name,
+                                 run.strategy,
+                                 std::to_string(run.ranks),
+                                 std::to_string(run.steps),
+                                 percent(run.test_accuracy, 2),
+                                 format_number(run.train_loss, 4),
+                                 format_number(run.train_time_s, 2),
+                                 format_number(run.images_per_s, 0),
+                                 format_number(run.step_ms, 2),
+                                 percent(run.exposed_share, 1),
+                                 mebibytes(run.peak.total())};
     for (auto const bytes : run.peak.bytes) row.push_back(mebibytes(bytes));
     row.push_back(run.status);
     table.add_row(std::move(row));
@@ -126,12 +163,22 @@ std::string summary_json(std::vector<RunSummary> const& runs) {
   json rows = json::array();
   for (auto const& run : runs) {
     json memory = json::object();
-    for (std::size_t i = 0; i < gpu::memory_categories; ++i) memory[std::string(gpu::memory_category_names[i])] = run.peak.bytes[i];
-    rows.push_back({{"name", run.name}, {"strategy", run.strategy}, {"model", run.model}, {"dataset", run.dataset}, {"ranks", run.ranks},
-                    {"status", run.status}, {"steps", run.steps}, {"train_time_s", number(run.train_time_s)},
-                    {"images_per_s", number(run.images_per_s)}, {"step_ms", number(run.step_ms)},
-                    {"exposed_comm_share", number(run.exposed_share)}, {"train_loss", number(run.train_loss)},
-                    {"test_accuracy", number(run.test_accuracy)}, {"peak_memory_B", memory}});
+    for (std::size_t i = 0; i < gpu::memory_categories; ++i)
+      memory[std::string(gpu::memory_category_names[i])] = run.peak.bytes[i];
+    rows.push_back({{"name", run.name},
+                    {"strategy", run.strategy},
+                    {"model", run.model},
+                    {"dataset", run.dataset},
+                    {"ranks", run.ranks},
+                    {"status", run.status},
+                    {"steps", run.steps},
+                    {"train_time_s", number(run.train_time_s)},
+                    {"images_per_s", number(run.images_per_s)},
+                    {"step_ms", number(run.step_ms)},
+                    {"exposed_comm_share", number(run.exposed_share)},
+                    {"train_loss", number(run.train_loss)},
+                    {"test_accuracy", number(run.test_accuracy)},
+                    {"peak_memory_B", memory}});
   }
   return rows.dump(2) + "\n";
 }
@@ -148,7 +195,10 @@ void PhaseTable::add(std::string const& name, trace::RunTraces const& traces) {
   for (auto const& rank : traces.ranks) {
     auto const& steps = rank.table(trace::steps_table());
     auto mean = [&](std::string const& column) {
-      return format_number(steps.rows > 0 ? sum(steps.integers(column)) * 1e-6 / static_cast<double>(steps.rows) : RunSummary::unknown, 2);
+      return format_number(
+          steps.rows > 0 ? sum(steps.integers(column)) * 1e-6 / static_cast<double>(steps.rows)
+                         : RunSummary::unknown,
+          2);
     };
     std::vector<std::string> row{name, std::to_string(rank.rank())};
     for (auto phase : trace::phase_names) row.push_back(mean(str("dur_", phase, "_ns")));

@@ -19,14 +19,14 @@ struct RunSummary {
   std::string name;
   std::string strategy, model, dataset;
   int ranks = 0;
-  std::string status;               ///< "complete", "running or killed", ...
+  std::string status;  ///< "complete", "running or killed", ...
   std::int64_t steps = 0;
-  double train_time_s = unknown;    ///< sum over epochs, evaluation apart; the slowest rank's
-  double images_per_s = unknown;    ///< of all ranks, over all epochs
-  double step_ms = unknown;         ///< median over steps and ranks
-  double exposed_share = unknown;   ///< of step time that waits for communication, over all ranks
+  double train_time_s = unknown;   ///< sum over epochs, evaluation apart; the slowest rank's
+  double images_per_s = unknown;   ///< of all ranks, over all epochs
+  double step_ms = unknown;        ///< median over steps and ranks
+  double exposed_share = unknown;  ///< of step time that waits for communication, over all ranks
   double train_loss = unknown, test_accuracy = unknown;  ///< last known
-  gpu::MemoryUse peak;              ///< of the rank that needed most
+  gpu::MemoryUse peak;                                   ///< of the rank that needed most
 };
 
 /// `name` is what the table calls the run.

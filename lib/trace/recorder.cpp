@@ -14,6 +14,7 @@ constexpr int marks_per_step = 8192;  // two per span and one per change of phas
 
 Recorder::Recorder(gpu::Device const& device, int spans_every)
     : device_(device), spans_every_(spans_every), marks_(device, marks_per_step) {
+  for (auto const name : phase_names) static_cast<void>(intern(name));
   entered_.reserve(marks_per_step);
   pending_spans_.reserve(marks_per_step / 2);
 }

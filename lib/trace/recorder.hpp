@@ -27,7 +27,8 @@ class Recorder {
   void begin_step(std::int64_t step, std::int64_t epoch);
   /// From here on the compute stream is busy with `phase`.
   void enter(Phase phase);
-  /// Ends the step's phases and waits until the device reached this point.
+  /// Ends the step's phases and waits until the device reached this point. Of a sampled step each
+  /// stretch of a phase is also a span of the compute lane.
   StepRecord end_step();
   void record(StepRecord const& step) { steps_.push(step); }
 
@@ -43,7 +44,8 @@ class Recorder {
 
    private:
     friend class Recorder;
-    Span(Recorder& recorder, NameId name, int begin) : recorder_(recorder), name_(name), begin_(begin) {}
+    Span(Recorder& recorder, NameId name, int begin)
+        : recorder_(recorder), name_(name), begin_(begin) {}
     Recorder& recorder_;
     NameId name_;
     int begin_;
@@ -54,8 +56,8 @@ class Recorder {
   void record(SpanRecord const& span) { spans_[static_cast<std::size_t>(span.lane)].push(span); }
   void record(EpochRecord const& epoch) { epochs_.push(epoch); }
   void event(Severity severity, std::string_view name, std::string_view text);
-  /// Live tensors by category, heap and resident set, now. Sampled steps do this by themselves where
-  /// the backward pass begins: no other moment holds more activations.
+  /// Live tensors by category, heap and resident set, now. Sampled steps do this by themselves
+  /// where the backward pass begins: no other moment holds more activations.
   void sample_memory();
   /// The same with `use` from another moment, such as an epoch's peak.
   void sample_memory(gpu::MemoryUse const& use);
@@ -84,10 +86,11 @@ class Recorder {
   Ring<EpochRecord> epochs_{1 << 10};
   Ring<MemoryRecord> memory_{1 << 12};
   Ring<EventRecord> events_{1 << 10};
-  std::array<Ring<SpanRecord>, lanes> spans_{Ring<SpanRecord>(1 << 15), Ring<SpanRecord>(1 << 15), Ring<SpanRecord>(1 << 15)};
+  std::array<Ring<SpanRecord>, lanes> spans_{Ring<SpanRecord>(1 << 15), Ring<SpanRecord>(1 << 15),
+                                             Ring<SpanRecord>(1 << 15)};
 
   std::mutex names_mutex_;
-  std::vector<std::string> names_;
+  std::vector<std::string> names_;  ///< the phases first, in their order
 };
 
 }  // namespace stratagem::trace

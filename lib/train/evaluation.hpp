@@ -12,9 +12,9 @@ struct Evaluation {
   std::int64_t images = 0;
 };
 
-/// All test images, each on one rank, with running statistics averaged over the workers. Collective;
-/// the same result on every rank.
-Evaluation evaluate(Strategy& strategy, Communicator& communicator, BatchMaker const& maker, ImageSet const& test,
-                    std::int64_t batch);
+/// All test images, each on one rank, with running statistics averaged over the workers.
+/// Collective; the same result on every rank.
+Evaluation evaluate(Strategy& strategy, Communicator& communicator, BatchMaker const& maker,
+                    ImageSet const& test, std::int64_t batch);
 
 }  // namespace stratagem

@@ -8,7 +8,8 @@
 
 namespace stratagem {
 
-std::map<std::string, std::string> facts(Dataset const& dataset, gpu::Device const& device, int ranks) {
+std::map<std::string, std::string> facts(Dataset const& dataset, gpu::Device const& device,
+                                         int ranks) {
   auto const& build = build_info();
   return {{"version", std::string(build.version)},
           {"git_sha", std::string(build.git_sha)},
@@ -18,12 +19,15 @@ std::map<std::string, std::string> facts(Dataset const& dataset, gpu::Device con
           {"dataset_sha256", dataset.fingerprint}};
 }
 
-void check_expectations(std::map<std::string, std::string> const& expect, std::map<std::string, std::string> const& facts) {
+void check_expectations(std::map<std::string, std::string> const& expect,
+                        std::map<std::string, std::string> const& facts) {
   std::vector<std::string> broken;
   for (auto const& [name, wanted] : expect)
-    if (facts.at(name) != wanted) broken.push_back(str("expect.", name, " is ", wanted, ", but here it is ", facts.at(name)));
+    if (facts.at(name) != wanted)
+      broken.push_back(str("expect.", name, " is ", wanted, ", but here it is ", facts.at(name)));
   if (!broken.empty())
-    throw Error(ExitCode::environment, join(broken, "; "), "the run was meant for another set-up", "change the set-up, or the expectation");
+    throw Error(ExitCode::environment, join(broken, "; "), "the run was meant for another set-up",
+                "change the set-up, or the expectation");
 }
 
 }  // namespace stratagem

@@ -1,10 +1,10 @@
 #include "train/manifest.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
+
 #include <nlohmann/json.hpp>
+#include <unistd.h>
 
 #include "base/build_info.hpp"
 #include "base/clock.hpp"
@@ -22,22 +22,27 @@ using nlohmann::json;
 
 /// Variables that change what a run does or where; others may hold secrets.
 json environment() {
-  static constexpr std::array<std::string_view, 9> prefixes{"SLURM_JOB", "SLURM_N", "OMP_", "MKL_", "NCCL_", "CUDA_VISIBLE", "OMPI_MCA_",
-                                                            "PYTORCH_", "STRATAGEM_"};
+  static constexpr std::array<std::string_view, 9> prefixes{"SLURM_JOB", "SLURM_N",  "OMP_",
+                                                            "MKL_",      "NCCL_",    "CUDA_VISIBLE",
+                                                            "OMPI_MCA_", "PYTORCH_", "STRATAGEM_"};
   json found = json::object();
   for (char** entry = environ; *entry != nullptr; ++entry) {
     std::string_view const text(*entry);
     auto const equals = text.find('=');
-    bool const kept = std::any_of(prefixes.begin(), prefixes.end(), [&](auto prefix) { return text.starts_with(prefix); });
-    if (kept && equals != text.npos) found[std::string(text.substr(0, equals))] = std::string(text.substr(equals + 1));
+    bool const kept = std::any_of(prefixes.begin(), prefixes.end(),
+                                  [&](auto prefix) { return text.starts_with(prefix); });
+    if (kept && equals != text.npos)
+      found[std::string(text.substr(0, equals))] = std::string(text.substr(equals + 1));
   }
   return found;
 }
 
 json build() {
   auto const& info = build_info();
-  return {{"version", info.version},   {"git_sha", info.git_sha},     {"git_dirty", info.git_dirty}, {"build_type", info.build_type},
-          {"compiler", info.compiler}, {"cxx_flags", info.cxx_flags}, {"flavour", info.flavour},     {"libtorch", info.libtorch}};
+  return {{"version", info.version},     {"git_sha", info.git_sha},
+          {"git_dirty", info.git_dirty}, {"build_type", info.build_type},
+          {"compiler", info.compiler},   {"cxx_flags", info.cxx_flags},
+          {"flavour", info.flavour},     {"libtorch", info.libtorch}};
 }
 
 json sources(Dataset const& dataset) {
@@ -50,13 +55,17 @@ json sources(Dataset const& dataset) {
 }  // namespace
 
 std::string rank_facts(ProcessInfo const& process) {
-  return json{{"rank", process.rank},         {"host", process.host},
-              {"node_rank", process.node_rank}, {"cores", process.cores},
-              {"device", gpu::device_name(process.device)}, {"process", ::getpid()}}
+  return json{{"rank", process.rank},
+              {"host", process.host},
+              {"node_rank", process.node_rank},
+              {"cores", process.cores},
+              {"device", gpu::device_name(process.device)},
+              {"process", ::getpid()}}
       .dump();
 }
 
-std::string to_json(Manifest const& manifest, RunPlan const& plan, Model const& model, Dataset const& dataset) {
+std::string to_json(Manifest const& manifest, RunPlan const& plan, Model const& model,
+                    Dataset const& dataset) {
   json ranks = json::array();
   for (auto const& line : manifest.rank_facts) ranks.push_back(json::parse(line));
   json const document{
@@ -69,14 +78,24 @@ std::string to_json(Manifest const& manifest, RunPlan const& plan, Model const& 
       {"threads_per_rank", manifest.threads},
       {"environment", environment()},
       {"dataset",
-       {{"name", dataset.name}, {"fingerprint", dataset.fingerprint}, {"train_images", dataset.train.size()},
-        {"test_images", dataset.test.size()}, {"files", sources(dataset)}}},
-      {"model", {{"name", model.name}, {"parameters", model.parameter_count()}, {"tensors", model.parameter_tensors()},
-                 {"channels_last", model.memory_format == MemoryFormat::channels_last}}},
+       {{"name", dataset.name},
+        {"fingerprint", dataset.fingerprint},
+        {"train_images", dataset.train.size()},
+        {"test_images", dataset.test.size()},
+        {"files", sources(dataset)}}},
+      {"model",
+       {{"name", model.name},
+        {"parameters", model.parameter_count()},
+        {"tensors", model.parameter_tensors()},
+        {"channels_last", model.memory_format == MemoryFormat::channels_last}}},
       {"plan",
-       {{"hash", Hash().add(plan.strategy.hash).hex()}, {"global_batch", plan.global_batch}, {"batch_per_rank", plan.batch_per_rank},
-        {"steps_per_epoch", plan.steps_per_epoch}, {"total_steps", plan.total_steps},
-        {"buckets", plan.strategy.buckets.buckets.size()}, {"bytes_sent_per_step", plan.strategy.bytes_sent_per_step}}},
+       {{"hash", Hash().add(plan.strategy.hash).hex()},
+        {"global_batch", plan.global_batch},
+        {"batch_per_rank", plan.batch_per_rank},
+        {"steps_per_epoch", plan.steps_per_epoch},
+        {"total_steps", plan.total_steps},
+        {"buckets", plan.strategy.buckets.buckets.size()},
+        {"bytes_sent_per_step", plan.strategy.bytes_sent_per_step}}},
   };
   return document.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }

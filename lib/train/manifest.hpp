@@ -21,6 +21,7 @@ struct Manifest {
   int attempt = 0;
 };
 
-std::string to_json(Manifest const& manifest, RunPlan const& plan, Model const& model, Dataset const& dataset);
+std::string to_json(Manifest const& manifest, RunPlan const& plan, Model const& model,
+                    Dataset const& dataset);
 
 }  // namespace stratagem

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cmath>
 #include <fstream>
+
 #include <nlohmann/json.hpp>
 
 #include "base/clock.hpp"
@@ -22,9 +23,12 @@ constexpr std::size_t reserve_bytes = 16384;
 
 char const* name(RunStatus status) {
   switch (status) {
-    case RunStatus::running: return "RUNNING";
-    case RunStatus::complete: return "COMPLETE";
-    case RunStatus::failed: return "FAILED";
+    case RunStatus::running:
+      return "RUNNING";
+    case RunStatus::complete:
+      return "COMPLETE";
+    case RunStatus::failed:
+      return "FAILED";
   }
   return "FAILED";
 }
@@ -34,9 +38,13 @@ RunStatus status_named(std::string const& text) {
   return text == "COMPLETE" ? RunStatus::complete : RunStatus::failed;
 }
 
-json number(double value) { return std::isfinite(value) ? json(value) : json(nullptr); }
+json number(double value) {
+  return std::isfinite(value) ? json(value) : json(nullptr);
+}
 
-double number(json const& value) { return value.is_number() ? value.get<double>() : std::nan(""); }
+double number(json const& value) {
+  return value.is_number() ? value.get<double>() : std::nan("");
+}
 
 }  // namespace
 
@@ -81,7 +89,8 @@ std::optional<Outcome> read_outcome(fs::path const& run_directory) {
                    .train_time_s = number(document.at("train_time_s")),
                    .trace_complete = document.at("trace_complete").get<bool>()};
   } catch (json::exception const& problem) {
-    throw Error(ExitCode::io, path.string() + " is damaged", problem.what(), "move the run directory aside");
+    throw Error(ExitCode::io, path.string() + " is damaged", problem.what(),
+                "move the run directory aside");
   }
 }
 
@@ -96,7 +105,9 @@ OutcomeKeeper::OutcomeKeeper(fs::path run_directory, Outcome const& at_start)
   heart_ = std::thread([this] { beat(); });
 }
 
-OutcomeKeeper::~OutcomeKeeper() { stop(); }
+OutcomeKeeper::~OutcomeKeeper() {
+  stop();
+}
 
 void OutcomeKeeper::beat() {
   std::unique_lock lock(mutex_);

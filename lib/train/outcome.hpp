@@ -18,7 +18,7 @@ enum class RunStatus { running, complete, failed };
 struct Outcome {
   RunStatus status = RunStatus::running;
   ExitCode code = ExitCode::done;
-  std::string reason;        ///< "epochs done", "max_steps", "time_limit", or what failed
+  std::string reason;  ///< "epochs done", "max_steps", "time_limit", or what failed
   int attempt = 0;
   std::int64_t started_wall_ns = 0;
   std::int64_t updated_wall_ns = 0;  ///< the heartbeat

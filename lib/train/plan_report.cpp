@@ -12,22 +12,33 @@ namespace {
 
 std::string block_range(Bucket const& bucket, Model const& model) {
   auto name = [&](int block) { return model.blocks[static_cast<std::size_t>(block)]->name(); };
-  return bucket.first_block == bucket.last_block ? name(bucket.last_block) : name(bucket.last_block) + " .. " + name(bucket.first_block);
+  return bucket.first_block == bucket.last_block
+             ? name(bucket.last_block)
+             : name(bucket.last_block) + " .. " + name(bucket.first_block);
 }
 
 std::string run_table(RunPlan const& plan, Model const& model) {
   auto const& config = plan.config;
   Table table({{"plan", Align::left}, {config.run.name, Align::left}});
-  table.add_row({"model", str(model.name, ", ", format_count(model.parameter_count()), " parameters in ", model.parameter_tensors(), " tensors, ",
-                              model.blocks.size(), " blocks")});
-  table.add_row({"input", str(plan.input.channels, " x ", plan.input.size, " x ", plan.input.size,
-                              model.memory_format == MemoryFormat::channels_last ? ", channels_last" : ", contiguous")});
-  table.add_row({"data", str(config.data.dataset, ", ", format_count(plan.images.train), " training and ", format_count(plan.images.test), " test images")});
-  table.add_row({"strategy", str(name_of(config.strategy), ", ", plan.ranks, plan.ranks == 1 ? " rank, " : " ranks, ", plan.strategy.workers,
+  table.add_row(
+      {"model", str(model.name, ", ", format_count(model.parameter_count()), " parameters in ",
+                    model.parameter_tensors(), " tensors, ", model.blocks.size(), " blocks")});
+  table.add_row(
+      {"input", str(plan.input.channels, " x ", plan.input.size, " x ", plan.input.size,
+                    model.memory_format == MemoryFormat::channels_last ? ", channels_last"
+                                                                       : ", contiguous")});
+  table.add_row({"data", str(config.data.dataset, ", ", format_count(plan.images.train),
+                             " training and ", format_count(plan.images.test), " test images")});
+  table.add_row({"strategy", str(name_of(config.strategy), ", ", plan.ranks,
+                                 plan.ranks == 1 ? " rank, " : " ranks, ", plan.strategy.workers,
                                  plan.strategy.workers == 1 ? " worker" : " workers")});
-  table.add_row({"batch", str(plan.global_batch, " per step, ", plan.batch_per_rank, " per rank, ", plan.samples_per_pass, " per pass")});
-  table.add_row({"steps", str(format_count(plan.total_steps), ", ", format_count(plan.steps_per_epoch), " per epoch")});
-  table.add_row({"sent per step", str(format_bytes(static_cast<double>(plan.strategy.bytes_sent_per_step)), " by each rank")});
+  table.add_row({"batch", str(plan.global_batch, " per step, ", plan.batch_per_rank, " per rank, ",
+                              plan.samples_per_pass, " per pass")});
+  table.add_row({"steps", str(format_count(plan.total_steps), ", ",
+                              format_count(plan.steps_per_epoch), " per epoch")});
+  table.add_row(
+      {"sent per step",
+       str(format_bytes(static_cast<double>(plan.strategy.bytes_sent_per_step)), " by each rank")});
   table.add_row({"plan hash", Hash().add(plan.strategy.hash).hex()});
   return table.render();
 }
@@ -36,10 +47,13 @@ std::string memory_table(RunPlan const& plan) {
   Table table({{"memory per rank", Align::left}, {"bytes"}, {""}});
   for (std::size_t i = 0; i < gpu::memory_categories; ++i) {
     auto const bytes = plan.strategy.memory.bytes[i];
-    if (bytes > 0) table.add_row({std::string(gpu::memory_category_names[i]), format_count(bytes), format_bytes(static_cast<double>(bytes))});
+    if (bytes > 0)
+      table.add_row({std::string(gpu::memory_category_names[i]), format_count(bytes),
+                     format_bytes(static_cast<double>(bytes))});
   }
   auto const total = plan.strategy.memory.total();
-  table.add_row({"total, without activations", format_count(total), format_bytes(static_cast<double>(total))});
+  table.add_row({"total, without activations", format_count(total),
+                 format_bytes(static_cast<double>(total))});
   return table.render();
 }
 
@@ -47,8 +61,10 @@ std::string bucket_table(RunPlan const& plan, Model const& model) {
   Table table({{"bucket"}, {"size"}, {"blocks, as the backward pass completes them", Align::left}});
   int number = 0;
   for (auto const& bucket : plan.strategy.buckets.buckets)
-    table.add_row({std::to_string(number++), format_bytes(static_cast<double>(bucket.range.size() * plan.strategy.element_size)),
-                   block_range(bucket, model)});
+    table.add_row(
+        {std::to_string(number++),
+         format_bytes(static_cast<double>(bucket.range.size() * plan.strategy.element_size)),
+         block_range(bucket, model)});
   return table.render();
 }
 
@@ -78,11 +94,17 @@ std::string plan_json(RunPlan const& plan, Model const& model) {
   for (std::size_t i = 0; i < gpu::memory_categories; ++i)
     memory[std::string(gpu::memory_category_names[i])] = plan.strategy.memory.bytes[i];
   for (auto const& bucket : plan.strategy.buckets.buckets)
-    buckets.push_back({{"begin", bucket.range.begin}, {"end", bucket.range.end}, {"bytes", bucket.range.size() * plan.strategy.element_size},
-                       {"first_block", bucket.first_block}, {"last_block", bucket.last_block}});
+    buckets.push_back({{"begin", bucket.range.begin},
+                       {"end", bucket.range.end},
+                       {"bytes", bucket.range.size() * plan.strategy.element_size},
+                       {"first_block", bucket.first_block},
+                       {"last_block", bucket.last_block}});
   for (int rank = 0; rank < plan.ranks; ++rank) {
     auto const slice = RankSlice{rank, plan.ranks}.of_batch(plan.global_batch);
-    ranks.push_back({{"rank", rank}, {"role", "worker"}, {"first_sample", slice.begin}, {"samples", slice.size()}});
+    ranks.push_back({{"rank", rank},
+                     {"role", "worker"},
+                     {"first_sample", slice.begin},
+                     {"samples", slice.size()}});
   }
   json const document{{"name", plan.config.run.name},
                       {"model", model.name},

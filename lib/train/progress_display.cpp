@@ -1,9 +1,9 @@
 #include "train/progress_display.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
+
+#include <unistd.h>
 
 #include "base/clock.hpp"
 #include "base/system.hpp"
@@ -17,9 +17,14 @@ constexpr std::int64_t between_redraws = second / 10, between_lines = 30 * secon
 
 }  // namespace
 
-ProgressDisplay::ProgressDisplay(ProgressStyle style, std::int64_t total_steps, std::int64_t steps_per_epoch, std::int64_t epochs)
-    : style_(style), total_steps_(total_steps), steps_per_epoch_(std::max<std::int64_t>(steps_per_epoch, 1)), epochs_(epochs),
-      started_ns_(monotonic_ns()), shown_ns_(started_ns_) {
+ProgressDisplay::ProgressDisplay(ProgressStyle style, std::int64_t total_steps,
+                                 std::int64_t steps_per_epoch, std::int64_t epochs)
+    : style_(style),
+      total_steps_(total_steps),
+      steps_per_epoch_(std::max<std::int64_t>(steps_per_epoch, 1)),
+      epochs_(epochs),
+      started_ns_(monotonic_ns()),
+      shown_ns_(started_ns_) {
   if (style_ == ProgressStyle::automatic)
     style_ = shows_to_person(STDERR_FILENO) ? ProgressStyle::bar : ProgressStyle::line;
 }
@@ -29,8 +34,10 @@ void ProgressDisplay::step(std::int64_t done, std::int64_t samples, double loss)
   if (first_done_ < 0) first_done_ = done - 1;
   samples_ += samples;
   auto const now = monotonic_ns();
-  bool const tenth = done % std::max<std::int64_t>(steps_per_epoch_ / 10, 1) == 0 && now - shown_ns_ > second;
-  bool const due = style_ == ProgressStyle::bar ? now - shown_ns_ > between_redraws : now - shown_ns_ > between_lines || tenth;
+  bool const tenth =
+      done % std::max<std::int64_t>(steps_per_epoch_ / 10, 1) == 0 && now - shown_ns_ > second;
+  bool const due = style_ == ProgressStyle::bar ? now - shown_ns_ > between_redraws
+                                                : now - shown_ns_ > between_lines || tenth;
   if (!due) return;
   shown_ns_ = now;
   auto const text = state(done, loss, now);
@@ -50,12 +57,14 @@ std::string ProgressDisplay::state(std::int64_t done, double loss, std::int64_t 
   std::string bar;
   if (style_ == ProgressStyle::bar) {
     constexpr std::int64_t width = 24;
-    auto const filled = static_cast<std::size_t>(width * done / std::max<std::int64_t>(total_steps_, 1));
+    auto const filled =
+        static_cast<std::size_t>(width * done / std::max<std::int64_t>(total_steps_, 1));
     bar = "[" + std::string(filled, '=') + std::string(width - filled, ' ') + "] ";
   }
-  return str(bar, "epoch ", std::min((done - 1) / steps_per_epoch_ + 1, epochs_), "/", epochs_, "  step ", done, "/", total_steps_, "  loss ",
-             format_number(loss, 4), "  ", format_count(static_cast<std::int64_t>(static_cast<double>(samples_) / elapsed)), " images/s  left ",
-             format_duration(left));
+  return str(bar, "epoch ", std::min((done - 1) / steps_per_epoch_ + 1, epochs_), "/", epochs_,
+             "  step ", done, "/", total_steps_, "  loss ", format_number(loss, 4), "  ",
+             format_count(static_cast<std::int64_t>(static_cast<double>(samples_) / elapsed)),
+             " images/s  left ", format_duration(left));
 }
 
 void ProgressDisplay::say(std::string const& line) {

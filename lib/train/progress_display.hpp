@@ -7,12 +7,13 @@ namespace stratagem {
 
 enum class ProgressStyle { automatic, bar, line, none };
 
-/// How far a run is, for people, on stderr: on a terminal one line that is redrawn, otherwise a line
-/// every 30 s or tenth of an epoch. Rank 0 shows it.
+/// How far a run is, for people, on stderr: on a terminal one line that is redrawn, otherwise a
+/// line every 30 s or tenth of an epoch. Rank 0 shows it.
 class ProgressDisplay {
  public:
   /// Automatic is a bar on a terminal and lines elsewhere.
-  ProgressDisplay(ProgressStyle style, std::int64_t total_steps, std::int64_t steps_per_epoch, std::int64_t epochs);
+  ProgressDisplay(ProgressStyle style, std::int64_t total_steps, std::int64_t steps_per_epoch,
+                  std::int64_t epochs);
   ~ProgressDisplay() { clear(); }
 
   /// After every step; `samples` of all ranks.

@@ -12,10 +12,11 @@ namespace stratagem {
 /// `process` with the device that run.device asks for. Error(environment) when it is not there.
 ProcessInfo choose_device(ProcessInfo process, DeviceChoice choice);
 
-/// LibTorch's threads of this rank: run.threads, or the usable cores shared among the ranks that have
-/// the same ones. Warns once, on rank 0, when a rank is bound so tightly that its helper threads
-/// (communication, trace, loader) have no core of their own. Collective over `world`.
-int choose_threads(RunOptions const& run, ProcessInfo const& process, mpi::Comm const& world, Log& log);
+/// LibTorch's threads of this rank: run.threads, or the usable cores shared among the ranks that
+/// have the same ones. Warns once, on rank 0, when a rank is bound so tightly that its helper
+/// threads (communication, trace, loader) have no core of their own. Collective over `world`.
+int choose_threads(RunOptions const& run, ProcessInfo const& process, mpi::Comm const& world,
+                   Log& log);
 
 /// Error(environment) when 16-bit floats of `precision` cannot be computed with on the device.
 void check_precision(PrecisionConfig const& precision, gpu::Device const& device);

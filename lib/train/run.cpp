@@ -1,9 +1,10 @@
 #include "train/run.hpp"
 
-#include <unistd.h>
-
 #include <memory>
 #include <optional>
+#include <utility>
+
+#include <unistd.h>
 
 #include "base/build_info.hpp"
 #include "base/clock.hpp"
@@ -30,7 +31,8 @@ RunDirectory claim(RunRequest const& request, mpi::Comm const& world) {
     if (world.rank() == 0) return claim_run_directory(request.config.run.out, request.existing);
     return RunDirectory{};
   });
-  auto place = str(directory.attempt, " ", directory.already_complete ? 1 : 0, " ", directory.path.string());
+  auto place =
+      str(directory.attempt, " ", directory.already_complete ? 1 : 0, " ", directory.path.string());
   world.broadcast(place, 0);
   auto const first = place.find(' '), second = place.find(' ', first + 1);
   return {.path = place.substr(second + 1),
@@ -41,15 +43,22 @@ RunDirectory claim(RunRequest const& request, mpi::Comm const& world) {
 void say_what_runs(Setup const& setup, RunDirectory const& directory, Log& log) {
   auto const& plan = setup.plan;
   for (auto const& file : setup.dataset.sources)
-    if (!file.published) log.info(str(file.path, " is not a published file (sha256 ", file.sha256.substr(0, 12), "...)"));
-  log.info(str(plan.config.run.name, ": ", setup.model.name, " (", format_count(setup.model.parameter_count()), " parameters, ",
-               setup.model.memory_format == MemoryFormat::channels_last ? "channels_last" : "contiguous", ") on ", setup.dataset.name, ", ",
-               name_of(plan.config.strategy), ", ", plan.ranks, plan.ranks == 1 ? " rank" : " ranks", " x ", setup.threads,
-               setup.threads == 1 ? " thread, " : " threads, ", gpu::device_name(setup.process.device), ", batch ", plan.global_batch, ", ",
-               format_count(plan.total_steps), " steps; writes ", directory.path.string()));
+    if (!file.published)
+      log.info(
+          str(file.path, " is not a published file (sha256 ", file.sha256.substr(0, 12), "...)"));
+  log.info(
+      str(plan.config.run.name, ": ", setup.model.name, " (",
+          format_count(setup.model.parameter_count()), " parameters, ",
+          setup.model.memory_format == MemoryFormat::channels_last ? "channels_last" : "contiguous",
+          ") on ", setup.dataset.name, ", ", name_of(plan.config.strategy), ", ", plan.ranks,
+          plan.ranks == 1 ? " rank" : " ranks", " x ", setup.threads,
+          setup.threads == 1 ? " thread, " : " threads, ", gpu::device_name(setup.process.device),
+          ", batch ", plan.global_batch, ", ", format_count(plan.total_steps), " steps; writes ",
+          directory.path.string()));
 }
 
-trace::TraceHeader trace_header(RunRequest const& request, Setup const& setup, RunDirectory const& directory) {
+trace::TraceHeader trace_header(RunRequest const& request, Setup const& setup,
+                                RunDirectory const& directory) {
   auto const& info = build_info();
   return {.provenance = {{"version", std::string(info.version)},
                          {"git_sha", std::string(info.git_sha)},
@@ -82,15 +91,20 @@ std::string digest_of(NamedTensors const& tensors) {
 /// One run from its first file to its last.
 class Run {
  public:
-  Run(RunRequest const& request, mpi::Comm const& world, Log& log, Setup const& setup, RunDirectory const& directory)
-      : request_(request), world_(world), log_(log), setup_(setup), directory_(directory), leader_(world.rank() == 0) {}
+  Run(RunRequest const& request, mpi::Comm const& world, Log& log, Setup& setup,
+      RunDirectory const& directory)
+      : request_(request),
+        world_(world),
+        log_(log),
+        setup_(setup),
+        directory_(directory),
+        leader_(world.rank() == 0) {}
 
   ExitCode execute();
 
  private:
   void write_first_files();
   TrainResult train(Communicator& communicator, Strategy& strategy, trace::Recorder& recorder);
-  void load_weights(Communicator& communicator, Strategy& strategy);
   void save_weights(Strategy& strategy);
   /// True when every rank's trace is whole.
   bool close_trace(trace::TraceFile& file, Communicator& communicator);
@@ -100,7 +114,7 @@ class Run {
   RunRequest const& request_;
   mpi::Comm const& world_;
   Log& log_;
-  Setup const& setup_;
+  Setup& setup_;
   RunDirectory const& directory_;
   bool leader_;
   Outcome outcome_;
@@ -122,17 +136,21 @@ ExitCode Run::execute() {
     auto const clock = measure_clock_offset(*communicator);
     std::optional<Error> own;
     try {
-      file.emplace(directory_.trace_file(world_.rank()), trace_header(request_, setup_, directory_), recorder, clock,
-                   config.trace.device_sample_hz);
+      file.emplace(directory_.trace_file(world_.rank()), trace_header(request_, setup_, directory_),
+                   recorder, clock, config.trace.device_sample_hz);
     } catch (Error const& error) {
       own = error;
     }
     agree(*communicator, own);
-    auto const strategy = make_strategy(
-        config.strategy, {.model = setup_.model, .communicator = *communicator, .recorder = recorder, .device = setup_.process.device,
-                          .optimizer = config.optimizer, .precision = config.precision, .seed = config.run.seed,
-                          .dropout = config.model.dropout});
-    load_weights(*communicator, *strategy);
+    auto const strategy = make_strategy(config.strategy, {.model = setup_.model,
+                                                          .communicator = *communicator,
+                                                          .recorder = recorder,
+                                                          .device = setup_.process.device,
+                                                          .optimizer = config.optimizer,
+                                                          .precision = config.precision,
+                                                          .seed = config.run.seed,
+                                                          .dropout = config.model.dropout});
+    strategy->load(std::exchange(setup_.weights, {}));
     auto const result = train(*communicator, *strategy, recorder);
     auto const parameters = strategy->gather_parameters();
     save_weights(*strategy);
@@ -152,13 +170,20 @@ ExitCode Run::execute() {
 
 void Run::write_first_files() {
   log_.keep_in(directory_.log_file(world_.rank()));
-  outcome_ = {.attempt = directory_.attempt, .started_wall_ns = wall_ns(), .updated_wall_ns = wall_ns(), .host = host_name(),
-              .process = ::getpid(), .test_accuracy = trace::unknown, .train_time_s = trace::unknown};
+  outcome_ = {.attempt = directory_.attempt,
+              .started_wall_ns = wall_ns(),
+              .updated_wall_ns = wall_ns(),
+              .host = host_name(),
+              .process = ::getpid(),
+              .test_accuracy = trace::unknown,
+              .train_time_s = trace::unknown};
   auto const ranks = world_.all_gather(rank_facts(setup_.process));
   if (!leader_) return;
   replace_file(directory_.path / "config.yaml", request_.effective_config);
-  Manifest const manifest{request_.arguments, ranks, mpi::library_version(), setup_.threads, directory_.attempt};
-  replace_file(directory_.path / "manifest.json", to_json(manifest, setup_.plan, setup_.model, setup_.dataset));
+  Manifest const manifest{request_.arguments, ranks, mpi::library_version(), setup_.threads,
+                          directory_.attempt};
+  replace_file(directory_.path / "manifest.json",
+               to_json(manifest, setup_.plan, setup_.model, setup_.dataset));
   metrics_ = std::make_unique<Metrics>(directory_.path / "metrics.csv", directory_.attempt);
   keeper_ = std::make_unique<OutcomeKeeper>(directory_.path, outcome_);
 }
@@ -166,23 +191,20 @@ void Run::write_first_files() {
 TrainResult Run::train(Communicator& communicator, Strategy& strategy, trace::Recorder& recorder) {
   auto const& plan = setup_.plan;
   std::optional<ProgressDisplay> display;
-  if (leader_) display.emplace(request_.progress, plan.total_steps, plan.steps_per_epoch, plan.config.run.epochs);
-  Trainer trainer({.plan = plan, .format = input_format(plan, setup_.model, setup_.process.device), .dataset = setup_.dataset,
-                   .strategy = strategy, .communicator = communicator, .recorder = recorder, .device = setup_.process.device,
-                   .log = log_, .display = display ? &*display : nullptr, .metrics = metrics_.get()});
+  if (leader_)
+    display.emplace(request_.progress, plan.total_steps, plan.steps_per_epoch,
+                    plan.config.run.epochs);
+  Trainer trainer({.plan = plan,
+                   .format = input_format(plan, setup_.model, setup_.process.device),
+                   .dataset = setup_.dataset,
+                   .strategy = strategy,
+                   .communicator = communicator,
+                   .recorder = recorder,
+                   .device = setup_.process.device,
+                   .log = log_,
+                   .display = display ? &*display : nullptr,
+                   .metrics = metrics_.get()});
   return trainer.run();
-}
-
-void Run::load_weights(Communicator& communicator, Strategy& strategy) {
-  auto const& config = request_.config.model;
-  if (config.weights.empty()) return;
-  std::optional<Error> own;
-  try {
-    strategy.load(match_weights(setup_.model, read_safetensors(config.weights), config.head, config.weights));
-  } catch (Error const& error) {
-    own = error;
-  }
-  agree(communicator, own);
 }
 
 void Run::save_weights(Strategy& strategy) {
@@ -192,7 +214,8 @@ void Run::save_weights(Strategy& strategy) {
   for (auto& [name, tensor] : strategy.gather_parameters()) tensors.emplace(name, tensor);
   for (auto& [name, tensor] : strategy.gather_buffers()) tensors.emplace(name, tensor);
   NamedTensors ordered;
-  for (auto const& state : state_of(setup_.model)) ordered.emplace_back(state.name, tensors.at(state.name));
+  for (auto const& state : state_of(setup_.model))
+    ordered.emplace_back(state.name, tensors.at(state.name));
   if (leader_) write_safetensors(path, ordered);
 }
 
@@ -218,8 +241,10 @@ void Run::finish(TrainResult const& result, std::string const& digest, bool trac
   outcome_.train_time_s = result.train_time_s;
   outcome_.trace_complete = trace_complete;
   keeper_->finish(outcome_);
-  log_.info(str(result.reason, ": ", format_count(result.steps), " steps in ", format_duration(result.train_time_s), ", test accuracy ",
-                format_number(100 * result.last.accuracy, 2), " %; parameters ", digest, "; traces in ", directory_.trace_folder().string()));
+  log_.info(str(result.reason, ": ", format_count(result.steps), " steps in ",
+                format_duration(result.train_time_s), ", test accuracy ",
+                format_number(100 * result.last.accuracy, 2), " %; parameters ", digest,
+                "; traces in ", directory_.trace_folder().string()));
 }
 
 void Run::note_failure(ExitCode code, std::string const& reason) {
@@ -240,10 +265,11 @@ void Run::note_failure(ExitCode code, std::string const& reason) {
 }  // namespace
 
 ExitCode run(RunRequest const& request, mpi::Comm const& world, Log& log) {
-  auto const setup = set_up(request.config, world, log);
+  auto setup = set_up(request.config, world, log);
   auto const directory = claim(request, world);
   if (!directory.already_complete) return Run(request, world, log, setup, directory).execute();
-  if (world.rank() == 0) log.info(directory.path.string() + " holds this run, COMPLETE: nothing to do");
+  if (world.rank() == 0)
+    log.info(directory.path.string() + " holds this run, COMPLETE: nothing to do");
   return ExitCode::done;
 }
 

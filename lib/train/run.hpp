@@ -14,8 +14,8 @@ namespace stratagem {
 /// A run as the command line asks for it; the same on every rank.
 struct RunRequest {
   RunConfig config;
-  std::string effective_config;         ///< `config` as YAML, for the run directory
-  std::vector<std::string> arguments;   ///< of the command line, for the manifest
+  std::string effective_config;        ///< `config` as YAML, for the run directory
+  std::vector<std::string> arguments;  ///< of the command line, for the manifest
   Existing existing = Existing::refuse;
   ProgressStyle progress = ProgressStyle::automatic;
 };

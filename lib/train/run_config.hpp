@@ -17,17 +17,17 @@ enum class DeviceChoice { automatic, cpu, cuda };
 
 /// Section `run` of the configuration.
 struct RunOptions {
-  std::string name;                ///< for people; empty: <model>-<strategy>
+  std::string name;  ///< for people; empty: <model>-<strategy>
   std::uint64_t seed = 1;
-  int ranks = 0;                   ///< 0 takes what the launcher gave, else it is checked
-  int threads = 0;                 ///< of LibTorch per rank; 0: usable cores / ranks on them
+  int ranks = 0;    ///< 0 takes what the launcher gave, else it is checked
+  int threads = 0;  ///< of LibTorch per rank; 0: usable cores / ranks on them
   DeviceChoice device = DeviceChoice::automatic;
-  std::int64_t epochs = 10;        ///< 0 evaluates only
-  std::int64_t max_steps = 0;      ///< 0: as many as the epochs have
-  double max_time_s = 0;           ///< 0: no limit
-  std::int64_t evaluate_every = 1; ///< epochs; 0 never
-  std::string out;                 ///< run directory; empty: runs/<name>
-  std::string save_weights;        ///< safetensors file of the final weights; empty writes none
+  std::int64_t epochs = 10;         ///< 0 evaluates only
+  std::int64_t max_steps = 0;       ///< 0: as many as the epochs have
+  double max_time_s = 0;            ///< 0: no limit
+  std::int64_t evaluate_every = 1;  ///< epochs; 0 never
+  std::string out;                  ///< run directory; empty: runs/<name>
+  std::string save_weights;         ///< safetensors file of the final weights; empty writes none
 };
 
 /// Everything a user may say about one run: the sections of the configuration file.

@@ -1,9 +1,9 @@
 #include "train/run_directory.hpp"
 
-#include <signal.h>
-
 #include <algorithm>
 #include <system_error>
+
+#include <signal.h>
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
@@ -25,7 +25,8 @@ void make_folder(fs::path const& path) {
   std::error_code failed;
   fs::create_directories(path, failed);
   if (failed)
-    throw Error(ExitCode::io, "cannot create " + path.string(), failed.message(), "name a writable folder with --out");
+    throw Error(ExitCode::io, "cannot create " + path.string(), failed.message(),
+                "name a writable folder with --out");
 }
 
 int next_attempt(fs::path const& path) {
@@ -51,7 +52,8 @@ fs::path move_aside(fs::path const& path) {
   aside += ".old-" + utc_time(wall_ns());
   std::error_code failed;
   fs::rename(path, aside, failed);
-  if (failed) throw Error(ExitCode::io, "cannot move " + path.string() + " aside", failed.message());
+  if (failed)
+    throw Error(ExitCode::io, "cannot move " + path.string() + " aside", failed.message());
   return aside;
 }
 
@@ -61,7 +63,9 @@ fs::path move_aside(fs::path const& path) {
 
 }  // namespace
 
-fs::path RunDirectory::trace_file(int rank) const { return trace_folder() / ("rank-" + four_digits(rank) + ".h5"); }
+fs::path RunDirectory::trace_file(int rank) const {
+  return trace_folder() / ("rank-" + four_digits(rank) + ".h5");
+}
 
 fs::path RunDirectory::log_file(int rank) const {
   return rank == 0 ? path / "log.txt" : path / "logs" / ("rank-" + four_digits(rank) + ".log");
@@ -74,16 +78,19 @@ RunDirectory claim_run_directory(fs::path const& path, Existing existing) {
     refuse(path, "it is a file", "name a folder with --out");
   auto const outcome = read_outcome(path);
   if (outcome && alive(*outcome))
-    refuse(path, str("process ", outcome->process, " on ", outcome->host, " writes it"), "wait for it, or name another with --out");
+    refuse(path, str("process ", outcome->process, " on ", outcome->host, " writes it"),
+           "wait for it, or name another with --out");
   if (existing == Existing::overwrite && fs::exists(path, ignored)) {
     move_aside(path);
   } else if (outcome && outcome->status == RunStatus::complete) {
     if (existing == Existing::refuse)
-      refuse(path, "it holds a COMPLETE run", "name another with --out, or --overwrite moves it aside");
+      refuse(path, "it holds a COMPLETE run",
+             "name another with --out, or --overwrite moves it aside");
     directory.already_complete = true;
     return directory;
   } else if (outcome && existing == Existing::refuse) {
-    refuse(path, "it holds an unfinished run", "go on with --resume, or --overwrite moves it aside");
+    refuse(path, "it holds an unfinished run",
+           "go on with --resume, or --overwrite moves it aside");
   } else if (!outcome && fs::exists(path, ignored) && !fs::is_empty(path, ignored)) {
     refuse(path, "it holds something that is no run", "name another with --out");
   }

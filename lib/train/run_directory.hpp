@@ -11,18 +11,20 @@ enum class Existing { refuse, resume, overwrite };
 /// A claimed run directory.
 struct RunDirectory {
   std::filesystem::path path;
-  int attempt = 0;             ///< 0, or one more than the last
+  int attempt = 0;                ///< 0, or one more than the last
   bool already_complete = false;  ///< resume of a finished run: there is nothing to do
 
-  std::filesystem::path trace_folder() const { return path / "trace" / ("a" + std::to_string(attempt)); }
+  std::filesystem::path trace_folder() const {
+    return path / "trace" / ("a" + std::to_string(attempt));
+  }
   std::filesystem::path trace_file(int rank) const;
   std::filesystem::path log_file(int rank) const;
 };
 
 /// Makes the directory with its folders, by one process for all. What a run wrote is never
 /// overwritten: Error(usage) when the directory holds a run that `existing` does not allow for, or
-/// something else; Error(io) when it cannot be written. With Existing::overwrite the old directory is
-/// moved aside.
+/// something else; Error(io) when it cannot be written. With Existing::overwrite the old directory
+/// is moved aside.
 RunDirectory claim_run_directory(std::filesystem::path const& path, Existing existing);
 
 }  // namespace stratagem

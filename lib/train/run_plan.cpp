@@ -13,29 +13,39 @@ void check_batch(RunPlan const& plan) {
   auto const parts = plan.strategy.workers * plan.strategy.micro_batches;
   if (plan.global_batch % parts != 0) {
     auto const below = plan.global_batch / parts * parts, above = below + parts;
-    throw Error(ExitCode::usage, str("data.global_batch: ", plan.global_batch, " samples cannot be divided by ", plan.strategy.workers,
-                                     " workers x ", plan.strategy.micro_batches, " micro-batches"),
-                "every pass has the same number of samples",
-                below > 0 ? str("the nearest values are ", below, " and ", above) : str("the least value is ", above));
+    throw Error(
+        ExitCode::usage,
+        str("data.global_batch: ", plan.global_batch, " samples cannot be divided by ",
+            plan.strategy.workers, " workers x ", plan.strategy.micro_batches, " micro-batches"),
+        "every pass has the same number of samples",
+        below > 0 ? str("the nearest values are ", below, " and ", above)
+                  : str("the least value is ", above));
   }
   if (plan.steps_per_epoch == 0 && plan.config.run.epochs > 0)
-    throw Error(ExitCode::usage, str("data.global_batch: ", plan.global_batch, " samples are more than the ", plan.images.train, " training images"),
+    throw Error(ExitCode::usage,
+                str("data.global_batch: ", plan.global_batch, " samples are more than the ",
+                    plan.images.train, " training images"),
                 "an epoch would have no step", "make the batch smaller or data.subset larger");
 }
 
-bool normalises_batches(Model const& model) {
-  return std::any_of(model.blocks.begin(), model.blocks.end(), [](auto const& block) {
-    return !block->declaration().buffers().empty();
-  });
+void check_input(RunPlan const& plan) {
+  auto const& dataset = find_dataset(plan.config.data.dataset);
+  if (plan.input.size < dataset.image_size)
+    throw Error(ExitCode::usage,
+                str("data.input_size: ", plan.input.size, " pixels are less than the ",
+                    dataset.image_size, " of ", dataset.name),
+                "images are put into a larger frame or scaled up, never cut",
+                str("take ", dataset.image_size, " or more"));
 }
 
 void check_batch_norm(RunPlan const& plan, Model const& model) {
-  auto const stride = find_model(model.name).total_stride;
-  bool const single_pixel = plan.input.size <= stride;
-  if (plan.samples_per_pass > 1 || plan.config.run.epochs == 0 || !single_pixel || !normalises_batches(model)) return;
-  throw Error(ExitCode::usage, str("data.global_batch: each pass of a worker has 1 sample, and the last maps of ", model.name, " at ",
-                                   plan.input.size, " pixels have 1 pixel"),
-              "batch normalisation needs more than one value per channel", "make the batch or data.input_size larger");
+  bool const single_pixel = plan.input.size <= find_model(model.name).two_sample_input;
+  if (plan.samples_per_pass > 1 || plan.config.run.epochs == 0 || !single_pixel) return;
+  throw Error(ExitCode::usage,
+              str("data.global_batch: each pass of a worker has 1 sample, and the last maps of ",
+                  model.name, " at ", plan.input.size, " pixels have 1 pixel"),
+              "batch normalisation needs more than one value per channel",
+              "make the batch or data.input_size larger");
 }
 
 std::int64_t steps_of(RunPlan const& plan) {
@@ -48,7 +58,8 @@ std::int64_t steps_of(RunPlan const& plan) {
 InputShape input_shape(RunConfig const& config) {
   auto const& model = find_model(config.model.name);
   auto const& dataset = find_dataset(config.data.dataset);
-  return {.channels = model.input_channels > 0 ? model.input_channels : dataset.channels, .size = config.data.input_size};
+  return {.channels = model.input_channels > 0 ? model.input_channels : dataset.channels,
+          .size = config.data.input_size};
 }
 
 DatasetSize published_size(DataConfig const& config) {
@@ -56,8 +67,10 @@ DatasetSize published_size(DataConfig const& config) {
   return {config.subset > 0 ? config.subset : dataset.train_images, dataset.test_images};
 }
 
-RunPlan make_run_plan(RunConfig const& config, Model const& model, DatasetSize const& images, int ranks) {
+RunPlan make_run_plan(RunConfig const& config, Model const& model, DatasetSize const& images,
+                      int ranks) {
   RunPlan plan{.config = config, .ranks = ranks, .input = input_shape(config), .images = images};
+  check_input(plan);
   plan.strategy = plan_strategy(config.strategy, model, config.optimizer, config.precision, ranks);
   plan.global_batch = config.data.global_batch_for(plan.strategy.workers);
   plan.steps_per_epoch = steps_per_epoch(images.train, plan.global_batch);

@@ -24,16 +24,17 @@ struct RunPlan {
   InputShape input;
   DatasetSize images;
   std::int64_t global_batch = 0;
-  std::int64_t batch_per_rank = 0;   ///< samples a rank is handed per step
-  std::int64_t samples_per_pass = 0; ///< of one forward pass of one worker
+  std::int64_t batch_per_rank = 0;    ///< samples a rank is handed per step
+  std::int64_t samples_per_pass = 0;  ///< of one forward pass of one worker
   std::int64_t steps_per_epoch = 0;
   std::int64_t total_steps = 0;
   StrategyPlan strategy;
 };
 
-/// Error(usage) saying what does not fit together: the batch and the ranks, more ranks than samples,
-/// batches of one sample that BatchNorm refuses, a strategy and the number of ranks.
-RunPlan make_run_plan(RunConfig const& config, Model const& model, DatasetSize const& images, int ranks);
+/// Error(usage) saying what does not fit together: the batch and the ranks, more ranks than
+/// samples, batches of one sample that BatchNorm refuses, a strategy and the number of ranks.
+RunPlan make_run_plan(RunConfig const& config, Model const& model, DatasetSize const& images,
+                      int ranks);
 
 /// The shape of what the model of `config` sees: its own number of channels, or the dataset's.
 InputShape input_shape(RunConfig const& config);

@@ -7,12 +7,14 @@
 #include "comm/agreement.hpp"
 #include "comm/process_info.hpp"
 #include "data/dataset.hpp"
+#include "model/safetensors.hpp"
 #include "mpi/comm.hpp"
 #include "train/run_plan.hpp"
 
 namespace stratagem {
 
-/// What `make` returns; when it fails on some rank, all ranks throw the joint AgreedError. Collective.
+/// What `make` returns; when it fails on some rank, all ranks throw the joint AgreedError.
+/// Collective.
 template <class Make>
 auto on_all_ranks(mpi::Comm const& world, Make make) {
   std::optional<std::invoke_result_t<Make>> made;
@@ -34,11 +36,12 @@ struct Setup {
   int threads;  ///< of LibTorch, per rank; already set
   Model model;
   Dataset dataset;
+  TensorMap weights;  ///< of model.weights; empty where none is named
   RunPlan plan;
 };
 
-/// Chooses device and threads, reads the data, makes the plan. Whatever does not fit, on any rank, is
-/// an AgreedError. Collective over `world`.
+/// Chooses device and threads, reads data and weights, makes the plan. Whatever does not fit, on
+/// any rank, is an AgreedError. Collective over `world`.
 Setup set_up(RunConfig const& config, mpi::Comm const& world, Log& log);
 
 }  // namespace stratagem

@@ -17,14 +17,19 @@ namespace {
 
 constexpr double second = 1e9;
 
-double seconds_of(std::int64_t ns) { return static_cast<double>(ns) / second; }
+double seconds_of(std::int64_t ns) {
+  return static_cast<double>(ns) / second;
+}
 
 std::string describe_epoch(trace::EpochRecord const& epoch, std::int64_t epochs) {
-  auto text = str("epoch ", epoch.epoch + 1, "/", epochs, "  loss ", format_number(epoch.train_loss, 4), "  train ",
-                  format_number(100 * epoch.train_accuracy, 2), " %");
+  auto text =
+      str("epoch ", epoch.epoch + 1, "/", epochs, "  loss ", format_number(epoch.train_loss, 4),
+          "  train ", format_number(100 * epoch.train_accuracy, 2), " %");
   if (std::isfinite(epoch.test_accuracy))
-    text += str("  test loss ", format_number(epoch.test_loss, 4), "  test ", format_number(100 * epoch.test_accuracy, 2), " %");
-  return text + str("  ", format_duration(epoch.time_s), "  ", format_count(std::llround(epoch.images_per_s)), " images/s");
+    text += str("  test loss ", format_number(epoch.test_loss, 4), "  test ",
+                format_number(100 * epoch.test_accuracy, 2), " %");
+  return text + str("  ", format_duration(epoch.time_s), "  ",
+                    format_count(std::llround(epoch.images_per_s)), " images/s");
 }
 
 }  // namespace
@@ -33,13 +38,16 @@ InputFormat input_format(RunPlan const& plan, Model const& model, gpu::Device co
   return {.channels = plan.input.channels,
           .size = plan.input.size,
           .type = compute_type(plan.config.precision.compute),
-          .memory_format = model.memory_format == MemoryFormat::channels_last ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous,
+          .memory_format = model.memory_format == MemoryFormat::channels_last
+                               ? at::MemoryFormat::ChannelsLast
+                               : at::MemoryFormat::Contiguous,
           .device = device};
 }
 
 Trainer::Trainer(TrainerParts const& parts)
     : parts_(parts),
-      schedule_(parts.plan.config.optimizer, parts.plan.strategy.workers, parts.plan.steps_per_epoch, parts.plan.total_steps),
+      schedule_(parts.plan.config.optimizer, parts.plan.strategy.workers,
+                parts.plan.steps_per_epoch, parts.plan.total_steps),
       evaluation_maker_(parts.dataset, parts.format),
       telemetry_(gpu::make_telemetry(parts.device)),
       started_ns_(monotonic_ns()) {}
@@ -49,13 +57,16 @@ TrainResult Trainer::run() {
   auto const& plan = parts_.plan;
   if (plan.total_steps == 0) {
     result_.reason = "evaluated only";
-    result_.last = evaluate(parts_.strategy, parts_.communicator, evaluation_maker_, parts_.dataset.test, plan.samples_per_pass);
+    result_.last = evaluate(parts_.strategy, parts_.communicator, evaluation_maker_,
+                            parts_.dataset.test, plan.samples_per_pass);
     return result_;
   }
   Loader loader(parts_.dataset, parts_.format,
-                {.seed = run.seed, .global_batch = plan.global_batch,
+                {.seed = run.seed,
+                 .global_batch = plan.global_batch,
                  .slice = {parts_.communicator.rank(), parts_.communicator.size()},
-                 .end_step = plan.total_steps, .augment = plan.config.data.augment},
+                 .end_step = plan.total_steps,
+                 .augment = plan.config.data.augment},
                 &parts_.recorder);
   bool stop = false;
   while (step_ < plan.total_steps && !stop) {
@@ -76,7 +87,9 @@ TrainResult Trainer::run() {
 
 Trainer::EpochSums Trainer::begin_epoch() {
   gpu::reset_peak_memory(parts_.device);
-  return {.began_ns = monotonic_ns(), .bytes_before = parts_.communicator.bytes_sent(), .energy_before = telemetry_->sample().energy};
+  return {.began_ns = monotonic_ns(),
+          .bytes_before = parts_.communicator.bytes_sent(),
+          .energy_before = telemetry_->sample().energy};
 }
 
 StepResult Trainer::step(Loader& loader, EpochSums& sums) {
@@ -92,7 +105,9 @@ StepResult Trainer::step(Loader& loader, EpochSums& sums) {
   record.samples = batch->size();
   record.lr = lr;
   recorder.record(record);
-  if (result.skipped) recorder.event(trace::Severity::info, "step_skipped", str("step ", step_, ": the scaled gradients overflowed"));
+  if (result.skipped)
+    recorder.event(trace::Severity::info, "step_skipped",
+                   str("step ", step_, ": the scaled gradients overflowed"));
 
   sums.loss += result.loss;
   sums.correct += result.correct;
@@ -106,18 +121,20 @@ StepResult Trainer::step(Loader& loader, EpochSums& sums) {
 void Trainer::end_epoch(EpochSums const& sums, bool evaluate_now) {
   double const time_s = seconds_of(monotonic_ns() - sums.began_ns);
   auto const peak = gpu::peak_memory(parts_.device);
-  trace::EpochRecord epoch{.epoch = epoch_,
-                           .time_s = time_s,
-                           .train_loss = sums.loss / static_cast<double>(sums.steps),
-                           .train_accuracy = static_cast<double>(sums.correct) / static_cast<double>(sums.samples),
-                           .images_per_s = static_cast<double>(sums.samples) / time_s,
-                           .comm_bytes = parts_.communicator.bytes_sent() - sums.bytes_before,
-                           .mem_peak_allocated = peak.total(),
-                           .mem_peak_reserved = gpu::reserved_memory(parts_.device),
-                           .energy_J = (telemetry_->sample().energy - sums.energy_before) / 1000};
+  trace::EpochRecord epoch{
+      .epoch = epoch_,
+      .time_s = time_s,
+      .train_loss = sums.loss / static_cast<double>(sums.steps),
+      .train_accuracy = static_cast<double>(sums.correct) / static_cast<double>(sums.samples),
+      .images_per_s = static_cast<double>(sums.samples) / time_s,
+      .comm_bytes = parts_.communicator.bytes_sent() - sums.bytes_before,
+      .mem_peak_allocated = peak.total(),
+      .mem_peak_reserved = gpu::reserved_memory(parts_.device),
+      .energy_J = (telemetry_->sample().energy - sums.energy_before) / 1000};
   parts_.recorder.sample_memory(peak);
   if (evaluate_now) {
-    result_.last = evaluate(parts_.strategy, parts_.communicator, evaluation_maker_, parts_.dataset.test, parts_.plan.samples_per_pass);
+    result_.last = evaluate(parts_.strategy, parts_.communicator, evaluation_maker_,
+                            parts_.dataset.test, parts_.plan.samples_per_pass);
     epoch.test_loss = result_.last.loss;
     epoch.test_accuracy = result_.last.accuracy;
   }

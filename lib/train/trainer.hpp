@@ -22,8 +22,10 @@ struct TrainResult {
   std::string reason;  ///< "epochs done", "max_steps" or "time_limit"
   std::int64_t steps = 0;
   double train_time_s = 0;  ///< without evaluation
-  double train_loss = std::numeric_limits<double>::quiet_NaN();  ///< of the last epoch, as far as it went
-  Evaluation last{.loss = std::numeric_limits<double>::quiet_NaN(), .accuracy = std::numeric_limits<double>::quiet_NaN()};
+  double train_loss =
+      std::numeric_limits<double>::quiet_NaN();  ///< of the last epoch, as far as it went
+  Evaluation last{.loss = std::numeric_limits<double>::quiet_NaN(),
+                  .accuracy = std::numeric_limits<double>::quiet_NaN()};
 };
 
 /// What a trainer works with; all outlive it.

@@ -1,9 +1,9 @@
 #include "strategy/ddp/ddp.hpp"
 
-#include <ATen/ATen.h>
-
 #include <cmath>
 #include <optional>
+
+#include <ATen/ATen.h>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
@@ -18,20 +18,28 @@ using trace::Phase;
 
 namespace {
 
-constexpr std::int64_t control_room = ParameterLayout::alignment;  // gradients stay aligned behind it
+constexpr std::int64_t control_room =
+    ParameterLayout::alignment;  // gradients stay aligned behind it
 
-std::int64_t to_bytes(double mebibytes) { return static_cast<std::int64_t>(mebibytes * (1 << 20)); }
+std::int64_t to_bytes(double mebibytes) {
+  return static_cast<std::int64_t>(mebibytes * (1 << 20));
+}
 
 }  // namespace
 
 Ddp::Ddp(DdpConfig const& config, StrategyParts const& parts)
-    : config_(config), parts_(parts), replica_(parts.model, parts.precision.compute, parts.device, parts.seed),
-      plan_(make_bucket_plan(replica_.layout(), to_bytes(config.bucket_mb), static_cast<std::int64_t>(replica_.flat().element_size()))),
+    : config_(config),
+      parts_(parts),
+      replica_(parts.model, parts.precision.compute, parts.device, parts.seed),
+      plan_(make_bucket_plan(replica_.layout(), to_bytes(config.bucket_mb),
+                             static_cast<std::int64_t>(replica_.flat().element_size()))),
       buffers_(make_buffers(parts.model, parts.device, parts.precision.compute)),
       tape_(parts.model.blocks),
-      update_(parts.optimizer, parts.precision, parts.communicator.size(), config.micro_batches, replica_) {
+      update_(parts.optimizer, parts.precision, parts.communicator.size(), config.micro_batches,
+              replica_) {
   gpu::MemoryScope const scope(gpu::MemoryCategory::gradients, parts.device);
-  reduced_ = parts.communicator.allocate(control_room + replica_.layout().size(), replica_.flat().scalar_type());
+  reduced_ = parts.communicator.allocate(control_room + replica_.layout().size(),
+                                         replica_.flat().scalar_type());
   control_ = reduced_.narrow(0, 0, Control::fields);
   gradients_ = reduced_.narrow(0, control_room, replica_.layout().size());
   for (int block = 0; block < tape_.blocks(); ++block)
@@ -47,7 +55,8 @@ StepResult Ddp::step(Batch const& batch, StepOptions const& options) {
   for (std::size_t i = 0; i < micros.size(); ++i) {
     parts_.recorder.enter(Phase::forward);
     auto const logits = forward(micros[i]);
-    auto const [loss, correct, gradient] = cross_entropy(logits, micros[i].labels, update_.loss_scale());
+    auto const [loss, correct, gradient] =
+        cross_entropy(logits, micros[i].labels, update_.loss_scale());
     note(loss, correct);
     parts_.recorder.enter(Phase::backward);
     backward(gradient, i == 0 ? Landing::store : Landing::add, i + 1 == micros.size());
@@ -69,18 +78,23 @@ StepResult Ddp::step(Batch const& batch, StepOptions const& options) {
 }
 
 at::Tensor Ddp::forward(Batch const& micro) {
-  Context const context{.training = true, .dropout = parts_.dropout, .seed = parts_.seed, .step = micro.step,
+  Context const context{.training = true,
+                        .dropout = parts_.dropout,
+                        .seed = parts_.seed,
+                        .step = micro.step,
                         .first_slot = micro.first_slot};
   at::Tensor x = micro.images;
   for (int block = 0; block < tape_.blocks(); ++block)
-    x = tape_.forward(block, x, {replica_.parameters(block), buffers_[static_cast<std::size_t>(block)], context});
+    x = tape_.forward(
+        block, x, {replica_.parameters(block), buffers_[static_cast<std::size_t>(block)], context});
   return x;
 }
 
 void Ddp::backward(at::Tensor gradient, Landing landing, bool last_micro_batch) {
   auto next = plan_.buckets.begin();
   for (int block = tape_.blocks() - 1; block >= 0; --block) {
-    gradient = tape_.backward(block, gradient, gradient_views_[static_cast<std::size_t>(block)], landing);
+    gradient =
+        tape_.backward(block, gradient, gradient_views_[static_cast<std::size_t>(block)], landing);
     if (!config_.overlap || !last_micro_batch) continue;
     for (; next != plan_.buckets.end() && next->first_block == block; ++next) launch(*next);
   }
@@ -89,7 +103,8 @@ void Ddp::backward(at::Tensor gradient, Landing landing, bool last_micro_batch) 
 void Ddp::launch(Bucket const& bucket) {
   // Block 0 ends the backward pass; its bucket takes the control record in front of it along.
   auto const begin = bucket.range.begin == 0 ? 0 : control_room + bucket.range.begin;
-  works_.push_back(parts_.communicator.all_reduce(reduced_.narrow(0, begin, control_room + bucket.range.end - begin)));
+  works_.push_back(parts_.communicator.all_reduce(
+      reduced_.narrow(0, begin, control_room + bucket.range.end - begin)));
 }
 
 void Ddp::note(at::Tensor const& loss, at::Tensor const& correct) {
@@ -119,12 +134,15 @@ void Ddp::refuse_loss(Batch const& batch) {
   }
   std::optional<Error> own;
   if (first_bad_block_ >= 0)
-    own = Error(ExitCode::non_finite, str("the loss is not finite at step ", batch.step, " on rank ", parts_.communicator.rank()),
-                "first in the output of block " + parts_.model.blocks[static_cast<std::size_t>(first_bad_block_)]->name(),
-                "lower optimizer.lr or look at the data");
+    own = Error(
+        ExitCode::non_finite,
+        str("the loss is not finite at step ", batch.step, " on rank ", parts_.communicator.rank()),
+        "first in the output of block " +
+            parts_.model.blocks[static_cast<std::size_t>(first_bad_block_)]->name(),
+        "lower optimizer.lr or look at the data");
   agree(parts_.communicator, own);
-  throw AgreedError(ExitCode::non_finite, str("the loss is not finite at step ", batch.step), "though every block's output is",
-                    "look at the labels");
+  throw AgreedError(ExitCode::non_finite, str("the loss is not finite at step ", batch.step),
+                    "though every block's output is", "look at the labels");
 }
 
 Buffers Ddp::averaged_buffers() {
@@ -143,7 +161,8 @@ Buffers Ddp::averaged_buffers() {
     for (auto const& of_block : buffers_) {
       auto& copies = of_worker.emplace_back();
       for (auto const& buffer : of_block) {
-        copies.push_back(all.narrow(0, offset, buffer.numel()).view(buffer.sizes()).to(buffer.scalar_type()));
+        copies.push_back(
+            all.narrow(0, offset, buffer.numel()).view(buffer.sizes()).to(buffer.scalar_type()));
         offset += buffer.numel();
       }
     }
@@ -155,7 +174,9 @@ at::Tensor Ddp::predict(at::Tensor const& images) {
   Context const context;
   at::Tensor x = images;
   for (int block = 0; block < tape_.blocks(); ++block)
-    x = tape_.infer(block, x, {replica_.parameters(block), evaluation_buffers_[static_cast<std::size_t>(block)], context});
+    x = tape_.infer(block, x,
+                    {replica_.parameters(block),
+                     evaluation_buffers_[static_cast<std::size_t>(block)], context});
   return x;
 }
 

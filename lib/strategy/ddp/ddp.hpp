@@ -23,7 +23,9 @@ class Ddp final : public Strategy {
   NamedTensors gather_parameters() override { return replica_.named(replica_.flat()); }
   NamedTensors gather_momentum() override;
   NamedTensors gather_buffers() override { return named(parts_.model, averaged_buffers()); }
-  void load(std::map<std::string, at::Tensor> const& tensors) override { replica_.load(tensors, buffers_); }
+  void load(std::map<std::string, at::Tensor> const& tensors) override {
+    replica_.load(tensors, buffers_);
+  }
 
  private:
   /// What all ranks learn in every step: sums over ranks, in front of the gradients of block 0, so

@@ -1,8 +1,8 @@
 #include "strategy/serial/serial.hpp"
 
-#include <ATen/ATen.h>
-
 #include <cmath>
+
+#include <ATen/ATen.h>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
@@ -15,9 +15,12 @@ namespace stratagem {
 using trace::Phase;
 
 Serial::Serial(SerialConfig const& config, StrategyParts const& parts)
-    : config_(config), parts_(parts), replica_(parts.model, parts.precision.compute, parts.device, parts.seed),
+    : config_(config),
+      parts_(parts),
+      replica_(parts.model, parts.precision.compute, parts.device, parts.seed),
       tape_(parts.model.blocks),
-      update_(parts.optimizer, parts.precision, config.emulate_ranks, config.micro_batches, replica_) {
+      update_(parts.optimizer, parts.precision, config.emulate_ranks, config.micro_batches,
+              replica_) {
   for (int worker = 0; worker < config.emulate_ranks; ++worker)
     buffers_.push_back(make_buffers(parts.model, parts.device, parts.precision.compute));
   gpu::MemoryScope const scope(gpu::MemoryCategory::gradients, parts.device);
@@ -37,7 +40,10 @@ StepResult Serial::step(Batch const& batch, StepOptions const& options) {
     auto const& gradients = worker == 0 ? sum_views_ : own_views_;
     auto landing = Landing::store;
     for (auto const& micro : split(workers[worker], config_.micro_batches)) {
-      Context const context{.training = true, .dropout = parts_.dropout, .seed = parts_.seed, .step = batch.step,
+      Context const context{.training = true,
+                            .dropout = parts_.dropout,
+                            .seed = parts_.seed,
+                            .step = batch.step,
                             .first_slot = micro.first_slot};
       parts_.recorder.enter(Phase::forward);
       at::Tensor x = micro.images;
@@ -47,14 +53,16 @@ StepResult Serial::step(Batch const& batch, StepOptions const& options) {
       }
       auto const [loss, correct, start] = cross_entropy(x, micro.labels, update_.loss_scale());
       auto const value = loss.item<double>();
-      if (!std::isfinite(value)) refuse_loss(batch.step, static_cast<int>(worker), tape_.first_non_finite());
+      if (!std::isfinite(value))
+        refuse_loss(batch.step, static_cast<int>(worker), tape_.first_non_finite());
       result.loss += value;
       result.correct += correct.item<std::int64_t>();
 
       parts_.recorder.enter(Phase::backward);
       at::Tensor gradient = start;
       for (int block = last; block >= 0; --block)
-        gradient = tape_.backward(block, gradient, gradients[static_cast<std::size_t>(block)], landing);
+        gradient =
+            tape_.backward(block, gradient, gradients[static_cast<std::size_t>(block)], landing);
       landing = Landing::add;
     }
     if (worker > 0) sum_.add_(own_);
@@ -70,16 +78,21 @@ StepResult Serial::step(Batch const& batch, StepOptions const& options) {
 }
 
 void Serial::refuse_loss(std::int64_t step, int worker, int block) const {
-  auto const where = block < 0 ? std::string("the loss itself") : "block " + parts_.model.blocks[static_cast<std::size_t>(block)]->name();
-  throw AgreedError(ExitCode::non_finite, str("the loss is not finite at step ", step, " on rank ", worker),
-              "first in the output of " + where, "lower optimizer.lr or look at the data");
+  auto const where = block < 0
+                         ? std::string("the loss itself")
+                         : "block " + parts_.model.blocks[static_cast<std::size_t>(block)]->name();
+  throw AgreedError(ExitCode::non_finite,
+                    str("the loss is not finite at step ", step, " on rank ", worker),
+                    "first in the output of " + where, "lower optimizer.lr or look at the data");
 }
 
 at::Tensor Serial::predict(at::Tensor const& images) {
   Context const context;
   at::Tensor x = images;
   for (int block = 0; block < tape_.blocks(); ++block)
-    x = tape_.infer(block, x, {replica_.parameters(block), evaluation_buffers_[static_cast<std::size_t>(block)], context});
+    x = tape_.infer(block, x,
+                    {replica_.parameters(block),
+                     evaluation_buffers_[static_cast<std::size_t>(block)], context});
   return x;
 }
 

@@ -8,8 +8,8 @@
 namespace stratagem {
 
 /// One process. With emulate_ranks N it makes, one after the other, the passes that N synchronous
-/// ranks would make at the same time, and adds their gradients in rank order: what every synchronous
-/// strategy is compared with, bit for bit.
+/// ranks would make at the same time, and adds their gradients in rank order: what every
+/// synchronous strategy is compared with, bit for bit.
 class Serial final : public Strategy {
  public:
   Serial(SerialConfig const& config, StrategyParts const& parts);
@@ -31,7 +31,7 @@ class Serial final : public Strategy {
   Replica replica_;
   std::vector<Buffers> buffers_;  ///< by worker
   Buffers evaluation_buffers_;
-  at::Tensor sum_, own_;          ///< gradients of all workers so far, and of the present one
+  at::Tensor sum_, own_;  ///< gradients of all workers so far, and of the present one
   std::vector<std::vector<at::Tensor>> sum_views_, own_views_;  ///< by block
   BlockTape tape_;
   Update update_;
