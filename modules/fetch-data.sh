@@ -14,9 +14,10 @@ files (a mirror, or file:///... on a machine without a network).
 TEXT
 }
 
-mnist_urls=(${STRATAGEM_MNIST_URL:-https://ossci-datasets.s3.amazonaws.com/mnist
-                                   https://storage.googleapis.com/cvdf-datasets/mnist})
-cifar10_urls=(${STRATAGEM_CIFAR10_URL:-https://www.cs.toronto.edu/~kriz})
+mnist_urls=(https://ossci-datasets.s3.amazonaws.com/mnist https://storage.googleapis.com/cvdf-datasets/mnist)
+cifar10_urls=(https://www.cs.toronto.edu/~kriz)
+[[ -z ${STRATAGEM_MNIST_URL:-} ]] || mnist_urls=("$STRATAGEM_MNIST_URL")
+[[ -z ${STRATAGEM_CIFAR10_URL:-} ]] || cifar10_urls=("$STRATAGEM_CIFAR10_URL")
 
 # Digests of the content: of what an archive holds, however it was packed.
 mnist_files='

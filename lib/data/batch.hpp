@@ -50,6 +50,8 @@ class BatchMaker {
   /// Error(usage) for an input smaller than the images, or with fewer channels.
   BatchMaker(Dataset const& dataset, InputFormat const& format);
 
+  gpu::Device const& device() const { return format_.device; }
+
   /// All but the last step, into (pinned) host memory. Plain loops: a thread beside those that
   /// compute may call it without starting LibTorch's threads.
   Batch gather(ImageSet const& set, std::span<Sample const> samples) const;

@@ -35,6 +35,7 @@ std::optional<Batch> Loader::next() {
 void Loader::run(std::stop_token const& stop) {
   std::exception_ptr failure;
   try {
+    gpu::select(maker_.device());  // whose driver pins the host memory
     for (auto step = plan_.first_step; step < plan_.end_step; ++step) {
       auto batch = prepare(step);
       std::unique_lock lock(mutex_);
