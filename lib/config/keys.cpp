@@ -59,7 +59,7 @@ Keys expect_keys(std::map<std::string, std::string>& expect) {
       {"libtorch", fact(expect, "libtorch"), "version of LibTorch"},
       {"device", fact(expect, "device"), "kind or name of the device"},
       {"ranks", fact(expect, "ranks"), "number of ranks"},
-      {"dataset_sha256", fact(expect, "dataset_sha256"), "fingerprint of the dataset"},
+      {"dataset_fingerprint", fact(expect, "dataset_fingerprint"), "fingerprint of the dataset"},
   };
 }
 

@@ -16,7 +16,7 @@ std::map<std::string, std::string> facts(Dataset const& dataset, gpu::Device con
           {"libtorch", std::string(build.libtorch)},
           {"device", device.kind == gpu::DeviceKind::cpu ? "cpu" : gpu::device_name(device)},
           {"ranks", std::to_string(ranks)},
-          {"dataset_sha256", dataset.fingerprint}};
+          {"dataset_fingerprint", dataset.fingerprint}};
 }
 
 void check_expectations(std::map<std::string, std::string> const& expect,

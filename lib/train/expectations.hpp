@@ -10,7 +10,7 @@
 namespace stratagem {
 
 /// What section `expect` can name, and how it is here: version, git_sha, libtorch, device, ranks,
-/// dataset_sha256 (the dataset's fingerprint).
+/// dataset_fingerprint (the dataset's fingerprint).
 std::map<std::string, std::string> facts(Dataset const& dataset, gpu::Device const& device,
                                          int ranks);
 

@@ -1,0 +1,161 @@
+#include <algorithm>
+#include <iostream>
+
+#include <nlohmann/json.hpp>
+
+#include "app/options.hpp"
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "base/text.hpp"
+#include "comm/bench.hpp"
+#include "comm/factory.hpp"
+#include "comm/inprocess/inprocess_communicator.hpp"
+
+namespace stratagem::app {
+namespace {
+
+struct Row {
+  std::string operation;
+  BenchResult result;
+};
+
+struct Plan {
+  std::vector<BenchOperation> operations;
+  std::vector<std::int64_t> sizes;  ///< [B]
+};
+
+std::vector<BenchOperation> operations_named(std::string const& list) {
+  std::vector<std::string> const known(bench_operation_names.begin(), bench_operation_names.end());
+  std::vector<BenchOperation> operations;
+  for (auto const& name : split(list, ',')) {
+    auto const found = std::find(known.begin(), known.end(), name);
+    if (found == known.end())
+      throw Error(ExitCode::usage,
+                  "--ops: unknown operation \"" + name + "\"" + did_you_mean(name, known), {},
+                  "take some of " + join(known, ","));
+    operations.push_back(static_cast<BenchOperation>(found - known.begin()));
+  }
+  return operations;
+}
+
+Plan make_plan(Options const& options) {
+  Plan plan{.operations = operations_named(options.text("ops")), .sizes = {}};
+  auto const begin = options.bytes("begin"), end = options.bytes("end"),
+             factor = options.integer("factor", 2, 1024);
+  if (begin < 4 || begin > end)
+    throw Error(ExitCode::usage, str("sizes from ", begin, " to ", end, " bytes"),
+                "none of them can be measured", "take 4 <= -b <= -e");
+  for (auto size = begin; size <= end; size *= factor) plan.sizes.push_back(size);
+  return plan;
+}
+
+std::vector<Row> measure(Plan const& plan, Communicator& communicator) {
+  std::vector<Row> rows;
+  for (auto const operation : plan.operations)
+    for (auto const size : plan.sizes)
+      rows.push_back({std::string(bench_operation_names[static_cast<std::size_t>(operation)]),
+                      bench(communicator, operation, size)});
+  return rows;
+}
+
+/// The MPI library's own all-reduce beside ours.
+void add_reference(Plan const& plan, Communicator& communicator, mpi::Comm const& world,
+                   std::vector<Row>& rows) {
+  if (std::find(plan.operations.begin(), plan.operations.end(), BenchOperation::all_reduce) ==
+      plan.operations.end())
+    return;
+  for (auto const size : plan.sizes)
+    rows.push_back({"MPI_Allreduce", bench_library_all_reduce(communicator, world, size)});
+}
+
+std::string to_text(std::vector<Row> const& rows) {
+  Table table({{"operation", Align::left},
+               {"size B"},
+               {"elements"},
+               {"iterations"},
+               {"time us"},
+               {"algbw GB/s"},
+               {"busbw GB/s"},
+               {"wrong"}});
+  for (auto const& [operation, result] : rows)
+    table.add_row({operation, std::to_string(result.bytes), std::to_string(result.numel),
+                   std::to_string(result.iterations), format_number(result.time_s * 1e6, 1),
+                   format_number(result.algbw * 1e-9, 3), format_number(result.busbw * 1e-9, 3),
+                   std::to_string(result.wrong)});
+  return table.render();
+}
+
+std::string to_json(std::vector<Row> const& rows, std::string_view backend, int ranks) {
+  auto list = nlohmann::json::array();
+  for (auto const& [operation, result] : rows)
+    list.push_back({{"operation", operation},
+                    {"bytes", result.bytes},
+                    {"elements", result.numel},
+                    {"iterations", result.iterations},
+                    {"time_s", result.time_s},
+                    {"algbw_B_per_s", result.algbw},
+                    {"busbw_B_per_s", result.busbw},
+                    {"wrong", result.wrong}});
+  return nlohmann::json{{"backend", backend}, {"ranks", ranks}, {"rows", list}}.dump(2) + "\n";
+}
+
+ExitCode report(Options const& options, std::vector<Row> const& rows, std::string_view backend,
+                int ranks) {
+  std::cout << "backend " << backend << ", " << ranks << (ranks == 1 ? " rank\n" : " ranks\n")
+            << to_text(rows);
+  if (options.has("json")) replace_file(options.text("json"), to_json(rows, backend, ranks));
+  auto const wrong =
+      std::any_of(rows.begin(), rows.end(), [](auto const& row) { return row.result.wrong > 0; });
+  return wrong ? ExitCode::unexpected : ExitCode::done;
+}
+
+ExitCode measure_threads(Options const& options, Plan const& plan) {
+  auto const ranks = static_cast<int>(options.integer("ranks", 1, 64));
+  std::vector<Row> rows;
+  run_ranks(ranks, 1, [&](Communicator& communicator) {
+    auto own = measure(plan, communicator);
+    if (communicator.rank() == 0) rows = std::move(own);
+  });
+  return report(options, rows, "inprocess", ranks);
+}
+
+ExitCode measure_processes(Options const& options, Plan const& plan, CommBackend backend,
+                           mpi::Comm const& world, Log& log) {
+  auto const process = discover_process(world);
+  auto const communicator = make_communicator({.backend = backend}, process, world, nullptr);
+  if (world.rank() == 0 && world.size() == 1)
+    log.warning("one rank communicates with nobody; start with `mpirun --bind-to none -n 2 ...`");
+  auto rows = measure(plan, *communicator);
+  add_reference(plan, *communicator, world, rows);
+  return world.rank() == 0 ? report(options, rows, communicator->backend(), world.size())
+                           : ExitCode::done;
+}
+
+}  // namespace
+
+ExitCode execute_commbench(Command const& command, std::vector<std::string> const& arguments) {
+  Options options(command);
+  options.add()("ops", text_value("all_reduce,reduce_scatter,all_gather,broadcast,send_receive"),
+                "operations, separated by commas")("begin,b", text_value("1K"), "smallest size")(
+      "end,e", text_value("256M"), "largest size")("factor,f", text_value("4"), "between sizes")(
+      "backend", text_value("auto"),
+      "auto, mpi, nccl, or inprocess: threads of one process, without a launcher")(
+      "ranks", text_value("2"), "of backend inprocess")("json", text_value(),
+                                                        "also write the table to this file");
+  if (!options.parse(arguments)) return ExitCode::done;
+  auto const plan = make_plan(options);
+  auto const backend = options.text("backend");
+  if (backend == "inprocess") return measure_threads(options, plan);
+  std::vector<std::pair<std::string, CommBackend>> const backends{
+      {"auto", CommBackend::automatic}, {"mpi", CommBackend::mpi}, {"nccl", CommBackend::nccl}};
+  auto const chosen = std::find_if(backends.begin(), backends.end(),
+                                   [&](auto const& b) { return b.first == backend; });
+  if (chosen == backends.end())
+    throw Error(ExitCode::usage, "--backend " + backend + " is unknown", {},
+                "take auto, mpi, nccl or inprocess");
+  return with_mpi(options.common(), arguments, [&](mpi::Comm const& world, Log& log) {
+    return measure_processes(options, plan, chosen->second, world, log);
+  });
+}
+
+}  // namespace stratagem::app
