@@ -1,0 +1,55 @@
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "comm/mpi/mpi_communicator.hpp"
+#include "support/world.hpp"
+
+// Counts of MPI calls are 32-bit: what is longer travels in parts.
+namespace stratagem {
+namespace {
+
+constexpr std::int64_t more_than_2_gib = (std::int64_t{1} << 31) + (1 << 27) + 3;
+
+/// Differs from place to place, also between places 2^30, 2^31 and 2^32 apart.
+at::Tensor pattern(std::int64_t begin, std::int64_t count) {
+  return at::arange(begin, begin + count, at::kLong).remainder_(251).to(at::kByte);
+}
+
+/// Compares piece by piece: the whole pattern would take eight times the memory.
+bool holds_pattern(at::Tensor const& tensor) {
+  constexpr std::int64_t piece = 1 << 24;
+  for (std::int64_t begin = 0; begin < tensor.numel(); begin += piece) {
+    auto const count = std::min(piece, tensor.numel() - begin);
+    if (!tensor.narrow(0, begin, count).equal(pattern(begin, count))) return false;
+  }
+  return true;
+}
+
+void fill_pattern(at::Tensor const& tensor, std::int64_t offset) {
+  constexpr std::int64_t piece = 1 << 24;
+  for (std::int64_t begin = 0; begin < tensor.numel(); begin += piece) {
+    auto const count = std::min(piece, tensor.numel() - begin);
+    tensor.narrow(0, begin, count).copy_(pattern(offset + begin, count));
+  }
+}
+
+TEST(LargeMessages, Broadcast) {
+  MpiCommunicator comm(test::world(), {}, nullptr, std::chrono::seconds(60));
+  auto const tensor = at::zeros({more_than_2_gib}, at::kByte);
+  if (comm.rank() == 0) fill_pattern(tensor, 0);
+  comm.broadcast(tensor, 0).wait_on_host();
+  EXPECT_TRUE(holds_pattern(tensor));
+}
+
+TEST(LargeMessages, AllGather) {
+  MpiCommunicator comm(test::world(), {}, nullptr, std::chrono::seconds(60));
+  auto const part = more_than_2_gib / comm.size();
+  auto const whole = at::zeros({part * comm.size()}, at::kByte);
+  auto const own = whole.narrow(0, part * comm.rank(), part);
+  fill_pattern(own, part * comm.rank());
+  comm.all_gather(whole, own).wait_on_host();
+  EXPECT_TRUE(holds_pattern(whole));
+}
+
+}  // namespace
+}  // namespace stratagem

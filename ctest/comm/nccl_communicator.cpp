@@ -1,0 +1,94 @@
+#include "comm/nccl/nccl_communicator.hpp"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+#include <nccl.h>
+
+#include "base/error.hpp"
+#include "comm/communicator_suite.hpp"
+#include "comm/mpi/mpi_communicator.hpp"
+#include "support/fakes/faults.hpp"
+#include "support/world.hpp"
+
+// On the fakes: host memory takes the place of the device's.
+namespace {
+
+using namespace std::chrono_literals;
+using stratagem::Error;
+using stratagem::ExitCode;
+using stratagem::make_nccl_communicator;
+using stratagem::test::CommunicatorCase;
+using stratagem::test::faults;
+using stratagem::test::world;
+
+constexpr stratagem::gpu::Device device{stratagem::gpu::DeviceKind::cuda, 0};
+
+class NcclCommunicator : public testing::TestWithParam<CommunicatorCase> {};
+
+TEST_P(NcclCommunicator, Does) {
+  auto const comm = make_nccl_communicator(world(), device, nullptr, 60s);
+  EXPECT_EQ(comm->backend(), "nccl");
+  GetParam().body(*comm);
+}
+
+/// Tensors of a device go through pinned copies where ranks share a GPU.
+TEST_P(NcclCommunicator, StagedOverMpiDoes) {
+  stratagem::MpiCommunicator comm(world(), device, nullptr, 60s);
+  GetParam().body(comm);
+}
+
+INSTANTIATE_TEST_SUITE_P(Suite, NcclCommunicator,
+                         testing::ValuesIn(stratagem::test::communicator_cases()),
+                         stratagem::test::case_name);
+
+/// What `act` ends with.
+template <class Act>
+std::optional<Error> error_of(Act act) {
+  try {
+    act();
+  } catch (Error const& error) {
+    return error;
+  }
+  return std::nullopt;
+}
+
+TEST(NcclCommunicator, FailedStartOfOneRankEndsAll) {
+  int const last = world().size() - 1;
+  if (world().rank() == last) faults().nccl_start = ncclSystemError;
+  auto const error = error_of([] { make_nccl_communicator(world(), device, nullptr, 300ms); });
+  faults() = {};
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), ExitCode::environment);
+  EXPECT_NE(std::string(error->what()).find("ncclCommInitRankConfig"), std::string::npos);
+}
+
+TEST(NcclCommunicator, AsynchronousErrorAbortsAndIsAPeerLost) {
+  auto const comm = make_nccl_communicator(world(), device, nullptr, 60s);
+  auto const tensor = at::ones({100}, at::kFloat);
+  faults().device_hangs = true;
+  auto work = comm->all_reduce(tensor);
+  faults().nccl_asynchronous = ncclRemoteError;
+  auto const error = error_of([&] { work.wait_on_host(); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), ExitCode::peer_lost);
+  EXPECT_EQ(faults().aborts, 1);
+  faults() = {};
+  auto const later = error_of([&] { comm->all_reduce(tensor).wait_on_host(); });
+  ASSERT_TRUE(later) << "an aborted communicator stays so";
+  EXPECT_EQ(later->code(), ExitCode::peer_lost);
+  EXPECT_EQ(faults().aborts, 0);
+}
+
+TEST(NcclCommunicator, AnOperationPastItsTimeIsAStall) {
+  auto const comm = make_nccl_communicator(world(), device, nullptr, 200ms);
+  faults().device_hangs = true;
+  auto work = comm->barrier();
+  auto const error = error_of([&] { work.wait_on_host(); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), ExitCode::stall);
+  EXPECT_NE(std::string(error->what()).find("barrier"), std::string::npos);
+  EXPECT_EQ(faults().aborts, 1);
+  faults() = {};
+}
+
+}  // namespace
