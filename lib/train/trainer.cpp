@@ -1,5 +1,6 @@
 #include "train/trainer.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/clock.hpp"
@@ -16,6 +17,7 @@ using trace::Phase;
 namespace {
 
 constexpr double second = 1e9;
+constexpr std::int64_t least_evaluation_batch = 64;  // small passes waste time, and nothing is kept
 
 double seconds_of(std::int64_t ns) {
   return static_cast<double>(ns) / second;
@@ -56,9 +58,8 @@ TrainResult Trainer::run() {
   auto const& run = parts_.plan.config.run;
   auto const& plan = parts_.plan;
   if (plan.total_steps == 0) {
-    result_.reason = "evaluated only";
-    result_.last = evaluate(parts_.strategy, parts_.communicator, evaluation_maker_,
-                            parts_.dataset.test, plan.samples_per_pass);
+    if (run.evaluate_every > 0) evaluate_now();
+    result_.reason = run.evaluate_every > 0 ? "evaluated only" : "nothing to do";
     return result_;
   }
   Loader loader(parts_.dataset, parts_.format,
@@ -118,7 +119,7 @@ StepResult Trainer::step(Loader& loader, EpochSums& sums) {
   return result;
 }
 
-void Trainer::end_epoch(EpochSums const& sums, bool evaluate_now) {
+void Trainer::end_epoch(EpochSums const& sums, bool evaluate) {
   double const time_s = seconds_of(monotonic_ns() - sums.began_ns);
   auto const peak = gpu::peak_memory(parts_.device);
   trace::EpochRecord epoch{
@@ -132,9 +133,8 @@ void Trainer::end_epoch(EpochSums const& sums, bool evaluate_now) {
       .mem_peak_reserved = gpu::reserved_memory(parts_.device),
       .energy_J = (telemetry_->sample().energy - sums.energy_before) / 1000};
   parts_.recorder.sample_memory(peak);
-  if (evaluate_now) {
-    result_.last = evaluate(parts_.strategy, parts_.communicator, evaluation_maker_,
-                            parts_.dataset.test, parts_.plan.samples_per_pass);
+  if (evaluate) {
+    evaluate_now();
     epoch.test_loss = result_.last.loss;
     epoch.test_accuracy = result_.last.accuracy;
   }
@@ -145,6 +145,12 @@ void Trainer::end_epoch(EpochSums const& sums, bool evaluate_now) {
   auto const line = describe_epoch(epoch, parts_.plan.config.run.epochs);
   if (parts_.display != nullptr) parts_.display->say(line);
   parts_.log.detail(line);
+}
+
+void Trainer::evaluate_now() {
+  auto const batch = std::max(parts_.plan.samples_per_pass, least_evaluation_batch);
+  result_.last =
+      evaluate(parts_.strategy, parts_.communicator, evaluation_maker_, parts_.dataset.test, batch);
 }
 
 void Trainer::write_metrics(trace::EpochRecord const& epoch) {

@@ -60,7 +60,8 @@ class Trainer {
 
   EpochSums begin_epoch();
   StepResult step(Loader& loader, EpochSums& sums);
-  void end_epoch(EpochSums const& sums, bool evaluate_now);
+  void end_epoch(EpochSums const& sums, bool evaluate);
+  void evaluate_now();
   void write_metrics(trace::EpochRecord const& epoch);
   bool out_of_time() const;
 
