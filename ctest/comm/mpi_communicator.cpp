@@ -28,7 +28,6 @@ INSTANTIATE_TEST_SUITE_P(Suite, MpiCommunicator,
 
 /// A rank that never comes does not hang the others for longer than the time they were given.
 TEST(MpiCommunicator, AMissingPeerIsAStall) {
-  if (world().size() == 1) GTEST_SKIP() << "SKIPPED: needs two ranks";
   {
     stratagem::MpiCommunicator comm(world(), {}, nullptr, 300ms);
     if (world().rank() != 0) {

@@ -170,7 +170,7 @@ void deliver(InProcessGroup::Mailbox& mailbox) {
   mailbox.receives.pop_front();
 }
 
-/// What `act` throws ends every rank.
+/// What `act` throws is why other ranks may wait in vain.
 template <class Act>
 void for_all(InProcessGroup& group, Act act) {
   try {
@@ -283,10 +283,13 @@ void run_ranks(int ranks, std::uint64_t seed, std::function<void(Communicator&)>
       body(communicator);
       group->turns.leave(rank);
     } catch (...) {
-      std::lock_guard const lock(mutex);
-      if (!first) first = std::current_exception();
+      {
+        std::lock_guard const lock(mutex);
+        if (!first) first = std::current_exception();
+      }
       group->turns.fail(std::make_exception_ptr(
           Error(ExitCode::peer_lost, str("rank ", rank, " ended with an error"))));
+      group->turns.leave(rank);
     }
   };
   {

@@ -42,9 +42,9 @@ class InProcessCommunicator final : public Communicator {
 };
 
 /// Runs `body` on `ranks` threads, each with its communicator, in an interleaving that `seed`
-/// decides. When a rank throws, the others' waits throw Error(peer_lost); what was thrown first is
-/// thrown here. Ranks that differ in a collective end in Error(mismatch), and ranks that wait for
-/// one another in Error(stall), all of them.
+/// decides. When a rank throws, others that wait for it throw Error(peer_lost); what was thrown
+/// first is thrown here. Ranks that differ in a collective end in Error(mismatch), and ranks that
+/// wait for one another in Error(stall), all of them.
 void run_ranks(int ranks, std::uint64_t seed, std::function<void(Communicator&)> const& body);
 
 }  // namespace stratagem

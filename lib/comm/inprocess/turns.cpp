@@ -24,7 +24,7 @@ void Turns::enter(int player) {
 
 void Turns::wait_until(int player, std::string what, std::function<bool()> ready) {
   std::unique_lock lock(mutex_);
-  if (failure_) std::rethrow_exception(failure_);
+  if (verdict_) std::rethrow_exception(verdict_);
   auto& self = players_[static_cast<std::size_t>(player)];
   self.what = std::move(what);
   self.ready = std::move(ready);
@@ -39,18 +39,17 @@ void Turns::pause(int player) {
 void Turns::leave(int player) {
   std::lock_guard const lock(mutex_);
   players_[static_cast<std::size_t>(player)].left = true;
-  if (!failure_) choose_next();
+  if (!verdict_) choose_next();
 }
 
-void Turns::fail(std::exception_ptr failure) {
+void Turns::fail(std::exception_ptr reason) {
   std::lock_guard const lock(mutex_);
-  if (!failure_) failure_ = std::move(failure);
-  changed_.notify_all();
+  if (!reason_) reason_ = std::move(reason);
 }
 
 void Turns::await_turn(std::unique_lock<std::mutex>& lock, int player) {
-  changed_.wait(lock, [&] { return running_ == player || failure_; });
-  if (failure_) std::rethrow_exception(failure_);
+  changed_.wait(lock, [&] { return running_ == player || verdict_; });
+  if (verdict_) std::rethrow_exception(verdict_);
 }
 
 void Turns::choose_next() {
@@ -64,8 +63,9 @@ void Turns::choose_next() {
   if (!candidates.empty())
     running_ = candidates[random_.word64(chosen_++) % candidates.size()];
   else if (anyone_left)
-    failure_ = std::make_exception_ptr(
-        Error(ExitCode::stall, "all ranks wait for one another", who_waits()));
+    verdict_ = reason_ ? reason_
+                       : std::make_exception_ptr(
+                             Error(ExitCode::stall, "all ranks wait for one another", who_waits()));
   changed_.notify_all();
 }
 

@@ -22,14 +22,15 @@ class Turns {
   /// Called first by every player; returns when all have and its first turn begins.
   void enter(int player);
   /// Gives the turn away until `ready` holds and the player is chosen again; `what` says what for.
-  /// Throws Error(stall) when every player that is left waits in vain, and a failure of fail().
+  /// When every player that is left waits in vain, all of them throw: Error(stall), or what fail()
+  /// was told.
   void wait_until(int player, std::string what, std::function<bool()> ready);
   /// Gives the others a chance to go on.
   void pause(int player);
   /// The player ends and never waits again.
   void leave(int player);
-  /// From now on every wait throws `failure`; a second failure changes nothing.
-  void fail(std::exception_ptr failure);
+  /// Why the others may wait in vain from now on; a second reason changes nothing.
+  void fail(std::exception_ptr reason);
 
  private:
   struct Player {
@@ -51,7 +52,8 @@ class Turns {
   int missing_;  ///< players yet to enter
   int running_ = nobody;
   std::vector<Player> players_;
-  std::exception_ptr failure_;
+  std::exception_ptr reason_;   ///< of fail()
+  std::exception_ptr verdict_;  ///< once set, nobody gets a turn any more
 };
 
 }  // namespace stratagem
