@@ -52,8 +52,11 @@ void plan(DdpConfig const& config, ParameterLayout const& layout, int ranks, Str
   plan.micro_batches = config.micro_batches;
   plan.buckets = make_bucket_plan(layout, static_cast<std::int64_t>(config.bucket_mb * (1 << 20)),
                                   plan.element_size);
-  for (auto const& bucket : plan.buckets.buckets)
-    plan.bytes_sent_per_step += 2 * (ranks - 1) * bucket.range.size() * plan.element_size / ranks;
+  plan.memory[gpu::MemoryCategory::gradients] += control_room * plan.element_size;
+  for (auto const& bucket : plan.buckets.buckets) {
+    auto const elements = bucket.range.size() + (bucket.range.begin == 0 ? control_room : 0);
+    plan.bytes_sent_per_step += 2 * (ranks - 1) * elements * plan.element_size / ranks;
+  }
 }
 
 }  // namespace

@@ -10,6 +10,10 @@
 
 namespace stratagem {
 
+/// Elements in front of DDP's gradients for what ranks must agree on in every step; as many as keep
+/// the gradients aligned.
+inline constexpr std::int64_t control_room = ParameterLayout::alignment;
+
 /// What a strategy will hold and move, known before it runs.
 struct StrategyPlan {
   int workers = 1;                ///< that compute gradients, each on a part of the global batch

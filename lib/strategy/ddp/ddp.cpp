@@ -11,15 +11,13 @@
 #include "gpu/memory.hpp"
 #include "strategy/cross_entropy.hpp"
 #include "strategy/micro_batches.hpp"
+#include "strategy/plan.hpp"
 
 namespace stratagem {
 
 using trace::Phase;
 
 namespace {
-
-constexpr std::int64_t control_room =
-    ParameterLayout::alignment;  // gradients stay aligned behind it
 
 std::int64_t to_bytes(double mebibytes) {
   return static_cast<std::int64_t>(mebibytes * (1 << 20));

@@ -1,0 +1,147 @@
+"""What the tests of the program share: a folder to run it in, and tables of runs it must refuse."""
+
+import dataclasses
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+# A small run that works: tests break or change it with `-s key=value`.
+CONFIG = """schema: 1
+run: {name: cell, threads: 1, max_steps: 3, out: out}
+data: {dataset: synthetic-digits, global_batch: 12, subset: 96}
+model: {name: mlp}
+strategy: {name: ddp}
+"""
+SKIPPED = 77  # ctest shows this exit code as skipped
+
+
+@dataclasses.dataclass(frozen=True)
+class Ended:
+    """A program that ended, by itself."""
+
+    code: int
+    stdout: str
+    stderr: str
+
+    def __str__(self):
+        return f"exit code {self.code}\n--- stdout\n{self.stdout}--- stderr\n{self.stderr}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Refusal:
+    """A command line that must end with `code`, tell all of `words` in one message of one rank, and leave every
+    file as it was."""
+
+    name: str
+    arguments: list
+    code: int
+    words: list
+    files: dict = dataclasses.field(default_factory=dict)  # name -> text or bytes
+    environment: dict = dataclasses.field(default_factory=dict)
+    ranks: tuple = (1,)  # tried with each; 1 is without a launcher
+
+
+def overridden(*settings, config="config.yaml"):
+    """Arguments of a run of `config` with some keys replaced."""
+    return ["run", config] + [word for setting in settings for word in ("-s", setting)]
+
+
+def mpirun(ranks, words, *options):
+    return ["mpirun", "--bind-to", "none", "-n", str(ranks), *options, *words]
+
+
+def snapshot(folder):
+    """Everything in a folder, so that any change shows."""
+    return {
+        str(path.relative_to(folder)): None if path.is_dir() else (path.stat().st_mtime_ns, path.read_bytes())
+        for path in sorted(folder.rglob("*"))
+    }
+
+
+class ProgramTest(unittest.TestCase):
+    """Each test runs the program in a temporary folder of its own, which holds config.yaml."""
+
+    program = None  # its path, from the command line
+    maxDiff = None
+
+    def setUp(self):
+        self.folder = self.new_folder()
+
+    def new_folder(self, files=None):
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="stratagem-cli-"))
+        self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
+        for name, content in {"config.yaml": CONFIG, **(files or {})}.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return folder
+
+    def start(self, words, folder=None, environment=None):
+        """Without what a user's shell or job may say about data and tasks."""
+        variables = {name: value for name, value in os.environ.items() if not name.startswith(("STRATAGEM_", "SLURM_"))}
+        return subprocess.Popen(
+            [str(word) for word in words],
+            cwd=folder or self.folder,
+            env={**variables, **(environment or {})},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def wait(self, process, timeout=50):
+        try:
+            stdout, stderr = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            self.fail(f"hangs: {process.args}\n{process.communicate()}")
+        return Ended(process.returncode, stdout, stderr)
+
+    def run_words(self, words, **where):
+        return self.wait(self.start(words, **where))
+
+    def run_program(self, *arguments, ranks=1, **where):
+        words = [self.program, *arguments]
+        return self.run_words(words if ranks == 1 else mpirun(ranks, words), **where)
+
+    def expect(self, code, *arguments, **how):
+        """Runs the program, which must end with `code`."""
+        ended = self.run_program(*arguments, **how)
+        self.assertEqual(ended.code, code, str(ended))
+        return ended
+
+    def check_refused(self, ended, code, words):
+        self.assertEqual(ended.code, code, str(ended))
+        for word in words:
+            self.assertIn(word, ended.stderr)
+        self.assertEqual(len(re.findall(r"^stratagem: error: ", ended.stderr, re.MULTILINE)), 1, str(ended))
+
+    def check_refusals(self, table):
+        for case in table:
+            for ranks in case.ranks:
+                with self.subTest(case.name, ranks=ranks):
+                    folder = self.new_folder(case.files)
+                    before = snapshot(folder)
+                    ended = self.run_program(*case.arguments, ranks=ranks, folder=folder, environment=case.environment)
+                    self.check_refused(ended, case.code, case.words)
+                    self.assertEqual(snapshot(folder), before)
+
+    def outcome(self, run="out"):
+        return json.loads((self.folder / run / "outcome.json").read_text())
+
+
+def main():
+    """`test.py PROGRAM [unittest's arguments]`. Ends with SKIPPED when nothing failed, but not all could run."""
+    ProgramTest.program = pathlib.Path(sys.argv.pop(1)).resolve()
+    result = unittest.main(exit=False, verbosity=2).result
+    if not result.wasSuccessful() or result.testsRun == 0:
+        sys.exit(1)
+    sys.exit(SKIPPED if result.skipped else 0)

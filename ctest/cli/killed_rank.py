@@ -1,0 +1,70 @@
+"""A rank that is killed: the others end, and the traces of all are there up to the last second."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+import unittest
+
+import harness
+from harness import mpirun, overridden
+
+FLUSHED_EVERY_S = 1.0
+GRACE_S = 0.5  # for writing itself, and a slow machine
+ENDLESS = ["run.max_steps=0", "run.epochs=1000000", "run.evaluate_every=0", "data.subset=1200", "trace.spans_every=10"]
+
+
+class KilledRank(harness.ProgramTest):
+    ran_s = 3.5
+
+    def setUp(self):
+        super().setUp()
+        process = self.start(mpirun(2, [self.program, *overridden(*ENDLESS), "--progress", "none"]))
+        victim = self.pid_of_rank(1)
+        time.sleep(self.ran_s)
+        self.killed_ns = time.monotonic_ns()
+        os.kill(victim, signal.SIGKILL)
+        self.ended = self.wait(process)
+
+    def pid_of_rank(self, rank):
+        """As the manifest tells, once the first steps are in a trace."""
+        trace = self.folder / "out" / "trace" / "a0" / f"rank-{rank:04}.h5"
+        deadline = time.monotonic() + 30
+        while not trace.exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        manifest = json.loads((self.folder / "out" / "manifest.json").read_text())
+        return manifest["ranks"][rank]["process"]
+
+    def column(self, rank, name):
+        """Of a rank's own file, by a reader that is not ours."""
+        path = self.folder / "collected" / f"{rank}.txt"
+        path.parent.mkdir(exist_ok=True)
+        words = ["h5dump", "-y", "-w", "0", "-o", str(path), "-d", f"/rank-{rank:04}/steps/{name}", "collected.h5"]
+        subprocess.run(words, cwd=self.folder, check=True, stdout=subprocess.DEVNULL)
+        return [int(number) for number in re.findall(r"-?\d+", path.read_text())]
+
+    @unittest.skipUnless(shutil.which("h5dump"), "h5dump is not installed (package hdf5-tools)")
+    def test_traces_reach_the_last_second(self):
+        self.assertEqual(self.ended.code, 128 + signal.SIGKILL, str(self.ended))
+        collected = self.expect(0, "collect", "out", "-o", "collected.h5")
+        for rank in range(2):
+            self.assertRegex(collected.stderr, rf"rank-{rank:04}.h5 was not closed: .* steps were read")
+            begins, durations = self.column(rank, "t_begin_ns"), self.column(rank, "dur_step_ns")
+            self.assertEqual(self.column(rank, "step"), list(range(len(begins))))
+            missing_s = (self.killed_ns - begins[-1] - durations[-1]) * 1e-9
+            self.assertLess(missing_s, FLUSHED_EVERY_S + GRACE_S)
+        self.assertIn("running or killed", collected.stdout)
+        self.assertIn("rank-0001.h5: good", self.expect(0, "validate", "out", "collected.h5").stdout)
+
+        # What was killed can be made again beside what is there.
+        self.check_refused(self.run_program("run", "config.yaml"), 2, ["unfinished", "--resume"])
+        self.expect(0, "run", "config.yaml", "--resume", "-q", ranks=2)
+        self.assertEqual(self.outcome()["attempt"], 1)
+        self.expect(0, "validate", "out")
+
+
+if __name__ == "__main__":
+    harness.main()
