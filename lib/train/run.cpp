@@ -1,5 +1,6 @@
 #include "train/run.hpp"
 
+#include <cmath>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -241,9 +242,11 @@ void Run::finish(TrainResult const& result, std::string const& digest, bool trac
   outcome_.train_time_s = result.train_time_s;
   outcome_.trace_complete = trace_complete;
   keeper_->finish(outcome_);
+  std::string accuracy;
+  if (std::isfinite(result.last.accuracy))
+    accuracy = str(", test accuracy ", format_number(100 * result.last.accuracy, 2), " %");
   log_.info(str(result.reason, ": ", format_count(result.steps), " steps in ",
-                format_duration(result.train_time_s), ", test accuracy ",
-                format_number(100 * result.last.accuracy, 2), " %; parameters ", digest,
+                format_duration(result.train_time_s), accuracy, "; parameters ", digest,
                 "; traces in ", directory_.trace_folder().string()));
 }
 
