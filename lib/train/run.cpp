@@ -1,5 +1,6 @@
 #include "train/run.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <optional>
@@ -43,10 +44,13 @@ RunDirectory claim(RunRequest const& request, mpi::Comm const& world) {
 
 void say_what_runs(Setup const& setup, RunDirectory const& directory, Log& log) {
   auto const& plan = setup.plan;
-  for (auto const& file : setup.dataset.sources)
-    if (!file.published)
-      log.info(
-          str(file.path, " is not a published file (sha256 ", file.sha256.substr(0, 12), "...)"));
+  auto const& sources = setup.dataset.sources;
+  auto const foreign = std::count_if(sources.begin(), sources.end(),
+                                     [](auto const& file) { return !file.published; });
+  if (foreign > 0)
+    log.info(str(foreign, " of ", sources.size(), " files of ", setup.dataset.name,
+                 " are not the published ones, such as ", sources.front().path,
+                 "; manifest.json has their checksums"));
   log.info(
       str(plan.config.run.name, ": ", setup.model.name, " (",
           format_count(setup.model.parameter_count()), " parameters, ",
