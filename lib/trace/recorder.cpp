@@ -8,7 +8,7 @@
 namespace stratagem::trace {
 namespace {
 
-constexpr int marks_per_step = 8192;  // two per span and one per change of phase
+constexpr int marks_per_step = 4096;  // one per change of phase
 
 }  // namespace
 
@@ -16,7 +16,6 @@ Recorder::Recorder(gpu::Device const& device, int spans_every)
     : device_(device), spans_every_(spans_every), marks_(device, marks_per_step) {
   for (auto const name : phase_names) static_cast<void>(intern(name));
   entered_.reserve(marks_per_step);
-  pending_spans_.reserve(marks_per_step / 2);
 }
 
 NameId Recorder::intern(std::string_view name) {
@@ -30,7 +29,6 @@ NameId Recorder::intern(std::string_view name) {
 void Recorder::begin_step(std::int64_t step, std::int64_t epoch) {
   marks_.clear();
   entered_.clear();
-  pending_spans_.clear();
   step_ = step;
   epoch_ = epoch;
   bool const sampled = spans_every_ > 0 && step % spans_every_ == 0;
@@ -55,22 +53,7 @@ StepRecord Recorder::end_step() {
     record.durations[static_cast<std::size_t>(entered_[i].first)] +=
         marks_.ns(until) - marks_.ns(entered_[i].second);
   }
-  for (auto const& span : pending_spans_)
-    this->record(SpanRecord{.name = span.name,
-                            .lane = Lane::compute,
-                            .t_begin = marks_.ns(span.begin),
-                            .t_end = marks_.ns(span.end),
-                            .step = step_});
   return record;
-}
-
-Recorder::Span Recorder::span(NameId name) {
-  return {*this, name, sampled_step() >= 0 ? marks_.add() : -1};
-}
-
-void Recorder::end_span(NameId name, int begin) {
-  if (begin < 0) return;
-  if (int const end = marks_.add(); end >= 0) pending_spans_.push_back({name, begin, end});
 }
 
 void Recorder::event(Severity severity, std::string_view name, std::string_view text) {

@@ -35,23 +35,6 @@ class Recorder {
   /// The current step where spans are kept of it, else -1. Any thread may ask.
   std::int64_t sampled_step() const { return sampled_step_.load(std::memory_order_relaxed); }
 
-  /// A stretch of the compute lane; recorded when it ends, if the step is sampled.
-  class Span {
-   public:
-    ~Span() { recorder_.end_span(name_, begin_); }
-    Span(Span const&) = delete;
-    Span& operator=(Span const&) = delete;
-
-   private:
-    friend class Recorder;
-    Span(Recorder& recorder, NameId name, int begin)
-        : recorder_(recorder), name_(name), begin_(begin) {}
-    Recorder& recorder_;
-    NameId name_;
-    int begin_;
-  };
-  [[nodiscard]] Span span(NameId name);
-
   /// A finished stretch of a lane other than compute, by that lane's thread.
   void record(SpanRecord const& span) { spans_[static_cast<std::size_t>(span.lane)].push(span); }
   void record(EpochRecord const& epoch) { epochs_.push(epoch); }
@@ -64,20 +47,11 @@ class Recorder {
 
  private:
   friend class TraceFile;
-  void end_span(NameId name, int begin);
-
-  struct PendingSpan {
-    NameId name;
-    int begin;
-    int end;
-  };
-
   gpu::Device device_;
   int spans_every_;
 
   gpu::Marks marks_;
   std::vector<std::pair<Phase, int>> entered_;  ///< phase and the mark where it began
-  std::vector<PendingSpan> pending_spans_;
   std::int64_t step_ = -1;
   std::int64_t epoch_ = -1;
   std::atomic<std::int64_t> sampled_step_ = -1;
