@@ -50,8 +50,14 @@ StepRecord Recorder::end_step() {
   record.duration = marks_.ns(end) - record.t_begin;
   for (std::size_t i = 0; i < entered_.size(); ++i) {
     auto const until = i + 1 < entered_.size() ? entered_[i + 1].second : end;
-    record.durations[static_cast<std::size_t>(entered_[i].first)] +=
-        marks_.ns(until) - marks_.ns(entered_[i].second);
+    auto const [phase, from] = entered_[i];
+    record.durations[static_cast<std::size_t>(phase)] += marks_.ns(until) - marks_.ns(from);
+    if (sampled_step() >= 0)
+      this->record(SpanRecord{.name = static_cast<NameId>(phase),
+                              .lane = Lane::compute,
+                              .t_begin = marks_.ns(from),
+                              .t_end = marks_.ns(until),
+                              .step = step_});
   }
   return record;
 }
