@@ -94,6 +94,8 @@ class Commands(harness.ProgramTest):
         self.assertIn('root: "/data"', self.expect(0, "run", "config.yaml", "--print-config", environment={"STRATAGEM_DATA": "/data"}).stdout)
         self.assertIn("max_steps: 7", self.expect(0, "run", "config.yaml", "--max-steps", "7", "--print-config").stdout)
 
+
+class Demo(harness.ProgramTest):
     def test_demo(self):
         ended = self.expect(0, "demo", "--epochs", "1", "--out", "demo", "--progress", "none")
         for cell in "serial", "ddp-no-overlap", "ddp":

@@ -1,0 +1,114 @@
+#include "optim/sgd.hpp"
+
+#include <stdexcept>
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <gtest/gtest.h>
+
+#include "params/initialise.hpp"
+
+namespace stratagem {
+namespace {
+
+// Three times what one thread takes at least, and no multiple of any vector's length.
+constexpr std::int64_t elements = 3 * (1 << 16) + 13;
+
+at::Tensor random_values(std::string const& name, at::ScalarType type = at::kFloat) {
+  auto const values = at::empty({elements}, type);
+  initialise(values, {name, {elements}, Initialiser::normal(1)}, 1);
+  return values;
+}
+
+OptimizerConfig const rules[]{
+    {.momentum = 0},
+    {.momentum = 0, .weight_decay = 0.01},
+    {.momentum = 0.9},
+    {.momentum = 0.9, .weight_decay = 0.01},
+    {.momentum = 0.9, .weight_decay = 0.01, .nesterov = true},
+};
+constexpr double lr = 0.1, scale = 0.25;
+constexpr int steps = 3;
+
+/// PyTorch's rule (torch.optim.SGD without dampening), one operation at a time.
+at::Tensor by_torch(OptimizerConfig const& rule) {
+  auto p = random_values("p", at::kDouble);
+  at::Tensor m;
+  for (int step = 0; step < steps; ++step) {
+    auto d = random_values("g" + std::to_string(step), at::kDouble) * scale;
+    if (rule.weight_decay != 0) d = d.add(p, rule.weight_decay);
+    if (rule.momentum != 0) {
+      m = m.defined() ? m.mul(rule.momentum).add(d) : d.clone();
+      d = rule.nesterov ? d.add(m, rule.momentum) : m;
+    }
+    p = p.add(d, -lr);
+  }
+  return p;
+}
+
+struct Result {
+  at::Tensor parameters, momentum;
+};
+
+/// The same with Sgd, over consecutive ranges that end at `cuts`.
+Result by_sgd(OptimizerConfig const& rule, std::vector<std::int64_t> cuts,
+              at::ScalarType type = at::kFloat) {
+  auto const p = random_values("p", type);
+  Sgd sgd(rule, p);
+  cuts.push_back(elements);
+  for (int step = 0; step < steps; ++step) {
+    auto const g = random_values("g" + std::to_string(step), type);
+    std::int64_t begin = 0;
+    for (auto const end : cuts) {
+      sgd.step({begin, end}, g, lr, scale);
+      begin = end;
+    }
+  }
+  return {p, sgd.momentum()};
+}
+
+TEST(Sgd, FollowsTorchsRule) {
+  for (auto const& rule : rules) {
+    auto const expected = by_torch(rule);
+    auto const narrow = by_sgd(rule, {}).parameters.to(at::kDouble);
+    EXPECT_LT((narrow - expected).abs().max().item<double>(), 2e-6);
+    auto const wide = by_sgd(rule, {}, at::kDouble).parameters;
+    EXPECT_LT((wide - expected).abs().max().item<double>(), 4e-15);
+  }
+}
+
+TEST(Sgd, DoesNotDependOnCutsOrThreads) {
+  for (auto const& rule : rules) {
+    auto const whole = by_sgd(rule, {});
+    for (int const threads : {1, 2}) {
+      at::set_num_threads(threads);
+      auto const cut = by_sgd(rule, {0, 1, 17, 1000, (1 << 16) + 5, 2 * (1 << 16) - 1});
+      at::set_num_threads(1);
+      EXPECT_TRUE(cut.parameters.equal(whole.parameters)) << threads;
+      EXPECT_TRUE(rule.momentum == 0 || cut.momentum.equal(whole.momentum)) << threads;
+    }
+  }
+}
+
+TEST(Sgd, TouchesItsRangeOnly) {
+  auto const p = random_values("p");
+  auto const before = p.clone();
+  Sgd sgd({.momentum = 0.9}, p);
+  sgd.step({10, 20}, random_values("g"), lr, scale);
+  EXPECT_TRUE(p.ne(before).nonzero().flatten().equal(at::arange(10, 20)));
+  EXPECT_EQ(sgd.momentum().count_nonzero().item<std::int64_t>(), 10);
+}
+
+TEST(Sgd, KeepsNoMomentumWhereThereIsNone) {
+  EXPECT_FALSE(by_sgd({.momentum = 0}, {}).momentum.defined());
+  EXPECT_EQ(by_sgd({.momentum = 0.5}, {}).momentum.numel(), elements);
+}
+
+TEST(Sgd, RefusesGradientsUnlikeTheParameters) {
+  Sgd sgd({}, random_values("p"));
+  EXPECT_THROW(sgd.step({0, 1}, random_values("g", at::kDouble), lr, 1), std::logic_error);
+  EXPECT_THROW(sgd.step({0, 1}, at::zeros({3}), lr, 1), std::logic_error);
+}
+
+}  // namespace
+}  // namespace stratagem

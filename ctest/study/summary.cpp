@@ -1,0 +1,136 @@
+#include "study/summary.hpp"
+
+#include <cmath>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "base/text.hpp"
+
+namespace stratagem {
+namespace {
+
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+constexpr std::int64_t ms = 1'000'000, MiB = 1 << 20;
+
+/// All tables of the schema, without rows.
+trace::RankTrace empty_trace(std::int64_t rank) {
+  trace::RankTrace trace;
+  trace.status = trace::Status::complete;
+  trace.provenance = {{"strategy", "ddp"}, {"model", "lenet"}, {"dataset_name", "mnist"}};
+  trace.process = {{"rank", rank}};
+  for (auto const& spec : trace::tables()) {
+    auto& table = trace.tables[spec.path];
+    for (auto const& column : spec.columns) {
+      if (column.type == h5::ColumnType::integer) table.columns[column.name] = h5::Integers{};
+      if (column.type == h5::ColumnType::real) table.columns[column.name] = h5::Reals{};
+      if (column.type == h5::ColumnType::text) table.columns[column.name] = h5::Texts{};
+    }
+  }
+  return trace;
+}
+
+/// Appends a row: what `values` does not name is 0, NaN or empty.
+void add_row(trace::RankTrace& trace, std::string const& path,
+             std::map<std::string, double> const& values) {
+  auto& table = trace.tables.at(path);
+  ++table.rows;
+  for (auto& [name, column] : table.columns) {
+    auto const given = values.find(name);
+    bool const known = given != values.end();
+    if (auto* integers = std::get_if<h5::Integers>(&column))
+      integers->push_back(known ? static_cast<std::int64_t>(given->second) : 0);
+    if (auto* reals = std::get_if<h5::Reals>(&column))
+      reals->push_back(known ? given->second : nan);
+    if (auto* texts = std::get_if<h5::Texts>(&column)) texts->emplace_back();
+  }
+}
+
+/// Three steps of 10, 20 and 60 ms, `exposed` of each waiting for communication; two epochs.
+trace::RankTrace sample(int rank, double exposed_ms, double epoch_s) {
+  auto trace = empty_trace(rank);
+  std::int64_t step = 0;
+  for (double const duration : {10, 60, 20})
+    add_row(trace, "/steps",
+            {{"step", static_cast<double>(step++)},
+             {"samples", 32},
+             {"dur_step_ns", duration * ms},
+             {"dur_forward_ns", (duration - exposed_ms) * ms},
+             {"dur_comm_exposed_ns", exposed_ms * ms}});
+  add_row(trace, "/epochs", {{"time_s", epoch_s}, {"train_loss", 2}, {"test_accuracy", 0.75}});
+  add_row(trace, "/epochs", {{"time_s", epoch_s}, {"train_loss", 1}});
+  return trace;
+}
+
+TEST(Summary, NumbersFollowFromTheTraces) {
+  trace::RunTraces traces{{sample(0, 3, 0.5), sample(1, 6, 0.6)}, {}};
+  add_row(traces.ranks[0], "/memory/breakdown",
+          {{"parameters", 2.0 * MiB}, {"activations", 5.0 * MiB}});
+  add_row(traces.ranks[1], "/memory/breakdown",
+          {{"parameters", 2.0 * MiB}, {"activations", 7.0 * MiB}});
+  add_row(traces.ranks[1], "/memory/breakdown", {{"workspace", 8.0 * MiB}});
+  auto const summary = summarise("cell", traces);
+  EXPECT_EQ(summary.name, "cell");
+  EXPECT_EQ(summary.strategy, "ddp");
+  EXPECT_EQ(summary.model, "lenet");
+  EXPECT_EQ(summary.dataset, "mnist");
+  EXPECT_EQ(summary.ranks, 2);
+  EXPECT_EQ(summary.steps, 3);
+  EXPECT_EQ(summary.status, "complete");
+  EXPECT_DOUBLE_EQ(summary.train_time_s, 1.2) << "the slowest rank's";
+  EXPECT_DOUBLE_EQ(summary.images_per_s, 6 * 32 / 1.2);
+  EXPECT_DOUBLE_EQ(summary.step_ms, 20) << "the median";
+  EXPECT_DOUBLE_EQ(summary.exposed_share, 27.0 / 180);
+  EXPECT_DOUBLE_EQ(summary.train_loss, 1);
+  EXPECT_DOUBLE_EQ(summary.test_accuracy, 0.75) << "the last that is known";
+  EXPECT_EQ(summary.peak.total(), 9 * MiB) << "of one moment of one rank";
+}
+
+TEST(Summary, WhatIsNotKnownIsNan) {
+  auto const summary = summarise("cell", {{empty_trace(0)}, {}});
+  for (double const value : {summary.train_time_s, summary.images_per_s, summary.step_ms,
+                             summary.exposed_share, summary.train_loss, summary.test_accuracy})
+    EXPECT_TRUE(std::isnan(value));
+  EXPECT_EQ(summary.peak.total(), 0);
+  auto const row = nlohmann::json::parse(summary_json({summary}))[0];
+  EXPECT_TRUE(row.at("test_accuracy").is_null());
+  EXPECT_EQ(row.at("ranks"), 1);
+}
+
+TEST(Summary, ARunKilledInItsFirstEpochIsTimedByItsSteps) {
+  auto trace = sample(0, 0, 1);
+  trace.tables["/epochs"] = empty_trace(0).tables.at("/epochs");
+  EXPECT_DOUBLE_EQ(summarise("cell", {{trace}, {}}).train_time_s, 0.09);
+}
+
+TEST(Summary, StatusIsTheWorstOfTheRanks) {
+  auto status = [](auto change) {
+    trace::RunTraces traces{{sample(0, 0, 1), sample(1, 0, 1)}, {}};
+    change(traces.ranks[1]);
+    return summarise("cell", traces).status;
+  };
+  EXPECT_EQ(status([](trace::RankTrace&) {}), "complete");
+  EXPECT_EQ(status([](auto& rank) { rank.status = trace::Status::failed; }), "failed");
+  EXPECT_EQ(status([](auto& rank) { rank.closed_cleanly = false; }), "running or killed");
+  EXPECT_EQ(status([](auto& rank) { rank.status = trace::Status::running; }), "running or killed");
+}
+
+TEST(Summary, TablesHaveARowPerRunAndPerRank) {
+  trace::RunTraces const traces{{sample(0, 3, 0.5), sample(1, 6, 0.6)}, {}};
+  auto const table = summary_table({summarise("one", traces), summarise("two", traces)});
+  auto const lines = split(table.render(TableFormat::csv), '\n');
+  ASSERT_GE(lines.size(), 3U);
+  EXPECT_EQ(lines[0].find("run,strategy,ranks,steps"), 0U);
+  EXPECT_EQ(lines[1].find("one,ddp,2,3,75.00,1.0000,1.20,160,20.00,15.0,"), 0U) << lines[1];
+  EXPECT_EQ(lines[2].find("two,"), 0U);
+
+  PhaseTable phases;
+  phases.add("one", traces);
+  auto const text = phases.render();
+  EXPECT_NE(text.find("27.00"), text.npos) << "mean forward of rank 0\n" << text;
+  EXPECT_NE(text.find("24.00"), text.npos) << "mean forward of rank 1\n" << text;
+  EXPECT_EQ(split(text, '\n').size(), 5U) << "header, rule, two ranks, end\n" << text;
+}
+
+}  // namespace
+}  // namespace stratagem

@@ -1,0 +1,38 @@
+#include "train/resources.hpp"
+
+#include <gtest/gtest.h>
+
+#include "base/error.hpp"
+
+namespace stratagem {
+namespace {
+
+ExitCode code_of_precision(Precision compute, gpu::DeviceKind kind) {
+  try {
+    check_precision({.compute = compute}, {.kind = kind});
+  } catch (Error const& error) {
+    return error.code();
+  }
+  return ExitCode::done;
+}
+
+TEST(Resources, Fp16NeedsAGpuAndNothingElseDoes) {
+  using enum gpu::DeviceKind;
+  EXPECT_EQ(code_of_precision(Precision::fp16, cpu), ExitCode::environment);
+  EXPECT_EQ(code_of_precision(Precision::fp16, cuda), ExitCode::done);
+  for (auto const compute : {Precision::fp32, Precision::bf16, Precision::fp64})
+    EXPECT_EQ(code_of_precision(compute, cpu), ExitCode::done);
+}
+
+TEST(Resources, TheDeviceIsNeverReplacedUnasked) {
+  ProcessInfo without, with;
+  with.device = {.kind = gpu::DeviceKind::cuda, .index = 1};
+  EXPECT_THROW(choose_device(without, DeviceChoice::cuda), Error);
+  EXPECT_EQ(choose_device(with, DeviceChoice::cuda).device.kind, gpu::DeviceKind::cuda);
+  EXPECT_EQ(choose_device(with, DeviceChoice::cpu).device.kind, gpu::DeviceKind::cpu);
+  EXPECT_EQ(choose_device(with, DeviceChoice::automatic).device.kind, gpu::DeviceKind::cuda);
+  EXPECT_EQ(choose_device(without, DeviceChoice::automatic).device.kind, gpu::DeviceKind::cpu);
+}
+
+}  // namespace
+}  // namespace stratagem

@@ -1,0 +1,113 @@
+#include "train/run_directory.hpp"
+
+#include <optional>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "base/clock.hpp"
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "base/system.hpp"
+#include "support/scratch.hpp"
+#include "train/outcome.hpp"
+
+namespace stratagem {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t nobody = 1 << 30;  // no process has this id
+
+enum class Before { nothing, empty, file, foreign, complete, failed, died, lives, lives_elsewhere };
+
+void make(fs::path const& path, Before before) {
+  if (before == Before::nothing) return;
+  if (before == Before::file) return replace_file(path, "a file");
+  fs::create_directories(path);
+  if (before == Before::empty) return;
+  if (before == Before::foreign) return replace_file(path / "thesis.tex", "years of work");
+  fs::create_directories(path / "trace" / "a0");
+  Outcome outcome{.updated_wall_ns = wall_ns(), .host = host_name(), .process = nobody};
+  if (before == Before::complete) outcome.status = RunStatus::complete;
+  if (before == Before::failed) outcome.status = RunStatus::failed;
+  if (before == Before::lives) outcome.process = ::getpid();
+  if (before == Before::lives_elsewhere) outcome.host = "another host";
+  write_outcome(path, outcome);
+}
+
+enum class Then { refused, first, second, done_already, moved_aside };
+
+struct Rule {
+  Before before;
+  Then refuse, resume, overwrite;
+};
+
+using enum Then;
+constexpr Rule rules[]{
+    {Before::nothing, first, first, first},
+    {Before::empty, first, first, moved_aside},
+    {Before::file, refused, refused, refused},
+    {Before::foreign, refused, refused, moved_aside},
+    {Before::complete, refused, done_already, moved_aside},
+    {Before::failed, refused, second, moved_aside},
+    {Before::died, refused, second, moved_aside},
+    {Before::lives, refused, refused, refused},
+    {Before::lives_elsewhere, refused, refused, refused},
+};
+
+Then claim(Before before, Existing existing) {
+  test::Scratch const scratch;
+  auto const path = scratch / "run";
+  make(path, before);
+  std::optional<RunDirectory> claimed;
+  try {
+    claimed = claim_run_directory(path, existing);
+  } catch (Error const& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    EXPECT_NE(std::string(error.what()).find(path.string() + " is taken"), std::string::npos);
+    return refused;
+  }
+  if (claimed->already_complete) return done_already;
+  EXPECT_TRUE(fs::is_directory(claimed->trace_folder()));
+  EXPECT_TRUE(fs::is_directory(path / "logs"));
+  if (claimed->attempt > 0) return second;
+  auto const folders = std::distance(fs::directory_iterator(scratch.path()), {});
+  return folders > 1 ? moved_aside : first;
+}
+
+TEST(RunDirectory, RulesAboutWhatIsThereAlready) {
+  for (auto const& rule : rules) {
+    auto const number = static_cast<int>(rule.before);
+    EXPECT_EQ(claim(rule.before, Existing::refuse), rule.refuse) << number;
+    EXPECT_EQ(claim(rule.before, Existing::resume), rule.resume) << number;
+    EXPECT_EQ(claim(rule.before, Existing::overwrite), rule.overwrite) << number;
+  }
+}
+
+TEST(RunDirectory, AttemptsAreNumberedOnwards) {
+  test::Scratch const scratch;
+  make(scratch / "run", Before::failed);
+  for (auto const* name : {"a9", "a10", "b77", "apple"})
+    fs::create_directories(scratch / "run" / "trace" / name);
+  auto const claimed = claim_run_directory(scratch / "run", Existing::resume);
+  EXPECT_EQ(claimed.attempt, 11);
+  EXPECT_EQ(claimed.trace_file(7), scratch / "run" / "trace" / "a11" / "rank-0007.h5");
+  EXPECT_EQ(claimed.trace_file(12345).filename(), "rank-12345.h5");
+  EXPECT_EQ(claimed.log_file(0), scratch / "run" / "log.txt");
+  EXPECT_EQ(claimed.log_file(3), scratch / "run" / "logs" / "rank-0003.log");
+}
+
+TEST(RunDirectory, WhatCannotBeWrittenIsAnErrorOfInputAndOutput) {
+  test::Scratch const scratch;
+  replace_file(scratch / "file", "");
+  try {
+    claim_run_directory(scratch / "file" / "run", Existing::refuse);
+    FAIL();
+  } catch (Error const& error) {
+    EXPECT_EQ(error.code(), ExitCode::io);
+  }
+}
+
+}  // namespace
+}  // namespace stratagem
