@@ -14,10 +14,25 @@ def replaced(old, new):
 
 
 FILES = [
-    Refusal("missing file", ["run", "nowhere.yaml"], USAGE, ["nowhere.yaml", "No such file"], ranks=BOTH),
+    Refusal(
+        "missing file", ["run", "nowhere.yaml"], USAGE, ["nowhere.yaml", "No such file"], ranks=BOTH
+    ),
     Refusal("folder", ["run", "."], USAGE, ["cannot read ."]),
-    Refusal("empty file", PLAIN, USAGE, ["data.dataset", "model.name", "strategy.name", "missing"], {"config.yaml": ""}),
-    Refusal("YAML syntax", PLAIN, USAGE, ["config.yaml:3:", "not YAML"], replaced("global_batch: 12,", "global_batch: 12"), ranks=BOTH),
+    Refusal(
+        "empty file",
+        PLAIN,
+        USAGE,
+        ["data.dataset", "model.name", "strategy.name", "missing"],
+        {"config.yaml": ""},
+    ),
+    Refusal(
+        "YAML syntax",
+        PLAIN,
+        USAGE,
+        ["config.yaml:3:", "not YAML"],
+        replaced("global_batch: 12,", "global_batch: 12"),
+        ranks=BOTH,
+    ),
     Refusal(
         "unknown key",
         PLAIN,
@@ -26,10 +41,34 @@ FILES = [
         replaced("global_batch", "global_batsh"),
         ranks=BOTH,
     ),
-    Refusal("unknown section", PLAIN, USAGE, ["modell", 'did you mean "model"'], replaced("model:", "modell:")),
-    Refusal("duplicate key", PLAIN, USAGE, ["config.yaml:2:", "run.threads", "duplicate"], replaced("threads: 1", "threads: 1, threads: 2")),
-    Refusal("wrong type", PLAIN, USAGE, ["config.yaml:2:", "run.threads", "many"], replaced("threads: 1", "threads: many")),
-    Refusal("out of range", PLAIN, USAGE, ["config.yaml:2:", "run.threads", "-1", ">= 0"], replaced("threads: 1", "threads: -1")),
+    Refusal(
+        "unknown section",
+        PLAIN,
+        USAGE,
+        ["modell", 'did you mean "model"'],
+        replaced("model:", "modell:"),
+    ),
+    Refusal(
+        "duplicate key",
+        PLAIN,
+        USAGE,
+        ["config.yaml:2:", "run.threads", "duplicate"],
+        replaced("threads: 1", "threads: 1, threads: 2"),
+    ),
+    Refusal(
+        "wrong type",
+        PLAIN,
+        USAGE,
+        ["config.yaml:2:", "run.threads", "many"],
+        replaced("threads: 1", "threads: many"),
+    ),
+    Refusal(
+        "out of range",
+        PLAIN,
+        USAGE,
+        ["config.yaml:2:", "run.threads", "-1", ">= 0"],
+        replaced("threads: 1", "threads: -1"),
+    ),
     Refusal(
         "undefined variable",
         PLAIN,
@@ -41,12 +80,38 @@ FILES = [
     Refusal("other schema", PLAIN, USAGE, ["schema", "2"], replaced("schema: 1", "schema: 2")),
 ]
 NAMES = [
-    Refusal("unknown model", overridden("model.name=lonet"), USAGE, ["model.name", "lonet", 'did you mean "lenet"'], ranks=BOTH),
-    Refusal("unknown dataset", overridden("data.dataset=cifar11"), USAGE, ["data.dataset", "cifar11", 'did you mean "cifar10"']),
-    Refusal("unknown strategy", overridden("strategy.name=dpp"), USAGE, ["strategy.name", "dpp", 'did you mean "ddp"']),
-    Refusal("key of another strategy", overridden("strategy.emulate_ranks=2"), USAGE, ["strategy.emulate_ranks", "of strategy serial"]),
+    Refusal(
+        "unknown model",
+        overridden("model.name=lonet"),
+        USAGE,
+        ["model.name", "lonet", 'did you mean "lenet"'],
+        ranks=BOTH,
+    ),
+    Refusal(
+        "unknown dataset",
+        overridden("data.dataset=cifar11"),
+        USAGE,
+        ["data.dataset", "cifar11", 'did you mean "cifar10"'],
+    ),
+    Refusal(
+        "unknown strategy",
+        overridden("strategy.name=dpp"),
+        USAGE,
+        ["strategy.name", "dpp", 'did you mean "ddp"'],
+    ),
+    Refusal(
+        "key of another strategy",
+        overridden("strategy.emulate_ranks=2"),
+        USAGE,
+        ["strategy.emulate_ranks", "of strategy serial"],
+    ),
     Refusal("override without value", overridden("optimizer.lr"), USAGE, ["optimizer.lr", "="]),
-    Refusal("override of nothing", overridden("optimizer.lrr=1"), USAGE, ["optimizer.lrr", 'did you mean "lr"']),
+    Refusal(
+        "override of nothing",
+        overridden("optimizer.lrr=1"),
+        USAGE,
+        ["optimizer.lrr", 'did you mean "lr"'],
+    ),
 ]
 FIT = [
     Refusal(
@@ -56,16 +121,72 @@ FIT = [
         ["data.global_batch", "13", "2 workers", "nearest values are 12 and 14"],
         ranks=(2,),
     ),
-    Refusal("batch that micro-batches do not divide", overridden("strategy.micro_batches=5"), USAGE, ["5 micro-batches", "10 and 15"]),
-    Refusal("more ranks than samples", overridden("data.global_batch=1"), USAGE, ["data.global_batch", "least value is 2"], ranks=(2,)),
-    Refusal("batch larger than the dataset", overridden("data.global_batch=128"), USAGE, ["128", "96 training images", "smaller"], ranks=(2,)),
-    Refusal("subset larger than the dataset", overridden("data.subset=1000000"), USAGE, ["data.subset", "1000000"], ranks=(2,)),
-    Refusal("no batch at all", overridden("data.global_batch=0"), USAGE, ["data.global_batch", "data.batch_per_worker"]),
-    Refusal("two batch sizes", overridden("data.global_batch=8", "data.batch_per_worker=4"), USAGE, ["batch_per_worker", "leave one out"]),
-    Refusal("input smaller than the images", overridden("data.input_size=20"), USAGE, ["data.input_size", "20", "28 or more"], ranks=(2,)),
-    Refusal("input that the model cannot take", overridden("model.name=vgg16", "data.input_size=28"), USAGE, ["vgg16", "28", "32"]),
-    Refusal("fewer classes than the data has", overridden("model.num_classes=5"), USAGE, ["model.num_classes", "5", "10"], ranks=(2,)),
-    Refusal("serial on several ranks", overridden("strategy.name=serial"), USAGE, ["serial", "2 ranks", "ddp"], ranks=(2,)),
+    Refusal(
+        "batch that micro-batches do not divide",
+        overridden("strategy.micro_batches=5"),
+        USAGE,
+        ["5 micro-batches", "10 and 15"],
+    ),
+    Refusal(
+        "more ranks than samples",
+        overridden("data.global_batch=1"),
+        USAGE,
+        ["data.global_batch", "least value is 2"],
+        ranks=(2,),
+    ),
+    Refusal(
+        "batch larger than the dataset",
+        overridden("data.global_batch=128"),
+        USAGE,
+        ["128", "96 training images", "smaller"],
+        ranks=(2,),
+    ),
+    Refusal(
+        "subset larger than the dataset",
+        overridden("data.subset=1000000"),
+        USAGE,
+        ["data.subset", "1000000"],
+        ranks=(2,),
+    ),
+    Refusal(
+        "no batch at all",
+        overridden("data.global_batch=0"),
+        USAGE,
+        ["data.global_batch", "data.batch_per_worker"],
+    ),
+    Refusal(
+        "two batch sizes",
+        overridden("data.global_batch=8", "data.batch_per_worker=4"),
+        USAGE,
+        ["batch_per_worker", "leave one out"],
+    ),
+    Refusal(
+        "input smaller than the images",
+        overridden("data.input_size=20"),
+        USAGE,
+        ["data.input_size", "20", "28 or more"],
+        ranks=(2,),
+    ),
+    Refusal(
+        "input that the model cannot take",
+        overridden("model.name=vgg16", "data.input_size=28"),
+        USAGE,
+        ["vgg16", "28", "32"],
+    ),
+    Refusal(
+        "fewer classes than the data has",
+        overridden("model.num_classes=5"),
+        USAGE,
+        ["model.num_classes", "5", "10"],
+        ranks=(2,),
+    ),
+    Refusal(
+        "serial on several ranks",
+        overridden("strategy.name=serial"),
+        USAGE,
+        ["serial", "2 ranks", "ddp"],
+        ranks=(2,),
+    ),
     Refusal(
         "one sample per pass under batch normalisation",
         overridden("model.name=resnet50", "data.batch_per_worker=1", "data.global_batch=0"),
@@ -73,8 +194,19 @@ FIT = [
         ["1 sample", "batch normalisation", "larger"],
         ranks=(2,),
     ),
-    Refusal("weights that are not there", overridden("model.weights=none.safetensors"), BAD_DATA, ["none.safetensors", "No such file"], ranks=(2,)),
-    Refusal("fresh head without weights", overridden("model.head=fresh"), USAGE, ["model.head", "model.weights"]),
+    Refusal(
+        "weights that are not there",
+        overridden("model.weights=none.safetensors"),
+        BAD_DATA,
+        ["none.safetensors", "No such file"],
+        ranks=(2,),
+    ),
+    Refusal(
+        "fresh head without weights",
+        overridden("model.head=fresh"),
+        USAGE,
+        ["model.head", "model.weights"],
+    ),
 ]
 
 
@@ -89,11 +221,21 @@ class BadConfig(harness.ProgramTest):
         self.check_refusals(FIT)
 
     def test_all_problems_at_once(self):
-        wrong = CONFIG.replace("threads: 1", "threads: -1, sed: 2").replace("mlp", "mlq").replace("cell", '"${NOWHERE}"')
+        wrong = (
+            CONFIG.replace("threads: 1", "threads: -1, sed: 2")
+            .replace("mlp", "mlq")
+            .replace("cell", '"${NOWHERE}"')
+        )
         folder = self.new_folder({"config.yaml": wrong})
         ended = self.run_program("run", "config.yaml", "-s", "optimizer.lr=fast", folder=folder)
-        self.check_refused(ended, USAGE, ["run.threads", "run.sed", "model.name", "NOWHERE", "optimizer.lr"])
-        lines = [int(line.split("config.yaml:")[1].split(":")[0]) for line in ended.stderr.splitlines() if "config.yaml:" in line]
+        self.check_refused(
+            ended, USAGE, ["run.threads", "run.sed", "model.name", "NOWHERE", "optimizer.lr"]
+        )
+        lines = [
+            int(line.split("config.yaml:")[1].split(":")[0])
+            for line in ended.stderr.splitlines()
+            if "config.yaml:" in line
+        ]
         self.assertEqual(lines, [2, 2, 2, 4])
 
 

@@ -6,7 +6,9 @@ import harness
 from harness import CONFIG, Refusal, overridden
 
 BAD_DATA = 5
-MNIST = CONFIG.replace("dataset: synthetic-digits", "dataset: mnist, root: .").replace("subset: 96", "subset: 0")
+MNIST = CONFIG.replace("dataset: synthetic-digits", "dataset: mnist, root: .").replace(
+    "subset: 96", "subset: 0"
+)
 CIFAR = MNIST.replace("mnist", "cifar10")
 RECORD = 3073  # bytes: a label and an image
 
@@ -33,7 +35,9 @@ def mnist(**changed):
     }
     for name, content in changed.items():
         files[next(file for file in files if file.startswith(name.replace("_", "-")))] = content
-    return {"config.yaml": MNIST} | {f"mnist/{name}": content for name, content in files.items() if content is not None}
+    return {"config.yaml": MNIST} | {
+        f"mnist/{name}": content for name, content in files.items() if content is not None
+    }
 
 
 def records(count, label=lambda i: i % 10):
@@ -41,8 +45,14 @@ def records(count, label=lambda i: i % 10):
 
 
 def cifar(**changed):
-    files = {f"data_batch_{i}": records(4) for i in range(1, 6)} | {"test_batch": records(4)} | changed
-    return {"config.yaml": CIFAR} | {f"cifar-10-batches-bin/{name}.bin": content for name, content in files.items() if content is not None}
+    files = (
+        {f"data_batch_{i}": records(4) for i in range(1, 6)} | {"test_batch": records(4)} | changed
+    )
+    return {"config.yaml": CIFAR} | {
+        f"cifar-10-batches-bin/{name}.bin": content
+        for name, content in files.items()
+        if content is not None
+    }
 
 
 def refusal(name, words, files, ranks=(1,)):
@@ -56,7 +66,12 @@ FOLDERS = [
     refusal("no root", ["STRATAGEM_DATA", "fetch"], UNNAMED),
     refusal("no root folder", ["nowhere", "missing"], NOWHERE, ranks=(1, 2)),
     refusal("no dataset folder", ["mnist", "missing"], {"config.yaml": MNIST}),
-    refusal("no training labels", ["train-labels-idx1-ubyte", "missing"], mnist(train_labels=None), ranks=(2,)),
+    refusal(
+        "no training labels",
+        ["train-labels-idx1-ubyte", "missing"],
+        mnist(train_labels=None),
+        ranks=(2,),
+    ),
     refusal("no test batch", ["test_batch.bin", "missing"], cifar(test_batch=None)),
 ]
 FILES = [
@@ -66,15 +81,50 @@ FILES = [
         mnist(train_images=images(24)[:-1]),
         ranks=(1, 2),
     ),
-    refusal("cut in the header", ["train-labels", "cut off"], mnist(train_labels=labels(range(10))[:6])),
-    refusal("bytes too many", ["t10k-labels", "expected 20", "found 21"], mnist(t10k_labels=labels([1] * 12) + b"x")),
-    refusal("wrong magic number", ["train-images", "0x00000803", "0x00000801"], mnist(train_images=labels(range(10)))),
-    refusal("label out of range", ["train-labels", "label 23", "0 to 9", "10"], mnist(train_labels=labels([0] * 23 + [10]))),
-    refusal("fewer labels than images", ["train-labels", "24", "23"], mnist(train_labels=labels([0] * 23)), ranks=(2,)),
-    refusal("images of another size", ["t10k-images", "28x28", "27x28"], mnist(t10k_images=idx((12, 27, 28), bytes(12 * 27 * 28)))),
-    refusal("part of a record", ["data_batch_2.bin", "3073", f"{4 * RECORD - 1}"], cifar(data_batch_2=records(4)[:-1])),
-    refusal("files of unequal length", ["data_batch_5.bin", "4 records", "3"], cifar(data_batch_5=records(3))),
-    refusal("label of a record", ["data_batch_3.bin", "record 2", "255"], cifar(data_batch_3=records(4, lambda i: 255 if i == 2 else 0))),
+    refusal(
+        "cut in the header", ["train-labels", "cut off"], mnist(train_labels=labels(range(10))[:6])
+    ),
+    refusal(
+        "bytes too many",
+        ["t10k-labels", "expected 20", "found 21"],
+        mnist(t10k_labels=labels([1] * 12) + b"x"),
+    ),
+    refusal(
+        "wrong magic number",
+        ["train-images", "0x00000803", "0x00000801"],
+        mnist(train_images=labels(range(10))),
+    ),
+    refusal(
+        "label out of range",
+        ["train-labels", "label 23", "0 to 9", "10"],
+        mnist(train_labels=labels([0] * 23 + [10])),
+    ),
+    refusal(
+        "fewer labels than images",
+        ["train-labels", "24", "23"],
+        mnist(train_labels=labels([0] * 23)),
+        ranks=(2,),
+    ),
+    refusal(
+        "images of another size",
+        ["t10k-images", "28x28", "27x28"],
+        mnist(t10k_images=idx((12, 27, 28), bytes(12 * 27 * 28))),
+    ),
+    refusal(
+        "part of a record",
+        ["data_batch_2.bin", "3073", f"{4 * RECORD - 1}"],
+        cifar(data_batch_2=records(4)[:-1]),
+    ),
+    refusal(
+        "files of unequal length",
+        ["data_batch_5.bin", "4 records", "3"],
+        cifar(data_batch_5=records(3)),
+    ),
+    refusal(
+        "label of a record",
+        ["data_batch_3.bin", "record 2", "255"],
+        cifar(data_batch_3=records(4, lambda i: 255 if i == 2 else 0)),
+    ),
 ]
 
 
@@ -88,17 +138,33 @@ class BadData(harness.ProgramTest):
     def test_other_data_on_another_rank(self):
         folders = [self.new_folder(mnist()), self.new_folder(mnist(train_labels=labels([3] * 24)))]
         before = [harness.snapshot(folder) for folder in folders]
-        command = [self.program, *overridden(f"run.out={folders[0] / 'out'}", config=folders[0] / "config.yaml")]
-        words = [word for folder in folders for word in ["--wdir", folder, "-n", "1", *command, ":"]][:-1]
+        command = [
+            self.program,
+            *overridden(f"run.out={folders[0] / 'out'}", config=folders[0] / "config.yaml"),
+        ]
+        words = [
+            word for folder in folders for word in ["--wdir", folder, "-n", "1", *command, ":"]
+        ][:-1]
         ended = self.run_words(["mpirun", "--bind-to", "none", *words])
-        self.check_refused(ended, BAD_DATA, ["dataset mnist of rank 1 is not that of rank 0", "same files"])
+        self.check_refused(
+            ended, BAD_DATA, ["dataset mnist of rank 1 is not that of rank 0", "same files"]
+        )
         self.assertEqual([harness.snapshot(folder) for folder in folders], before)
 
     def test_small_files_are_good(self):
         for name, files in {"mnist": mnist(), "cifar10": cifar()}.items():
             with self.subTest(name):
                 folder = self.new_folder(files)
-                ended = self.expect(0, "run", "config.yaml", "-s", "run.max_steps=1", "-s", "data.global_batch=10", folder=folder)
+                ended = self.expect(
+                    0,
+                    "run",
+                    "config.yaml",
+                    "-s",
+                    "run.max_steps=1",
+                    "-s",
+                    "data.global_batch=10",
+                    folder=folder,
+                )
                 self.assertIn("is not a published file", ended.stderr)
                 self.assertTrue((folder / "out" / "outcome.json").exists())
 

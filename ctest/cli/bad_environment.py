@@ -5,17 +5,45 @@ from harness import Refusal, mpirun, overridden
 
 USAGE, ENVIRONMENT, NON_FINITE = 2, 3, 84
 NO_GPU = [
-    Refusal("fp16", overridden("precision.compute=fp16"), ENVIRONMENT, ["fp16", "needs a GPU", "take fp32 or bf16"], ranks=(1, 2)),
-    Refusal("nccl", overridden("comm.backend=nccl"), ENVIRONMENT, ["comm.backend: nccl", "needs a GPU", "mpi"], ranks=(1, 2)),
-    Refusal("cuda", overridden("run.device=cuda"), ENVIRONMENT, ["run.device: cuda", "no GPU", "run.device: cpu"], ranks=(2,)),
+    Refusal(
+        "fp16",
+        overridden("precision.compute=fp16"),
+        ENVIRONMENT,
+        ["fp16", "needs a GPU", "take fp32 or bf16"],
+        ranks=(1, 2),
+    ),
+    Refusal(
+        "nccl",
+        overridden("comm.backend=nccl"),
+        ENVIRONMENT,
+        ["comm.backend: nccl", "needs a GPU", "mpi"],
+        ranks=(1, 2),
+    ),
+    Refusal(
+        "cuda",
+        overridden("run.device=cuda"),
+        ENVIRONMENT,
+        ["run.device: cuda", "no GPU", "run.device: cpu"],
+        ranks=(2,),
+    ),
 ]
 EXPECTATIONS = [
-    Refusal("another number of ranks", overridden("run.ranks=3"), ENVIRONMENT, ["run.ranks is 3", "mpirun -n 3"], ranks=(1, 2)),
+    Refusal(
+        "another number of ranks",
+        overridden("run.ranks=3"),
+        ENVIRONMENT,
+        ["run.ranks is 3", "mpirun -n 3"],
+        ranks=(1, 2),
+    ),
     Refusal(
         "expected facts",
         overridden("expect.version=0.0.1", "expect.ranks=7", "expect.dataset_fingerprint=0123"),
         ENVIRONMENT,
-        ["expect.version is 0.0.1", "expect.ranks is 7, but here it is 2", "expect.dataset_fingerprint is 0123"],
+        [
+            "expect.version is 0.0.1",
+            "expect.ranks is 7, but here it is 2",
+            "expect.dataset_fingerprint is 0123",
+        ],
         ranks=(2,),
     ),
 ]
@@ -36,22 +64,35 @@ class BadEnvironment(harness.ProgramTest):
 
     def test_what_the_configuration_expects(self):
         self.check_refusals(EXPECTATIONS)
-        self.expect(0, *overridden("run.ranks=2", "expect.ranks=2", "expect.device=cpu"), "--dry-run", ranks=2)
+        self.expect(
+            0,
+            *overridden("run.ranks=2", "expect.ranks=2", "expect.device=cpu"),
+            "--dry-run",
+            ranks=2,
+        )
 
     def test_singletons(self):
         self.check_refusals([SINGLETON])
-        self.expect(0, "run", "config.yaml", "--dry-run", ranks=2, environment={"SLURM_NTASKS": "2"})
+        self.expect(
+            0, "run", "config.yaml", "--dry-run", ranks=2, environment={"SLURM_NTASKS": "2"}
+        )
 
     def test_command_lines_that_differ(self):
         plain = ["run", "config.yaml"]
         for first, second, words in [
-            (plain, [*plain, "--max-steps", "2"], ["the command line of rank 1", "--max-steps 2", "same arguments"]),
+            (
+                plain,
+                [*plain, "--max-steps", "2"],
+                ["the command line of rank 1", "--max-steps 2", "same arguments"],
+            ),
             (plain, [*plain, "--max-stepz", "2"], ["the command line of rank 1", "--max-stepz 2"]),
             ([*plain, "--max-stepz", "2"], plain, ["the command line of rank 1", "--max-stepz 2"]),
         ]:
             with self.subTest(first=first, second=second):
                 before = harness.snapshot(self.folder)
-                ended = self.run_words(mpirun(1, [self.program, *first, ":", "-n", "1", self.program, *second]))
+                ended = self.run_words(
+                    mpirun(1, [self.program, *first, ":", "-n", "1", self.program, *second])
+                )
                 self.check_refused(ended, USAGE, words)
                 self.assertEqual(harness.snapshot(self.folder), before)
 
@@ -62,17 +103,30 @@ class NonFiniteLoss(harness.ProgramTest):
             for overlap in "true", "false":
                 with self.subTest(ranks=ranks, overlap=overlap):
                     out = f"out-{ranks}-{overlap}"
-                    settings = [f"run.out={out}", f"strategy.overlap={overlap}", "optimizer.lr=1e30", "model.name=lenet"]
+                    settings = [
+                        f"run.out={out}",
+                        f"strategy.overlap={overlap}",
+                        "optimizer.lr=1e30",
+                        "model.name=lenet",
+                    ]
                     ended = self.run_program(*overridden(*settings), ranks=ranks)
-                    self.check_refused(ended, NON_FINITE, ["not finite at step 1 on rank 0", "output of block ", "optimizer.lr"])
+                    self.check_refused(
+                        ended,
+                        NON_FINITE,
+                        ["not finite at step 1 on rank 0", "output of block ", "optimizer.lr"],
+                    )
                     outcome = self.outcome(out)
-                    self.assertEqual((outcome["status"], outcome["exit_code"]), ("FAILED", NON_FINITE))
+                    self.assertEqual(
+                        (outcome["status"], outcome["exit_code"]), ("FAILED", NON_FINITE)
+                    )
                     self.assertIn("at step 1", outcome["reason"])
                     collected = self.expect(0, "collect", out).stdout
                     self.assertIn("failed", collected)
 
     def test_serial_names_the_emulated_rank(self):
-        ended = self.run_program(*overridden("strategy.name=serial", "strategy.emulate_ranks=2", "optimizer.lr=1e30"))
+        ended = self.run_program(
+            *overridden("strategy.name=serial", "strategy.emulate_ranks=2", "optimizer.lr=1e30")
+        )
         self.check_refused(ended, NON_FINITE, ["at step 1 on rank 0", "output of block "])
 
 

@@ -9,7 +9,9 @@ class BadTraces(harness.ProgramTest):
     def setUp(self):
         super().setUp()
         self.expect(0, "run", "config.yaml", "-q", ranks=2)
-        self.traces = [self.folder / "out" / "trace" / "a0" / f"rank-000{rank}.h5" for rank in range(2)]
+        self.traces = [
+            self.folder / "out" / "trace" / "a0" / f"rank-000{rank}.h5" for rank in range(2)
+        ]
         self.good = self.traces[0].read_bytes()
 
     def test_validate(self):
@@ -32,7 +34,11 @@ class BadTraces(harness.ProgramTest):
 
     def test_validate_names_what_is_missing(self):
         (self.folder / "empty").mkdir()
-        for path, word in {"nowhere": "1 of 1 files", "empty": "no .h5 file under empty", "config.yaml": "1 of 1 files"}.items():
+        for path, word in {
+            "nowhere": "1 of 1 files",
+            "empty": "no .h5 file under empty",
+            "config.yaml": "1 of 1 files",
+        }.items():
             with self.subTest(path):
                 self.check_refused(self.run_program("validate", path), BAD_DATA, [word])
         self.check_refused(self.run_program("validate"), USAGE, ["validate what?"])
@@ -50,17 +56,31 @@ class BadTraces(harness.ProgramTest):
         for trace in self.traces:
             trace.write_bytes(b"not a trace")
         before = harness.snapshot(self.folder)
-        self.check_refused(self.run_program("collect", "out"), BAD_DATA, ["no usable trace", "rank-0000.h5", "rank-0001.h5"])
+        self.check_refused(
+            self.run_program("collect", "out"),
+            BAD_DATA,
+            ["no usable trace", "rank-0000.h5", "rank-0001.h5"],
+        )
         self.assertEqual(harness.snapshot(self.folder), before)
 
     def test_collect_needs_a_run(self):
         (self.folder / "empty").mkdir()
-        self.check_refused(self.run_program("collect", "empty"), BAD_DATA, ["no trace under empty", "rank-0000.h5"])
-        self.check_refused(self.run_program("collect", "nowhere"), USAGE, ["nowhere", "run directory"])
-        self.check_refused(self.run_program("collect", "config.yaml"), USAGE, ["config.yaml", "run directory"])
+        self.check_refused(
+            self.run_program("collect", "empty"), BAD_DATA, ["no trace under empty", "rank-0000.h5"]
+        )
+        self.check_refused(
+            self.run_program("collect", "nowhere"), USAGE, ["nowhere", "run directory"]
+        )
+        self.check_refused(
+            self.run_program("collect", "config.yaml"), USAGE, ["config.yaml", "run directory"]
+        )
         self.check_refused(self.run_program("collect"), USAGE, ["collect what?"])
-        self.check_refused(self.run_program("collect", "out", "--format", "pdf"), USAGE, ["--format pdf", "latex"])
-        self.check_refused(self.run_program("collect", "out", "out", "-o", "one.h5"), USAGE, ["-o", "several runs"])
+        self.check_refused(
+            self.run_program("collect", "out", "--format", "pdf"), USAGE, ["--format pdf", "latex"]
+        )
+        self.check_refused(
+            self.run_program("collect", "out", "out", "-o", "one.h5"), USAGE, ["-o", "several runs"]
+        )
 
 
 if __name__ == "__main__":

@@ -9,20 +9,60 @@ USAGE, DOES_NOT_FIT = 2, 4
 COMMANDS = ["run", "plan", "demo", "info", "list", "commbench", "collect", "validate"]
 PLAN = ["plan", "config.yaml"]
 MISTAKES = [
-    Refusal("unknown command", ["rum", "config.yaml"], USAGE, ['unknown command "rum"', 'did you mean "run"', "--help"], ranks=(1, 2)),
-    Refusal("unknown option", ["run", "config.yaml", "--resumee"], USAGE, ["--resumee", 'did you mean "--resume"'], ranks=(1, 2)),
-    Refusal("abbreviated option", [*PLAN, "--rank", "4"], USAGE, ["unknown option --rank", 'did you mean "--ranks"']),
-    Refusal("option without its value", ["run", "config.yaml", "--out"], USAGE, ["--out", "--help"]),
-    Refusal("number that is none", [*PLAN, "--ranks", "two"], USAGE, ["--ranks two", "whole number"]),
+    Refusal(
+        "unknown command",
+        ["rum", "config.yaml"],
+        USAGE,
+        ['unknown command "rum"', 'did you mean "run"', "--help"],
+        ranks=(1, 2),
+    ),
+    Refusal(
+        "unknown option",
+        ["run", "config.yaml", "--resumee"],
+        USAGE,
+        ["--resumee", 'did you mean "--resume"'],
+        ranks=(1, 2),
+    ),
+    Refusal(
+        "abbreviated option",
+        [*PLAN, "--rank", "4"],
+        USAGE,
+        ["unknown option --rank", 'did you mean "--ranks"'],
+    ),
+    Refusal(
+        "option without its value", ["run", "config.yaml", "--out"], USAGE, ["--out", "--help"]
+    ),
+    Refusal(
+        "number that is none", [*PLAN, "--ranks", "two"], USAGE, ["--ranks two", "whole number"]
+    ),
     Refusal("number out of range", [*PLAN, "--ranks", "0"], USAGE, ["--ranks 0", "from 1"]),
-    Refusal("size that is none", [*PLAN, "--gpu-memory", "much"], USAGE, ["--gpu-memory much", "80GiB"]),
-    Refusal("choice that is none", ["run", "config.yaml", "--progress", "pie"], USAGE, ["--progress pie", "bar, line or none"]),
+    Refusal(
+        "size that is none", [*PLAN, "--gpu-memory", "much"], USAGE, ["--gpu-memory much", "80GiB"]
+    ),
+    Refusal(
+        "choice that is none",
+        ["run", "config.yaml", "--progress", "pie"],
+        USAGE,
+        ["--progress pie", "bar, line or none"],
+    ),
     Refusal("no configuration", ["run"], USAGE, ["CONFIG is missing"]),
     Refusal("two configurations", ["run", "config.yaml", "config.yaml"], USAGE, ["too many"]),
     Refusal("list of nothing", ["list"], USAGE, ["list what?", "models"]),
-    Refusal("unknown list", ["list", "model"], USAGE, ['cannot list "model"', 'did you mean "models"']),
-    Refusal("does not fit", [*PLAN, "--gpu-memory", "1M"], DOES_NOT_FIT, ["MiB", "--gpu-memory is 1M", "smaller model"]),
-    Refusal("launcher without ranks", ["demo", "--launcher", "mpirun"], USAGE, ['launcher "mpirun"', "{ranks}"]),
+    Refusal(
+        "unknown list", ["list", "model"], USAGE, ['cannot list "model"', 'did you mean "models"']
+    ),
+    Refusal(
+        "does not fit",
+        [*PLAN, "--gpu-memory", "1M"],
+        DOES_NOT_FIT,
+        ["MiB", "--gpu-memory is 1M", "smaller model"],
+    ),
+    Refusal(
+        "launcher without ranks",
+        ["demo", "--launcher", "mpirun"],
+        USAGE,
+        ['launcher "mpirun"', "{ranks}"],
+    ),
     Refusal("existing folder", ["demo", "--out", "."], USAGE, [". exists", "--out"]),
 ]
 
@@ -66,11 +106,18 @@ class Commands(harness.ProgramTest):
 
     def test_plan(self):
         plan = json.loads(self.expect(0, *PLAN, "--ranks", "4", "--json").stdout)
-        self.assertEqual((plan["ranks"], plan["workers"], plan["global_batch"], plan["total_steps"]), (4, 4, 12, 3))
+        self.assertEqual(
+            (plan["ranks"], plan["workers"], plan["global_batch"], plan["total_steps"]),
+            (4, 4, 12, 3),
+        )
         self.assertEqual([rank["first_sample"] for rank in plan["rank_map"]], [0, 3, 6, 9])
-        self.assertEqual(sum(bucket["bytes"] for bucket in plan["buckets"]), plan["memory_B"]["parameters"])
+        self.assertEqual(
+            sum(bucket["bytes"] for bucket in plan["buckets"]), plan["memory_B"]["parameters"]
+        )
         control = 128  # bytes that travel with the last bucket
-        self.assertEqual(plan["bytes_sent_per_step"], 2 * 3 * (plan["memory_B"]["parameters"] + control) // 4)
+        self.assertEqual(
+            plan["bytes_sent_per_step"], 2 * 3 * (plan["memory_B"]["parameters"] + control) // 4
+        )
         text = self.expect(0, *PLAN, "--gpu-memory", "1GiB").stdout
         for word in "parameters", "bucket", "sent per step", "2 ranks":
             self.assertIn(word, text)
@@ -78,21 +125,44 @@ class Commands(harness.ProgramTest):
 
     def test_dry_run_makes_nothing(self):
         before = harness.snapshot(self.folder)
-        self.assertIn("plan hash", self.expect(0, "run", "config.yaml", "--dry-run", ranks=2).stdout)
+        self.assertIn(
+            "plan hash", self.expect(0, "run", "config.yaml", "--dry-run", ranks=2).stdout
+        )
         self.assertEqual(harness.snapshot(self.folder), before)
 
     def test_printed_configuration_reloads_identically(self):
         for name, settings in {
             "defaults": [],
-            "ddp": ["strategy.bucket_mb=0.5", "strategy.overlap=false", "optimizer.lr=1e-3", 'run.name=a "name": #1', "expect.ranks=2"],
-            "serial": ["strategy.name=serial", "strategy.emulate_ranks=3", "precision.compute=bf16", "optimizer.schedule=cosine"],
+            "ddp": [
+                "strategy.bucket_mb=0.5",
+                "strategy.overlap=false",
+                "optimizer.lr=1e-3",
+                'run.name=a "name": #1',
+                "expect.ranks=2",
+            ],
+            "serial": [
+                "strategy.name=serial",
+                "strategy.emulate_ranks=3",
+                "precision.compute=bf16",
+                "optimizer.schedule=cosine",
+            ],
         }.items():
             with self.subTest(name):
                 first = self.expect(0, *overridden(*settings), "--print-config").stdout
                 (self.folder / "again.yaml").write_text(first)
-                self.assertEqual(self.expect(0, "run", "again.yaml", "--print-config").stdout, first)
-        self.assertIn('root: "/data"', self.expect(0, "run", "config.yaml", "--print-config", environment={"STRATAGEM_DATA": "/data"}).stdout)
-        self.assertIn("max_steps: 7", self.expect(0, "run", "config.yaml", "--max-steps", "7", "--print-config").stdout)
+                self.assertEqual(
+                    self.expect(0, "run", "again.yaml", "--print-config").stdout, first
+                )
+        self.assertIn(
+            'root: "/data"',
+            self.expect(
+                0, "run", "config.yaml", "--print-config", environment={"STRATAGEM_DATA": "/data"}
+            ).stdout,
+        )
+        self.assertIn(
+            "max_steps: 7",
+            self.expect(0, "run", "config.yaml", "--max-steps", "7", "--print-config").stdout,
+        )
 
 
 class Demo(harness.ProgramTest):

@@ -60,7 +60,9 @@ def mpirun(ranks, words, *options):
 def snapshot(folder):
     """Everything in a folder, so that any change shows."""
     return {
-        str(path.relative_to(folder)): None if path.is_dir() else (path.stat().st_mtime_ns, path.read_bytes())
+        str(path.relative_to(folder)): (
+            None if path.is_dir() else (path.stat().st_mtime_ns, path.read_bytes())
+        )
         for path in sorted(folder.rglob("*"))
     }
 
@@ -85,7 +87,11 @@ class ProgramTest(unittest.TestCase):
 
     def start(self, words, folder=None, environment=None):
         """Without what a user's shell or job may say about data and tasks."""
-        variables = {name: value for name, value in os.environ.items() if not name.startswith(("STRATAGEM_", "SLURM_"))}
+        variables = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("STRATAGEM_", "SLURM_"))
+        }
         return subprocess.Popen(
             [str(word) for word in words],
             cwd=folder or self.folder,
@@ -122,7 +128,9 @@ class ProgramTest(unittest.TestCase):
         self.assertEqual(ended.code, code, str(ended))
         for word in words:
             self.assertIn(word, ended.stderr)
-        self.assertEqual(len(re.findall(r"^stratagem: error: ", ended.stderr, re.MULTILINE)), 1, str(ended))
+        self.assertEqual(
+            len(re.findall(r"^stratagem: error: ", ended.stderr, re.MULTILINE)), 1, str(ended)
+        )
 
     def check_refusals(self, table):
         for case in table:
@@ -130,7 +138,9 @@ class ProgramTest(unittest.TestCase):
                 with self.subTest(case.name, ranks=ranks):
                     folder = self.new_folder(case.files)
                     before = snapshot(folder)
-                    ended = self.run_program(*case.arguments, ranks=ranks, folder=folder, environment=case.environment)
+                    ended = self.run_program(
+                        *case.arguments, ranks=ranks, folder=folder, environment=case.environment
+                    )
                     self.check_refused(ended, case.code, case.words)
                     self.assertEqual(snapshot(folder), before)
 

@@ -14,7 +14,13 @@ from harness import mpirun, overridden
 
 FLUSHED_EVERY_S = 1.0
 GRACE_S = 0.5  # for writing itself, and a slow machine
-ENDLESS = ["run.max_steps=0", "run.epochs=1000000", "run.evaluate_every=0", "data.subset=1200", "trace.spans_every=10"]
+ENDLESS = [
+    "run.max_steps=0",
+    "run.epochs=1000000",
+    "run.evaluate_every=0",
+    "data.subset=1200",
+    "trace.spans_every=10",
+]
 
 
 class KilledRank(harness.ProgramTest):
@@ -42,7 +48,17 @@ class KilledRank(harness.ProgramTest):
         """Of a rank's own file, by a reader that is not ours."""
         path = self.folder / "collected" / f"{rank}.txt"
         path.parent.mkdir(exist_ok=True)
-        words = ["h5dump", "-y", "-w", "0", "-o", str(path), "-d", f"/rank-{rank:04}/steps/{name}", "collected.h5"]
+        words = [
+            "h5dump",
+            "-y",
+            "-w",
+            "0",
+            "-o",
+            str(path),
+            "-d",
+            f"/rank-{rank:04}/steps/{name}",
+            "collected.h5",
+        ]
         subprocess.run(words, cwd=self.folder, check=True, stdout=subprocess.DEVNULL)
         return [int(number) for number in re.findall(r"-?\d+", path.read_text())]
 
@@ -51,13 +67,17 @@ class KilledRank(harness.ProgramTest):
         self.assertEqual(self.ended.code, 128 + signal.SIGKILL, str(self.ended))
         collected = self.expect(0, "collect", "out", "-o", "collected.h5")
         for rank in range(2):
-            self.assertRegex(collected.stderr, rf"rank-{rank:04}.h5 was not closed: .* steps were read")
+            self.assertRegex(
+                collected.stderr, rf"rank-{rank:04}.h5 was not closed: .* steps were read"
+            )
             begins, durations = self.column(rank, "t_begin_ns"), self.column(rank, "dur_step_ns")
             self.assertEqual(self.column(rank, "step"), list(range(len(begins))))
             missing_s = (self.killed_ns - begins[-1] - durations[-1]) * 1e-9
             self.assertLess(missing_s, FLUSHED_EVERY_S + GRACE_S)
         self.assertIn("running or killed", collected.stdout)
-        self.assertIn("rank-0001.h5: good", self.expect(0, "validate", "out", "collected.h5").stdout)
+        self.assertIn(
+            "rank-0001.h5: good", self.expect(0, "validate", "out", "collected.h5").stdout
+        )
 
         # What was killed can be made again beside what is there.
         self.check_refused(self.run_program("run", "config.yaml"), 2, ["unfinished", "--resume"])

@@ -19,8 +19,18 @@ class OtherReaders(harness.ProgramTest):
     def test_h5dump(self):
         for group, file in self.files.items():
             with self.subTest(file):
-                words = ["h5dump", "-y", "-d", f"{group}/steps/step", "-d", f"{group}/steps/loss", file]
-                dumped = subprocess.run(words, cwd=self.folder, capture_output=True, text=True, check=True).stdout
+                words = [
+                    "h5dump",
+                    "-y",
+                    "-d",
+                    f"{group}/steps/step",
+                    "-d",
+                    f"{group}/steps/loss",
+                    file,
+                ]
+                dumped = subprocess.run(
+                    words, cwd=self.folder, capture_output=True, text=True, check=True
+                ).stdout
                 self.assertRegex(dumped, r"DATA \{\s+0, 1, 2\s+\}")
                 self.assertIn("long_name", dumped)
 

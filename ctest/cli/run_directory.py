@@ -43,7 +43,9 @@ class RunDirectory(harness.ProgramTest):
             self.refused(["out is taken", "unfinished", "--resume"])
         self.expect(0, *RUN, "--resume")
         self.assertEqual((self.outcome()["status"], self.outcome()["attempt"]), ("COMPLETE", 1))
-        self.assertEqual((self.folder / "out" / "trace" / "a0" / "rank-0000.h5").read_bytes(), first)
+        self.assertEqual(
+            (self.folder / "out" / "trace" / "a0" / "rank-0000.h5").read_bytes(), first
+        )
         rows = (self.folder / "out" / "metrics.csv").read_text().splitlines()
         self.assertEqual([row.split(",")[0] for row in rows], ["attempt", "0", "1"])
         table = json.loads(self.expect(0, "collect", "out", "--format", "json").stdout)
@@ -75,8 +77,19 @@ class RunDirectory(harness.ProgramTest):
     def test_unwritable(self):
         self.check_refusals(
             [
-                Refusal("below a file", overridden("run.out=config.yaml/out"), IO, ["cannot create config.yaml/out", "writable"], ranks=(2,)),
-                Refusal("in /proc", overridden("run.out=/proc/out"), IO, ["cannot create /proc/out", "writable"]),
+                Refusal(
+                    "below a file",
+                    overridden("run.out=config.yaml/out"),
+                    IO,
+                    ["cannot create config.yaml/out", "writable"],
+                    ranks=(2,),
+                ),
+                Refusal(
+                    "in /proc",
+                    overridden("run.out=/proc/out"),
+                    IO,
+                    ["cannot create /proc/out", "writable"],
+                ),
             ]
         )
 
@@ -85,7 +98,13 @@ class FullDisk(harness.ProgramTest):
     """No file may grow beyond a limit that a trace reaches: the training ends with its result."""
 
     limit_KiB = 200
-    settings = ["run.max_steps=400", "run.epochs=100", "run.evaluate_every=100", "trace.spans_every=1", "data.subset=1200"]
+    settings = [
+        "run.max_steps=400",
+        "run.epochs=100",
+        "run.evaluate_every=100",
+        "trace.spans_every=1",
+        "data.subset=1200",
+    ]
     # Open MPI's shared memory is a file too.
     transport = ["--mca", "btl", "self,tcp"]
 
@@ -100,8 +119,17 @@ class FullDisk(harness.ProgramTest):
             self.assertIn(f"the trace of rank {rank} is incomplete", ended.stderr)
         outcome = self.outcome()
         self.assertEqual(
-            {key: outcome[key] for key in ("status", "exit_code", "reason", "steps", "trace_complete")},
-            {"status": "COMPLETE", "exit_code": IO, "reason": "max_steps", "steps": 400, "trace_complete": False},
+            {
+                key: outcome[key]
+                for key in ("status", "exit_code", "reason", "steps", "trace_complete")
+            },
+            {
+                "status": "COMPLETE",
+                "exit_code": IO,
+                "reason": "max_steps",
+                "steps": 400,
+                "trace_complete": False,
+            },
         )
         self.assertGreater(outcome["test_accuracy"], 0.3)
         self.assertEqual(len(outcome["digest"]), 16)
@@ -113,7 +141,9 @@ class FullDisk(harness.ProgramTest):
     def test_one_of_two_ranks(self):
         self.check(2, [1])
         collected = self.expect(0, "collect", "out", "--format", "json")
-        self.assertEqual(json.loads(collected.stdout)[0]["steps"], 400, "rank 0 has a trace of all steps")
+        self.assertEqual(
+            json.loads(collected.stdout)[0]["steps"], 400, "rank 0 has a trace of all steps"
+        )
         self.assertIn("rank-0001.h5", collected.stderr)
 
 

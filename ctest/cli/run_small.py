@@ -7,7 +7,13 @@ import harness
 from harness import overridden
 
 ENVIRONMENT = 3
-FORMATS = {"text": "| ?run  strategy", "md": r"\| run", "csv": "run,strategy", "latex": r"\\begin{tabular}", "json": r"\["}
+FORMATS = {
+    "text": "| ?run  strategy",
+    "md": r"\| run",
+    "csv": "run,strategy",
+    "latex": r"\\begin{tabular}",
+    "json": r"\[",
+}
 
 
 class SmallRuns(harness.ProgramTest):
@@ -15,7 +21,10 @@ class SmallRuns(harness.ProgramTest):
         """A run in folder `name` that must succeed; its outcome."""
         self.expect(0, *overridden(f"run.out={name}", *settings), "-q", ranks=ranks)
         outcome = self.outcome(name)
-        self.assertEqual((outcome["status"], outcome["exit_code"], outcome["trace_complete"]), ("COMPLETE", 0, True))
+        self.assertEqual(
+            (outcome["status"], outcome["exit_code"], outcome["trace_complete"]),
+            ("COMPLETE", 0, True),
+        )
         return outcome
 
     def metrics(self, name):
@@ -38,8 +47,14 @@ class OneAndTheSame(SmallRuns):
                 outcome = self.finish(name, *self.common, *settings, ranks=ranks)
                 self.assertEqual(outcome["digest"], ddp["digest"])
                 self.assertEqual(outcome["test_accuracy"], ddp["test_accuracy"])
-                self.assertAlmostEqual(float(self.metrics(name)[0]["train_loss"]), float(self.metrics("ddp")[0]["train_loss"]), 6)
-        other = self.finish("other", *self.common, "run.seed=2", "strategy.name=serial", "strategy.emulate_ranks=2")
+                self.assertAlmostEqual(
+                    float(self.metrics(name)[0]["train_loss"]),
+                    float(self.metrics("ddp")[0]["train_loss"]),
+                    6,
+                )
+        other = self.finish(
+            "other", *self.common, "run.seed=2", "strategy.name=serial", "strategy.emulate_ranks=2"
+        )
         self.assertNotEqual(other["digest"], ddp["digest"])
 
     def test_options_agree_between_strategies(self):
@@ -47,17 +62,28 @@ class OneAndTheSame(SmallRuns):
         emulated = ["strategy.name=serial", "strategy.emulate_ranks=2"]
         for name, settings in {
             "bf16": ["precision.compute=bf16"],
-            "bf16-scaled": ["precision.compute=bf16", "precision.loss_scale=dynamic", "strategy.micro_batches=3"],
+            "bf16-scaled": [
+                "precision.compute=bf16",
+                "precision.loss_scale=dynamic",
+                "strategy.micro_batches=3",
+            ],
             "augmented": ["data.augment=standard", "optimizer.clip_norm=0.5"],
             "scaled-up": ["data.input_size=64", "optimizer.reduction=sum"],
-            "lr-scaled": ["optimizer.lr_scaling=linear", "data.batch_per_worker=4", "data.global_batch=0"],
+            "lr-scaled": [
+                "optimizer.lr_scaling=linear",
+                "data.batch_per_worker=4",
+                "data.global_batch=0",
+            ],
         }.items():
             with self.subTest(name):
                 ddp = self.finish(f"{name}-ddp", *common, *settings, ranks=2)
                 serial = self.finish(f"{name}-serial", *common, *settings, *emulated)
                 self.assertEqual(ddp["digest"], serial["digest"])
         self.assertEqual(float(self.metrics("lr-scaled-ddp")[0]["lr"]), 0.02)
-        digests = [self.outcome(f"{name}-ddp")["digest"] for name in ("bf16", "bf16-scaled", "augmented", "scaled-up", "lr-scaled")]
+        digests = [
+            self.outcome(f"{name}-ddp")["digest"]
+            for name in ("bf16", "bf16-scaled", "augmented", "scaled-up", "lr-scaled")
+        ]
         self.assertEqual(len(set(digests)), len(digests), "every option changes the result")
 
 
@@ -72,21 +98,29 @@ class Files(SmallRuns):
         out = self.folder / "out"
         self.assertEqual((self.done["reason"], self.done["steps"]), ("epochs done", 16))
         rows = self.metrics("out")
-        self.assertEqual([(row["attempt"], row["epoch"], row["step"]) for row in rows], [("0", "0", "8"), ("0", "1", "16")])
+        self.assertEqual(
+            [(row["attempt"], row["epoch"], row["step"]) for row in rows],
+            [("0", "0", "8"), ("0", "1", "16")],
+        )
         self.assertLess(float(rows[1]["train_loss"]), float(rows[0]["train_loss"]))
         self.assertEqual(float(rows[1]["test_accuracy"]), self.done["test_accuracy"])
 
         manifest = json.loads((out / "manifest.json").read_text())
         self.assertEqual([rank["rank"] for rank in manifest["ranks"]], [0, 1])
         self.assertEqual(manifest["dataset"]["train_images"], 96)
-        self.assertEqual((manifest["plan"]["global_batch"], manifest["plan"]["batch_per_rank"]), (12, 6))
+        self.assertEqual(
+            (manifest["plan"]["global_batch"], manifest["plan"]["batch_per_rank"]), (12, 6)
+        )
         self.assertEqual(manifest["threads_per_rank"], 1)
         self.assertTrue(manifest["build"]["git_sha"])
 
         self.expect(0, "run", "out/config.yaml", "--print-config")
         again = self.finish("again", "run.max_steps=0", "run.epochs=2", ranks=2)
         self.assertEqual(again["digest"], self.done["digest"])
-        self.assertIn("epoch 2/2", (out / "logs" / "rank-0001.log").read_text() + (out / "log.txt").read_text())
+        self.assertIn(
+            "epoch 2/2",
+            (out / "logs" / "rank-0001.log").read_text() + (out / "log.txt").read_text(),
+        )
         self.assertEqual(list(out.glob(".outcome*")), [])
 
     def test_collect_and_validate(self):
@@ -98,7 +132,9 @@ class Files(SmallRuns):
         self.assertIn("joined.h5: good", self.expect(0, "validate", "joined.h5", "out").stdout)
 
         row = json.loads(self.expect(0, "collect", "out", "--format", "json").stdout)[0]
-        self.assertEqual((row["ranks"], row["steps"], row["status"], row["strategy"]), (2, 16, "complete", "ddp"))
+        self.assertEqual(
+            (row["ranks"], row["steps"], row["status"], row["strategy"]), (2, 16, "complete", "ddp")
+        )
         self.assertEqual(row["test_accuracy"], self.done["test_accuracy"])
         self.assertTrue(0 < row["exposed_comm_share"] < 1)
         plan = json.loads(self.expect(0, "plan", "config.yaml", "--json").stdout)["memory_B"]
@@ -118,23 +154,38 @@ class Ends(SmallRuns):
         for model in "lenet", "mlp":
             with self.subTest(model):
                 settings = [f"model.name={model}", "run.max_steps=20", "run.epochs=10"]
-                saved = self.finish(f"{model}-saved", *settings, f"run.save_weights={model}.safetensors", ranks=2)
-                evaluate = [f"model.name={model}", "run.epochs=0", f"model.weights={model}.safetensors"]
+                saved = self.finish(
+                    f"{model}-saved", *settings, f"run.save_weights={model}.safetensors", ranks=2
+                )
+                evaluate = [
+                    f"model.name={model}",
+                    "run.epochs=0",
+                    f"model.weights={model}.safetensors",
+                ]
                 loaded = self.finish(f"{model}-loaded", *evaluate)
                 self.assertEqual((loaded["reason"], loaded["steps"]), ("evaluated only", 0))
                 self.assertEqual(loaded["test_accuracy"], saved["test_accuracy"])
                 self.assertEqual(loaded["digest"], saved["digest"])
-        ended = self.run_program(*overridden("model.weights=lenet.safetensors", "run.out=mixed"), ranks=2)
+        ended = self.run_program(
+            *overridden("model.weights=lenet.safetensors", "run.out=mixed"), ranks=2
+        )
         self.check_refused(ended, 5, ["lenet.safetensors"])
         self.assertFalse((self.folder / "mixed").exists())
 
     def test_time_limit(self):
         for ranks in 1, 2:
             with self.subTest(ranks=ranks):
-                settings = ["run.max_steps=0", "run.epochs=100000", "run.max_time_s=1", "run.evaluate_every=0"]
+                settings = [
+                    "run.max_steps=0",
+                    "run.epochs=100000",
+                    "run.max_time_s=1",
+                    "run.evaluate_every=0",
+                ]
                 outcome = self.finish(f"limited-{ranks}", *settings, ranks=ranks)
                 self.assertEqual(outcome["reason"], "time_limit")
-                self.assertTrue(1 <= outcome["train_time_s"] + 0.2 and outcome["train_time_s"] < 5, outcome)
+                self.assertTrue(
+                    1 <= outcome["train_time_s"] + 0.2 and outcome["train_time_s"] < 5, outcome
+                )
                 self.assertGreater(outcome["steps"], 10)
 
     def test_progress_is_plain_where_nobody_watches(self):
