@@ -36,7 +36,8 @@ class Hash {
   std::string hex() const {
     static constexpr char digits[] = "0123456789abcdef";
     std::string text(16, '0');
-    for (int i = 0; i < 16; ++i) text[static_cast<std::size_t>(i)] = digits[value() >> (60 - 4 * i) & 15];
+    for (int i = 0; i < 16; ++i)
+      text[static_cast<std::size_t>(i)] = digits[value() >> (60 - 4 * i) & 15];
     return text;
   }
 

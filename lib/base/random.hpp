@@ -11,7 +11,8 @@ namespace stratagem {
 /// random numbers: as easy as 1, 2, 3", SC'11.
 class CounterRandom {
  public:
-  /// `stream` tells apart the uses of one seed: a parameter's name, "order", "dropout/classifier.2".
+  /// `stream` tells apart the uses of one seed: a parameter's name, "order",
+  /// "dropout/classifier.2".
   CounterRandom(std::uint64_t seed, std::string_view stream);
 
   /// Four independent 32-bit words for counter (hi, lo).

@@ -41,7 +41,7 @@ void throw_unless_equal(std::vector<std::string> const& values, std::string_view
   if (different.empty()) return;
   auto const first = static_cast<std::size_t>(different.front());
   throw AgreedError(code, str(what, " of ", list(different), " is not that of rank 0"),
-              str(values[first], " instead of ", values[0]), cure);
+                    str(values[first], " instead of ", values[0]), cure);
 }
 
 }  // namespace

@@ -10,8 +10,8 @@
 
 namespace stratagem {
 
-/// The backend that `config` means for this rank, never automatic. Error(environment) when it cannot be
-/// had; none is taken instead.
+/// The backend that `config` means for this rank, never automatic. Error(environment) when it
+/// cannot be had; none is taken instead.
 CommBackend choose_backend(CommConfig const& config, ProcessInfo const& process);
 
 /// The communicator of all ranks: serial for one rank; else the backend that `config` names, where

@@ -11,8 +11,8 @@
 
 namespace stratagem::h5 {
 
-/// Whole columns by name. A killed writer may have extended some columns more than others: `rows` is
-/// the least of their lengths, and every column is cut to it.
+/// Whole columns by name. A killed writer may have extended some columns more than others: `rows`
+/// is the least of their lengths, and every column is cut to it.
 struct TableData {
   std::int64_t rows = 0;
   std::map<std::string, ColumnData> columns;
@@ -22,7 +22,8 @@ struct TableData {
   Texts const& texts(std::string const& name) const;
 };
 
-/// A file read only, also one whose writer is alive or was killed. Hdf5Error when it is no HDF5 file.
+/// A file read only, also one whose writer is alive or was killed. Hdf5Error when it is no HDF5
+/// file.
 class FileReader {
  public:
   explicit FileReader(std::filesystem::path const& path);

@@ -32,8 +32,8 @@ class TableWriter {
   std::int64_t rows_ = 0;
 };
 
-/// A new file. In streaming mode (HDF5's SWMR) it can be read while it grows and after its writer was
-/// killed: create everything first, then start_streaming(), then only append. In archive mode
+/// A new file. In streaming mode (HDF5's SWMR) it can be read while it grows and after its writer
+/// was killed: create everything first, then start_streaming(), then only append. In archive mode
 /// columns are compressed.
 class FileWriter {
  public:
@@ -42,7 +42,8 @@ class FileWriter {
   /// Fails when `path` exists.
   FileWriter(std::filesystem::path const& path, Mode mode);
 
-  void set_attribute(std::string const& group, std::string const& name, AttributeValue const& value);
+  void set_attribute(std::string const& group, std::string const& name,
+                     AttributeValue const& value);
   void create_group(std::string const& path);
   TableWriter create_table(TableSpec const& spec);
 

@@ -28,7 +28,8 @@ class Comm {
   void broadcast(std::string& text, int root) const;
   /// One text per rank, in rank order. Collective.
   std::vector<std::string> all_gather(std::string const& text) const;
-  /// The library's own MPI_Allreduce(MPI_SUM), in place: what `commbench` compares with. Collective.
+  /// The library's own MPI_Allreduce(MPI_SUM), in place: what `commbench` compares with.
+  /// Collective.
   void library_all_reduce(std::span<float> values) const;
 
   /// At most max_message bytes; matched by (peer, tag) in order.

@@ -8,7 +8,7 @@ namespace stratagem::trace {
 
 /// What the compute stream is busy with. A step is cut into these without gaps.
 enum class Phase {
-  data,          ///< waiting for the batch and bringing it to the device
+  data,  ///< waiting for the batch and bringing it to the device
   forward,
   backward,
   comm_exposed,  ///< waiting for communication that computation did not hide
@@ -16,8 +16,8 @@ enum class Phase {
 };
 
 inline constexpr std::size_t phases = 5;
-inline constexpr std::array<std::string_view, phases> phase_names{"data", "forward", "backward", "comm_exposed",
-                                                                  "optimizer"};
+inline constexpr std::array<std::string_view, phases> phase_names{"data", "forward", "backward",
+                                                                  "comm_exposed", "optimizer"};
 
 /// Rows of a timeline.
 enum class Lane { compute, comm, loader };

@@ -13,10 +13,10 @@ namespace stratagem::trace {
 /// What one rank recorded, read back.
 struct RankTrace {
   std::filesystem::path path;
-  std::string group;            ///< "" in a rank's own file, "/rank-0003" in a collected one
-  bool closed_cleanly = true;   ///< false when the writer was killed or still writes
+  std::string group;           ///< "" in a rank's own file, "/rank-0003" in a collected one
+  bool closed_cleanly = true;  ///< false when the writer was killed or still writes
   Status status = Status::running;
-  std::int64_t dropped = 0;     ///< records lost because a queue was full
+  std::int64_t dropped = 0;  ///< records lost because a queue was full
   std::map<std::string, h5::AttributeValue> provenance;
   std::map<std::string, h5::AttributeValue> process;
   std::map<std::string, h5::TableData> tables;  ///< by path as in the schema

@@ -27,20 +27,21 @@ struct ClockSample {
   std::int64_t uncertainty = 0;      ///< [ns]
 };
 
-/// One rank's HDF5 file. A thread of its own takes the recorder's rows every second, appends them and
-/// flushes, so that a killed rank loses at most the last second; every fifth time to the disk. The
-/// first failure ends the writing, not the training.
+/// One rank's HDF5 file. A thread of its own takes the recorder's rows every second, appends them
+/// and flushes, so that a killed rank loses at most the last second; every fifth time to the disk.
+/// The first failure ends the writing, not the training.
 class TraceFile {
  public:
-  /// `device_sample_hz`: how often the device is asked, 0 never. Error(io) when it cannot be created.
+  /// `device_sample_hz`: how often the device is asked, 0 never. Error(io) when it cannot be
+  /// created.
   TraceFile(std::filesystem::path const& path, TraceHeader const& header, Recorder& recorder,
             ClockSample const& clock, double device_sample_hz);
   ~TraceFile();
   TraceFile(TraceFile const&) = delete;
   TraceFile& operator=(TraceFile const&) = delete;
 
-  /// Writes what is left and closes; from then on the file is complete. Returns what went wrong, now
-  /// or earlier: the trace is then incomplete.
+  /// Writes what is left and closes; from then on the file is complete. Returns what went wrong,
+  /// now or earlier: the trace is then incomplete.
   std::optional<Error> close(Status status, ClockSample const& clock);
 
  private:

@@ -1,12 +1,13 @@
 #pragma once
 
-#include <cuda_runtime_api.h>
-
 #include <source_location>
+
+#include <cuda_runtime_api.h>
 
 namespace stratagem::gpu {
 
-/// Throws Error unless `code` is cudaSuccess: out_of_memory for a failed allocation, else environment.
+/// Throws Error unless `code` is cudaSuccess: out_of_memory for a failed allocation, else
+/// environment.
 void check(cudaError_t code, char const* call,
            std::source_location where = std::source_location::current());
 
