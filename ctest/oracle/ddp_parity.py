@@ -8,6 +8,7 @@ compared as both can be expected to share; the run ends with 1 when a loss diffe
 
 import argparse
 import os
+import socket
 import subprocess
 import sys
 import tempfile
@@ -22,15 +23,16 @@ MEAN, STD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
 LEARNING_RATE, MOMENTUM = 0.01, 0.9
 
 
-def run_stratagem(program, mpiexec, folder, model, data, *overrides):
+def run_stratagem(options, folder, *overrides):
     config = folder / "config.yaml"
     config.write_text(
         f'run: {{name: parity, threads: 1, epochs: 1, evaluate_every: 0, device: cpu}}\n'
-        f'data: {{dataset: cifar10, root: "{data}", global_batch: {BATCH}}}\n'
-        f'model: {{name: {model}, dropout: false}}\n'
+        f'data: {{dataset: cifar10, root: "{options.data}", global_batch: {BATCH}}}\n'
+        f'model: {{name: {options.model}, dropout: false}}\n'
         f'optimizer: {{lr: {LEARNING_RATE}, momentum: {MOMENTUM}}}\n'
         f'strategy: {{name: ddp}}\n', encoding="utf-8")
-    command = [mpiexec, "--bind-to", "none", "-n", str(RANKS), program, "run", str(config), "--progress", "none"]
+    command = [options.mpiexec, "--bind-to", "none", "-n", str(RANKS), options.program, "run", str(config),
+               "--progress", "none"]
     subprocess.run(command + [word for override in overrides for word in ("-s", override)], check=True)
 
 
@@ -68,7 +70,8 @@ def train_rank(options):
     for step in range(options.steps):
         begin = step * BATCH + dist.get_rank() * share
         chosen = order[begin : begin + share]
-        x = ((torch.from_numpy(images[chosen]).float() / 255 - mean) / std).contiguous(memory_format=torch.channels_last)
+        pixels = torch.from_numpy(images[chosen]).float() / 255
+        x = ((pixels - mean) / std).contiguous(memory_format=torch.channels_last)
         loss = torch.nn.functional.cross_entropy(model(x), torch.from_numpy(labels[chosen]))
         optimizer.zero_grad()
         loss.backward()
@@ -81,7 +84,10 @@ def train_rank(options):
 
 def their_losses(options, weights, order):
     """Starts the ranks; rank 0 tells the losses."""
-    base = dict(os.environ, MASTER_ADDR="127.0.0.1", MASTER_PORT="29531", WORLD_SIZE=str(RANKS), OMP_NUM_THREADS="1")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    base = dict(os.environ, MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), WORLD_SIZE=str(RANKS), OMP_NUM_THREADS="1")
     command = [sys.executable, __file__, "--rank-of", str(weights), "--order", str(order), "--model", options.model,
                "--steps", str(options.steps), "--data", options.data, "--program", "-"]
     ranks = [subprocess.Popen(command, env=dict(base, RANK=str(rank)), stdout=subprocess.PIPE, text=True)
@@ -111,10 +117,8 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         weights, order = folder / "initial.safetensors", folder / "order.txt"
-        run_stratagem(options.program, options.mpiexec, folder, options.model, options.data, f"run.out={folder / 'initial'}",
-                      "run.epochs=0", f"run.save_weights={weights}")
-        run_stratagem(options.program, options.mpiexec, folder, options.model, options.data, f"run.out={folder / 'run'}",
-                      f"run.max_steps={options.steps}")
+        run_stratagem(options, folder, f"run.out={folder / 'initial'}", "run.epochs=0", f"run.save_weights={weights}")
+        run_stratagem(options, folder, f"run.out={folder / 'run'}", f"run.max_steps={options.steps}")
         images = len(read_cifar(options.data)[1])
         order.write_text(subprocess.run([options.order_program, "1", "0", str(images)], check=True, text=True,
                                         stdout=subprocess.PIPE).stdout, encoding="ascii")
@@ -124,7 +128,8 @@ def main():
     for step, row in enumerate(zip(ours, theirs, difference)):
         print(f"{step:4} {row[0]:12.7f} {row[1]:12.7f} {row[2]:10.1e}")
     good = len(ours) == len(theirs) == options.steps and bool((difference <= options.tolerance).all())
-    print(f"{options.model}: largest difference {difference.max():.1e}, limit {options.tolerance:.0e}: {'ok' if good else 'FAILED'}")
+    verdict = "ok" if good else "FAILED"
+    print(f"{options.model}: largest difference {difference.max():.1e}, limit {options.tolerance:.0e}: {verdict}")
     return 0 if good else 1
 
 
