@@ -76,7 +76,8 @@ def draw(ranks, step):
         parts.append(f'<text x="{x:.0f}" y="{y + 14}" text-anchor="middle">{tick:.1f} ms</text>')
     x = LEFT
     order = {name: place for place, name in enumerate(COLORS)}
-    for name in sorted({span["name"] for spans in shown for span in spans}, key=lambda name: order.get(name, len(order))):
+    names = {span["name"] for spans in shown for span in spans}
+    for name in sorted(names, key=lambda name: order.get(name, len(order))):
         parts.append(f'<rect x="{x}" y="{y + 28}" width="12" height="12" fill="{COLORS.get(name, "#888888")}"/>')
         parts.append(f'<text x="{x + 16}" y="{y + 38}">{name}</text>')
         x += 30 + 7 * len(name)
