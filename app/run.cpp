@@ -16,10 +16,7 @@ namespace {
 
 /// Rank 0 reads the file and its environment; everyone gets what it understood.
 RunConfig agree_on_configuration(Options const& options, mpi::Comm const& world) {
-  auto text = on_all_ranks(world, [&] {
-    return world.rank() == 0 ? print_config(read_configuration(options)) : std::string();
-  });
-  world.broadcast(text, 0);
+  auto const text = from_rank_0(world, [&] { return print_config(read_configuration(options)); });
   return parse_config(text, "the configuration of rank 0", {}, known_names(), process_variable);
 }
 

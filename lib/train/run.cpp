@@ -29,13 +29,10 @@ namespace {
 
 /// Rank 0 makes it for all.
 RunDirectory claim(RunRequest const& request, mpi::Comm const& world) {
-  auto directory = on_all_ranks(world, [&] {
-    if (world.rank() == 0) return claim_run_directory(request.config.run.out, request.existing);
-    return RunDirectory{};
+  auto const place = from_rank_0(world, [&] {
+    auto const claimed = claim_run_directory(request.config.run.out, request.existing);
+    return str(claimed.attempt, " ", claimed.already_complete ? 1 : 0, " ", claimed.path.string());
   });
-  auto place =
-      str(directory.attempt, " ", directory.already_complete ? 1 : 0, " ", directory.path.string());
-  world.broadcast(place, 0);
   auto const first = place.find(' '), second = place.find(' ', first + 1);
   return {.path = place.substr(second + 1),
           .attempt = static_cast<int>(*parse_integer(place.substr(0, first))),

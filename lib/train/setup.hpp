@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <type_traits>
 
 #include "base/log.hpp"
@@ -28,6 +29,25 @@ auto on_all_ranks(mpi::Comm const& world, Make make) {
   }
   agree(world, own);
   return std::move(*made);
+}
+
+/// What rank 0 makes, on every rank; when it fails there, all ranks throw its error. Collective.
+template <class Make>
+std::string from_rank_0(mpi::Comm const& world, Make make) {
+  std::string text;  // "0 result", or "code message"
+  if (world.rank() == 0) {
+    try {
+      text = "0 " + make();
+    } catch (Error const& error) {
+      text = std::to_string(to_int(error.code())) + " " + error.what();
+    }
+  }
+  world.broadcast(text, 0);
+  auto const space = text.find(' ');
+  auto const code = static_cast<ExitCode>(std::stoi(text.substr(0, space)));
+  text.erase(0, space + 1);
+  if (code != ExitCode::done) throw AgreedError(code, text);
+  return text;
 }
 
 /// Everything that is known of a run before it writes anything.
