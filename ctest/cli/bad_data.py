@@ -165,7 +165,7 @@ class BadData(harness.ProgramTest):
                     "data.global_batch=10",
                     folder=folder,
                 )
-                self.assertIn("is not a published file", ended.stderr)
+                self.assertIn("are not the published ones", ended.stderr)
                 self.assertTrue((folder / "out" / "outcome.json").exists())
 
 
