@@ -10,14 +10,17 @@ namespace {
 
 constexpr std::int64_t more_than_2_gib = (std::int64_t{1} << 31) + (1 << 27) + 3;
 
-/// Differs from place to place, also between places 2^30, 2^31 and 2^32 apart.
+constexpr std::int64_t piece = 1 << 24;
+
+/// `count` <= piece bytes of a pattern that differs between places 2^30, 2^31 and 2^32 apart.
 at::Tensor pattern(std::int64_t begin, std::int64_t count) {
-  return at::arange(begin, begin + count, at::kLong).remainder_(251).to(at::kByte);
+  constexpr std::int64_t period = 251;
+  static auto const repeated =
+      at::arange(piece + period, at::kInt).remainder_(period).to(at::kByte);
+  return repeated.narrow(0, begin % period, count);
 }
 
-/// Compares piece by piece: the whole pattern would take eight times the memory.
 bool holds_pattern(at::Tensor const& tensor) {
-  constexpr std::int64_t piece = 1 << 24;
   for (std::int64_t begin = 0; begin < tensor.numel(); begin += piece) {
     auto const count = std::min(piece, tensor.numel() - begin);
     if (!tensor.narrow(0, begin, count).equal(pattern(begin, count))) return false;
@@ -26,7 +29,6 @@ bool holds_pattern(at::Tensor const& tensor) {
 }
 
 void fill_pattern(at::Tensor const& tensor, std::int64_t offset) {
-  constexpr std::int64_t piece = 1 << 24;
   for (std::int64_t begin = 0; begin < tensor.numel(); begin += piece) {
     auto const count = std::min(piece, tensor.numel() - begin);
     tensor.narrow(0, begin, count).copy_(pattern(offset + begin, count));
