@@ -48,8 +48,9 @@ def choose_step(ranks, wanted):
 
 def draw(ranks, step):
     """SVG text of one step."""
-    rows = [(rank, lane) for rank in range(len(ranks)) for lane in LANES]
     shown = [[span for span in spans if span["step"] == step] for spans in ranks]
+    rows = [(rank, lane) for rank, spans in enumerate(shown) for lane in LANES
+            if any(span["lane"] == lane for span in spans)]
     begin = min(span["begin"] for spans in shown for span in spans if span["lane"] == "compute")
     end = max(span["end"] for spans in shown for span in spans if span["lane"] != "loader")
     scale = (WIDTH - LEFT - 10) / (end - begin)
@@ -73,7 +74,7 @@ def draw(ranks, step):
     ticks = numpy.linspace(0, (end - begin) / 1e6, 6)
     for tick in ticks:
         x = LEFT + tick * 1e6 * scale
-        parts.append(f'<text x="{x:.0f}" y="{y + 14}" text-anchor="middle">{tick:.1f} ms</text>')
+        parts.append(f'<text x="{x - 8:.0f}" y="{y + 14}" text-anchor="middle">{tick:.0f} ms</text>')
     x = LEFT
     order = {name: place for place, name in enumerate(COLORS)}
     names = {span["name"] for spans in shown for span in spans}

@@ -1,7 +1,6 @@
 #include "comm/process_info.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <set>
 
 #include "base/system.hpp"
@@ -19,8 +18,7 @@ gpu::Device device_of(int node_rank) {
 /// Tells all GPUs of the run apart: launchers may show each rank other ones, all numbered from 0.
 std::string identity(gpu::Device const& device) {
   if (device.kind == gpu::DeviceKind::cpu) return {};
-  char const* visible = std::getenv("CUDA_VISIBLE_DEVICES");
-  return str(host_name(), " ", visible != nullptr ? visible : "", "#", device.index);
+  return host_name() + " " + gpu::device_address(device);
 }
 
 }  // namespace

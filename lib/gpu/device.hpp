@@ -34,6 +34,9 @@ Availability availability();
 /// "NVIDIA A100-SXM4-80GB", or the processor's name.
 std::string device_name(Device const& device);
 
+/// Where on its host a GPU sits (PCI bus id), however a launcher numbers it; empty for the CPU.
+std::string device_address(Device const& device);
+
 /// Makes `device` the one that this thread's GPU calls use. Nothing to do for the CPU.
 void select(Device const& device);
 

@@ -1,5 +1,7 @@
 #include "gpu/device.hpp"
 
+#include <array>
+
 #include <unistd.h>
 
 #include "base/error.hpp"
@@ -37,6 +39,14 @@ std::string device_name(Device const& device) {
   cudaDeviceProp properties{};
   check(cudaGetDeviceProperties(&properties, device.index), "cudaGetDeviceProperties");
   return properties.name;
+}
+
+std::string device_address(Device const& device) {
+  if (device.kind == DeviceKind::cpu) return {};
+  std::array<char, 32> address{};
+  check(cudaDeviceGetPCIBusId(address.data(), static_cast<int>(address.size()), device.index),
+        "cudaDeviceGetPCIBusId");
+  return address.data();
 }
 
 void select(Device const& device) {

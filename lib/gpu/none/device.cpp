@@ -14,6 +14,10 @@ std::string device_name(Device const&) {
   return processor_name();
 }
 
+std::string device_address(Device const&) {
+  return {};
+}
+
 void select(Device const&) {}
 
 std::int64_t total_memory(Device const&) {
