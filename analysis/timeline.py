@@ -68,7 +68,8 @@ def draw(ranks, step):
             width = max((min(span["end"], end) - max(span["begin"], begin)) * scale, 0.7)
             color = COLORS.get(span["name"], "#888888")
             size = f', {span["bytes"] / 2**20:.2f} MiB sent' if span["bytes"] else ""
-            parts.append(f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="{LANE}" fill="{color}">'
+            parts.append(f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="{LANE}" fill="{color}" stroke="white" '
+                         f'stroke-width="0.6">'
                          f'<title>{span["name"]}: {(span["end"] - span["begin"]) / 1e6:.2f} ms{size}</title></rect>')
     y = 8 + len(rows) * (LANE + GAP)
     ticks = numpy.linspace(0, (end - begin) / 1e6, 6)

@@ -29,13 +29,13 @@ ExitCode execute_plan(Command const& command, std::vector<std::string> const& ar
   auto const model = make_model(config.model, input_shape(config));
   auto const plan =
       make_run_plan(config, model, published_size(config.data), ranks_of(options, config));
+  auto const held = plan.strategy.memory.total();
+  auto const room = options.has("gpu-memory") ? options.bytes("gpu-memory") : held;
   std::cout << (options.flag("json") ? plan_json(plan, model) : plan_text(plan, model));
-  if (!options.has("gpu-memory") || plan.strategy.memory.total() <= options.bytes("gpu-memory"))
-    return ExitCode::done;
+  if (held <= room) return ExitCode::done;
   throw Error(
       ExitCode::does_not_fit,
-      str("each rank holds ", format_bytes(static_cast<double>(plan.strategy.memory.total())),
-          " before any activation"),
+      str("each rank holds ", format_bytes(static_cast<double>(held)), " before any activation"),
       "--gpu-memory is " + options.text("gpu-memory"), "take a smaller model or another strategy");
 }
 

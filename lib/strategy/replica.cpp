@@ -131,6 +131,16 @@ void Replica::load(std::map<std::string, at::Tensor> const& tensors, Buffers& bu
   }
 }
 
+at::Tensor infer(Replica const& replica, Buffers const& buffers, BlockTape& tape,
+                 at::Tensor const& images) {
+  Context const context;
+  at::Tensor x = images;
+  for (int block = 0; block < tape.blocks(); ++block)
+    x = tape.infer(block, x,
+                   {replica.parameters(block), buffers[static_cast<std::size_t>(block)], context});
+  return x;
+}
+
 NamedTensors named(Model const& model, Buffers const& buffers) {
   NamedTensors tensors;
   for (std::size_t block = 0; block < buffers.size(); ++block) {

@@ -8,6 +8,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "gpu/device.hpp"
+#include "model/block_tape.hpp"
 #include "model/model.hpp"
 #include "optim/optim_config.hpp"
 #include "params/parameter_layout.hpp"
@@ -60,6 +61,10 @@ class Replica {
   at::Tensor rounded_;  ///< undefined when computing in the type of flat_
   std::vector<std::vector<at::Tensor>> parameters_;
 };
+
+/// Logits in evaluation mode, with `buffers` as running statistics.
+at::Tensor infer(Replica const& replica, Buffers const& buffers, BlockTape& tape,
+                 at::Tensor const& images);
 
 /// Buffers by name, on the CPU.
 NamedTensors named(Model const& model, Buffers const& buffers);

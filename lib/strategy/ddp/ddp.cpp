@@ -169,13 +169,7 @@ Buffers Ddp::averaged_buffers() {
 }
 
 at::Tensor Ddp::predict(at::Tensor const& images) {
-  Context const context;
-  at::Tensor x = images;
-  for (int block = 0; block < tape_.blocks(); ++block)
-    x = tape_.infer(block, x,
-                    {replica_.parameters(block),
-                     evaluation_buffers_[static_cast<std::size_t>(block)], context});
-  return x;
+  return infer(replica_, evaluation_buffers_, tape_, images);
 }
 
 NamedTensors Ddp::gather_momentum() {
