@@ -71,9 +71,11 @@ ExitCode execute_collect(Command const& command, std::vector<std::string> const&
   }
   if (format == "json")
     std::cout << summary_json(summaries);
+  else if (format == "text")
+    std::cout << summary_text(summaries) << "\nmean over the steps of each rank\n"
+              << phases.render();
   else
     std::cout << summary_table(summaries).render(table_format(format));
-  if (format == "text") std::cout << "\nmean over the steps of each rank\n" << phases.render();
   return ExitCode::done;
 }
 

@@ -89,7 +89,7 @@ ExitCode execute_demo(Command const& command, std::vector<std::string> const& ar
     phases.add(cell.name, traces);
   }
   std::cout << '\n'
-            << summary_table(summaries).render() << "\nmean over the steps of each rank\n"
+            << summary_text(summaries) << "\nmean over the steps of each rank\n"
             << phases.render() << "\ntraces:\n";
   for (auto const& cell : all) std::cout << "  " << (folder / cell.name / "trace").string() << '\n';
   return ExitCode::done;

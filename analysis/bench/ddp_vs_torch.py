@@ -90,6 +90,7 @@ class Stratagem(Program):
         config.write_text(CONFIG.format(ranks=options.ranks, threads=options.threads, model=model,
                                         root=Path(options.data).resolve().parent,
                                         global_batch=batch * options.ranks))
+        self.program = os.path.realpath(options.program)
         launcher = options.launcher.format(ranks=options.ranks).split()
         self.start([*launcher, options.program, "run", config, "--out", folder / "run", "--progress", "none"])
 
@@ -100,7 +101,7 @@ class Stratagem(Program):
             pid = open_ends.pop()
             try:
                 open_ends += map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
-                if Path(f"/proc/{pid}/comm").read_text().strip() == "stratagem":
+                if os.path.realpath(f"/proc/{pid}/exe") == self.program:
                     found.append(pid)
             except OSError:
                 pass  # it has just ended

@@ -98,6 +98,48 @@ std::string mebibytes(std::int64_t bytes) {
   return format_number(static_cast<double>(bytes) / (1 << 20), 1);
 }
 
+std::vector<Table::Column> result_columns() {
+  return {{"run", Align::left},
+          {"strategy", Align::left},
+          {"ranks"},
+          {"steps"},
+          {"accuracy %"},
+          {"loss"},
+          {"time s"},
+          {"images/s"},
+          {"step ms"},
+          {"exposed comm %"},
+          {"peak MiB"},
+          {"status", Align::left}};
+}
+
+std::vector<std::string> result_cells(RunSummary const& run) {
+  return {run.name,
+          run.strategy,
+          std::to_string(run.ranks),
+          std::to_string(run.steps),
+          percent(run.test_accuracy, 2),
+          format_number(run.train_loss, 4),
+          format_number(run.train_time_s, 2),
+          format_number(run.images_per_s, 0),
+          format_number(run.step_ms, 2),
+          percent(run.exposed_share, 1),
+          mebibytes(run.peak.total()),
+          run.status};
+}
+
+std::vector<Table::Column> memory_columns() {
+  std::vector<Table::Column> columns;
+  for (auto const category : gpu::memory_category_names) columns.push_back({std::string(category)});
+  return columns;
+}
+
+std::vector<std::string> memory_cells(RunSummary const& run) {
+  std::vector<std::string> cells;
+  for (auto const bytes : run.peak.bytes) cells.push_back(mebibytes(bytes));
+  return cells;
+}
+
 }  // namespace
 
 RunSummary summarise(std::string const& name, trace::RunTraces const& traces) {
@@ -124,37 +166,30 @@ RunSummary summarise(std::string const& name, trace::RunTraces const& traces) {
 }
 
 Table summary_table(std::vector<RunSummary> const& runs) {
-  std::vector<Table::Column> columns{{"run", Align::left},
-                                     {"strategy", Align::left},
-                                     {"ranks"},
-                                     {"steps"},
-                                     {"accuracy %"},
-                                     {"loss"},
-                                     {"time s"},
-                                     {"images/s"},
-                                     {"step ms"},
-                                     {"exposed comm %"},
-                                     {"peak MiB"}};
-  for (auto category : gpu::memory_category_names) columns.push_back({std::string(category)});
-  columns.push_back({"status", Align::left});
+  auto columns = result_columns();
+  auto const memory = memory_columns();
+  columns.insert(columns.end(), memory.begin(), memory.end());
   Table table(std::move(columns));
   for (auto const& run : runs) {
-    std::vector<std::string> row{run.name,
-                                 run.strategy,
-                                 std::to_string(run.ranks),
-                                 std::to_string(run.steps),
-                                 percent(run.test_accuracy, 2),
-                                 format_number(run.train_loss, 4),
-                                 format_number(run.train_time_s, 2),
-                                 format_number(run.images_per_s, 0),
-                                 format_number(run.step_ms, 2),
-                                 percent(run.exposed_share, 1),
-                                 mebibytes(run.peak.total())};
-    for (auto const bytes : run.peak.bytes) row.push_back(mebibytes(bytes));
-    row.push_back(run.status);
+    auto row = result_cells(run);
+    for (auto& cell : memory_cells(run)) row.push_back(std::move(cell));
     table.add_row(std::move(row));
   }
   return table;
+}
+
+std::string summary_text(std::vector<RunSummary> const& runs) {
+  Table results(result_columns());
+  auto columns = memory_columns();
+  columns.insert(columns.begin(), {"peak MiB of a rank", Align::left});
+  Table memory(std::move(columns));
+  for (auto const& run : runs) {
+    results.add_row(result_cells(run));
+    auto cells = memory_cells(run);
+    cells.insert(cells.begin(), run.name);
+    memory.add_row(std::move(cells));
+  }
+  return results.render() + "\n" + memory.render();
 }
 
 std::string summary_json(std::vector<RunSummary> const& runs) {

@@ -34,6 +34,8 @@ RunSummary summarise(std::string const& name, trace::RunTraces const& traces);
 
 /// Accuracy, time, throughput, exposed communication and peak memory, a row per run.
 Table summary_table(std::vector<RunSummary> const& runs);
+/// The same in two tables that fit a terminal: results, and peak memory by category.
+std::string summary_text(std::vector<RunSummary> const& runs);
 std::string summary_json(std::vector<RunSummary> const& runs);
 
 /// Where a step's time goes: mean milliseconds of each phase, a row per run and rank.
