@@ -17,13 +17,6 @@ Dataset const& digits() {
   return dataset;
 }
 
-void add(Hash& hash, NamedTensors const& tensors) {
-  for (auto const& [name, tensor] : tensors) {
-    auto const bytes = static_cast<std::size_t>(tensor.numel()) * tensor.element_size();
-    hash.add(name).add(std::span(static_cast<std::byte const*>(tensor.data_ptr()), bytes));
-  }
-}
-
 }  // namespace
 
 Model test_model(std::string const& name) {
@@ -72,9 +65,9 @@ Trained train(Training const& training, Communicator& communicator) {
 
 std::string fingerprint(Trained const& trained) {
   Hash hash;
-  add(hash, trained.parameters);
-  add(hash, trained.momentum);
-  add(hash, trained.buffers);
+  stratagem::add(hash, trained.parameters);
+  stratagem::add(hash, trained.momentum);
+  stratagem::add(hash, trained.buffers);
   for (auto const correct : trained.correct) hash.add(static_cast<std::uint64_t>(correct));
   return hash.hex();
 }

@@ -50,8 +50,7 @@ void plan(SerialConfig const& config, ParameterLayout const&, int ranks, Strateg
 void plan(DdpConfig const& config, ParameterLayout const& layout, int ranks, StrategyPlan& plan) {
   plan.workers = ranks;
   plan.micro_batches = config.micro_batches;
-  plan.buckets = make_bucket_plan(layout, static_cast<std::int64_t>(config.bucket_mb * (1 << 20)),
-                                  plan.element_size);
+  plan.buckets = plan_buckets(config, layout, plan.element_size);
   plan.memory[gpu::MemoryCategory::gradients] += control_room * plan.element_size;
   for (auto const& bucket : plan.buckets.buckets) {
     auto const elements = bucket.range.size() + (bucket.range.begin == 0 ? control_room : 0);
@@ -60,6 +59,12 @@ void plan(DdpConfig const& config, ParameterLayout const& layout, int ranks, Str
 }
 
 }  // namespace
+
+BucketPlan plan_buckets(DdpConfig const& config, ParameterLayout const& layout,
+                        std::int64_t element_size) {
+  auto const bytes = static_cast<std::int64_t>(config.bucket_mb * (1 << 20));
+  return make_bucket_plan(layout, bytes, element_size);
+}
 
 StrategyPlan plan_strategy(StrategyConfig const& config, Model const& model,
                            OptimizerConfig const& optimizer, PrecisionConfig const& precision,

@@ -14,6 +14,10 @@ namespace stratagem {
 /// the gradients aligned.
 inline constexpr std::int64_t control_room = ParameterLayout::alignment;
 
+/// The buckets of `config` for parameters of `element_size` bytes: what `plan` shows is what runs.
+BucketPlan plan_buckets(DdpConfig const& config, ParameterLayout const& layout,
+                        std::int64_t element_size);
+
 /// What a strategy will hold and move, known before it runs.
 struct StrategyPlan {
   int workers = 1;                ///< that compute gradients, each on a part of the global batch

@@ -141,6 +141,13 @@ at::Tensor infer(Replica const& replica, Buffers const& buffers, BlockTape& tape
   return x;
 }
 
+void add(Hash& hash, NamedTensors const& tensors) {
+  for (auto const& [name, tensor] : tensors) {
+    auto const bytes = static_cast<std::size_t>(tensor.numel()) * tensor.element_size();
+    hash.add(name).add(std::span(static_cast<std::byte const*>(tensor.data_ptr()), bytes));
+  }
+}
+
 NamedTensors named(Model const& model, Buffers const& buffers) {
   NamedTensors tensors;
   for (std::size_t block = 0; block < buffers.size(); ++block) {

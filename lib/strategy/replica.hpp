@@ -7,6 +7,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "base/hash.hpp"
 #include "gpu/device.hpp"
 #include "model/block_tape.hpp"
 #include "model/model.hpp"
@@ -65,6 +66,9 @@ class Replica {
 /// Logits in evaluation mode, with `buffers` as running statistics.
 at::Tensor infer(Replica const& replica, Buffers const& buffers, BlockTape& tape,
                  at::Tensor const& images);
+
+/// Names and bytes of contiguous CPU tensors, for fingerprints.
+void add(Hash& hash, NamedTensors const& tensors);
 
 /// Buffers by name, on the CPU.
 NamedTensors named(Model const& model, Buffers const& buffers);

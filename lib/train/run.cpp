@@ -18,6 +18,7 @@
 #include "model/weights.hpp"
 #include "mpi/session.hpp"
 #include "strategy/factory.hpp"
+#include "strategy/replica.hpp"
 #include "trace/trace_file.hpp"
 #include "train/manifest.hpp"
 #include "train/outcome.hpp"
@@ -83,10 +84,7 @@ trace::TraceHeader trace_header(RunRequest const& request, Setup const& setup,
 
 std::string digest_of(NamedTensors const& tensors) {
   Hash hash;
-  for (auto const& [name, tensor] : tensors) {
-    auto const bytes = static_cast<std::size_t>(tensor.numel()) * tensor.element_size();
-    hash.add(name).add(std::span(static_cast<std::byte const*>(tensor.data_ptr()), bytes));
-  }
+  add(hash, tensors);
   return hash.hex();
 }
 
@@ -107,7 +105,7 @@ class Run {
  private:
   void write_first_files();
   TrainResult train(Communicator& communicator, Strategy& strategy, trace::Recorder& recorder);
-  void save_weights(Strategy& strategy);
+  void save_weights(NamedTensors const& parameters, Strategy& strategy);
   /// True when every rank's trace is whole.
   bool close_trace(trace::TraceFile& file, Communicator& communicator);
   void finish(TrainResult const& result, std::string const& digest, bool trace_complete);
@@ -155,7 +153,7 @@ ExitCode Run::execute() {
     strategy->load(std::exchange(setup_.weights, {}));
     auto const result = train(*communicator, *strategy, recorder);
     auto const parameters = strategy->gather_parameters();
-    save_weights(*strategy);
+    save_weights(parameters, *strategy);
     bool const trace_complete = close_trace(*file, *communicator);
     if (leader_) finish(result, digest_of(parameters), trace_complete);
     return trace_complete ? ExitCode::done : ExitCode::io;
@@ -209,11 +207,10 @@ TrainResult Run::train(Communicator& communicator, Strategy& strategy, trace::Re
   return trainer.run();
 }
 
-void Run::save_weights(Strategy& strategy) {
+void Run::save_weights(NamedTensors const& parameters, Strategy& strategy) {
   auto const& path = request_.config.run.save_weights;
   if (path.empty()) return;
-  TensorMap tensors;
-  for (auto& [name, tensor] : strategy.gather_parameters()) tensors.emplace(name, tensor);
+  TensorMap tensors(parameters.begin(), parameters.end());
   for (auto& [name, tensor] : strategy.gather_buffers()) tensors.emplace(name, tensor);
   NamedTensors ordered;
   for (auto const& state : state_of(setup_.model))

@@ -17,20 +17,12 @@ namespace stratagem {
 
 using trace::Phase;
 
-namespace {
-
-std::int64_t to_bytes(double mebibytes) {
-  return static_cast<std::int64_t>(mebibytes * (1 << 20));
-}
-
-}  // namespace
-
 Ddp::Ddp(DdpConfig const& config, StrategyParts const& parts)
     : config_(config),
       parts_(parts),
       replica_(parts.model, parts.precision.compute, parts.device, parts.seed),
-      plan_(make_bucket_plan(replica_.layout(), to_bytes(config.bucket_mb),
-                             static_cast<std::int64_t>(replica_.flat().element_size()))),
+      plan_(plan_buckets(config, replica_.layout(),
+                         static_cast<std::int64_t>(replica_.flat().element_size()))),
       buffers_(make_buffers(parts.model, parts.device, parts.precision.compute)),
       tape_(parts.model.blocks),
       update_(parts.optimizer, parts.precision, parts.communicator.size(), config.micro_batches,
