@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "base/text.hpp"
 #include "config/text_form.hpp"
 #include "config/variables.hpp"
 
@@ -79,6 +80,27 @@ Keys keys_of(DataConfig& data, KnownNames const& names) {
   };
 }
 
+std::string recompute_text(Recompute recompute) {
+  if (recompute.every < 2) return recompute.every == 0 ? "none" : "all";
+  return str("every_", recompute.every);
+}
+
+/// `every_1` and `every_02` are not among its texts.
+Value recompute(Recompute& place) {
+  static constexpr std::string_view every = "every_";
+  return {"none | all | every_<k>", "k >= 2", [&place] { return recompute_text(place); },
+          [&place](Scalar const& scalar) -> Complaint {
+            std::string_view const text = scalar.text;
+            Recompute given{.every = text == "all" ? 1 : 0};
+            if (text.starts_with(every))
+              given.every = static_cast<int>(parse_integer(text.substr(every.size())).value_or(0));
+            if (recompute_text(given) != text)
+              return "is " + abridged(text) + ", must be none, all, or every_2, every_3, ...";
+            place = given;
+            return {};
+          }};
+}
+
 Keys keys_of(ModelConfig& model, KnownNames const& names) {
   return {
       {"name", name(model.name, names.models), "what is trained", true},
@@ -89,6 +111,8 @@ Keys keys_of(ModelConfig& model, KnownNames const& names) {
        "fresh: the last layer is initialised, not taken from the weights"},
       {"memory_format", choice(model.memory_format, {"auto", "contiguous", "channels_last"}),
        "auto: the model's fastest"},
+      {"recompute", recompute(model.recompute),
+       "run blocks again in the backward pass, to keep less: each, or the first of every k"},
       {"dropout", flag(model.dropout), "false also turns stochastic depth off"},
   };
 }

@@ -35,14 +35,20 @@ void land(std::span<at::Tensor const> gradients, std::span<at::Tensor const> fre
 
 }  // namespace
 
-BlockTape::BlockTape(Blocks const& blocks) : blocks_(blocks), kept_(blocks.size()) {}
+BlockTape::BlockTape(Blocks const& blocks, Recompute recompute)
+    : blocks_(blocks), recompute_(recompute), kept_(blocks.size()) {}
 
 at::Tensor BlockTape::forward(int block, at::Tensor const& x, Frame const& frame) {
   gpu::MemoryScope const scope(gpu::MemoryCategory::activations);
-  at::AutoGradMode const gradients(true);
+  bool const again = recompute_.applies_to(block);
   auto& kept = slot(block);
   kept.input = x.detach().requires_grad_(block - part(block).index > 0);
   kept.parameters.assign(frame.parameters.begin(), frame.parameters.end());
+  if (again) {
+    kept.buffers.assign(frame.buffers.begin(), frame.buffers.end());
+    kept.context = frame.context;
+  }
+  at::AutoGradMode const graph(!again);
   kept.output = blocks_[static_cast<std::size_t>(block)]->forward(kept.input, frame);
   at::NoGradGuard const joining;
   return join(block, x);
@@ -65,6 +71,7 @@ at::Tensor BlockTape::backward(int block, at::Tensor const& grad_output,
   expects(gradients.size() == slot(block).parameters.size(), "one gradient per parameter");
   auto const own_gradient = own_slice(block, grad_output);
   auto kept = std::exchange(slot(block), {});
+  if (recompute_.applies_to(block)) recompute(block, kept);
 
   auto wanted = std::move(kept.parameters);
   if (kept.input.requires_grad()) wanted.push_back(kept.input);
@@ -82,6 +89,16 @@ at::Tensor BlockTape::backward(int block, at::Tensor const& grad_output,
     land(gradients, fresh, landing);
   }
   return index > 0 ? grad_output : std::exchange(input_gradient_, {});
+}
+
+/// Replaces the output by one with a graph behind it.
+void BlockTape::recompute(int block, Kept& kept) const {
+  gpu::MemoryScope const scope(gpu::MemoryCategory::activations);
+  at::AutoGradMode const graph(true);
+  kept.output.reset();
+  for (auto& buffer : kept.buffers) buffer = buffer.clone();
+  kept.output = blocks_[static_cast<std::size_t>(block)]->forward(
+      kept.input, {kept.parameters, kept.buffers, kept.context});
 }
 
 /// What forward returns once the block's own output is kept.

@@ -9,6 +9,15 @@ enum class MemoryFormat { automatic, contiguous, channels_last };
 /// What a weights file must hold: every tensor, or every one but the classifier's last layer.
 enum class HeadWeights { strict, fresh };
 
+/// Activation checkpointing (Chen et al., "Training deep nets with sublinear memory cost", 2016):
+/// the first block and every `every`-th after it keep only their input for the backward pass, which
+/// runs them again; the others keep what autograd keeps. 0: no block, 1: all blocks.
+struct Recompute {
+  int every = 0;
+
+  bool applies_to(int block) const { return every > 0 && block % every == 0; }
+};
+
 /// Section `model` of the configuration.
 struct ModelConfig {
   std::string name;
@@ -16,6 +25,7 @@ struct ModelConfig {
   std::string weights;  ///< safetensors with torchvision's names; empty initialises from the seed
   HeadWeights head = HeadWeights::strict;
   MemoryFormat memory_format = MemoryFormat::automatic;
+  Recompute recompute;  ///< `none`, `all`, `every_2`, `every_3`, ...
   bool dropout = true;  ///< false also turns stochastic depth off
 };
 

@@ -24,6 +24,7 @@ struct StrategyParts {
   PrecisionConfig precision;
   std::uint64_t seed = 1;
   bool dropout = true;
+  Recompute recompute;
 };
 
 std::unique_ptr<Strategy> make_strategy(StrategyConfig const& config, StrategyParts const& parts);

@@ -149,7 +149,8 @@ ExitCode Run::execute() {
                                                           .optimizer = config.optimizer,
                                                           .precision = config.precision,
                                                           .seed = config.run.seed,
-                                                          .dropout = config.model.dropout});
+                                                          .dropout = config.model.dropout,
+                                                          .recompute = config.model.recompute});
     strategy->load(std::exchange(setup_.weights, {}));
     auto const result = train(*communicator, *strategy, recorder);
     auto const parameters = strategy->gather_parameters();

@@ -18,7 +18,7 @@ Serial::Serial(SerialConfig const& config, StrategyParts const& parts)
     : config_(config),
       parts_(parts),
       replica_(parts.model, parts.precision.compute, parts.device, parts.seed),
-      tape_(parts.model.blocks),
+      tape_(parts.model.blocks, parts.recompute),
       update_(parts.optimizer, parts.precision, config.emulate_ranks, config.micro_batches,
               replica_) {
   for (int worker = 0; worker < config.emulate_ranks; ++worker)
