@@ -1,0 +1,36 @@
+#!/usr/bin/env python3
+"""stratagem's FSDP against PyTorch's FSDP2 on Gloo with kept heap, on the same work at the same time.
+
+  python3 analysis/bench/fsdp_vs_torch.py --data $STRATAGEM_DATA/cifar-10-batches-bin --models resnet50
+  ... --control     FSDP2 against itself: what the method (see paired.py) can tell apart
+
+A ratio above 1 means that stratagem is faster. Needs Python with torch, torchvision, numpy and h5py, and
+`build/stratagem`.
+"""
+
+import functools
+import importlib.metadata
+
+import paired
+import programs
+import report
+
+
+def main():
+    parser = paired.arguments(__doc__, ranks=[2])
+    parser.add_argument("--fsdp", default="shard: full", help="options of the strategy, as YAML")
+    parser.add_argument("--control", action="store_true", help="FSDP2 against itself")
+    options = parser.parse_args()
+
+    strategy = f"{{name: fsdp, {options.fsdp}}}"
+    columns = {"model": "{model}", "ranks": "{ranks}", "images/rank": "{batch_per_rank}", **paired.speed_columns()}
+    facts = programs.machine(options, torch=importlib.metadata.version("torch"), strategy=strategy)
+    table = report.Table(options, columns, machine=facts, control=options.control)
+    for cell in programs.cells(options):
+        theirs = functools.partial(programs.Torch, options=options, cell=cell, script="torch_fsdp.py")
+        ours = functools.partial(programs.Stratagem, options=options, cell=cell, strategy=strategy)
+        table.add(paired.measure(options, cell, theirs if options.control else ours, theirs))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,106 @@
+"""Two training programs on the same work at the same time: which is faster, by how much?
+
+Both programs run all along; SIGSTOP and SIGCONT let one of them at a time have the machine, for windows of
+several steps in the order ABBA. Only steps that begin and end within a window count, but for its first. A
+pair of windows gives one ratio of mean step times; shown is the median of the ratios and an interval that
+holds the true median with a probability of at least 95 % (order statistics, no assumption on the
+distribution). A ratio above 1 means that the first program is faster.
+"""
+
+import math
+import signal
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+import programs
+import traces
+
+
+def arguments(description, ranks):
+    """The options of a paired benchmark."""
+    parser = programs.arguments(description, ranks, batches=[64, 16])
+    parser.add_argument("--pairs", type=int, default=10)
+    parser.add_argument("--steps", type=float, default=5, help="least window, in steps of the slower program")
+    parser.add_argument("--min-window", type=float, default=4, help="least window [s]")
+    parser.add_argument("--warm-up", type=int, default=3, help="steps before measuring")
+    parser.add_argument("--timeout", type=float, default=600, help="for starting and warming up [s]")
+    return parser
+
+
+def mean_step(steps, window):
+    """Mean duration [s] of the steps within `window`, but for the first, whose caches were cold."""
+    inside = steps[traces.within(steps, [window])][1:]
+    return 1e-9 * float(np.mean(inside[:, 1] - inside[:, 0])) if len(inside) else math.nan
+
+
+def median_interval(values):
+    """(median, low, high): low and high enclose the true median with at least 95 %, or are the extremes."""
+    ordered, n = sorted(values), len(values)
+    outside = 0
+    while outside < n // 2 and 2 * sum(math.comb(n, i) for i in range(outside + 1)) <= 0.05 * 2**n:
+        outside += 1
+    outside = max(outside - 1, 0)
+    return statistics.median(ordered), ordered[outside], ordered[n - 1 - outside]
+
+
+def window_of(program, seconds):
+    program.signal(signal.SIGCONT)
+    begin = time.monotonic_ns()
+    time.sleep(seconds)
+    end = time.monotonic_ns()
+    program.signal(signal.SIGSTOP)
+    return begin, end
+
+
+def compare(options, ours, theirs):
+    """Paired windows [(of ours, of theirs)] of two programs that have both just been started, the first one
+    stopped, and what steps took in them [(s, s)]."""
+    seconds = options.min_window
+    for program in (ours, theirs):
+        program.signal(signal.SIGCONT)
+        program.wait_for_steps(options.warm_up, options.timeout)
+        recent = program.steps()[-2:]
+        seconds = max(seconds, options.steps * 1e-9 * float(np.mean(recent[:, 1] - recent[:, 0])))
+        program.signal(signal.SIGSTOP)
+    windows = []
+    for pair in range(options.pairs):
+        first, second = (ours, theirs) if pair % 2 == 0 else (theirs, ours)
+        spans = {first: window_of(first, seconds), second: window_of(second, seconds)}
+        windows.append((spans[ours], spans[theirs]))
+    for program in (ours, theirs):
+        program.flush()
+    all_ours, all_theirs = ours.steps(), theirs.steps()
+    times = [(mean_step(all_ours, a), mean_step(all_theirs, b)) for a, b in windows]
+    return windows, [(a, b) for a, b in times if not math.isnan(a + b)]
+
+
+def measure(options, cell, start_ours, start_theirs, look=lambda ours, theirs, windows: {}):
+    """A row of the result. The programs are what `start_ours` and `start_theirs` return, given an empty folder;
+    `look` sees them and their windows in the end, and what it returns joins the row."""
+    with tempfile.TemporaryDirectory(prefix="stratagem-bench-") as name:
+        folders = [Path(name) / part for part in ("ours", "theirs")]
+        for folder in folders:
+            folder.mkdir()
+        with start_ours(folders[0]) as ours:
+            ours.wait_for_steps(1, options.timeout)
+            ours.signal(signal.SIGSTOP)
+            with start_theirs(folders[1]) as theirs:
+                windows, times = compare(options, ours, theirs)
+                if not times:
+                    sys.exit(f"{cell}: no window held two steps; raise --min-window")
+                seen = look(ours, theirs, windows)
+    ratio, low, high = median_interval([b / a for a, b in times])
+    return {"model": cell.model, "ranks": cell.ranks, "batch_per_rank": cell.batch, "pairs": len(times),
+            "ours_images_per_s": cell.images / statistics.median(a for a, _ in times),
+            "theirs_images_per_s": cell.images / statistics.median(b for _, b in times),
+            "ratio": ratio, "ratio_low": low, "ratio_high": high, "step_times_s": times, **seen}
+
+
+def speed_columns(ours="ours", theirs="theirs"):
+    return {f"{ours} images/s": "{ours_images_per_s:.1f}", f"{theirs} images/s": "{theirs_images_per_s:.1f}",
+            "ratio": "{ratio:.3f}", "95 % interval": "{ratio_low:.3f} to {ratio_high:.3f}", "pairs": "{pairs}"}

@@ -1,0 +1,184 @@
+"""The programs that are compared, and how they are started: stratagem, and scripts of PyTorch."""
+
+import argparse
+import contextlib
+import os
+import platform
+import signal
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+import traces
+
+HERE = Path(__file__).resolve().parent
+# Our name of a model, torchvision's.
+MODELS = {"vgg16": "vgg16", "resnet50": "resnet50", "densenet121": "densenet121",
+          "efficientnetv2_l": "efficientnet_v2_l", "convnext_l": "convnext_large"}
+
+CONFIG = """\
+schema: 1
+run: {{name: bench, device: cpu, ranks: {ranks}, threads: {threads}, epochs: 100000, evaluate_every: 0}}
+data: {{dataset: cifar10, root: "{root}", global_batch: {images}}}
+model: {{name: {model}}}
+strategy: {strategy}
+comm: {{timeout_s: 3600}}
+trace: {{spans_every: {spans_every}, device_sample_hz: 0}}
+"""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What is trained; both programs of a pair the same."""
+
+    model: str
+    ranks: int
+    batch: int  # images per rank
+
+    @property
+    def images(self):
+        return self.ranks * self.batch
+
+
+def arguments(description, ranks, batches):
+    """What every benchmark lets choose; `ranks` and `batches` are measured unless others are named."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", default=os.path.join(os.environ.get("STRATAGEM_DATA", ""), "cifar-10-batches-bin"))
+    parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
+    parser.add_argument("--batches", nargs="+", type=int, default=batches, help="images per rank")
+    parser.add_argument("--ranks", nargs="+", type=int, default=ranks)
+    parser.add_argument("--threads", type=int, default=1, help="per rank")
+    parser.add_argument("--program", default=str(HERE.parent.parent / "build/stratagem"))
+    parser.add_argument("--launcher", default="mpirun --bind-to none -n {ranks}")
+    parser.add_argument("--json", help="also write everything to this file")
+    return parser
+
+
+def cells(options):
+    for model in options.models:
+        for batch in options.batches:
+            for ranks in options.ranks:
+                yield Cell(model, ranks, batch)
+
+
+def write_config(path, options, cell, strategy, spans_every):
+    """A configuration of stratagem that trains until it is stopped; `strategy` is a YAML flow mapping."""
+    path.write_text(CONFIG.format(ranks=cell.ranks, threads=options.threads, model=cell.model, images=cell.images,
+                                  root=Path(options.data).resolve().parent, strategy=strategy,
+                                  spans_every=spans_every), encoding="utf-8")
+
+
+def launch(options, ranks):
+    return [*options.launcher.format(ranks=ranks).split(), options.program]
+
+
+class Program:
+    """Processes that train until they are stopped; `steps()` are (begin, end) of rank 0 in ns."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.processes = []
+
+    def start(self, command, environment=None):
+        with open(self.folder / f"output-{len(self.processes)}.txt", "wb") as output:
+            self.processes.append(subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT,
+                                                   stdin=subprocess.DEVNULL, env=environment))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.signal(signal.SIGKILL)
+        for process in self.processes:
+            process.terminate()
+            process.wait()
+
+    def ranks(self):
+        return [process.pid for process in self.processes]
+
+    def signal(self, number):
+        for pid in self.ranks():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+    def flush(self):
+        """Lets everything be recorded that was measured."""
+
+    def wait_for_steps(self, count, timeout_s):
+        end = time.monotonic() + timeout_s
+        while len(self.steps()) < count:
+            ended = [process.args for process in self.processes if process.poll() is not None]
+            if ended or time.monotonic() > end:
+                told = "".join(path.read_text(errors="replace") for path in sorted(self.folder.glob("output-*.txt")))
+                sys.exit(f"{'ended early' if ended else 'too slow'}: {ended or self.folder}\n{told[-3000:]}")
+            time.sleep(0.2)
+
+
+class Stratagem(Program):
+    def __init__(self, folder, options, cell, strategy, spans_every=0):
+        super().__init__(folder)
+        config = folder / "config.yaml"
+        write_config(config, options, cell, strategy, spans_every)
+        self.program = os.path.realpath(options.program)
+        self.traces = [folder / f"run/trace/a0/rank-{rank:04}.h5" for rank in range(cell.ranks)]
+        self.start([*launch(options, cell.ranks), "run", config, "--out", folder / "run", "--progress", "none"])
+
+    def ranks(self):
+        """The launcher's descendants that are the program itself."""
+        found, open_ends = [], [process.pid for process in self.processes]
+        while open_ends:
+            pid = open_ends.pop()
+            try:
+                open_ends += map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
+                if os.path.realpath(f"/proc/{pid}/exe") == self.program:
+                    found.append(pid)
+            except OSError:
+                pass  # it has just ended
+        return found
+
+    def flush(self):
+        self.signal(signal.SIGCONT)
+        time.sleep(2.5)  # its trace reaches the file every second
+        self.signal(signal.SIGSTOP)
+
+    def steps(self):
+        try:
+            return traces.steps(self.traces[0])
+        except (OSError, KeyError):
+            return np.empty((0, 2), np.int64)  # not written yet
+
+
+class Torch(Program):
+    """A Python process per rank, each running `script`, which writes `begin end` of its steps to its log."""
+
+    def __init__(self, folder, options, cell, script, script_arguments=()):
+        super().__init__(folder)
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        for rank in range(cell.ranks):
+            environment = dict(os.environ, RANK=str(rank), WORLD_SIZE=str(cell.ranks), MASTER_ADDR="127.0.0.1",
+                               MASTER_PORT=str(port), OMP_NUM_THREADS=str(options.threads))
+            self.start([sys.executable, HERE / script, "--model", MODELS[cell.model], "--data", options.data,
+                        "--batch", str(cell.batch), "--threads", str(options.threads),
+                        "--log", folder / f"steps-{rank}.txt", *script_arguments], environment)
+
+    def steps(self):
+        log = self.folder / "steps-0.txt"
+        lines = log.read_text().splitlines(keepends=True) if log.exists() else []
+        pairs = [line.split() for line in lines if line.endswith("\n")]
+        return np.array(pairs, np.int64).reshape(-1, 2)
+
+
+def machine(options, **more):
+    """What the figures were taken on."""
+    cpu = next((line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
+                if line.startswith("model name")), platform.machine())
+    version = subprocess.run([options.program, "--version"], capture_output=True, text=True, check=True).stdout.strip()
+    return {"processor": cpu, "cores": os.cpu_count(), "stratagem": version, "threads_per_rank": options.threads,
+            **more}

@@ -1,0 +1,39 @@
+"""Results as a Markdown table and as JSON."""
+
+import json
+from pathlib import Path
+
+
+def head(titles):
+    """Markdown; the first column is text."""
+    return f"| {' | '.join(titles)} |\n| --- |{' ---: |' * (len(titles) - 1)}"
+
+
+def line(columns, row):
+    """`columns` are titles and formats; what the row lacks is a dash."""
+    cells = []
+    for form in columns.values():
+        try:
+            cells.append(form.format(**row))
+        except KeyError:
+            cells.append("–")
+    return f"| {' | '.join(cells)} |"
+
+
+class Table:
+    """Prints a Markdown table, each row when it is known; --json gets everything known so far."""
+
+    def __init__(self, options, columns, **facts):
+        self.columns, self.path, self.facts, self.rows = columns, options.json, facts, []
+        print(json.dumps(facts["machine"]))
+        print(head(columns), flush=True)
+
+    def add(self, row):
+        self.rows.append(row)
+        print(line(self.columns, row), flush=True)
+        if self.path:
+            Path(self.path).write_text(json.dumps({**self.facts, "rows": self.rows}, indent=1) + "\n", encoding="utf-8")
+
+    def markdown(self):
+        """Markdown of all rows."""
+        return "\n".join([head(self.columns), *(line(self.columns, row) for row in self.rows)]) + "\n"

@@ -1,0 +1,87 @@
+"""What PyTorch's side of the benchmarks shares: data, the step, and how its processes start and end.
+
+Needs RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT. Every rank trains until it is killed and writes
+`begin end` (CLOCK_MONOTONIC, ns) of each step, a line each, to its log.
+"""
+
+import argparse
+import ctypes
+import os
+import time
+import traceback
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.distributed as dist
+
+
+def arguments(description):
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", required=True, help="torchvision's name")
+    parser.add_argument("--data", required=True, help="cifar-10-batches-bin")
+    parser.add_argument("--batch", type=int, required=True, help="images per rank")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--log", required=True)
+    return parser
+
+
+def keep_heap():
+    """glibc keeps freed pages instead of returning them to the kernel and faulting them in again."""
+    libc = ctypes.CDLL("libc.so.6")
+    m_trim_threshold, m_mmap_threshold = -1, -3
+    libc.mallopt(m_mmap_threshold, 1 << 30)
+    libc.mallopt(m_trim_threshold, (1 << 31) - 1)
+
+
+def faster_format(model):
+    """The memory format of images that is the faster one for this model."""
+    return torch.contiguous_format if model.startswith("convnext") else torch.channels_last
+
+
+def read_cifar(folder):
+    """All training images as floats of zero mean and unit variance, and their labels."""
+    files = sorted(Path(folder).glob("data_batch_*.bin"))
+    records = np.concatenate([np.fromfile(f, np.uint8).reshape(-1, 3073) for f in files])
+    images = torch.from_numpy(records[:, 1:].reshape(-1, 3, 32, 32).copy()).float() / 255
+    mean, std = images.mean((0, 2, 3), keepdim=True), images.std((0, 2, 3), keepdim=True)
+    return (images - mean) / std, torch.from_numpy(records[:, 0].astype(np.int64))
+
+
+def batches(count, per_rank, rank, world):
+    """Indices of this rank's samples, epoch after epoch; the last short batch is dropped."""
+    epoch = 0
+    while True:
+        order = torch.randperm(count, generator=torch.Generator().manual_seed(epoch))
+        for begin in range(0, count - world * per_rank + 1, world * per_rank):
+            yield order[begin + rank * per_rank : begin + (rank + 1) * per_rank]
+        epoch += 1
+
+
+def join(options):
+    """Makes this process a rank of the group."""
+    torch.set_num_threads(options.threads)
+    torch.manual_seed(1)
+    dist.init_process_group("gloo")
+
+
+def train(options, model, optimizer, memory_format):
+    images, labels = read_cifar(options.data)
+    with open(options.log, "w", buffering=1, encoding="ascii") as log:
+        for indices in batches(len(labels), options.batch, dist.get_rank(), dist.get_world_size()):
+            begin = time.monotonic_ns()
+            x = images[indices].contiguous(memory_format=memory_format)
+            loss = torch.nn.functional.cross_entropy(model(x), labels[indices])
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            log.write(f"{begin} {time.monotonic_ns()}\n")
+
+
+def run(main):
+    """`main`, and the process's end: a thread of Gloo may abort while an interpreter ends by itself."""
+    try:
+        main()
+    except Exception:
+        traceback.print_exc()
+    os._exit(1)  # who trains is killed
