@@ -40,7 +40,12 @@ std::vector<Cell> cells(int ranks, std::int64_t epochs) {
   in_turn.strategy = DdpConfig{.overlap = false};
   auto ddp = base_configuration("ddp", epochs);
   ddp.strategy = DdpConfig{};
-  return {{"serial", 1, serial}, {"ddp-no-overlap", ranks, in_turn}, {"ddp", ranks, ddp}};
+  auto fsdp = base_configuration("fsdp", epochs);
+  fsdp.strategy = FsdpConfig{.unit_mb = 1.0 / 16};  // of a model of 3.6 MiB
+  return {{"serial", 1, serial},
+          {"ddp-no-overlap", ranks, in_turn},
+          {"ddp", ranks, ddp},
+          {"fsdp", ranks, fsdp}};
 }
 
 void run_cell(Cell cell, fs::path const& folder, Launcher const& launcher,

@@ -2,33 +2,16 @@
 
 #include <gtest/gtest.h>
 
-#include "comm/factory.hpp"
-#include "comm/inprocess/inprocess_communicator.hpp"
-#include "comm/serial/serial_communicator.hpp"
-#include "conformance/training.hpp"
-#include "support/world.hpp"
+#include "conformance/expected.hpp"
 
 namespace stratagem::test {
 namespace {
 
-/// What one process makes of the same training, as so many ranks would.
-std::string emulated(Training training, int ranks) {
-  auto const& ddp = std::get<DdpConfig>(training.strategy);
-  training.strategy = SerialConfig{.emulate_ranks = ranks, .micro_batches = ddp.micro_batches};
-  SerialCommunicator alone({});
-  return fingerprint(train(training, alone));
-}
-
-/// Trains on all ranks of the test, and compares each rank's result with the emulator's.
 void expect_equal_to_emulator(Training const& training) {
-  auto expected = world().rank() == 0 ? emulated(training, world().size()) : std::string();
+  SerialConfig const serial{.micro_batches = std::get<DdpConfig>(training.strategy).micro_batches};
+  auto expected = world().rank() == 0 ? emulated(training, serial, world().size()) : std::string();
   world().broadcast(expected, 0);
-  std::string own;
-  {
-    auto const communicator = make_communicator({}, discover_process(world()), world(), nullptr);
-    own = fingerprint(train(training, *communicator));
-  }
-  EXPECT_EQ(own, expected) << "on rank " << world().rank();
+  expect_result(training, expected, Replicas::everywhere);
 }
 
 struct Case {

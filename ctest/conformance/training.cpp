@@ -6,7 +6,7 @@
 #include "data/loader.hpp"
 #include "model/zoo/lenet.hpp"
 #include "strategy/factory.hpp"
-#include "strategy/replica.hpp"
+#include "strategy/model_layout.hpp"
 #include "support/tiny_models.hpp"
 
 namespace stratagem::test {
@@ -36,7 +36,8 @@ Trained train(Training const& training, Communicator& communicator) {
                                                           .device = {},
                                                           .optimizer = training.optimizer,
                                                           .precision = training.precision,
-                                                          .seed = 7});
+                                                          .seed = 7,
+                                                          .recompute = training.recompute});
   Loader loader(digits(),
                 {.channels = 1,
                  .size = 28,
@@ -52,9 +53,11 @@ Trained train(Training const& training, Communicator& communicator) {
   Trained trained;
   while (auto const batch = loader.next()) {
     recorder.begin_step(batch->step, batch->epoch);
+    auto const sent = communicator.bytes_sent();
     auto const result = strategy->step(*batch, {.lr = training.optimizer.lr});
     trained.losses.push_back(result.loss);
     trained.correct.push_back(result.correct);
+    trained.bytes_sent.push_back(communicator.bytes_sent() - sent);
   }
   strategy->drain();
   trained.parameters = strategy->gather_parameters();

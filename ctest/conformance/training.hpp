@@ -17,6 +17,7 @@ struct Training {
   StrategyConfig strategy;
   OptimizerConfig optimizer{.lr = 0.02, .weight_decay = 1e-3};
   PrecisionConfig precision;
+  Recompute recompute;
   std::int64_t steps = 20;
   std::int64_t global_batch = 24;
 };
@@ -25,12 +26,13 @@ struct Trained {
   NamedTensors parameters, momentum, buffers;
   std::vector<double> losses;
   std::vector<std::int64_t> correct;
+  std::vector<std::int64_t> bytes_sent;  ///< by this rank, in each step
 };
 
 /// Every rank of `communicator` trains its slice of the same global batches of synthetic digits.
 Trained train(Training const& training, Communicator& communicator);
 
-/// 16 hex digits over names and bytes of everything.
+/// 16 hex digits over names and bytes of tensors, and over the correct samples of all steps.
 std::string fingerprint(Trained const& trained);
 
 Model test_model(std::string const& name);

@@ -23,6 +23,8 @@ struct Case {
   Precision compute = Precision::fp32;
 };
 
+constexpr double small = 1.0 / 1024;
+
 Case const cases[]{
     {"serial", SerialConfig{}},
     {"serial without momentum", SerialConfig{}, {.momentum = 0}},
@@ -31,6 +33,29 @@ Case const cases[]{
     {"emulator of 3", SerialConfig{.emulate_ranks = 3}},
     {"ddp", DdpConfig{}},
     {"ddp in bf16", DdpConfig{.bucket_mb = 0.01}, {}, Precision::bf16},
+    {"emulator of 3 that sums micro-batches",
+     SerialConfig{.emulate_ranks = 3, .micro_batches = 2, .accumulate = Accumulate::sharded}},
+    {"zero-1", FsdpConfig{.shard = Shard::optimizer, .unit_mb = small}},
+    {"zero-1 in bf16",
+     FsdpConfig{.shard = Shard::optimizer, .unit_mb = small},
+     {},
+     Precision::bf16},
+    {"zero-2", FsdpConfig{.shard = Shard::gradients, .unit_mb = small}},
+    {"zero-2 in bf16",
+     FsdpConfig{.shard = Shard::gradients, .unit_mb = small},
+     {},
+     Precision::bf16},
+    {"zero-3", FsdpConfig{.unit_mb = small}},
+    {"zero-3 without momentum", FsdpConfig{.unit_mb = small}, {.momentum = 0}},
+    {"zero-3 in bf16", FsdpConfig{.unit_mb = small, .prefetch = 2}, {}, Precision::bf16},
+    {"zero-3 that keeps units", FsdpConfig{.unit_mb = small, .prefetch = 0, .keep_units = 1}},
+    {"zero-3 that accumulates", FsdpConfig{.unit_mb = small, .micro_batches = 2}},
+    {"zero-3 that accumulates whole gradients",
+     FsdpConfig{.unit_mb = small, .accumulate = Accumulate::unsharded, .micro_batches = 2}},
+    {"zero-3 that reduces in bf16",
+     FsdpConfig{.unit_mb = small, .reduce = ReduceType::compute},
+     {},
+     Precision::bf16},
 };
 
 /// What making the strategy added to the live bytes, once it was known how much that is.
@@ -48,35 +73,64 @@ gpu::MemoryUse allocated(Case const& of, Model const& model, Communicator& commu
   return use;
 }
 
-TEST(Plan, PromisesTheBytesThatAStrategyAllocates) {
-  SerialCommunicator communicator({});
-  for (auto const* name : {"lenet", "tiny_residual", "tiny_odd"}) {
-    auto const model = test::test_model(name);
-    for (auto const& each : cases) {
-      auto const plan =
-          plan_strategy(each.strategy, model, each.optimizer, {.compute = each.compute}, 1);
-      auto const use = allocated(each, model, communicator);
-      for (auto const category : lasting)
-        EXPECT_EQ(plan.memory[category], use[category])
-            << each.what << ", " << name << ", "
-            << gpu::memory_category_names[static_cast<std::size_t>(category)];
-    }
-  }
+void expect_planned(Case const& of, Model const& model, Communicator& communicator) {
+  auto const plan =
+      plan_strategy(of.strategy, model, of.optimizer, {.compute = of.compute}, communicator.size());
+  auto const use = allocated(of, model, communicator);
+  for (auto const category : lasting)
+    EXPECT_EQ(plan.memory[category], use[category])
+        << of.what << ", " << model.name << ", " << communicator.size() << " ranks, "
+        << gpu::memory_category_names[static_cast<std::size_t>(category)];
 }
 
+TEST(Plan, PromisesTheBytesThatAStrategyAllocates) {
+  SerialCommunicator communicator({});
+  for (auto const* name : {"lenet", "tiny_residual", "tiny_odd"})
+    for (auto const& each : cases) expect_planned(each, test::test_model(name), communicator);
+}
+
+/// Ranks take turns, and a rank's turn lasts from one wait to the next: what one allocates between
+/// two is not mixed with others', and no strategy waits while it is made.
+TEST(Plan, PromisesTheBytesThatEachOfSeveralRanksAllocates) {
+  for (int const ranks : {2, 3})
+    for (auto const& each : cases) {
+      if (std::holds_alternative<SerialConfig>(each.strategy)) continue;
+      auto const model = test::test_model("tiny_residual");
+      run_ranks(ranks, 1,
+                [&](Communicator& communicator) { expect_planned(each, model, communicator); });
+    }
+}
+
+StrategyConfig const sending[]{
+    DdpConfig{.bucket_mb = 0.05},
+    FsdpConfig{.shard = Shard::optimizer, .unit_mb = small},
+    FsdpConfig{.shard = Shard::gradients, .unit_mb = small},
+    FsdpConfig{.unit_mb = small},
+    FsdpConfig{.unit_mb = small, .prefetch = 0},
+    FsdpConfig{.unit_mb = small, .prefetch = 2, .keep_units = 1},
+    FsdpConfig{.unit_mb = small, .reshard_after_forward = false},
+    FsdpConfig{.unit_mb = small, .micro_batches = 3},
+    FsdpConfig{.unit_mb = small, .prefetch = 2, .overlap = false, .micro_batches = 2},
+    FsdpConfig{.unit_mb = small, .accumulate = Accumulate::unsharded, .micro_batches = 3}};
+
 TEST(Plan, PromisesTheBytesThatAStepSends) {
-  auto const model = test::test_model("lenet");
-  test::Training const training{.strategy = DdpConfig{.bucket_mb = 0.05}, .steps = 4};
-  for (int const ranks : {1, 2, 4}) {
-    auto const plan =
-        plan_strategy(training.strategy, model, training.optimizer, training.precision, ranks);
-    run_ranks(ranks, 1, [&](Communicator& communicator) {
-      auto const before = communicator.bytes_sent();
-      test::train(training, communicator);
-      EXPECT_EQ(communicator.bytes_sent() - before, training.steps * plan.bytes_sent_per_step)
-          << ranks << " ranks";
-    });
-  }
+  for (auto const* name : {"lenet", "tiny_residual"})
+    for (auto const& strategy : sending) {
+      auto const model = test::test_model(name);
+      test::Training const training{.model = name, .strategy = strategy, .steps = 3};
+      for (int const ranks : {1, 2, 4}) {
+        auto const plan =
+            plan_strategy(strategy, model, training.optimizer, training.precision, ranks);
+        run_ranks(ranks, 1, [&](Communicator& communicator) {
+          auto const sent = test::train(training, communicator).bytes_sent;
+          // A step gathers for the next one what the step before gathered for it; the first has no
+          // step before it.
+          for (auto const step : {1U, 2U})
+            EXPECT_EQ(sent[step], plan.bytes_sent_per_step)
+                << name << ", strategy " << (&strategy - sending) << ", " << ranks << " ranks";
+        });
+      }
+    }
 }
 
 TEST(Plan, WorkersAreRanksOrEmulated) {

@@ -7,8 +7,10 @@
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
+#include "comm/inprocess/inprocess_communicator.hpp"
 #include "conformance/training.hpp"
 #include "params/initialise.hpp"
+#include "strategy/replica.hpp"
 
 namespace stratagem {
 namespace {
@@ -25,6 +27,21 @@ Model const& lenet() {
 
 Replica replica_in(PrecisionConfig const& precision) {
   return {lenet(), precision.compute, {}, 1};
+}
+
+Update update_for(Replica const& replica, OptimizerConfig const& optimizer,
+                  PrecisionConfig const& precision, int workers = 1, int micro_batches = 1) {
+  return {optimizer, precision, workers, micro_batches, replica.layout().size(), {}};
+}
+
+/// A whole step; false when it was skipped.
+bool step(Update& update, Replica& replica, at::Tensor const& gradients) {
+  FlatRange const all{0, replica.layout().size()};
+  auto const norm = update.needs_norm() ? gradient_norm({&gradients, 1}) : 0;
+  if (!update.by_range() && !update.admit(norm)) return false;
+  update.apply(all, replica.flat(), gradients, lr);
+  replica.refresh(all);
+  return true;
 }
 
 at::Tensor gradients_for(Replica const& replica) {
@@ -53,12 +70,12 @@ ExitCode code_of(std::function<void()> const& action) {
 TEST(Update, TakesTheMeanOverWorkersAndMicroBatches) {
   for (auto const reduction : {Reduction::mean, Reduction::sum}) {
     auto replica = replica_in(fp32);
-    Update update({.momentum = 0, .reduction = reduction}, fp32, 4, 2, replica);
+    auto update = update_for(replica, {.momentum = 0, .reduction = reduction}, fp32, 4, 2);
     EXPECT_TRUE(update.by_range());
     EXPECT_EQ(update.loss_scale(), 1);
     auto const before = replica.flat().clone();
     auto const gradients = gradients_for(replica);
-    update.range({0, replica.layout().size()}, gradients, lr);
+    EXPECT_TRUE(step(update, replica, gradients));
     expect_moved(replica, before, gradients, reduction == Reduction::mean ? 1.0 / 8 : 1.0 / 2);
   }
 }
@@ -70,60 +87,74 @@ TEST(Update, ClipsByTorchsRule) {
     auto const gradients = gradients_for(replica);
     auto const norm = at::linalg_vector_norm(gradients.to(at::kDouble) / 4).item<double>();
     auto const limit = share * norm;
-    Update update({.momentum = 0, .clip_norm = limit}, fp32, 4, 1, replica);
+    auto update = update_for(replica, {.momentum = 0, .clip_norm = limit}, fp32, 4, 1);
     EXPECT_FALSE(update.by_range());
     auto const before = replica.flat().clone();
-    EXPECT_TRUE(update.whole(gradients, lr));
+    EXPECT_TRUE(step(update, replica, gradients));
     expect_moved(replica, before, gradients, 0.25 * std::min(1.0, limit / (norm + 1e-6)));
   }
 }
 
 TEST(Update, SkipsAnOverflowAndLeavesEverythingAsItWas) {
   auto replica = replica_in(scaled);
-  Update update({.weight_decay = 0.01}, scaled, 2, 1, replica);
+  auto update = update_for(replica, {.weight_decay = 0.01}, scaled, 2, 1);
   EXPECT_FALSE(update.by_range());
   auto const scale = update.loss_scale();
   auto const gradients = gradients_for(replica) * scale;
-  ASSERT_TRUE(update.whole(gradients, lr));
+  ASSERT_TRUE(step(update, replica, gradients));
 
   auto const parameters = replica.flat().clone(), momentum = update.momentum().clone();
   auto const rounded = replica.parameters(0)[0].detach().clone();
   auto overflowed = gradients.clone();
   overflowed[17] = infinity;
-  EXPECT_FALSE(update.whole(overflowed, lr));
+  EXPECT_FALSE(step(update, replica, overflowed));
   EXPECT_EQ(update.loss_scale(), scale / 2);
   EXPECT_TRUE(replica.flat().equal(parameters));
   EXPECT_TRUE(update.momentum().equal(momentum));
   EXPECT_TRUE(replica.parameters(0)[0].detach().equal(rounded));
 
-  ASSERT_TRUE(update.whole(gradients / 2, lr));
+  ASSERT_TRUE(step(update, replica, gradients / 2));
   EXPECT_FALSE(replica.flat().equal(parameters));
   EXPECT_FALSE(replica.parameters(0)[0].detach().equal(rounded)) << "the copy was renewed";
 }
 
 TEST(Update, TheLossScaleDoesNotChangeTheStep) {
   auto plain = replica_in(scaled), with_scale = replica_in(scaled);
-  Update unscaled({}, {.compute = Precision::bf16, .loss_scale = LossScale::none}, 1, 1, plain);
-  Update dynamic({}, scaled, 1, 1, with_scale);
+  auto unscaled =
+      update_for(plain, {}, {.compute = Precision::bf16, .loss_scale = LossScale::none});
+  auto dynamic = update_for(with_scale, {}, scaled);
   auto const gradients = gradients_for(plain);
-  EXPECT_TRUE(unscaled.whole(gradients, lr));
-  EXPECT_TRUE(dynamic.whole(gradients * dynamic.loss_scale(), lr));
+  EXPECT_TRUE(step(unscaled, plain, gradients));
+  EXPECT_TRUE(step(dynamic, with_scale, gradients * dynamic.loss_scale()));
   EXPECT_TRUE(plain.flat().equal(with_scale.flat())) << "powers of two are exact";
 }
 
 TEST(Update, GivesUpWhereNoScaleHelps) {
   auto replica = replica_in(scaled);
-  Update update({}, scaled, 1, 1, replica);
+  auto update = update_for(replica, {}, scaled);
   auto gradients = gradients_for(replica);
   gradients[0] = infinity;
   auto const before = replica.flat().clone();
-  while (update.loss_scale() > LossScaler::least_scale) ASSERT_FALSE(update.whole(gradients, lr));
-  EXPECT_EQ(code_of([&] { update.whole(gradients, lr); }), ExitCode::non_finite);
+  while (update.loss_scale() > LossScaler::least_scale)
+    ASSERT_FALSE(step(update, replica, gradients));
+  EXPECT_EQ(code_of([&] { step(update, replica, gradients); }), ExitCode::non_finite);
   EXPECT_TRUE(replica.flat().equal(before));
 
   auto narrow = replica_in(fp32);
-  Update clipping({.clip_norm = 1}, fp32, 1, 1, narrow);
-  EXPECT_EQ(code_of([&] { clipping.whole(gradients, lr); }), ExitCode::non_finite);
+  auto clipping = update_for(narrow, {.clip_norm = 1}, fp32);
+  EXPECT_EQ(code_of([&] { step(clipping, narrow, gradients); }), ExitCode::non_finite);
+}
+
+TEST(Update, TheNormDoesNotDependOnHowGradientsAreSpread) {
+  auto const gradients = gradients_for(replica_in(fp32));
+  auto const whole = gradient_norm({&gradients, 1});
+  for (int const ranks : {1, 2, 3}) {
+    run_ranks(ranks, 1, [&](Communicator& communicator) {
+      auto const part = gradients.chunk(ranks)[static_cast<std::size_t>(communicator.rank())];
+      auto const halves = part.chunk(2);
+      EXPECT_EQ(gradient_norm(halves, communicator), whole) << ranks << " ranks";
+    });
+  }
 }
 
 TEST(Update, OnlySixteenBitFloatsScaleTheirLoss) {

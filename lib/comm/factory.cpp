@@ -33,7 +33,8 @@ std::unique_ptr<Communicator> make_communicator(CommConfig const& config,
   if (process.size == 1) return std::make_unique<SerialCommunicator>(process.device);
   if (backend == CommBackend::nccl)
     return make_nccl_communicator(world, process.device, recorder, timeout);
-  return std::make_unique<MpiCommunicator>(world, process.device, recorder, timeout);
+  return std::make_unique<MpiCommunicator>(world, process.device, recorder, timeout,
+                                           std::chrono::microseconds(config.delay_us));
 }
 
 }  // namespace stratagem

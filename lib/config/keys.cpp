@@ -155,11 +155,17 @@ Key micro_batches_key(int& micro_batches) {
           "forward and backward passes per step"};
 }
 
+Key accumulate_key(Accumulate& accumulate) {
+  return {"accumulate", choice(accumulate, {"sharded", "unsharded"}),
+          "over micro-batches: sums over ranks (sharded), or a worker's own gradients first"};
+}
+
 Keys keys_of(SerialConfig& serial) {
   return {
       {"emulate_ranks", integer(serial.emulate_ranks, between(1, 1024)),
        "make the steps that so many ranks would make together"},
       micro_batches_key(serial.micro_batches),
+      accumulate_key(serial.accumulate),
   };
 }
 
@@ -169,6 +175,27 @@ Keys keys_of(DdpConfig& ddp) {
        "a bucket closes when it holds this much [MiB]"},
       {"overlap", flag(ddp.overlap), "communicate while the backward pass goes on"},
       micro_batches_key(ddp.micro_batches),
+  };
+}
+
+Keys keys_of(FsdpConfig& fsdp) {
+  return {
+      {"shard", choice(fsdp.shard, {"optimizer", "gradients", "full"}),
+       "what is spread over the ranks: ZeRO-1, ZeRO-2, ZeRO-3"},
+      {"unit_mb", number(fsdp.unit_mb, above(0)), "blocks join a unit until it holds this [MiB]"},
+      {"reshard_after_forward", flag(fsdp.reshard_after_forward),
+       "of shard full: gather again for the backward pass"},
+      {"prefetch", integer(fsdp.prefetch, at_least(0)), "units gathered ahead, in both passes"},
+      {"keep_units", integer(fsdp.keep_units, at_least(0)),
+       "of shard full: so many of the last units are not given up after forward"},
+      {"memory_budget", text(fsdp.memory_budget),
+       "of each rank's lasting memory, such as 600MiB; decides prefetch and keep_units"},
+      {"overlap", flag(fsdp.overlap), "communicate while blocks compute"},
+      accumulate_key(fsdp.accumulate),
+      micro_batches_key(fsdp.micro_batches),
+      {"reduce", choice(fsdp.reduce, {"master", "compute"}),
+       "type in which gradients are summed over ranks"},
+      {"poison", flag(fsdp.poison), "fill memory that is given up with NaN, to find errors"},
   };
 }
 
@@ -195,6 +222,8 @@ Keys keys_of(CommConfig& comm) {
       {"backend", choice(comm.backend, {"auto", "mpi", "nccl"}),
        "auto: nccl on GPUs with one rank each, else mpi"},
       {"timeout_s", integer(comm.timeout_s, at_least(1)), "of one wait for other ranks [s]"},
+      {"delay_us", integer(comm.delay_us, at_least(0)),
+       "of backend mpi: operations begin late by a random time up to this, to test overlap [us]"},
   };
 }
 

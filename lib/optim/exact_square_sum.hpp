@@ -16,6 +16,11 @@ class ExactSquareSum {
   void add(std::span<double const> values);
   void add(ExactSquareSum const& other);
 
+  /// All that the sum is: adding two sums' bins one by one adds the sums.
+  std::span<std::int64_t> bins() { return bins_; }
+
+  static constexpr std::int64_t bytes = 2 * 2048 * sizeof(std::int64_t);  ///< of bins()
+
   /// Not finite when a term was not, or overflowed.
   double value() const;
 
@@ -23,7 +28,7 @@ class ExactSquareSum {
   void add_square(double square);
 
   static constexpr int exponents = 2048;
-  std::array<std::int64_t, exponents> high_{}, low_{};
+  std::array<std::int64_t, 2 * exponents> bins_{};  ///< high halves by exponent, then low halves
 };
 
 }  // namespace stratagem

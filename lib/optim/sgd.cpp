@@ -54,17 +54,17 @@ STRATAGEM_SIMD_CLONES void update(double* p, double const* g, std::int64_t n,
     p[i] = p[i] - f.lr * (f.scale * g[i] + f.weight_decay * p[i]);
 }
 
+/// All tensors have the same number of elements; `momentum` may be undefined.
 template <class T>
 void step_on_cpu(OptimizerConfig const& config, at::Tensor const& parameters,
-                 at::Tensor const& gradients, at::Tensor const& momentum, FlatRange range,
-                 double lr, double scale) {
+                 at::Tensor const& gradients, at::Tensor const& momentum, double lr, double scale) {
   Factors<T> const factors{static_cast<T>(lr), static_cast<T>(config.momentum),
                            static_cast<T>(config.weight_decay), static_cast<T>(scale),
                            config.nesterov};
   auto* p = parameters.data_ptr<T>();
   auto const* g = gradients.data_ptr<T>();
   auto* m = momentum.defined() ? momentum.data_ptr<T>() : nullptr;
-  at::parallel_for(range.begin, range.end, 1 << 16, [&](std::int64_t begin, std::int64_t end) {
+  at::parallel_for(0, parameters.numel(), 1 << 16, [&](std::int64_t begin, std::int64_t end) {
     if (m != nullptr)
       update(p + begin, g + begin, m + begin, end - begin, factors);
     else
@@ -74,34 +74,31 @@ void step_on_cpu(OptimizerConfig const& config, at::Tensor const& parameters,
 
 }  // namespace
 
-Sgd::Sgd(OptimizerConfig const& config, at::Tensor parameters)
-    : config_(config), parameters_(std::move(parameters)) {
-  expects(parameters_.is_contiguous() &&
-              (parameters_.scalar_type() == at::kFloat || parameters_.scalar_type() == at::kDouble),
-          "contiguous fp32 or fp64 parameters");
-  if (config_.momentum != 0) momentum_ = at::zeros_like(parameters_);
+Sgd::Sgd(OptimizerConfig const& config, std::int64_t size, at::TensorOptions const& options)
+    : config_(config) {
+  if (config_.momentum != 0) momentum_ = at::zeros({size}, options);
 }
 
-void Sgd::step(FlatRange range, at::Tensor const& gradients, double lr, double scale) {
-  expects(gradients.numel() == parameters_.numel() &&
-              gradients.scalar_type() == parameters_.scalar_type(),
-          "gradients like the parameters");
+void Sgd::step(FlatRange range, at::Tensor const& parameters, at::Tensor const& gradients,
+               double lr, double scale) {
+  expects(parameters.numel() == range.size() && gradients.numel() == range.size() &&
+              parameters.is_contiguous() && gradients.is_contiguous() &&
+              gradients.scalar_type() == parameters.scalar_type(),
+          "parameters and gradients of the range");
   at::NoGradGuard const no_grad;
   if (range.size() == 0) return;
-  if (parameters_.is_cpu()) {
-    if (parameters_.scalar_type() == at::kFloat)
-      return step_on_cpu<float>(config_, parameters_, gradients, momentum_, range, lr, scale);
-    return step_on_cpu<double>(config_, parameters_, gradients, momentum_, range, lr, scale);
+  at::Tensor momentum;
+  if (momentum_.defined()) momentum = momentum_.narrow(0, range.begin, range.size());
+  if (parameters.is_cpu()) {
+    if (parameters.scalar_type() == at::kFloat)
+      return step_on_cpu<float>(config_, parameters, gradients, momentum, lr, scale);
+    return step_on_cpu<double>(config_, parameters, gradients, momentum, lr, scale);
   }
-  auto part = [range](at::Tensor const& whole) {
-    return whole.narrow(0, range.begin, range.size());
-  };
-  auto gradient = part(gradients);
-  gradient.mul_(scale);
-  std::vector<at::Tensor> momentum;
-  if (momentum_.defined()) momentum.push_back(part(momentum_));
-  at::_fused_sgd_({part(parameters_)}, {gradient}, momentum, config_.weight_decay, config_.momentum,
-                  lr, 0.0, config_.nesterov, false, false);
+  gradients.mul_(scale);
+  std::vector<at::Tensor> state;
+  if (momentum.defined()) state.push_back(momentum);
+  at::_fused_sgd_({parameters}, {gradients}, state, config_.weight_decay, config_.momentum, lr, 0.0,
+                  config_.nesterov, false, false);
 }
 
 }  // namespace stratagem

@@ -14,19 +14,20 @@ namespace stratagem {
 /// the result does not depend on where a range begins, how it is cut, or on the number of threads.
 class Sgd {
  public:
-  /// `parameters`: 1-D, fp32 or fp64; updated in place, shared with the caller.
-  Sgd(OptimizerConfig const& config, at::Tensor parameters);
+  /// For `size` parameters of type fp32 or fp64, on the device of `options`.
+  Sgd(OptimizerConfig const& config, std::int64_t size, at::TensorOptions const& options);
 
-  /// `gradients`: as large as the parameters. Used as scale x g: the mean, the loss scale and
-  /// clipping are parts of `scale`. On a GPU the gradients are scaled in place.
-  void step(FlatRange range, at::Tensor const& gradients, double lr, double scale);
+  /// Updates in place the parameters whose momentum is in `range`. `parameters`, `gradients`:
+  /// contiguous, range.size() elements. Gradients are used as scale x g: the mean, the loss scale
+  /// and clipping are parts of `scale`. On a GPU they are scaled in place.
+  void step(FlatRange range, at::Tensor const& parameters, at::Tensor const& gradients, double lr,
+            double scale);
 
-  /// As large as the parameters; empty when momentum is 0.
+  /// [size]; undefined when momentum is 0.
   at::Tensor const& momentum() const { return momentum_; }
 
  private:
   OptimizerConfig config_;
-  at::Tensor parameters_;
   at::Tensor momentum_;
 };
 

@@ -3,25 +3,14 @@
 #include "base/error.hpp"
 #include "base/hash.hpp"
 #include "base/text.hpp"
-#include "strategy/replica.hpp"
+#include "optim/exact_square_sum.hpp"
+#include "strategy/buffers.hpp"
+#include "strategy/control.hpp"
+#include "strategy/model_layout.hpp"
+#include "strategy/update.hpp"
 
 namespace stratagem {
 namespace {
-
-std::int64_t size_of(at::ScalarType type) {
-  return static_cast<std::int64_t>(c10::elementSize(type));
-}
-
-std::int64_t buffer_bytes(Model const& model, Precision precision) {
-  std::int64_t bytes = 0;
-  for (auto const& block : model.blocks)
-    for (auto const& spec : block->declaration().buffers()) {
-      std::int64_t numel = 1;
-      for (auto extent : spec.shape) numel *= extent;
-      bytes += numel * size_of(spec.type == at::kFloat ? master_type(precision) : spec.type);
-    }
-  return bytes;
-}
 
 /// Of a rank that holds everything.
 gpu::MemoryUse replica_memory(ParameterLayout const& layout, Model const& model,
@@ -36,26 +25,53 @@ gpu::MemoryUse replica_memory(ParameterLayout const& layout, Model const& model,
   return use;
 }
 
-void plan(SerialConfig const& config, ParameterLayout const&, int ranks, StrategyPlan& plan) {
+/// What plans depend on beside their own options.
+struct PlanInput {
+  ParameterLayout const& layout;
+  OptimizerConfig const& optimizer;
+  PrecisionConfig const& precision;
+};
+
+/// Of each rank, on average.
+std::int64_t all_reduce_bytes(std::int64_t bytes, int ranks) {
+  return 2 * (ranks - 1) * bytes / ranks;
+}
+
+void plan(SerialConfig const& config, PlanInput const&, int ranks, StrategyPlan& plan) {
   if (ranks != 1)
     throw Error(ExitCode::usage, str("strategy serial on ", ranks, " ranks"), "it is one process",
                 "start one rank, or take strategy ddp");
   plan.workers = config.emulate_ranks;
   plan.micro_batches = config.micro_batches;
-  if (config.emulate_ranks == 1) return;
-  plan.memory[gpu::MemoryCategory::gradients] *= 2;
+  plan.memory[gpu::MemoryCategory::gradients] *=
+      1 + (config.emulate_ranks > 1 ? 1 : 0) + (config.sums_micro_batches() ? 1 : 0);
   plan.memory[gpu::MemoryCategory::buffers] *= config.emulate_ranks;
 }
 
-void plan(DdpConfig const& config, ParameterLayout const& layout, int ranks, StrategyPlan& plan) {
+void plan(DdpConfig const& config, PlanInput const& input, int ranks, StrategyPlan& plan) {
   plan.workers = ranks;
   plan.micro_batches = config.micro_batches;
-  plan.buckets = plan_buckets(config, layout, plan.element_size);
+  plan.buckets = plan_buckets(config, input.layout, plan.element_size);
   plan.memory[gpu::MemoryCategory::gradients] += control_room * plan.element_size;
   for (auto const& bucket : plan.buckets.buckets) {
     auto const elements = bucket.range.size() + (bucket.range.begin == 0 ? control_room : 0);
-    plan.bytes_sent_per_step += 2 * (ranks - 1) * elements * plan.element_size / ranks;
+    plan.bytes_sent_per_step += all_reduce_bytes(elements * plan.element_size, ranks);
   }
+}
+
+void plan(FsdpConfig const& config, PlanInput const& input, int ranks, StrategyPlan& plan) {
+  auto const buffers = plan.memory[gpu::MemoryCategory::buffers];
+  auto const fsdp =
+      plan_fsdp(config, input.layout, input.optimizer, input.precision.compute, ranks, buffers);
+  plan.workers = ranks;
+  plan.micro_batches = config.micro_batches;
+  plan.memory = fsdp.memory(input.optimizer.momentum != 0);
+  plan.memory[gpu::MemoryCategory::buffers] = buffers;
+  plan.bytes_sent_per_step = fsdp.gathered_bytes_sent() + fsdp.reduced_bytes_sent() +
+                             all_reduce_bytes(control_room * plan.element_size, ranks);
+  if (input.optimizer.clip_norm > 0 || scales_loss(input.precision))
+    plan.bytes_sent_per_step += all_reduce_bytes(ExactSquareSum::bytes, ranks);
+  plan.fsdp = fsdp;
 }
 
 }  // namespace
@@ -73,8 +89,13 @@ StrategyPlan plan_strategy(StrategyConfig const& config, Model const& model,
   StrategyPlan result;
   result.element_size = size_of(master_type(precision.compute));
   result.memory = replica_memory(layout, model, optimizer, precision.compute);
-  std::visit([&](auto const& chosen) { plan(chosen, layout, ranks, result); }, config);
-  result.hash = Hash().add(layout.hash()).add(result.buckets.hash()).value();
+  PlanInput const input{layout, optimizer, precision};
+  std::visit([&](auto const& chosen) { plan(chosen, input, ranks, result); }, config);
+  result.hash = Hash()
+                    .add(layout.hash())
+                    .add(result.buckets.hash())
+                    .add(result.fsdp ? result.fsdp->hash() : 0)
+                    .value();
   return result;
 }
 

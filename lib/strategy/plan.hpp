@@ -1,18 +1,16 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "gpu/memory.hpp"
 #include "model/model.hpp"
 #include "optim/optim_config.hpp"
 #include "params/bucket_plan.hpp"
+#include "strategy/fsdp/fsdp_plan.hpp"
 #include "strategy/strategy_config.hpp"
 
 namespace stratagem {
-
-/// Elements in front of DDP's gradients for what ranks must agree on in every step; as many as keep
-/// the gradients aligned.
-inline constexpr std::int64_t control_room = ParameterLayout::alignment;
 
 /// The buckets of `config` for parameters of `element_size` bytes: what `plan` shows is what runs.
 BucketPlan plan_buckets(DdpConfig const& config, ParameterLayout const& layout,
@@ -23,10 +21,11 @@ struct StrategyPlan {
   int workers = 1;                ///< that compute gradients, each on a part of the global batch
   int micro_batches = 1;          ///< per worker and step
   gpu::MemoryUse memory;          ///< lasting bytes per rank; activations and workspace are 0 here
-  BucketPlan buckets;             ///< empty where nothing is reduced
+  BucketPlan buckets;             ///< DDP's; empty for others
+  std::optional<FsdpPlan> fsdp;   ///< FSDP's
   std::int64_t element_size = 4;  ///< of parameters and gradients [B]
   std::int64_t bytes_sent_per_step = 0;  ///< by each rank
-  std::uint64_t hash = 0;                ///< of layout and buckets; equal on all ranks
+  std::uint64_t hash = 0;                ///< of layout and plan; equal on all ranks
 };
 
 /// Error(usage) when the strategy cannot run on so many ranks.

@@ -7,31 +7,13 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "base/hash.hpp"
 #include "gpu/device.hpp"
 #include "model/block_tape.hpp"
-#include "model/model.hpp"
-#include "optim/optim_config.hpp"
-#include "params/parameter_layout.hpp"
-#include "strategy/strategy.hpp"
+#include "strategy/buffers.hpp"
+#include "strategy/model_layout.hpp"
+#include "strategy/named_tensors.hpp"
 
 namespace stratagem {
-
-/// The floating type that activations have.
-at::ScalarType compute_type(Precision precision);
-/// The type of the parameters that the optimizer updates: fp32, or fp64 when computing in fp64.
-at::ScalarType master_type(Precision precision);
-
-/// Declared parameters of a model, by block.
-std::vector<std::vector<ParameterSpec>> parameter_specs(Model const& model);
-ParameterLayout make_layout(Model const& model);
-
-/// The running statistics of one worker, by block.
-using Buffers = std::vector<std::vector<at::Tensor>>;
-Buffers make_buffers(Model const& model, gpu::Device const& device, Precision precision);
-
-/// buffers <- (((b_0 + b_1) + b_2) + ...) / N elementwise; counters take the first worker's value.
-Buffers average(std::vector<Buffers> const& workers);
 
 /// All parameters of one model copy in one flat buffer, and, when computing in 16 bit, a second one
 /// that holds them rounded: the tensors that blocks run with are views of one or the other.
@@ -51,9 +33,10 @@ class Replica {
   /// After an update of flat(): renews what lies in `range` of the rounded copy.
   void refresh(FlatRange range);
 
-  /// Views of `flat` (layout().size() elements) as whole named tensors on the CPU, parts joined.
+  /// Views of `flat` (layout().size() elements) as whole named tensors.
   NamedTensors named(at::Tensor const& flat) const;
-  void load(std::map<std::string, at::Tensor> const& tensors, Buffers& buffers);
+  /// Replaces the parameters that `tensors` names.
+  void load(std::map<std::string, at::Tensor> const& tensors);
 
  private:
   Model const& model_;
@@ -66,11 +49,5 @@ class Replica {
 /// Logits in evaluation mode, with `buffers` as running statistics.
 at::Tensor infer(Replica const& replica, Buffers const& buffers, BlockTape& tape,
                  at::Tensor const& images);
-
-/// Names and bytes of contiguous CPU tensors, for fingerprints.
-void add(Hash& hash, NamedTensors const& tensors);
-
-/// Buffers by name, on the CPU.
-NamedTensors named(Model const& model, Buffers const& buffers);
 
 }  // namespace stratagem

@@ -3,12 +3,11 @@
 #include <cstdint>
 #include <map>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include <ATen/core/Tensor.h>
 
 #include "data/batch.hpp"
+#include "strategy/named_tensors.hpp"
 
 namespace stratagem {
 
@@ -26,8 +25,6 @@ struct StepResult {
   bool skipped = false;      ///< the scaled gradients overflowed: nothing was updated
   bool stop = false;         ///< some rank requested it
 };
-
-using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 
 /// A way to train one model on the ranks of a group. Calls are collective and in the same order on
 /// all ranks; each strategy is one page to read.

@@ -1,22 +1,26 @@
 #pragma once
 
 #include <optional>
+#include <span>
 
+#include <ATen/core/Tensor.h>
+
+#include "comm/communicator.hpp"
+#include "gpu/device.hpp"
 #include "optim/loss_scaler.hpp"
 #include "optim/optim_config.hpp"
 #include "optim/sgd.hpp"
-#include "strategy/replica.hpp"
 
 namespace stratagem {
 
-/// From summed gradients to updated parameters of a replica: mean over workers and micro-batches,
-/// loss scaling, clipping, SGD.
+/// From summed gradients to updated parameters: mean over workers and micro-batches, loss scaling,
+/// clipping, SGD. Holds the optimizer's state for the parameters that a rank owns.
 class Update {
  public:
-  /// `terms`: how many means over samples a gradient is the sum of: workers x micro-batches, or for
-  /// `reduction: sum` the micro-batches alone.
+  /// `owned`: elements that this rank updates. A gradient is the sum of workers x micro_batches
+  /// means over samples, or for `reduction: sum` counted as one of micro_batches.
   Update(OptimizerConfig const& optimizer, PrecisionConfig const& precision, int workers,
-         int micro_batches, Replica& replica);
+         int micro_batches, std::int64_t owned, gpu::Device const& device);
 
   /// What the loss is to be multiplied with before the backward pass.
   double loss_scale() const { return scaler_ ? scaler_->scale() : 1; }
@@ -24,24 +28,31 @@ class Update {
   /// True when a range may be updated as soon as its gradients are there: nothing has to be known
   /// of the others. Not on a GPU, where the host learns late whether the loss was finite.
   bool by_range() const { return by_range_; }
-  void range(FlatRange range, at::Tensor const& gradients, double lr);
-  /// All at once. False when the step was skipped because scaled gradients overflowed.
-  /// AgreedError(non_finite) when they are not finite for another reason.
-  bool whole(at::Tensor const& gradients, double lr);
+  /// Unless by_range(), once per step before the first apply(): with the norm of all gradients (see
+  /// gradient_norm) where needs_norm(). False when the step is to be skipped because scaled
+  /// gradients overflowed. AgreedError(non_finite) when they are not finite for another reason.
+  bool needs_norm() const { return scaler_.has_value() || clip_norm_ > 0; }
+  bool admit(double norm);
 
+  /// Updates the owned elements of `range`. `parameters`, `gradients`: 1-D, just these elements.
+  void apply(FlatRange range, at::Tensor const& parameters, at::Tensor const& gradients, double lr);
+
+  /// [owned]; undefined without momentum.
   at::Tensor const& momentum() const { return sgd_.momentum(); }
 
  private:
-  /// sqrt of the sum of squares, the same for every cut and order; NaN when not finite.
-  static double norm(at::Tensor const& gradients);
-
-  Replica& replica_;
   Sgd sgd_;
   std::optional<LossScaler> scaler_;
   double clip_norm_;
-  double mean_;  ///< 1 / terms
+  double mean_;   ///< 1 / terms of a gradient
+  double scale_;  ///< of this step's gradients
   bool by_range_;
 };
+
+/// sqrt of the sum of squares; on the CPU the same for every cut and order, NaN when not finite.
+double gradient_norm(std::span<at::Tensor const> gradients);
+/// Of gradients that are spread over the ranks of a group. Collective.
+double gradient_norm(std::span<at::Tensor const> own, Communicator& communicator);
 
 /// True when the loss is scaled under this precision.
 bool scales_loss(PrecisionConfig const& precision);

@@ -13,9 +13,18 @@ Evaluation evaluate(Strategy& strategy, Communicator& communicator, BatchMaker c
   at::NoGradGuard const no_grad;
   strategy.prepare_evaluation();
   auto const own = RankSlice{communicator.rank(), communicator.size()}.of_evaluation(test.size());
+  // Passes are collective: all ranks make as many as the one with the most images.
+  auto const most = (test.size() + communicator.size() - 1) / communicator.size();
+  auto const passes = (most + batch - 1) / batch;
   at::Tensor sums;  // loss, correct, images
-  for (auto begin = own.begin; begin < own.end; begin += batch) {
-    auto const part = maker.evaluation_batch(test, {begin, std::min(begin + batch, own.end)});
+  for (std::int64_t pass = 0; pass < passes; ++pass) {
+    auto const begin = own.begin + own.size() * pass / passes;
+    auto const end = own.begin + own.size() * (pass + 1) / passes;
+    if (begin == end) {  // more ranks than images
+      strategy.predict(maker.evaluation_batch(test, {0, 1}).images);
+      continue;
+    }
+    auto const part = maker.evaluation_batch(test, {begin, end});
     auto const logits = strategy.predict(part.images).to(at::kDouble);
     auto const loss = at::cross_entropy_loss(logits, part.labels, {}, at::Reduction::Sum);
     auto const correct = logits.argmax(1).eq(part.labels).sum().to(at::kDouble);

@@ -6,15 +6,19 @@
 #include "base/table.hpp"
 #include "base/text.hpp"
 #include "data/sampler.hpp"
+#include "strategy/model_layout.hpp"
 
 namespace stratagem {
 namespace {
 
-std::string block_range(Bucket const& bucket, Model const& model) {
+/// "first .. last", or the one name of both.
+std::string block_range(int first, int last, Model const& model) {
   auto name = [&](int block) { return model.blocks[static_cast<std::size_t>(block)]->name(); };
-  return bucket.first_block == bucket.last_block
-             ? name(bucket.last_block)
-             : name(bucket.last_block) + " .. " + name(bucket.first_block);
+  return first == last ? name(first) : name(first) + " .. " + name(last);
+}
+
+std::string bytes_text(std::int64_t bytes) {
+  return format_bytes(static_cast<double>(bytes));
 }
 
 std::string run_table(RunPlan const& plan, Model const& model) {
@@ -64,8 +68,44 @@ std::string bucket_table(RunPlan const& plan, Model const& model) {
     table.add_row(
         {std::to_string(number++),
          format_bytes(static_cast<double>(bucket.range.size() * plan.strategy.element_size)),
-         block_range(bucket, model)});
+         block_range(bucket.last_block, bucket.first_block, model)});
   return table.render();
+}
+
+/// "2 slots of 9 MiB", or that there are none.
+std::string slots_text(int slots, std::int64_t bytes) {
+  if (slots == 0) return "no slots: every unit has room of its own";
+  return str(slots, slots == 1 ? " slot of " : " slots of ", bytes_text(bytes));
+}
+
+std::string unit_tables(FsdpPlan const& plan, Model const& model) {
+  Table summary({{"fsdp", Align::left}, {"", Align::left}});
+  summary.add_row({"units", str(plan.units(), ", of which ", plan.rotating,
+                                " are gathered into slots, ", plan.prefetch, " ahead")});
+  summary.add_row({"parameters", slots_text(plan.parameter_slots, plan.parameter_slot_bytes())});
+  summary.add_row({"gradients", slots_text(plan.gradient_slots, plan.gradient_slot_bytes())});
+  summary.add_row({"gathered per step", bytes_text(plan.gathered_bytes_sent()) + " sent"});
+  summary.add_row({"reduced per step", bytes_text(plan.reduced_bytes_sent()) + " sent"});
+
+  Table table({{"unit"},
+               {"gathered"},
+               {"shard"},
+               {"padding"},
+               {"memory", Align::left},
+               {"blocks, in forward order", Align::left}});
+  for (int i = 0; i < plan.units(); ++i) {
+    auto const& unit = plan.unit(i);
+    std::int64_t shard = 0, padding = 0;
+    for (auto const& chunk : unit.chunks) {
+      shard += chunk.shard * size_of(plan.types.master);
+      padding += chunk.shard * plan.shards.ranks - chunk.used;
+    }
+    table.add_row({std::to_string(i), bytes_text(plan.parameter_bytes(i)), bytes_text(shard),
+                   bytes_text(padding * size_of(plan.types.master)),
+                   plan.rotates(i) ? "slot" : "own",
+                   block_range(unit.first_block, unit.last_block, model)});
+  }
+  return summary.render() + "\n" + table.render();
 }
 
 std::string rank_table(RunPlan const& plan) {
@@ -80,11 +120,31 @@ std::string rank_table(RunPlan const& plan) {
   return text;
 }
 
+nlohmann::json units_json(FsdpPlan const& plan) {
+  auto units = nlohmann::json::array();
+  for (int i = 0; i < plan.units(); ++i) {
+    auto const& unit = plan.unit(i);
+    auto chunks = nlohmann::json::array();
+    for (auto const& chunk : unit.chunks)
+      chunks.push_back({{"low_precision", chunk.low_precision},
+                        {"elements", chunk.used},
+                        {"shard_elements", chunk.shard},
+                        {"owned_begin", chunk.owned}});
+    units.push_back({{"first_block", unit.first_block},
+                     {"last_block", unit.last_block},
+                     {"gathered_B", plan.parameter_bytes(i)},
+                     {"rotates", plan.rotates(i)},
+                     {"chunks", chunks}});
+  }
+  return units;
+}
+
 }  // namespace
 
 std::string plan_text(RunPlan const& plan, Model const& model) {
   auto text = run_table(plan, model) + "\n" + memory_table(plan) + "\n";
   if (!plan.strategy.buckets.buckets.empty()) text += bucket_table(plan, model) + "\n";
+  if (plan.strategy.fsdp) text += unit_tables(*plan.strategy.fsdp, model) + "\n";
   return text + rank_table(plan);
 }
 
@@ -106,23 +166,34 @@ std::string plan_json(RunPlan const& plan, Model const& model) {
                      {"first_sample", slice.begin},
                      {"samples", slice.size()}});
   }
-  json const document{{"name", plan.config.run.name},
-                      {"model", model.name},
-                      {"parameters", model.parameter_count()},
-                      {"tensors", model.parameter_tensors()},
-                      {"dataset", plan.config.data.dataset},
-                      {"strategy", std::string(name_of(plan.config.strategy))},
-                      {"ranks", plan.ranks},
-                      {"workers", plan.strategy.workers},
-                      {"global_batch", plan.global_batch},
-                      {"samples_per_pass", plan.samples_per_pass},
-                      {"steps_per_epoch", plan.steps_per_epoch},
-                      {"total_steps", plan.total_steps},
-                      {"bytes_sent_per_step", plan.strategy.bytes_sent_per_step},
-                      {"memory_B", memory},
-                      {"buckets", buckets},
-                      {"rank_map", ranks},
-                      {"hash", Hash().add(plan.strategy.hash).hex()}};
+  json document{{"name", plan.config.run.name},
+                {"model", model.name},
+                {"parameters", model.parameter_count()},
+                {"tensors", model.parameter_tensors()},
+                {"dataset", plan.config.data.dataset},
+                {"strategy", std::string(name_of(plan.config.strategy))},
+                {"ranks", plan.ranks},
+                {"workers", plan.strategy.workers},
+                {"global_batch", plan.global_batch},
+                {"samples_per_pass", plan.samples_per_pass},
+                {"steps_per_epoch", plan.steps_per_epoch},
+                {"total_steps", plan.total_steps},
+                {"bytes_sent_per_step", plan.strategy.bytes_sent_per_step},
+                {"memory_B", memory},
+                {"buckets", buckets},
+                {"rank_map", ranks},
+                {"hash", Hash().add(plan.strategy.hash).hex()}};
+  if (auto const& fsdp = plan.strategy.fsdp) {
+    document["units"] = units_json(*fsdp);
+    document["fsdp"] = {{"prefetch", fsdp->prefetch},
+                        {"parameter_slots", fsdp->parameter_slots},
+                        {"parameter_slot_B", fsdp->parameter_slot_bytes()},
+                        {"gradient_slots", fsdp->gradient_slots},
+                        {"gradient_slot_B", fsdp->gradient_slot_bytes()},
+                        {"scratch_slot_B", fsdp->scratch_slot_bytes()},
+                        {"gathered_bytes_per_step", fsdp->gathered_bytes_sent()},
+                        {"reduced_bytes_per_step", fsdp->reduced_bytes_sent()}};
+  }
   return document.dump(2) + "\n";
 }
 

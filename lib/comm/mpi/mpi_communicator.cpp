@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "base/contract.hpp"
+#include "comm/delayed_operation.hpp"
 #include "comm/mpi/operations.hpp"
 #include "comm/reduction.hpp"
 
@@ -29,8 +30,13 @@ Made sliced(mpi::Comm const& comm, Kind kind, at::Tensor const& input, at::Tenso
 }  // namespace
 
 MpiCommunicator::MpiCommunicator(mpi::Comm const& comm, gpu::Device const& device,
-                                 trace::Recorder* recorder, std::chrono::nanoseconds timeout)
-    : comm_(comm.duplicate()), device_(device), progress_(recorder, timeout) {
+                                 trace::Recorder* recorder, std::chrono::nanoseconds timeout,
+                                 std::chrono::nanoseconds delay)
+    : comm_(comm.duplicate()),
+      device_(device),
+      delay_(delay),
+      random_(static_cast<std::uint64_t>(comm.rank()), "delays"),
+      progress_(recorder, timeout) {
   for (auto const* name :
        {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "barrier", "send", "receive"})
     names_.push_back(recorder != nullptr ? recorder->intern(name) : 0);
@@ -53,13 +59,22 @@ Work MpiCommunicator::run(Name name, std::vector<Argument> arguments, int peer, 
     for (auto& argument : arguments) tensors.push_back(std::move(argument.tensor));
     auto [operation, bytes] = make(tensors);
     bytes_sent_ += span.bytes = bytes;
-    return progress_.submit(std::move(operation), span);
+    return submit(std::move(operation), span);
   }
   auto staged = std::make_unique<StagedOperation>(device_, std::move(arguments));
   auto [operation, bytes] = make(staged->host_tensors());
   bytes_sent_ += span.bytes = bytes;
   staged->set_inner(std::move(operation));
-  return progress_.submit(std::move(staged), span);
+  return submit(std::move(staged), span);
+}
+
+Work MpiCommunicator::submit(std::unique_ptr<Operation> operation, trace::SpanRecord const& span) {
+  if (delay_.count() > 0) {
+    auto const share = to_unit_float(random_.word(submitted_++));
+    auto const delay = std::chrono::duration_cast<std::chrono::nanoseconds>(delay_ * share);
+    operation = std::make_unique<DelayedOperation>(std::move(operation), delay);
+  }
+  return progress_.submit(std::move(operation), span);
 }
 
 Work MpiCommunicator::all_reduce(at::Tensor const& tensor) {

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <vector>
 
+#include "base/random.hpp"
 #include "comm/communicator.hpp"
 #include "comm/mpi/staging.hpp"
 #include "comm/progress.hpp"
@@ -17,9 +18,9 @@ namespace stratagem {
 class MpiCommunicator final : public Communicator {
  public:
   /// Collective over `comm`. `recorder` may be null. Operations on which nothing moves for
-  /// `timeout` end in Error(stall).
+  /// `timeout` end in Error(stall). Each begins late by a random time up to `delay`.
   MpiCommunicator(mpi::Comm const& comm, gpu::Device const& device, trace::Recorder* recorder,
-                  std::chrono::nanoseconds timeout);
+                  std::chrono::nanoseconds timeout, std::chrono::nanoseconds delay = {});
 
   int rank() const override { return comm_.rank(); }
   int size() const override { return comm_.size(); }
@@ -42,12 +43,16 @@ class MpiCommunicator final : public Communicator {
   template <class Make>
   Work run(Name name, std::vector<Argument> arguments, int peer, Make make);
   int next_tag();
+  Work submit(std::unique_ptr<Operation> operation, trace::SpanRecord const& span);
 
   mpi::Comm comm_;
   gpu::Device device_;
   std::vector<trace::NameId> names_;  ///< of spans, by Name
   std::int64_t bytes_sent_ = 0;
   int sequence_ = 0;
+  std::chrono::nanoseconds delay_;
+  CounterRandom random_;  ///< of delays, another sequence on every rank
+  std::uint64_t submitted_ = 0;
   Progress progress_;
 };
 

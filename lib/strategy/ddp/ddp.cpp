@@ -1,13 +1,7 @@
 #include "strategy/ddp/ddp.hpp"
 
-#include <cmath>
-#include <optional>
-
 #include <ATen/ATen.h>
 
-#include "base/error.hpp"
-#include "base/text.hpp"
-#include "comm/agreement.hpp"
 #include "gpu/memory.hpp"
 #include "strategy/cross_entropy.hpp"
 #include "strategy/micro_batches.hpp"
@@ -17,6 +11,16 @@ namespace stratagem {
 
 using trace::Phase;
 
+namespace {
+
+/// Room for the control record and, behind it, for gradients like `parameters`.
+at::Tensor allocate_reduced(StrategyParts const& parts, at::Tensor const& parameters) {
+  gpu::MemoryScope const scope(gpu::MemoryCategory::gradients, parts.device);
+  return parts.communicator.allocate(control_room + parameters.numel(), parameters.scalar_type());
+}
+
+}  // namespace
+
 Ddp::Ddp(DdpConfig const& config, StrategyParts const& parts)
     : config_(config),
       parts_(parts),
@@ -24,32 +28,26 @@ Ddp::Ddp(DdpConfig const& config, StrategyParts const& parts)
       plan_(plan_buckets(config, replica_.layout(),
                          static_cast<std::int64_t>(replica_.flat().element_size()))),
       buffers_(make_buffers(parts.model, parts.device, parts.precision.compute)),
+      reduced_(allocate_reduced(parts, replica_.flat())),
+      control_(reduced_.narrow(0, 0, control_room)),
+      gradients_(reduced_.narrow(0, control_room, replica_.layout().size())),
       tape_(parts.model.blocks, parts.recompute),
       update_(parts.optimizer, parts.precision, parts.communicator.size(), config.micro_batches,
-              replica_) {
-  gpu::MemoryScope const scope(gpu::MemoryCategory::gradients, parts.device);
-  reduced_ = parts.communicator.allocate(control_room + replica_.layout().size(),
-                                         replica_.flat().scalar_type());
-  control_ = reduced_.narrow(0, 0, Control::fields);
-  gradients_ = reduced_.narrow(0, control_room, replica_.layout().size());
+              replica_.layout().size(), parts.device) {
   for (int block = 0; block < tape_.blocks(); ++block)
     gradient_views_.push_back(views_of(gradients_, replica_.layout(), block));
 }
 
 StepResult Ddp::step(Batch const& batch, StepOptions const& options) {
-  control_.zero_();
-  if (options.request_stop) control_[Control::stop].fill_(1);
-  first_bad_block_ = -1;
-
+  control_.begin(options);
   auto const micros = split(batch, config_.micro_batches);
   for (std::size_t i = 0; i < micros.size(); ++i) {
     parts_.recorder.enter(Phase::forward);
     auto const logits = forward(micros[i]);
-    auto const [loss, correct, gradient] =
-        cross_entropy(logits, micros[i].labels, update_.loss_scale());
-    note(loss, correct);
+    auto const loss = cross_entropy(logits, micros[i].labels, update_.loss_scale());
+    control_.note(loss, tape_);
     parts_.recorder.enter(Phase::backward);
-    backward(gradient, i == 0 ? Landing::store : Landing::add, i + 1 == micros.size());
+    backward(loss.gradient, i == 0 ? Landing::store : Landing::add, i + 1 == micros.size());
   }
 
   if (!config_.overlap)
@@ -58,12 +56,12 @@ StepResult Ddp::step(Batch const& batch, StepOptions const& options) {
     parts_.recorder.enter(Phase::comm_exposed);
     works_[i].wait_on_stream();
     parts_.recorder.enter(Phase::optimizer);
-    if (update_.by_range()) update_.range(plan_.buckets[i].range, gradients_, options.lr);
+    if (update_.by_range()) update(plan_.buckets[i].range, options.lr);
   }
   works_.clear();
 
   auto result = agreed(batch);
-  if (!update_.by_range()) result.skipped = !update_.whole(gradients_, options.lr);
+  if (!update_.by_range()) result.skipped = !update_all(options.lr);
   return result;
 }
 
@@ -97,67 +95,29 @@ void Ddp::launch(Bucket const& bucket) {
       reduced_.narrow(0, begin, control_room + bucket.range.end - begin)));
 }
 
-void Ddp::note(at::Tensor const& loss, at::Tensor const& correct) {
-  control_[Control::loss].add_(loss);
-  control_[Control::correct].add_(correct);
-  control_[Control::not_finite].add_(loss.isfinite().logical_not());
-  if (loss.is_cpu() && first_bad_block_ < 0 && !std::isfinite(loss.item<double>()))
-    first_bad_block_ = tape_.first_non_finite();
+void Ddp::update(FlatRange range, double lr) {
+  update_.apply(range, replica_.flat().narrow(0, range.begin, range.size()),
+                gradients_.narrow(0, range.begin, range.size()), lr);
+  replica_.refresh(range);
+}
+
+bool Ddp::update_all(double lr) {
+  auto const norm = update_.needs_norm() ? gradient_norm({&gradients_, 1}) : 0;
+  if (!update_.admit(norm)) return false;
+  update({0, replica_.layout().size()}, lr);
+  return true;
 }
 
 StepResult Ddp::agreed(Batch const& batch) {
-  auto const sums = control_.to(at::kCPU, at::kDouble);
-  auto const* of = sums.data_ptr<double>();
-  if (of[Control::not_finite] > 0) refuse_loss(batch);
-  int const ranks = parts_.communicator.size();
-  return {.loss = of[Control::loss] / (ranks * config_.micro_batches),
-          .correct = static_cast<std::int64_t>(of[Control::correct]),
-          .samples = batch.labels.numel() * ranks,
-          .stop = of[Control::stop] > 0};
-}
-
-void Ddp::refuse_loss(Batch const& batch) {
-  // On a GPU nothing was updated yet: the same pass once more shows the block.
-  if (!batch.images.is_cpu()) {
+  auto const [result, finite] =
+      control_.result(batch, parts_.communicator.size(), config_.micro_batches);
+  if (finite) return result;
+  int block = control_.first_bad_block();
+  if (!batch.images.is_cpu()) {  // nothing was updated yet: the same pass again shows the block
     forward(batch);
-    first_bad_block_ = tape_.first_non_finite();
+    block = tape_.first_non_finite();
   }
-  std::optional<Error> own;
-  if (first_bad_block_ >= 0)
-    own = Error(
-        ExitCode::non_finite,
-        str("the loss is not finite at step ", batch.step, " on rank ", parts_.communicator.rank()),
-        "first in the output of block " +
-            parts_.model.blocks[static_cast<std::size_t>(first_bad_block_)]->name(),
-        "lower optimizer.lr or look at the data");
-  agree(parts_.communicator, own);
-  throw AgreedError(ExitCode::non_finite, str("the loss is not finite at step ", batch.step),
-                    "though every block's output is", "look at the labels");
-}
-
-Buffers Ddp::averaged_buffers() {
-  std::vector<at::Tensor> flat;
-  for (auto const& of_block : buffers_)
-    for (auto const& buffer : of_block) flat.push_back(buffer.flatten().to(at::kDouble));
-  if (flat.empty()) return buffers_;
-  auto const own = at::cat(flat);
-  auto const all = at::empty({own.numel() * parts_.communicator.size()}, own.options());
-  parts_.communicator.all_gather(all, own).wait_on_stream();
-
-  std::vector<Buffers> workers;
-  std::int64_t offset = 0;
-  for (int worker = 0; worker < parts_.communicator.size(); ++worker) {
-    auto& of_worker = workers.emplace_back();
-    for (auto const& of_block : buffers_) {
-      auto& copies = of_worker.emplace_back();
-      for (auto const& buffer : of_block) {
-        copies.push_back(
-            all.narrow(0, offset, buffer.numel()).view(buffer.sizes()).to(buffer.scalar_type()));
-        offset += buffer.numel();
-      }
-    }
-  }
-  return average(workers);
+  refuse_loss(parts_.model, parts_.communicator, batch.step, block);
 }
 
 at::Tensor Ddp::predict(at::Tensor const& images) {
@@ -166,6 +126,11 @@ at::Tensor Ddp::predict(at::Tensor const& images) {
 
 NamedTensors Ddp::gather_momentum() {
   return update_.momentum().defined() ? replica_.named(update_.momentum()) : NamedTensors{};
+}
+
+void Ddp::load(std::map<std::string, at::Tensor> const& tensors) {
+  replica_.load(tensors);
+  stratagem::load(parts_.model, tensors, buffers_);
 }
 
 }  // namespace stratagem

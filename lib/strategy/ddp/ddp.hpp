@@ -3,6 +3,7 @@
 #include "comm/work.hpp"
 #include "model/block_tape.hpp"
 #include "params/bucket_plan.hpp"
+#include "strategy/control.hpp"
 #include "strategy/factory.hpp"
 #include "strategy/replica.hpp"
 #include "strategy/update.hpp"
@@ -18,39 +19,37 @@ class Ddp final : public Strategy {
 
   StepResult step(Batch const& batch, StepOptions const& options) override;
   void drain() override {}
-  void prepare_evaluation() override { evaluation_buffers_ = averaged_buffers(); }
+  void prepare_evaluation() override {
+    evaluation_buffers_ = average(buffers_, parts_.communicator);
+  }
   at::Tensor predict(at::Tensor const& images) override;
   NamedTensors gather_parameters() override { return replica_.named(replica_.flat()); }
   NamedTensors gather_momentum() override;
-  NamedTensors gather_buffers() override { return named(parts_.model, averaged_buffers()); }
-  void load(std::map<std::string, at::Tensor> const& tensors) override {
-    replica_.load(tensors, buffers_);
+  NamedTensors gather_buffers() override {
+    return named(parts_.model, average(buffers_, parts_.communicator));
   }
+  void load(std::map<std::string, at::Tensor> const& tensors) override;
 
  private:
-  /// What all ranks learn in every step: sums over ranks, in front of the gradients of block 0, so
-  /// that the last bucket brings them along.
-  enum Control : std::int64_t { loss, correct, not_finite, stop, fields };
-
   at::Tensor forward(Batch const& micro);
   void backward(at::Tensor gradient, Landing landing, bool last_micro_batch);
   void launch(Bucket const& bucket);
-  void note(at::Tensor const& loss, at::Tensor const& correct);
+  void update(FlatRange range, double lr);
+  /// False when the step is skipped.
+  bool update_all(double lr);
+  /// What the step returns; ends the run when a loss was not finite.
   StepResult agreed(Batch const& batch);
-  [[noreturn]] void refuse_loss(Batch const& batch);
-  Buffers averaged_buffers();
 
   DdpConfig config_;
   StrategyParts parts_;
   Replica replica_;
   BucketPlan plan_;
   Buffers buffers_, evaluation_buffers_;
-  at::Tensor reduced_;    ///< control record, padding, gradients: what is summed over ranks
-  at::Tensor control_;    ///< [fields] of reduced_
-  at::Tensor gradients_;  ///< the rest of reduced_, laid out as the parameters
+  at::Tensor reduced_;     ///< control record and gradients: what is summed over ranks
+  ControlRecord control_;  ///< before the gradients of block 0: the last bucket brings it along
+  at::Tensor gradients_;   ///< the rest of reduced_, laid out as the parameters
   std::vector<std::vector<at::Tensor>> gradient_views_;  ///< by block
   std::vector<Work> works_;                              ///< of this step, by bucket
-  int first_bad_block_ = -1;  ///< of this rank's pass, known at once on the CPU
   BlockTape tape_;
   Update update_;
 };

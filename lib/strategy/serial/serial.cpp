@@ -20,61 +20,92 @@ Serial::Serial(SerialConfig const& config, StrategyParts const& parts)
       replica_(parts.model, parts.precision.compute, parts.device, parts.seed),
       tape_(parts.model.blocks, parts.recompute),
       update_(parts.optimizer, parts.precision, config.emulate_ranks, config.micro_batches,
-              replica_) {
+              replica_.layout().size(), parts.device) {
   for (int worker = 0; worker < config.emulate_ranks; ++worker)
     buffers_.push_back(make_buffers(parts.model, parts.device, parts.precision.compute));
-  gpu::MemoryScope const scope(gpu::MemoryCategory::gradients, parts.device);
-  sum_ = at::zeros_like(replica_.flat());
-  own_ = config.emulate_ranks > 1 ? at::zeros_like(sum_) : sum_;
-  for (int block = 0; block < tape_.blocks(); ++block) {
-    sum_views_.push_back(views_of(sum_, replica_.layout(), block));
-    own_views_.push_back(views_of(own_, replica_.layout(), block));
-  }
+  sum_ = make_gradients();
+  if (config.emulate_ranks > 1) own_ = make_gradients();
+  if (config.sums_micro_batches()) micro_ = make_gradients();
+}
+
+Serial::Gradients Serial::make_gradients() const {
+  gpu::MemoryScope const scope(gpu::MemoryCategory::gradients, parts_.device);
+  Gradients gradients{at::zeros_like(replica_.flat()), {}};
+  for (int block = 0; block < tape_.blocks(); ++block)
+    gradients.views.push_back(views_of(gradients.flat, replica_.layout(), block));
+  return gradients;
 }
 
 StepResult Serial::step(Batch const& batch, StepOptions const& options) {
-  int const last = tape_.blocks() - 1;
   StepResult result{.samples = batch.labels.numel(), .stop = options.request_stop};
   auto const workers = split(batch, config_.emulate_ranks);
-  for (std::size_t worker = 0; worker < workers.size(); ++worker) {
-    auto const& gradients = worker == 0 ? sum_views_ : own_views_;
-    auto landing = Landing::store;
-    for (auto const& micro : split(workers[worker], config_.micro_batches)) {
-      Context const context{.training = true,
-                            .dropout = parts_.dropout,
-                            .seed = parts_.seed,
-                            .step = batch.step,
-                            .first_slot = micro.first_slot};
-      parts_.recorder.enter(Phase::forward);
-      at::Tensor x = micro.images;
-      for (int block = 0; block <= last; ++block) {
-        auto const& buffers = buffers_[worker][static_cast<std::size_t>(block)];
-        x = tape_.forward(block, x, {replica_.parameters(block), buffers, context});
-      }
-      auto const [loss, correct, start] = cross_entropy(x, micro.labels, update_.loss_scale());
-      auto const value = loss.item<double>();
-      if (!std::isfinite(value))
-        refuse_loss(batch.step, static_cast<int>(worker), tape_.first_non_finite());
-      result.loss += value;
-      result.correct += correct.item<std::int64_t>();
-
-      parts_.recorder.enter(Phase::backward);
-      at::Tensor gradient = start;
-      for (int block = last; block >= 0; --block)
-        gradient =
-            tape_.backward(block, gradient, gradients[static_cast<std::size_t>(block)], landing);
-      landing = Landing::add;
-    }
-    if (worker > 0) sum_.add_(own_);
-  }
+  if (config_.accumulate == Accumulate::sharded)
+    accumulate_sharded(workers, result);
+  else
+    accumulate_unsharded(workers, result);
   result.loss /= config_.emulate_ranks * config_.micro_batches;
 
   parts_.recorder.enter(Phase::optimizer);
-  if (update_.by_range())
-    update_.range({0, replica_.layout().size()}, sum_, options.lr);
-  else
-    result.skipped = !update_.whole(sum_, options.lr);
+  FlatRange const all{0, replica_.layout().size()};
+  auto const norm = update_.needs_norm() ? gradient_norm({&sum_.flat, 1}) : 0;
+  result.skipped = !update_.by_range() && !update_.admit(norm);
+  if (!result.skipped) update_.apply(all, replica_.flat(), sum_.flat, options.lr);
+  replica_.refresh(all);
   return result;
+}
+
+void Serial::accumulate_unsharded(std::vector<Batch> const& workers, StepResult& result) {
+  for (std::size_t worker = 0; worker < workers.size(); ++worker) {
+    auto const& gradients = worker == 0 ? sum_ : own_;
+    auto landing = Landing::store;
+    for (auto const& micro : split(workers[worker], config_.micro_batches)) {
+      pass(static_cast<int>(worker), micro, gradients, landing, result);
+      landing = Landing::add;
+    }
+    if (worker > 0) sum_.flat.add_(own_.flat);
+  }
+}
+
+void Serial::accumulate_sharded(std::vector<Batch> const& workers, StepResult& result) {
+  std::vector<std::vector<Batch>> micros;
+  for (auto const& batch : workers) micros.push_back(split(batch, config_.micro_batches));
+  for (std::size_t i = 0; i < micros.front().size(); ++i) {
+    auto const& total = i == 0 ? sum_ : micro_;
+    for (std::size_t worker = 0; worker < workers.size(); ++worker) {
+      auto const& gradients = worker == 0 ? total : own_;
+      pass(static_cast<int>(worker), micros[worker][i], gradients, Landing::store, result);
+      if (worker > 0) total.flat.add_(own_.flat);
+    }
+    if (i > 0) sum_.flat.add_(micro_.flat);
+  }
+}
+
+void Serial::pass(int worker, Batch const& micro, Gradients const& gradients, Landing landing,
+                  StepResult& result) {
+  int const last = tape_.blocks() - 1;
+  Context const context{.training = true,
+                        .dropout = parts_.dropout,
+                        .seed = parts_.seed,
+                        .step = micro.step,
+                        .first_slot = micro.first_slot};
+  parts_.recorder.enter(Phase::forward);
+  auto const& statistics = buffers_[static_cast<std::size_t>(worker)];
+  at::Tensor x = micro.images;
+  for (int block = 0; block <= last; ++block)
+    x = tape_.forward(
+        block, x,
+        {replica_.parameters(block), statistics[static_cast<std::size_t>(block)], context});
+  auto const [loss, correct, start] = cross_entropy(x, micro.labels, update_.loss_scale());
+  auto const value = loss.item<double>();
+  if (!std::isfinite(value)) refuse_loss(micro.step, worker, tape_.first_non_finite());
+  result.loss += value;
+  result.correct += correct.item<std::int64_t>();
+
+  parts_.recorder.enter(Phase::backward);
+  at::Tensor gradient = start;
+  for (int block = last; block >= 0; --block)
+    gradient =
+        tape_.backward(block, gradient, gradients.views[static_cast<std::size_t>(block)], landing);
 }
 
 void Serial::refuse_loss(std::int64_t step, int worker, int block) const {
@@ -95,7 +126,8 @@ NamedTensors Serial::gather_momentum() {
 }
 
 void Serial::load(std::map<std::string, at::Tensor> const& tensors) {
-  for (auto& buffers : buffers_) replica_.load(tensors, buffers);
+  replica_.load(tensors);
+  for (auto& buffers : buffers_) stratagem::load(parts_.model, tensors, buffers);
 }
 
 }  // namespace stratagem

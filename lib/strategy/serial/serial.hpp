@@ -24,6 +24,20 @@ class Serial final : public Strategy {
   void load(std::map<std::string, at::Tensor> const& tensors) override;
 
  private:
+  /// Like the parameters.
+  struct Gradients {
+    at::Tensor flat;
+    std::vector<std::vector<at::Tensor>> views;  ///< by block
+  };
+
+  Gradients make_gradients() const;
+  /// Every worker's own gradients first, then over workers: as DDP adds.
+  void accumulate_unsharded(std::vector<Batch> const& workers, StepResult& result);
+  /// Over workers first, then over micro-batches: as FSDP adds that reduces each micro-batch.
+  void accumulate_sharded(std::vector<Batch> const& workers, StepResult& result);
+  /// Forward and backward; adds loss and correct samples to `result`.
+  void pass(int worker, Batch const& micro, Gradients const& gradients, Landing landing,
+            StepResult& result);
   [[noreturn]] void refuse_loss(std::int64_t step, int worker, int block) const;
 
   SerialConfig config_;
@@ -31,8 +45,9 @@ class Serial final : public Strategy {
   Replica replica_;
   std::vector<Buffers> buffers_;  ///< by worker
   Buffers evaluation_buffers_;
-  at::Tensor sum_, own_;  ///< gradients of all workers so far, and of the present one
-  std::vector<std::vector<at::Tensor>> sum_views_, own_views_;  ///< by block
+  Gradients sum_;    ///< of all so far
+  Gradients own_;    ///< of the present worker, where there are several
+  Gradients micro_;  ///< of the present micro-batch so far, where that is needed
   BlockTape tape_;
   Update update_;
 };

@@ -1,0 +1,173 @@
+#include <map>
+
+#include <gtest/gtest.h>
+
+#include "conformance/expected.hpp"
+
+namespace stratagem::test {
+namespace {
+
+using enum Replicas;
+
+constexpr double kib = 1.0 / 1024;
+
+/// The emulator's result, once per kind of training.
+std::string const& expected(Training const& training, SerialConfig const& serial = {}) {
+  static std::map<std::string, std::string> known;
+  auto const& o = training.optimizer;
+  auto const key = training.model + std::to_string(serial.micro_batches) +
+                   std::to_string(static_cast<int>(serial.accumulate)) +
+                   std::to_string(o.clip_norm) + std::to_string(o.nesterov) +
+                   std::to_string(static_cast<int>(training.precision.compute));
+  auto& result = known[key];
+  if (result.empty() && world().rank() == 0) result = emulated(training, serial, world().size());
+  return result;
+}
+
+FsdpConfig with(FsdpConfig config, std::string const& model) {
+  config.unit_mb = model == "lenet" ? 4 * kib : kib;
+  config.poison = true;
+  return config;
+}
+
+struct Case {
+  std::string model;
+  FsdpConfig fsdp;
+};
+
+std::string name(testing::TestParamInfo<Case> const& info) {
+  auto const& [model, fsdp] = info.param;
+  char const* const shard[]{"optimizer", "gradients", "full"};
+  return model + "_" + shard[static_cast<int>(fsdp.shard)] + "_prefetch" +
+         std::to_string(fsdp.prefetch) + (fsdp.reshard_after_forward ? "" : "_kept") +
+         (fsdp.overlap ? "" : "_inturn");
+}
+
+std::vector<Case> all_cases() {
+  std::vector<Case> cases;
+  for (auto const* model : {"lenet", "tiny_residual", "tiny_odd"})
+    for (auto const shard : {Shard::optimizer, Shard::gradients, Shard::full})
+      for (int const prefetch : {0, 1, 2})
+        for (bool const reshard : {true, false})
+          for (bool const overlap : {true, false})
+            if (shard == Shard::full || reshard)
+              cases.push_back({model,
+                               {.shard = shard,
+                                .reshard_after_forward = reshard,
+                                .prefetch = prefetch,
+                                .overlap = overlap}});
+  return cases;
+}
+
+class Fsdp : public testing::TestWithParam<Case> {};
+
+TEST_P(Fsdp, EqualsTheEmulatorBitForBit) {
+  auto const& [model, fsdp] = GetParam();
+  Training const training{.model = model, .strategy = with(fsdp, model)};
+  expect_result(training, expected(training), on_rank_0);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Fsdp, testing::ValuesIn(all_cases()), name);
+
+constexpr Shard every_shard[]{Shard::optimizer, Shard::gradients, Shard::full};
+
+TEST(Fsdp, UnitsOfEverySizeAndKeptOnesGiveTheSame) {
+  for (double const unit_mb : {kib, 8 * kib, 25.0})
+    for (int const keep : {0, 1}) {
+      Training const training{
+          .model = "tiny_residual",
+          .strategy = FsdpConfig{.unit_mb = unit_mb, .keep_units = keep, .poison = true}};
+      expect_result(training, expected(training), on_rank_0);
+    }
+}
+
+TEST(Fsdp, AccumulatesUnshardedAsDdpDoes) {
+  SerialConfig const serial{.micro_batches = 2};
+  for (auto const shard : every_shard) {
+    Training const training{
+        .model = "tiny_residual",
+        .strategy = with({.shard = shard, .accumulate = Accumulate::unsharded, .micro_batches = 2},
+                         "tiny_residual")};
+    expect_result(training, expected(training, serial), on_rank_0);
+  }
+}
+
+TEST(Fsdp, AccumulatesShardedAsTheEmulatorInThatOrder) {
+  SerialConfig const serial{.micro_batches = 2, .accumulate = Accumulate::sharded};
+  for (auto const shard : {Shard::gradients, Shard::full})
+    for (int const prefetch : {0, 1, 2}) {
+      Training const training{
+          .model = "tiny_residual",
+          .strategy =
+              with({.shard = shard, .prefetch = prefetch, .micro_batches = 2}, "tiny_residual")};
+      expect_result(training, expected(training, serial), on_rank_0);
+    }
+}
+
+TEST(Fsdp, TheOrderOfAdditionsIsNotTheSame) {
+  if (world().size() < 3) GTEST_SKIP() << "two terms give the same in either order";
+  Training const training{.model = "tiny_residual"};
+  EXPECT_EQ(expected(training, {.micro_batches = 2}) ==
+                expected(training, {.micro_batches = 2, .accumulate = Accumulate::sharded}),
+            world().rank() != 0);
+}
+
+TEST(Fsdp, EqualsTheEmulatorWithClippingAndNesterov) {
+  for (auto const shard : every_shard) {
+    Training const training{
+        .model = "tiny_residual",
+        .strategy = with({.shard = shard}, "tiny_residual"),
+        .optimizer = {.lr = 0.02, .weight_decay = 1e-3, .nesterov = true, .clip_norm = 0.5}};
+    expect_result(training, expected(training), on_rank_0);
+  }
+}
+
+TEST(Fsdp, EqualsTheEmulatorWithRecomputation) {
+  for (auto const shard : every_shard) {
+    Training const training{.model = "tiny_residual",
+                            .strategy = with({.shard = shard}, "tiny_residual"),
+                            .recompute = {.every = 1}};
+    expect_result(training, expected(training), on_rank_0);
+  }
+}
+
+TEST(Fsdp, EqualsTheEmulatorInBf16WithLossScaling) {
+  for (auto const shard : every_shard) {
+    Training const training{
+        .model = "tiny_residual",
+        .strategy = with({.shard = shard}, "tiny_residual"),
+        .precision = {.compute = Precision::bf16, .loss_scale = LossScale::dynamic}};
+    expect_result(training, expected(training), on_rank_0);
+  }
+}
+
+/// Sums in 16 bit are others, but the same however units are gathered.
+TEST(Fsdp, ReducesInTheComputeTypeTheSameUnderEveryPlan) {
+  std::vector<std::string> results;
+  for (auto const shard : {Shard::gradients, Shard::full})
+    for (int const prefetch : {0, 2}) {
+      Training const training{
+          .model = "tiny_residual",
+          .strategy = with({.shard = shard, .prefetch = prefetch, .reduce = ReduceType::compute},
+                           "tiny_residual"),
+          .precision = {.compute = Precision::bf16, .loss_scale = LossScale::none}};
+      auto const communicator = make_communicator({}, discover_process(world()), world(), nullptr);
+      results.push_back(fingerprint(train(training, *communicator)));
+      EXPECT_EQ(results.back(), results.front());
+    }
+}
+
+/// Whoever uses memory before its communication is done meets NaN or the unit before.
+TEST(Fsdp, LateCommunicationChangesNothing) {
+  for (auto const shard : every_shard)
+    for (int const prefetch : {1, 2}) {
+      Training const training{
+          .model = "tiny_residual",
+          .strategy =
+              with({.shard = shard, .prefetch = prefetch, .micro_batches = 1}, "tiny_residual")};
+      expect_result(training, expected(training), on_rank_0, {.delay_us = 2000});
+    }
+}
+
+}  // namespace
+}  // namespace stratagem::test

@@ -1,0 +1,31 @@
+#include <gtest/gtest.h>
+
+#include "comm/inprocess/inprocess_communicator.hpp"
+#include "comm/serial/serial_communicator.hpp"
+#include "conformance/training.hpp"
+
+namespace stratagem::test {
+namespace {
+
+/// Ranks as threads: the interleaving, which the seed decides, must not matter.
+TEST(FsdpInProcess, EqualsTheEmulatorWhateverTheInterleaving) {
+  Training training{.model = "tiny_residual", .steps = 8};
+  for (int const ranks : {2, 3, 4}) {
+    training.strategy = SerialConfig{.emulate_ranks = ranks};
+    SerialCommunicator alone({});
+    auto const expected = fingerprint(train(training, alone));
+    for (auto const shard : {Shard::optimizer, Shard::gradients, Shard::full}) {
+      training.strategy = FsdpConfig{.shard = shard, .unit_mb = 1.0 / 1024, .poison = true};
+      for (std::uint64_t seed = 0; seed < 3; ++seed)
+        run_ranks(ranks, seed, [&](Communicator& communicator) {
+          auto const own = fingerprint(train(training, communicator));
+          if (communicator.rank() == 0) {
+            EXPECT_EQ(own, expected) << ranks << " ranks, seed " << seed;
+          }
+        });
+    }
+  }
+}
+
+}  // namespace
+}  // namespace stratagem::test

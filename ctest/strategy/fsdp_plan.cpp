@@ -1,0 +1,144 @@
+#include "strategy/fsdp/fsdp_plan.hpp"
+
+#include <functional>
+
+#include <gtest/gtest.h>
+
+#include "base/error.hpp"
+#include "model/model.hpp"
+#include "strategy/model_layout.hpp"
+
+namespace stratagem {
+namespace {
+
+constexpr std::int64_t mib = std::int64_t{1} << 20;
+
+Model const& vgg16() {
+  static Model const model = make_model({.name = "vgg16"}, {});
+  return model;
+}
+
+FsdpPlan plan_of(FsdpConfig const& config, int ranks, Precision precision = Precision::fp32) {
+  return plan_fsdp(config, make_layout(vgg16()), {}, precision, ranks, 0);
+}
+
+Error error_of(std::function<void()> const& action) {
+  try {
+    action();
+  } catch (Error const& error) {
+    return error;
+  }
+  return {ExitCode::done, "no error"};
+}
+
+/// 12 bytes of every parameter are divided among the ranks; slots and padding are what is added.
+TEST(FsdpPlan, FullShardsHoldTwelveBytesOfEachOwnedParameter) {
+  auto const layout = make_layout(vgg16());
+  for (int const ranks : {2, 3, 4, 16, 1024}) {
+    auto const plan = plan_of({}, ranks);
+    auto const memory = plan.memory(true);
+    auto const slots = plan.parameter_slots * plan.parameter_slot_bytes() +
+                       plan.gradient_slots * plan.gradient_slot_bytes();
+    auto const control = ParameterLayout::alignment * 4;
+    EXPECT_EQ(memory.total(), 12 * plan.shards.owned + slots + control);
+    EXPECT_GE(plan.shards.owned * ranks, layout.size());
+    // Two rows of alignment per unit and rank at most.
+    EXPECT_LE(plan.shards.owned,
+              layout.size() / ranks + plan.units() * 2 * ParameterLayout::alignment);
+  }
+}
+
+/// The layer that is most of the model does not decide the size of slots.
+TEST(FsdpPlan, SlotsAreThoseOfPartsOfALayer) {
+  auto const plan = plan_of({}, 4);
+  EXPECT_LE(plan.parameter_slot_bytes(), 65 * mib);  // the next layer, not the first's 411
+  EXPECT_LT(plan.memory(true).total(), std::int64_t{1'611'618'168} / 2) << "half of what DDP holds";
+}
+
+TEST(FsdpPlan, LevelsOfShardingHoldLessAndLess) {
+  std::int64_t before = 1'700'000'000;
+  for (auto const shard : {Shard::optimizer, Shard::gradients, Shard::full}) {
+    auto const total = plan_of({.shard = shard}, 4).memory(true).total();
+    EXPECT_LT(total, before);
+    before = total;
+  }
+}
+
+TEST(FsdpPlan, AloneHoldsWhatDdpHolds) {
+  auto const layout = make_layout(vgg16());
+  for (auto const shard : {Shard::optimizer, Shard::gradients, Shard::full}) {
+    auto const plan = plan_of({.shard = shard}, 1);
+    EXPECT_EQ(plan.memory(true).total(), 12 * layout.size() + 4 * ParameterLayout::alignment);
+    EXPECT_EQ(plan.gathered_bytes_sent() + plan.reduced_bytes_sent(), 0);
+  }
+}
+
+/// (N-1)/N of two all-gathers, but for the units that stay in their slots where the passes meet,
+/// and of one reduce-scatter.
+TEST(FsdpPlan, FullShardingGathersTwiceAndReducesOnce) {
+  for (int const ranks : {2, 4}) {
+    auto const plan = plan_of({.prefetch = 0}, ranks);
+    auto const all = plan.shards.elements() * 4;
+    auto const last = plan.parameter_bytes(plan.units() - 1);
+    EXPECT_EQ(plan.gathered_bytes_sent(), (2 * all - last) / ranks * (ranks - 1));
+    EXPECT_EQ(plan.reduced_bytes_sent(), all / ranks * (ranks - 1));
+    for (auto const shard : {Shard::optimizer, Shard::gradients}) {
+      auto const once = plan_of({.shard = shard}, ranks);
+      EXPECT_EQ(once.gathered_bytes_sent(), all / ranks * (ranks - 1));
+      EXPECT_EQ(once.reduced_bytes_sent(), all / ranks * (ranks - 1));
+    }
+  }
+}
+
+TEST(FsdpPlan, SixteenBitParametersHalveWhatIsGathered) {
+  auto const wide = plan_of({}, 4), narrow = plan_of({}, 4, Precision::bf16);
+  EXPECT_EQ(narrow.gathered_bytes_sent() * 2, wide.gathered_bytes_sent());
+  EXPECT_EQ(narrow.reduced_bytes_sent(), wide.reduced_bytes_sent());
+  auto const reduced = plan_of({.reduce = ReduceType::compute}, 4, Precision::bf16);
+  EXPECT_EQ(reduced.reduced_bytes_sent() * 2, wide.reduced_bytes_sent());
+}
+
+TEST(FsdpPlan, ABudgetDecidesPrefetchAndWhatIsKept) {
+  auto const least = plan_of({}, 4).memory(true).total();
+  auto const most = plan_of({.keep_units = plan_of({}, 4).units()}, 4).memory(true).total();
+  int kept = -1;
+  for (auto budget = least; budget < most + 64 * mib; budget += 64 * mib) {
+    auto const plan = plan_of({.memory_budget = std::to_string(budget)}, 4);
+    EXPECT_LE(plan.memory(true).total(), budget);
+    EXPECT_GE(plan.units() - plan.rotating, kept) << "more memory keeps no fewer units";
+    kept = plan.units() - plan.rotating;
+  }
+  EXPECT_EQ(kept, plan_of({}, 4).units()) << "and in the end all";
+  auto const tight = plan_of({.prefetch = 3, .memory_budget = std::to_string(least)}, 4);
+  EXPECT_EQ(tight.prefetch, 1) << "as deep as fits";
+}
+
+TEST(FsdpPlan, ABudgetTooSmallForTwoSlotsNamesTheSmallest) {
+  auto const least = plan_of({}, 4).memory(true).total();
+  auto const error = error_of([&] { plan_of({.memory_budget = std::to_string(least - 1)}, 4); });
+  EXPECT_EQ(error.code(), ExitCode::does_not_fit);
+  EXPECT_NO_THROW(plan_of({.memory_budget = std::to_string(least)}, 4));
+}
+
+TEST(FsdpPlan, RefusesWhatTheModelCannotGive) {
+  auto const units = plan_of({}, 2).units();
+  EXPECT_NO_THROW(plan_of({.prefetch = units}, 2));
+  EXPECT_EQ(error_of([&] { plan_of({.prefetch = units + 1}, 2); }).code(), ExitCode::usage);
+  EXPECT_EQ(error_of([&] { plan_of({.keep_units = units + 1}, 2); }).code(), ExitCode::usage);
+  EXPECT_EQ(error_of([&] { plan_of({.memory_budget = "much"}, 2); }).code(), ExitCode::usage);
+  EXPECT_EQ(error_of([&] {
+              plan_of({.shard = Shard::optimizer, .reduce = ReduceType::compute}, 2);
+            }).code(),
+            ExitCode::usage);
+}
+
+TEST(FsdpPlan, TheHashTellsOptionsApart) {
+  EXPECT_EQ(plan_of({}, 2).hash(), plan_of({}, 2).hash());
+  for (auto const& other :
+       {FsdpConfig{.prefetch = 2}, FsdpConfig{.shard = Shard::gradients}, FsdpConfig{.unit_mb = 8},
+        FsdpConfig{.keep_units = 1}, FsdpConfig{.micro_batches = 2}})
+    EXPECT_NE(plan_of(other, 2).hash(), plan_of({}, 2).hash());
+}
+
+}  // namespace
+}  // namespace stratagem

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+
+#include "comm/operation.hpp"
+
+namespace stratagem {
+
+/// Another operation that begins some time after its turn has come: communication that is late
+/// shows who does not wait for it.
+class DelayedOperation final : public Operation {
+ public:
+  DelayedOperation(std::unique_ptr<Operation> inner, std::chrono::nanoseconds delay)
+      : inner_(std::move(inner)), delay_(delay) {}
+
+  std::string_view name() const override { return inner_->name(); }
+  bool collective() const override { return inner_->collective(); }
+  State advance() override;
+
+ private:
+  std::unique_ptr<Operation> inner_;
+  std::chrono::nanoseconds delay_;
+  std::int64_t begin_ns_ = 0;  ///< when its turn came; 0 before
+};
+
+}  // namespace stratagem

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "params/parameter_layout.hpp"
+
+namespace stratagem {
+
+/// Parameters of a unit that compute in one type, and so travel as one piece: N shards of equal
+/// size, one after the other, the last ones padded.
+struct Chunk {
+  /// Where one parameter lies.
+  struct Place {
+    std::size_t entry = 0;    ///< of the layout
+    std::int64_t offset = 0;  ///< in the chunk [elements]
+  };
+
+  bool low_precision = false;  ///< computes in the model's 16-bit type, where it has one
+  std::vector<Place> places;
+  std::int64_t used = 0;   ///< elements up to the end of the last parameter, aligned
+  std::int64_t shard = 0;  ///< elements of each rank's shard
+  std::int64_t owned = 0;  ///< where that shard begins in the space of what a rank owns
+};
+
+/// Consecutive blocks that are gathered, and whose gradients are reduced, together.
+struct Unit {
+  int first_block = 0;
+  int last_block = 0;
+  std::vector<Chunk> chunks;  ///< at most one of each type, the low precision first
+
+  /// Padded elements of all chunks on all ranks.
+  std::int64_t elements(int ranks) const;
+};
+
+/// Which elements of which parameter belong to whom when every unit is cut into one shard per rank:
+/// rank r owns elements [r shard, (r + 1) shard) of every chunk. A value, the same on all ranks.
+struct ShardPlan {
+  int ranks = 1;
+  std::vector<Unit> units;  ///< in forward order; every block is in one
+  std::int64_t owned = 0;   ///< elements that each rank owns
+
+  int unit_of(int block) const;
+  /// Padded elements of all units.
+  std::int64_t elements() const { return owned * ranks; }
+  std::uint64_t hash() const;
+};
+
+/// Blocks join a unit until it holds `unit_elements`; no block is cut. `mixed`: the parameters that
+/// the layout lets compute in low precision are kept apart from the others.
+ShardPlan make_shard_plan(ParameterLayout const& layout, int ranks, std::int64_t unit_elements,
+                          bool mixed);
+
+/// The ranges of a chunk that no parameter fills.
+std::vector<FlatRange> gaps(Chunk const& chunk, ParameterLayout const& layout, int ranks);
+
+}  // namespace stratagem

@@ -1,0 +1,106 @@
+#include "strategy/buffers.hpp"
+
+#include <ATen/ATen.h>
+
+#include "gpu/memory.hpp"
+#include "strategy/model_layout.hpp"
+
+namespace stratagem {
+namespace {
+
+at::ScalarType type_of(BufferSpec const& spec, Precision precision) {
+  return spec.type == at::kFloat ? master_type(precision) : spec.type;
+}
+
+/// The shapes and types of `like` with the values of `flat`, from `offset` on, which moves.
+Buffers unpack(at::Tensor const& flat, std::int64_t& offset, Buffers const& like) {
+  Buffers buffers;
+  for (auto const& of_block : like) {
+    auto& copies = buffers.emplace_back();
+    for (auto const& buffer : of_block) {
+      auto const values = flat.narrow(0, offset, buffer.numel());
+      copies.push_back(values.view(buffer.sizes()).to(buffer.scalar_type()));
+      offset += buffer.numel();
+    }
+  }
+  return buffers;
+}
+
+}  // namespace
+
+Buffers make_buffers(Model const& model, gpu::Device const& device, Precision precision) {
+  gpu::MemoryScope const scope(gpu::MemoryCategory::buffers, device);
+  Buffers buffers;
+  for (auto const& block : model.blocks) {
+    auto& of_block = buffers.emplace_back();
+    for (auto const& spec : block->declaration().buffers())
+      of_block.push_back(
+          at::full(spec.shape, spec.value,
+                   at::TensorOptions().dtype(type_of(spec, precision)).device(device.torch())));
+  }
+  return buffers;
+}
+
+std::int64_t buffer_bytes(Model const& model, Precision precision) {
+  std::int64_t bytes = 0;
+  for (auto const& block : model.blocks)
+    for (auto const& spec : block->declaration().buffers()) {
+      std::int64_t numel = 1;
+      for (auto extent : spec.shape) numel *= extent;
+      bytes += numel * size_of(type_of(spec, precision));
+    }
+  return bytes;
+}
+
+Buffers average(std::vector<Buffers> const& workers) {
+  at::NoGradGuard const no_grad;
+  Buffers result = workers.front();
+  for (std::size_t block = 0; block < result.size(); ++block) {
+    for (std::size_t i = 0; i < result[block].size(); ++i) {
+      auto& mean = result[block][i];
+      mean = mean.clone();
+      if (!mean.is_floating_point() || workers.size() == 1) continue;
+      for (std::size_t w = 1; w < workers.size(); ++w) mean.add_(workers[w][block][i]);
+      mean.mul_(1.0 / static_cast<double>(workers.size()));
+    }
+  }
+  return result;
+}
+
+Buffers average(Buffers const& own, Communicator& communicator) {
+  std::vector<at::Tensor> pieces;
+  for (auto const& of_block : own)
+    for (auto const& buffer : of_block) pieces.push_back(buffer.flatten().to(at::kDouble));
+  if (pieces.empty()) return own;
+  auto const flat = at::cat(pieces);
+  auto const all = at::empty({flat.numel() * communicator.size()}, flat.options());
+  communicator.all_gather(all, flat).wait_on_stream();
+
+  std::vector<Buffers> workers;
+  std::int64_t offset = 0;
+  for (int worker = 0; worker < communicator.size(); ++worker)
+    workers.push_back(unpack(all, offset, own));
+  return average(workers);
+}
+
+NamedTensors named(Model const& model, Buffers const& buffers) {
+  NamedTensors tensors;
+  for (std::size_t block = 0; block < buffers.size(); ++block) {
+    auto const& specs = model.blocks[block]->declaration().buffers();
+    for (std::size_t i = 0; i < specs.size(); ++i)
+      tensors.emplace_back(specs[i].name, buffers[block][i].cpu().clone());
+  }
+  return tensors;
+}
+
+void load(Model const& model, std::map<std::string, at::Tensor> const& tensors, Buffers& buffers) {
+  at::NoGradGuard const no_grad;
+  for (std::size_t block = 0; block < buffers.size(); ++block) {
+    auto const& specs = model.blocks[block]->declaration().buffers();
+    for (std::size_t i = 0; i < specs.size(); ++i)
+      if (auto const given = tensors.find(specs[i].name); given != tensors.end())
+        buffers[block][i].copy_(given->second);
+  }
+}
+
+}  // namespace stratagem

@@ -1,0 +1,224 @@
+#include "strategy/fsdp/fsdp.hpp"
+
+#include <algorithm>
+
+#include <ATen/ATen.h>
+
+#include "gpu/memory.hpp"
+#include "strategy/cross_entropy.hpp"
+#include "strategy/micro_batches.hpp"
+#include "strategy/model_layout.hpp"
+
+namespace stratagem {
+
+using trace::Phase;
+
+namespace {
+
+at::Tensor allocate_control(StrategyParts const& parts) {
+  gpu::MemoryScope const scope(gpu::MemoryCategory::gradients, parts.device);
+  return parts.communicator.allocate(control_room, master_type(parts.precision.compute));
+}
+
+}  // namespace
+
+Fsdp::Fsdp(FsdpConfig const& config, StrategyParts const& parts)
+    : config_(config),
+      parts_(parts),
+      layout_(make_layout(parts.model)),
+      plan_(plan_fsdp(config, layout_, parts.optimizer, parts.precision.compute,
+                      parts.communicator.size(),
+                      buffer_bytes(parts.model, parts.precision.compute))),
+      buffers_(make_buffers(parts.model, parts.device, parts.precision.compute)),
+      parameters_(plan_, layout_, parts.communicator, parts.device, parts.seed, config.poison),
+      gradients_(plan_, layout_, parts.communicator, parts.device, config.poison),
+      control_(allocate_control(parts)),
+      tape_(parts.model.blocks, parts.recompute),
+      update_(parts.optimizer, parts.precision, parts.communicator.size(), config.micro_batches,
+              plan_.shards.owned, parts.device) {}
+
+StepResult Fsdp::step(Batch const& batch, StepOptions const& options) {
+  control_.begin(options);
+  auto const micros = split(batch, config_.micro_batches);
+  for (int i = 0; i < config_.micro_batches; ++i) {
+    auto const& micro = micros[static_cast<std::size_t>(i)];
+    auto const logits = forward(micro);
+    auto const loss = cross_entropy(logits, micro.labels, update_.loss_scale());
+    control_.note(loss, tape_);
+    if (i + 1 == config_.micro_batches) send_control();
+    backward(loss.gradient, i);
+  }
+
+  auto result = agreed(batch);
+  result.skipped = !update(options.lr);
+  gather_ahead(-1);  // what the next forward pass begins with
+  return result;
+}
+
+at::Tensor Fsdp::forward(Batch const& micro) {
+  Context const context{.training = true,
+                        .dropout = parts_.dropout,
+                        .seed = parts_.seed,
+                        .step = micro.step,
+                        .first_slot = micro.first_slot};
+  at::Tensor x = micro.images;
+  for (int unit = 0; unit < plan_.units(); ++unit) {
+    unshard_for_forward(unit);
+    for (int block = plan_.unit(unit).first_block; block <= plan_.unit(unit).last_block; ++block)
+      x = tape_.forward(
+          block, x,
+          {parameters_.of_block(unit, block), buffers_[static_cast<std::size_t>(block)], context});
+    if (!plan_.stays_after_forward(unit)) parameters_.reshard(unit);
+  }
+  return x;
+}
+
+void Fsdp::backward(at::Tensor gradient, int micro_batch) {
+  bool const last = micro_batch + 1 == config_.micro_batches;
+  auto const accumulated = micro_batch == 0 ? Landing::store : Landing::add;
+  // Whole gradients add up where they land; others are summed over ranks first.
+  auto const landing = plan_.whole_gradients ? accumulated : Landing::store;
+  for (int unit = plan_.units() - 1; unit >= 0; --unit) {
+    unshard_for_backward(unit);
+    gradients_.open(unit);
+    parts_.recorder.enter(Phase::backward);
+    for (int block = plan_.unit(unit).last_block; block >= plan_.unit(unit).first_block; --block)
+      gradient = tape_.backward(block, gradient, gradients_.of_block(unit, block), landing);
+    if (!plan_.whole_gradients)
+      gradients_.reduce_scatter(unit, accumulated);
+    else if (last)
+      gradients_.reduce_scatter(unit, Landing::store);
+    if (!config_.overlap) {
+      parts_.recorder.enter(Phase::comm_exposed);
+      gradients_.finish(unit);
+    }
+    if (!plan_.stays_after_backward(unit, last)) parameters_.reshard(unit);
+  }
+}
+
+void Fsdp::unshard_for_forward(int unit) {
+  parts_.recorder.enter(Phase::comm_exposed);
+  parameters_.unshard(unit);
+  gather_ahead(unit);
+  parts_.recorder.enter(Phase::forward);
+}
+
+/// Units that share slots are gathered as far ahead as slots reach, the others without delay.
+void Fsdp::gather_ahead(int unit) {
+  if (!config_.overlap || plan_.prefetch == 0) return;
+  for (int next = unit + 1; next < plan_.units(); ++next) {
+    if (plan_.rotates(next) && next - unit > plan_.prefetch) return;
+    parameters_.gather(next);
+  }
+}
+
+void Fsdp::unshard_for_backward(int unit) {
+  parts_.recorder.enter(Phase::comm_exposed);
+  parameters_.unshard(unit);
+  if (!config_.overlap) return;
+  for (int next = unit - 1; next >= std::max(unit - plan_.prefetch, 0); --next)
+    parameters_.gather(next);
+}
+
+void Fsdp::send_control() {
+  control_sum_ = parts_.communicator.all_reduce(control_.memory());
+  if (!config_.overlap) control_sum_.wait_on_stream();
+}
+
+StepResult Fsdp::agreed(Batch const& batch) {
+  parts_.recorder.enter(Phase::comm_exposed);
+  control_sum_.wait_on_stream();
+  auto const [result, finite] =
+      control_.result(batch, parts_.communicator.size(), config_.micro_batches);
+  if (finite) return result;
+  int block = control_.first_bad_block();
+  if (!batch.images.is_cpu()) {  // nothing was updated yet: the same pass again shows the block
+    forward(batch);
+    block = tape_.first_non_finite();
+  }
+  refuse_loss(parts_.model, parts_.communicator, batch.step, block);
+}
+
+bool Fsdp::update(double lr) {
+  if (!update_.by_range()) {
+    gradients_.finish(0);  // the last one
+    parts_.recorder.enter(Phase::optimizer);
+    auto const shards = gradients_.shards();
+    auto const norm = update_.needs_norm() ? gradient_norm(shards, parts_.communicator) : 0;
+    if (!update_.admit(norm)) return false;
+  }
+  for (int unit = plan_.units() - 1; unit >= 0; --unit) {
+    parts_.recorder.enter(Phase::comm_exposed);
+    gradients_.finish(unit);
+    parts_.recorder.enter(Phase::optimizer);
+    update_unit(unit, lr);
+  }
+  return true;
+}
+
+void Fsdp::update_unit(int unit, double lr) {
+  for (std::size_t c = 0; c < plan_.unit(unit).chunks.size(); ++c) {
+    auto const& chunk = plan_.unit(unit).chunks[c];
+    update_.apply({chunk.owned, chunk.owned + chunk.shard}, parameters_.shard(unit, c),
+                  gradients_.shard(unit, c), lr);
+  }
+}
+
+at::Tensor Fsdp::predict(at::Tensor const& images) {
+  Context const context;
+  at::Tensor x = images;
+  for (int unit = 0; unit < plan_.units(); ++unit) {
+    parameters_.unshard(unit);
+    gather_ahead(unit);
+    for (int block = plan_.unit(unit).first_block; block <= plan_.unit(unit).last_block; ++block)
+      x = tape_.infer(block, x,
+                      {parameters_.of_block(unit, block),
+                       evaluation_buffers_[static_cast<std::size_t>(block)], context});
+    if (plan_.rotates(unit)) parameters_.reshard(unit);
+  }
+  return x;
+}
+
+NamedTensors Fsdp::gather_parameters() {
+  return gather([this](int unit, std::size_t chunk) { return parameters_.shard(unit, chunk); });
+}
+
+NamedTensors Fsdp::gather_momentum() {
+  if (!update_.momentum().defined()) return {};
+  return gather([this](int unit, std::size_t c) {
+    auto const& chunk = plan_.unit(unit).chunks[c];
+    return update_.momentum().narrow(0, chunk.owned, chunk.shard);
+  });
+}
+
+NamedTensors Fsdp::gather(std::function<at::Tensor(int, std::size_t)> const& shard) {
+  NamedTensors tensors;
+  for (int index = 0; index < plan_.units(); ++index) {
+    auto const& unit = plan_.unit(index);
+    std::vector<std::pair<std::size_t, at::Tensor>> parameters;  // by entry of the layout
+    for (std::size_t c = 0; c < unit.chunks.size(); ++c) {
+      auto const& chunk = unit.chunks[c];
+      auto const own = shard(index, c);
+      auto const whole = at::empty({chunk.shard * plan_.shards.ranks}, own.options());
+      parts_.communicator.all_gather(whole, own).wait_on_stream();
+      if (parts_.communicator.rank() != 0) continue;
+      for (auto const& place : chunk.places) {
+        auto const& entry = layout_.entries()[place.entry];
+        parameters.emplace_back(place.entry,
+                                whole.as_strided(entry.spec.shape, entry.strides, place.offset));
+      }
+    }
+    std::ranges::sort(parameters, {}, &std::pair<std::size_t, at::Tensor>::first);
+    for (auto const& [entry, tensor] : parameters)
+      append(tensors, layout_.entries()[entry].spec, tensor);
+  }
+  return tensors;
+}
+
+void Fsdp::load(std::map<std::string, at::Tensor> const& tensors) {
+  parameters_.reshard_all();
+  parameters_.load(tensors);
+  stratagem::load(parts_.model, tensors, buffers_);
+}
+
+}  // namespace stratagem

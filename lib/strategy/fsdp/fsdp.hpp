@@ -1,0 +1,69 @@
+#pragma once
+
+#include <functional>
+
+#include "comm/work.hpp"
+#include "model/block_tape.hpp"
+#include "strategy/buffers.hpp"
+#include "strategy/control.hpp"
+#include "strategy/factory.hpp"
+#include "strategy/fsdp/fsdp_plan.hpp"
+#include "strategy/fsdp/gradient_units.hpp"
+#include "strategy/fsdp/parameter_units.hpp"
+#include "strategy/update.hpp"
+
+namespace stratagem {
+
+/// Fully sharded data parallelism: every rank owns one shard of each unit of the model, with its
+/// gradients and its optimizer's state. Units are gathered to run, in both passes, and given up
+/// again; their gradients are summed into the shards (Rajbhandari et al., "ZeRO", SC 2020; Zhao et
+/// al., "PyTorch FSDP", VLDB 2023). What is not sharded under ZeRO-1 and 2 is a unit that is never
+/// given up.
+class Fsdp final : public Strategy {
+ public:
+  Fsdp(FsdpConfig const& config, StrategyParts const& parts);
+
+  StepResult step(Batch const& batch, StepOptions const& options) override;
+  void drain() override { parameters_.reshard_all(); }
+  void prepare_evaluation() override {
+    evaluation_buffers_ = average(buffers_, parts_.communicator);
+  }
+  at::Tensor predict(at::Tensor const& images) override;
+  NamedTensors gather_parameters() override;
+  NamedTensors gather_momentum() override;
+  NamedTensors gather_buffers() override {
+    return named(parts_.model, average(buffers_, parts_.communicator));
+  }
+  void load(std::map<std::string, at::Tensor> const& tensors) override;
+
+ private:
+  at::Tensor forward(Batch const& micro);
+  void backward(at::Tensor gradient, int micro_batch);
+  void send_control();
+  /// Updates the shards; false when the step is skipped.
+  bool update(double lr);
+  void update_unit(int unit, double lr);
+  /// What the step returns; ends the run when a loss was not finite.
+  StepResult agreed(Batch const& batch);
+
+  /// Waits for the unit and starts to gather those that follow it in the pass.
+  void unshard_for_forward(int unit);
+  void unshard_for_backward(int unit);
+  void gather_ahead(int unit);
+  /// Whole tensors of which every rank holds `shard(unit, chunk)`, on rank 0.
+  NamedTensors gather(std::function<at::Tensor(int, std::size_t)> const& shard);
+
+  FsdpConfig config_;
+  StrategyParts parts_;
+  ParameterLayout layout_;
+  FsdpPlan plan_;
+  Buffers buffers_, evaluation_buffers_;
+  ParameterUnits parameters_;
+  GradientUnits gradients_;
+  ControlRecord control_;
+  Work control_sum_;
+  BlockTape tape_;
+  Update update_;
+};
+
+}  // namespace stratagem

@@ -1,0 +1,179 @@
+#include "strategy/fsdp/fsdp_plan.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.hpp"
+#include "base/hash.hpp"
+#include "base/text.hpp"
+#include "strategy/control.hpp"
+#include "strategy/model_layout.hpp"
+
+namespace stratagem {
+namespace {
+
+using gpu::MemoryCategory;
+
+/// Slots for the units that rotate, so that `prefetch` of them can be ahead of the one that runs.
+void share_slots(FsdpPlan& plan, int prefetch, int rotating) {
+  plan.prefetch = prefetch;
+  plan.rotating = rotating;
+  plan.parameter_slots = std::min(prefetch + 1, rotating);
+  plan.gradient_slots = plan.whole_gradients ? 0 : std::min(prefetch + 1, plan.units());
+}
+
+void check(FsdpConfig const& config, FsdpPlan const& plan) {
+  auto refuse = [&](std::string const& what) {
+    throw Error(ExitCode::usage, what, str("the model is cut into ", plan.units(), " units"),
+                "take fewer, or make units smaller with strategy.unit_mb");
+  };
+  if (config.prefetch > plan.units()) refuse(str("strategy.prefetch: ", config.prefetch));
+  if (config.keep_units > plan.units()) refuse(str("strategy.keep_units: ", config.keep_units));
+  bool const whole = config.shard == Shard::optimizer ||
+                     (config.accumulate == Accumulate::unsharded && config.micro_batches > 1);
+  if (whole && config.reduce == ReduceType::compute)
+    throw Error(ExitCode::usage, "strategy.reduce: compute",
+                "gradients that are kept whole are summed in the type of the master parameters",
+                "leave reduce out, or take shard: full or gradients with accumulate: sharded");
+}
+
+/// The largest prefetch up to the configured one, and then the fewest of `rotating` units that
+/// share slots, with which the plan fits.
+void fit(FsdpPlan& plan, FsdpConfig const& config, int rotating, bool momentum,
+         std::int64_t other_bytes) {
+  auto const budget = parse_bytes(config.memory_budget);
+  if (!budget)
+    throw Error(ExitCode::usage, "strategy.memory_budget: " + config.memory_budget,
+                "it is not a number of bytes", "write it as 600MiB or 2GiB");
+  auto const needs = [&](int prefetch, int rotating) {
+    share_slots(plan, prefetch, rotating);
+    return plan.memory(momentum).total() + other_bytes;
+  };
+  int prefetch = std::max(config.prefetch, 1);
+  while (prefetch > 1 && needs(prefetch, rotating) > *budget) --prefetch;
+  auto const least = needs(prefetch, rotating);
+  if (least > *budget)
+    throw Error(ExitCode::does_not_fit,
+                str("strategy.memory_budget: ", config.memory_budget, " is too small"),
+                str("each rank holds at least ", format_count(least), " bytes (",
+                    format_bytes(static_cast<double>(least)), "), with two slots for units"),
+                "give more memory, more ranks, or smaller units (strategy.unit_mb)");
+  while (rotating > 0 && needs(prefetch, rotating - 1) <= *budget) --rotating;
+  share_slots(plan, prefetch, rotating);
+}
+
+}  // namespace
+
+bool FsdpPlan::reduces_into_scratch() const {
+  if (whole_gradients) return false;
+  return micro_batches > 1 || types.low_gradient != types.master;
+}
+
+std::int64_t FsdpPlan::parameter_bytes(int index) const {
+  std::int64_t bytes = 0;
+  for (auto const& chunk : unit(index).chunks)
+    bytes += shards.ranks * chunk.shard * size_of(types.parameters(chunk));
+  return bytes;
+}
+
+std::int64_t FsdpPlan::gradient_bytes(int index) const {
+  std::int64_t bytes = 0;
+  for (auto const& chunk : unit(index).chunks)
+    bytes += shards.ranks * chunk.shard * size_of(types.gradients(chunk));
+  return bytes;
+}
+
+std::int64_t FsdpPlan::scratch_bytes(int index) const {
+  return gradient_bytes(index) / shards.ranks;
+}
+
+std::int64_t FsdpPlan::parameter_slot_bytes() const {
+  std::int64_t most = 0;
+  for (int i = 0; i < rotating; ++i) most = std::max(most, parameter_bytes(i));
+  return most;
+}
+
+std::int64_t FsdpPlan::gradient_slot_bytes() const {
+  std::int64_t most = 0;
+  for (int i = 0; i < units(); ++i) most = std::max(most, gradient_bytes(i));
+  return most;
+}
+
+std::int64_t FsdpPlan::scratch_slot_bytes() const {
+  return reduces_into_scratch() ? gradient_slot_bytes() / shards.ranks : 0;
+}
+
+gpu::MemoryUse FsdpPlan::memory(bool momentum) const {
+  gpu::MemoryUse use;
+  auto const master = size_of(types.master);
+  auto& parameters = use[MemoryCategory::parameters];
+  parameters = parameter_slots * parameter_slot_bytes();
+  for (int i = 0; i < units(); ++i) {
+    if (!rotates(i)) parameters += parameter_bytes(i);
+    for (auto const& chunk : unit(i).chunks)
+      if (!shard_in_place(i, chunk)) parameters += chunk.shard * master;
+  }
+  auto& gradients = use[MemoryCategory::gradients];
+  gradients = control_room * master;
+  gradients +=
+      whole_gradients
+          ? shards.elements() * master
+          : shards.owned * master + gradient_slots * (gradient_slot_bytes() + scratch_slot_bytes());
+  if (momentum) use[MemoryCategory::optimizer] = shards.owned * master;
+  return use;
+}
+
+std::int64_t FsdpPlan::gathered_bytes_sent() const {
+  std::int64_t bytes = 0;
+  for (int i = 0; i < units(); ++i) {
+    std::int64_t times = 1;
+    if (rotates(i)) {
+      times += (micro_batches - 1) * (i >= parameter_slots ? 1 : 0);
+      times += micro_batches * (stays_after_forward(i) ? 0 : 1);
+    }
+    bytes += times * parameter_bytes(i) / shards.ranks * (shards.ranks - 1);
+  }
+  return bytes;
+}
+
+std::int64_t FsdpPlan::reduced_bytes_sent() const {
+  std::int64_t bytes = 0;
+  for (int i = 0; i < units(); ++i) bytes += gradient_bytes(i) / shards.ranks * (shards.ranks - 1);
+  return bytes * (whole_gradients ? 1 : micro_batches);
+}
+
+std::uint64_t FsdpPlan::hash() const {
+  Hash hash;
+  hash.add(shards.hash());
+  for (int const value :
+       {rotating, prefetch, parameter_slots, gradient_slots, static_cast<int>(whole_gradients),
+        micro_batches, static_cast<int>(types.compute), static_cast<int>(types.low_gradient)})
+    hash.add(static_cast<std::uint64_t>(value));
+  return hash.value();
+}
+
+FsdpPlan plan_fsdp(FsdpConfig const& config, ParameterLayout const& layout,
+                   OptimizerConfig const& optimizer, Precision precision, int ranks,
+                   std::int64_t other_bytes) {
+  FsdpPlan plan;
+  plan.types.master = master_type(precision);
+  plan.types.compute = compute_type(precision);
+  bool const mixed = plan.types.compute != plan.types.master;
+  bool const alone = ranks == 1;  // nothing is cut, gathered or reduced
+  plan.types.low_gradient =
+      config.reduce == ReduceType::compute && !alone ? plan.types.compute : plan.types.master;
+  auto const unit_elements =
+      static_cast<std::int64_t>(config.unit_mb * (1 << 20)) / size_of(plan.types.master);
+  plan.shards = make_shard_plan(layout, ranks, std::max<std::int64_t>(unit_elements, 1), mixed);
+  plan.micro_batches = config.micro_batches;
+  plan.whole_gradients = alone || config.shard == Shard::optimizer ||
+                         (config.accumulate == Accumulate::unsharded && config.micro_batches > 1);
+  check(config, plan);
+  bool const all_stay = alone || config.shard != Shard::full || !config.reshard_after_forward;
+  share_slots(plan, config.prefetch, all_stay ? 0 : plan.units() - config.keep_units);
+  if (!config.memory_budget.empty())
+    fit(plan, config, all_stay ? 0 : plan.units(), optimizer.momentum != 0, other_bytes);
+  return plan;
+}
+
+}  // namespace stratagem

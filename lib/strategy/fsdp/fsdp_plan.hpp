@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstdint>
+
+#include "gpu/memory.hpp"
+#include "optim/optim_config.hpp"
+#include "params/shard_plan.hpp"
+#include "strategy/strategy_config.hpp"
+
+namespace stratagem {
+
+/// Everything that FSDP decides before it runs: what is cut how, what shares memory, what is
+/// gathered when, and how many bytes all that takes. A value, the same on all ranks.
+///
+/// Units [0, rotating) are gathered into `parameter_slots` slots in turn; the others have memory of
+/// their own and stay in it from forward to backward. Likewise gradients: either every unit has
+/// room for its whole gradients, or they pass through `gradient_slots` slots.
+struct FsdpPlan {
+  /// Of the two chunks of a unit: what blocks compute with, and what gradients are summed in.
+  struct Types {
+    at::ScalarType master = at::kFloat;
+    at::ScalarType compute = at::kFloat;       ///< of gathered low-precision chunks
+    at::ScalarType low_gradient = at::kFloat;  ///< of their gradients on the wire
+
+    at::ScalarType parameters(Chunk const& chunk) const {
+      return chunk.low_precision ? compute : master;
+    }
+    at::ScalarType gradients(Chunk const& chunk) const {
+      return chunk.low_precision ? low_gradient : master;
+    }
+  };
+
+  ShardPlan shards;
+  Types types;
+  int rotating = 0;
+  int prefetch = 0;
+  int parameter_slots = 0;
+  int gradient_slots = 0;
+  bool whole_gradients = false;
+  int micro_batches = 1;
+
+  int units() const { return static_cast<int>(shards.units.size()); }
+  Unit const& unit(int index) const { return shards.units[static_cast<std::size_t>(index)]; }
+  bool rotates(int index) const { return index < rotating; }
+
+  /// The rank's shard of the parameters is its part of the unit's own memory, not a copy.
+  bool shard_in_place(int unit, Chunk const& chunk) const {
+    return !rotates(unit) && types.parameters(chunk) == types.master;
+  }
+  /// Units that stay where they are when the forward pass turns into the backward pass, and when
+  /// that turns into the forward pass of the next micro-batch: nobody else needs their slots.
+  bool stays_after_forward(int unit) const { return unit >= rotating - parameter_slots; }
+  bool stays_after_backward(int unit, bool last_micro_batch) const {
+    return !last_micro_batch && (!rotates(unit) || unit < parameter_slots);
+  }
+  /// A reduced gradient needs room of its own before it reaches the shard: its type differs, or it
+  /// is added.
+  bool reduces_into_scratch() const;
+
+  /// Bytes of the memory for one gathered unit, for its gradients, and for a reduced shard of it.
+  std::int64_t parameter_bytes(int unit) const;
+  std::int64_t gradient_bytes(int unit) const;
+  std::int64_t scratch_bytes(int unit) const;
+  std::int64_t parameter_slot_bytes() const;  ///< the largest that rotates
+  std::int64_t gradient_slot_bytes() const;
+  std::int64_t scratch_slot_bytes() const;
+
+  /// Lasting bytes of a rank: all but buffers, activations and workspace.
+  gpu::MemoryUse memory(bool momentum) const;
+  /// Of each rank and step, without control record and clipping.
+  std::int64_t gathered_bytes_sent() const;
+  std::int64_t reduced_bytes_sent() const;
+
+  std::uint64_t hash() const;
+};
+
+/// Error(usage) for options that contradict each other or the model, Error(does_not_fit) when
+/// `memory_budget` is too small, counting `other_bytes` (buffers) too.
+FsdpPlan plan_fsdp(FsdpConfig const& config, ParameterLayout const& layout,
+                   OptimizerConfig const& optimizer, Precision precision, int ranks,
+                   std::int64_t other_bytes);
+
+}  // namespace stratagem

@@ -1,0 +1,123 @@
+#include "strategy/fsdp/gradient_units.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include <ATen/ATen.h>
+
+#include "base/contract.hpp"
+#include "gpu/memory.hpp"
+
+namespace stratagem {
+
+using Kind = UnitViews::Kind;
+
+GradientUnits::GradientUnits(FsdpPlan const& plan, ParameterLayout const& layout,
+                             Communicator& communicator, gpu::Device const& device, bool poison)
+    : plan_(plan), communicator_(communicator), poison_(poison) {
+  for (int unit = 0; unit < plan.units(); ++unit) {
+    units_.push_back({.views = {plan, unit, Kind::gradients, layout, device}});
+    for (auto const& chunk : plan.unit(unit).chunks)
+      units_.back().gaps.push_back(gaps(chunk, layout, plan.shards.ranks));
+  }
+  allocate(device);
+}
+
+void GradientUnits::allocate(gpu::Device const& device) {
+  gpu::MemoryScope const scope(gpu::MemoryCategory::gradients, device);
+  for (int index = 0; index < plan_.units(); ++index) {
+    auto& unit = units_[static_cast<std::size_t>(index)];
+    if (plan_.whole_gradients) {
+      unit.slot.memory = communicator_.allocate(plan_.gradient_bytes(index), at::kByte);
+      unit.views.point_to(unit.slot.memory);
+    }
+    for (std::size_t c = 0; c < plan_.unit(index).chunks.size(); ++c) {
+      auto const& chunk = plan_.unit(index).chunks[c];
+      unit.shards.push_back(
+          plan_.whole_gradients
+              ? own_part(chunk_of(unit.slot.memory, plan_, index, c, Kind::gradients), chunk,
+                         communicator_.rank())
+              : communicator_.allocate(chunk.shard, plan_.types.master));
+    }
+  }
+  for (int i = 0; i < plan_.gradient_slots; ++i) {
+    auto& slot = free_slots_.emplace_back();
+    slot.memory = communicator_.allocate(plan_.gradient_slot_bytes(), at::kByte);
+    if (plan_.reduces_into_scratch())
+      slot.scratch = communicator_.allocate(plan_.scratch_slot_bytes(), at::kByte);
+  }
+}
+
+void GradientUnits::open(int index) {
+  if (plan_.whole_gradients) return;
+  at::NoGradGuard const no_grad;
+  if (free_slots_.empty()) finish_oldest();
+  auto& unit = units_[static_cast<std::size_t>(index)];
+  unit.slot = std::move(free_slots_.back());
+  free_slots_.pop_back();
+  unit.views.point_to(unit.slot.memory);
+  for (std::size_t c = 0; c < unit.gaps.size(); ++c) {
+    auto const whole = chunk_of(unit.slot.memory, plan_, index, c, Kind::gradients);
+    if (poison_) whole.fill_(std::numeric_limits<double>::quiet_NaN());
+    for (auto const& gap : unit.gaps[c]) whole.narrow(0, gap.begin, gap.size()).zero_();
+  }
+}
+
+at::Tensor GradientUnits::destination(int index, std::size_t c, Landing landing) const {
+  auto const& unit = units_[static_cast<std::size_t>(index)];
+  auto const& chunks = plan_.unit(index).chunks;
+  auto const type = plan_.types.gradients(chunks[c]);
+  if (landing == Landing::store && type == plan_.types.master) return unit.shards[c];
+  std::int64_t offset = 0;
+  for (std::size_t i = 0; i < c; ++i)
+    offset += chunks[i].shard *
+              static_cast<std::int64_t>(c10::elementSize(plan_.types.gradients(chunks[i])));
+  auto const bytes = chunks[c].shard * static_cast<std::int64_t>(c10::elementSize(type));
+  return unit.slot.scratch.narrow(0, offset, bytes).view(type);
+}
+
+void GradientUnits::reduce_scatter(int index, Landing landing) {
+  if (plan_.shards.ranks == 1) return;
+  auto& unit = units_[static_cast<std::size_t>(index)];
+  Reduction reduction{index, landing, {}, {}};
+  for (std::size_t c = 0; c < unit.shards.size(); ++c) {
+    auto const whole = chunk_of(unit.slot.memory, plan_, index, c, Kind::gradients);
+    reduction.summed.push_back(destination(index, c, landing));
+    reduction.works.push_back(communicator_.reduce_scatter(reduction.summed.back(), whole));
+  }
+  if (!plan_.whole_gradients) unit.views.point_nowhere();
+  reductions_.push_back(std::move(reduction));
+}
+
+void GradientUnits::finish_oldest() {
+  expects(!reductions_.empty(), "a slot that is in use is being reduced");
+  at::NoGradGuard const no_grad;
+  auto reduction = std::move(reductions_.front());
+  reductions_.pop_front();
+  auto& unit = units_[static_cast<std::size_t>(reduction.unit)];
+  for (std::size_t c = 0; c < reduction.works.size(); ++c) {
+    reduction.works[c].wait_on_stream();
+    auto const& summed = reduction.summed[c];
+    if (summed.is_same(unit.shards[c])) continue;
+    if (reduction.landing == Landing::store)
+      unit.shards[c].copy_(summed);
+    else
+      unit.shards[c].add_(summed);
+  }
+  if (!plan_.whole_gradients) free_slots_.push_back(std::move(unit.slot));
+}
+
+void GradientUnits::finish(int index) {
+  auto const waits = [&] {
+    return std::ranges::any_of(reductions_, [&](Reduction const& r) { return r.unit == index; });
+  };
+  while (waits()) finish_oldest();
+}
+
+std::vector<at::Tensor> GradientUnits::shards() const {
+  std::vector<at::Tensor> all;
+  for (auto const& unit : units_) all.insert(all.end(), unit.shards.begin(), unit.shards.end());
+  return all;
+}
+
+}  // namespace stratagem

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <deque>
+#include <vector>
+
+#include "comm/communicator.hpp"
+#include "comm/work.hpp"
+#include "model/block_tape.hpp"
+#include "strategy/fsdp/fsdp_plan.hpp"
+#include "strategy/fsdp/unit_views.hpp"
+
+namespace stratagem {
+
+/// The gradients of all units: this rank's shards of their sums over ranks, which last, and the
+/// memory where a unit's own gradients land. All of it is allocated on construction.
+class GradientUnits {
+ public:
+  /// The references outlive this object.
+  GradientUnits(FsdpPlan const& plan, ParameterLayout const& layout, Communicator& communicator,
+                gpu::Device const& device, bool poison);
+
+  /// Makes room for the gradients of a pass through the unit; waits for a slot, where slots are
+  /// shared.
+  void open(int unit);
+  /// Where the gradients of a block land, while its unit is open.
+  std::span<at::Tensor const> of_block(int unit, int block) const {
+    return units_[static_cast<std::size_t>(unit)].views.block(block);
+  }
+  /// Closes the unit and starts to sum its gradients over ranks; the sum replaces the shard or is
+  /// added to it. What was open last is finished last.
+  void reduce_scatter(int unit, Landing landing);
+  /// Waits until the unit's shard, and that of every unit that was reduced before, holds its sum.
+  void finish(int unit);
+
+  /// This rank's part of the sum of a chunk's gradients, in the master type.
+  at::Tensor const& shard(int unit, std::size_t chunk) const {
+    return units_[static_cast<std::size_t>(unit)].shards[chunk];
+  }
+  /// All of them.
+  std::vector<at::Tensor> shards() const;
+
+ private:
+  struct Slot {
+    at::Tensor memory;   ///< of one unit [bytes]
+    at::Tensor scratch;  ///< of a reduced shard of it [bytes]; undefined where not needed
+  };
+  struct Summed {
+    UnitViews views;
+    std::vector<at::Tensor> shards;            ///< by chunk
+    std::vector<std::vector<FlatRange>> gaps;  ///< by chunk: elements that belong to no parameter
+    Slot slot;                                 ///< its own, or undefined while it has none
+  };
+  struct Reduction {
+    int unit;
+    Landing landing;
+    std::vector<Work> works;         ///< by chunk
+    std::vector<at::Tensor> summed;  ///< by chunk: where the sum arrives
+  };
+
+  void allocate(gpu::Device const& device);
+  /// A part of the unit's scratch, or the shard itself where the sum can go there at once.
+  at::Tensor destination(int unit, std::size_t chunk, Landing landing) const;
+  void finish_oldest();
+
+  FsdpPlan const& plan_;
+  Communicator& communicator_;
+  bool poison_;
+  std::vector<Summed> units_;
+  std::vector<Slot> free_slots_;
+  std::deque<Reduction> reductions_;  ///< under way, in order
+};
+
+}  // namespace stratagem

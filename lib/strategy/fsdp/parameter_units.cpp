@@ -1,0 +1,154 @@
+#include "strategy/fsdp/parameter_units.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include <ATen/ATen.h>
+
+#include "base/contract.hpp"
+#include "gpu/memory.hpp"
+#include "params/initialise.hpp"
+#include "strategy/named_tensors.hpp"
+
+namespace stratagem {
+
+using Kind = UnitViews::Kind;
+
+ParameterUnits::ParameterUnits(FsdpPlan const& plan, ParameterLayout const& layout,
+                               Communicator& communicator, gpu::Device const& device,
+                               std::uint64_t seed, bool poison)
+    : plan_(plan), layout_(layout), communicator_(communicator), device_(device), poison_(poison) {
+  for (int unit = 0; unit < plan.units(); ++unit)
+    units_.push_back({.views = {plan, unit, Kind::parameters, layout, device}});
+  allocate_shards();
+  initialise_shards(seed);
+  allocate_slots();  // last, so that they do not add to what initialisation needs
+}
+
+void ParameterUnits::allocate_shards() {
+  gpu::MemoryScope const scope(gpu::MemoryCategory::parameters, device_);
+  for (int index = 0; index < plan_.units(); ++index) {
+    auto& unit = units_[static_cast<std::size_t>(index)];
+    if (!plan_.rotates(index))
+      unit.memory = communicator_.allocate(plan_.parameter_bytes(index), at::kByte);
+    for (std::size_t c = 0; c < plan_.unit(index).chunks.size(); ++c) {
+      auto const& chunk = plan_.unit(index).chunks[c];
+      unit.shards.push_back(plan_.shard_in_place(index, chunk)
+                                ? own_part(chunk_of(unit.memory, plan_, index, c, Kind::parameters),
+                                           chunk, communicator_.rank())
+                                : communicator_.allocate(chunk.shard, plan_.types.master));
+    }
+  }
+}
+
+void ParameterUnits::allocate_slots() {
+  gpu::MemoryScope const scope(gpu::MemoryCategory::parameters, device_);
+  for (int i = 0; i < plan_.parameter_slots; ++i)
+    free_slots_.push_back(communicator_.allocate(plan_.parameter_slot_bytes(), at::kByte));
+}
+
+void ParameterUnits::initialise_shards(std::uint64_t seed) {
+  at::NoGradGuard const no_grad;
+  auto const options = at::TensorOptions().dtype(plan_.types.master).device(device_.torch());
+  for (int unit = 0; unit < plan_.units(); ++unit)
+    for (std::size_t c = 0; c < plan_.unit(unit).chunks.size(); ++c) {
+      auto const& chunk = plan_.unit(unit).chunks[c];
+      FlatRange const own{communicator_.rank() * chunk.shard,
+                          (communicator_.rank() + 1) * chunk.shard};
+      for (auto const& place : chunk.places) {
+        auto const& entry = layout_.entries()[place.entry];
+        if (place.offset >= own.end || place.offset + entry.spec.numel() <= own.begin) continue;
+        auto const values = at::empty_strided(entry.spec.shape, entry.strides, options);
+        initialise(values, entry.spec, seed);
+        copy_own(unit, c, place, values);
+      }
+    }
+}
+
+void ParameterUnits::copy_own(int unit, std::size_t c, Chunk::Place const& place,
+                              at::Tensor const& values) {
+  auto const& chunk = plan_.unit(unit).chunks[c];
+  auto const first = communicator_.rank() * chunk.shard;
+  auto const begin = std::max(place.offset, first);
+  auto const end = std::min(place.offset + values.numel(), first + chunk.shard);
+  if (begin >= end) return;
+  auto const flat = values.as_strided({values.numel()}, {1});
+  shard(unit, c)
+      .narrow(0, begin - first, end - begin)
+      .copy_(flat.narrow(0, begin - place.offset, end - begin));
+}
+
+void ParameterUnits::load(std::map<std::string, at::Tensor> const& tensors) {
+  at::NoGradGuard const no_grad;
+  for (int unit = 0; unit < plan_.units(); ++unit)
+    for (std::size_t c = 0; c < plan_.unit(unit).chunks.size(); ++c)
+      for (auto const& place : plan_.unit(unit).chunks[c].places) {
+        auto const& entry = layout_.entries()[place.entry];
+        auto const given = find(tensors, entry.spec);
+        if (!given.defined()) continue;
+        auto const values =
+            at::empty_strided(entry.spec.shape, entry.strides, given.options()).copy_(given);
+        copy_own(unit, c, place, values);
+      }
+}
+
+void ParameterUnits::gather(int index) {
+  auto& unit = units_[static_cast<std::size_t>(index)];
+  if (unit.state != State::sharded) return;
+  at::NoGradGuard const no_grad;
+  if (plan_.rotates(index)) {
+    expects(!free_slots_.empty(), "a free slot");
+    unit.memory = std::move(free_slots_.back());
+    free_slots_.pop_back();
+  }
+  for (std::size_t c = 0; c < unit.shards.size(); ++c) {
+    auto const& chunk = plan_.unit(index).chunks[c];
+    auto const whole = chunk_of(unit.memory, plan_, index, c, Kind::parameters);
+    auto const own = own_part(whole, chunk, communicator_.rank());
+    bool const same_type = whole.scalar_type() == plan_.types.master;
+    if (!same_type) own.copy_(unit.shards[c]);  // rounded before it travels
+    if (plan_.shards.ranks == 1) continue;
+    unit.works.push_back(communicator_.all_gather(whole, same_type ? unit.shards[c] : own));
+  }
+  unit.state = State::gathering;
+}
+
+void ParameterUnits::unshard(int index) {
+  gather(index);
+  auto& unit = units_[static_cast<std::size_t>(index)];
+  if (unit.state == State::gathered) return;
+  for (auto& work : unit.works) work.wait_on_stream();
+  unit.works.clear();
+  unit.views.point_to(unit.memory);
+  unit.state = State::gathered;
+}
+
+void ParameterUnits::reshard(int index) {
+  auto& unit = units_[static_cast<std::size_t>(index)];
+  expects(unit.state == State::gathered, "what is resharded was unsharded");
+  unit.views.point_nowhere();
+  if (poison_) poison(unit, index);
+  if (plan_.rotates(index)) free_slots_.push_back(std::move(unit.memory));
+  unit.state = State::sharded;
+}
+
+void ParameterUnits::reshard_all() {
+  for (int index = 0; index < plan_.units(); ++index) {
+    if (units_[static_cast<std::size_t>(index)].state == State::sharded) continue;
+    unshard(index);
+    reshard(index);
+  }
+}
+
+void ParameterUnits::poison(Gathered& unit, int index) const {
+  at::NoGradGuard const no_grad;
+  for (std::size_t c = 0; c < unit.shards.size(); ++c) {
+    auto const& chunk = plan_.unit(index).chunks[c];
+    auto const whole = chunk_of(unit.memory, plan_, index, c, Kind::parameters);
+    for (int rank = 0; rank < plan_.shards.ranks; ++rank)
+      if (rank != communicator_.rank() || !plan_.shard_in_place(index, chunk))
+        own_part(whole, chunk, rank).fill_(std::numeric_limits<double>::quiet_NaN());
+  }
+}
+
+}  // namespace stratagem

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "comm/communicator.hpp"
+#include "comm/work.hpp"
+#include "strategy/fsdp/fsdp_plan.hpp"
+#include "strategy/fsdp/unit_views.hpp"
+
+namespace stratagem {
+
+/// The parameters of all units: this rank's shards, which last, and the memory into which whole
+/// units are gathered to run. All of it is allocated on construction and never moves.
+class ParameterUnits {
+ public:
+  /// The references outlive this object. Initialised from `seed`, each rank its own shards alone.
+  ParameterUnits(FsdpPlan const& plan, ParameterLayout const& layout, Communicator& communicator,
+                 gpu::Device const& device, std::uint64_t seed, bool poison);
+
+  /// Starts to gather a unit that is neither gathered nor on its way. There must be a free slot.
+  void gather(int unit);
+  /// The unit's tensors can be used: waits for its gathering.
+  void unshard(int unit);
+  /// The unit's shards changed, or its slot is needed.
+  void reshard(int unit);
+  /// Waits for everything that is on its way and reshards all units.
+  void reshard_all();
+
+  /// What a block runs with, while its unit is unsharded.
+  std::span<at::Tensor const> of_block(int unit, int block) const {
+    return units_[static_cast<std::size_t>(unit)].views.block(block);
+  }
+  /// This rank's part of a chunk, in the master type.
+  at::Tensor const& shard(int unit, std::size_t chunk) const {
+    return units_[static_cast<std::size_t>(unit)].shards[chunk];
+  }
+  /// Replaces what `tensors` names. Nothing is gathered.
+  void load(std::map<std::string, at::Tensor> const& tensors);
+
+ private:
+  enum class State { sharded, gathering, gathered };
+  struct Gathered {
+    UnitViews views;
+    std::vector<at::Tensor> shards;  ///< by chunk
+    at::Tensor
+        memory;  ///< of the whole unit [bytes]; of a unit that rotates: its slot or undefined
+    State state = State::sharded;
+    std::vector<Work> works;
+  };
+
+  void allocate_shards();
+  void allocate_slots();
+  void initialise_shards(std::uint64_t seed);
+  /// Copies those elements of a parameter, in the order of its memory, that this rank owns.
+  void copy_own(int unit, std::size_t chunk, Chunk::Place const& place, at::Tensor const& values);
+  void poison(Gathered& unit, int index) const;
+
+  FsdpPlan const& plan_;
+  ParameterLayout const& layout_;
+  Communicator& communicator_;
+  gpu::Device device_;
+  bool poison_;
+  std::vector<Gathered> units_;
+  std::vector<at::Tensor> free_slots_;  ///< bytes
+};
+
+}  // namespace stratagem

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "base/hash.hpp"
+#include "params/parameter_spec.hpp"
+
+namespace stratagem {
+
+/// Tensors on the CPU by torchvision's names, in model order.
+using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
+
+/// Adds a contiguous copy of the parameter; the parts of one tensor are joined under its name.
+void append(NamedTensors& tensors, ParameterSpec const& spec, at::Tensor const& parameter);
+
+/// What belongs to `spec` (a part of a tensor, perhaps) among whole tensors; undefined if nothing.
+at::Tensor find(std::map<std::string, at::Tensor> const& tensors, ParameterSpec const& spec);
+
+/// Names and bytes of contiguous CPU tensors, for fingerprints.
+void add(Hash& hash, NamedTensors const& tensors);
+
+}  // namespace stratagem
