@@ -98,7 +98,7 @@ TEST(ShardPlan, TheHashTellsPlansApart) {
   auto const plan = make_shard_plan(layout, 3, 1000, false);
   EXPECT_EQ(plan.hash(), make_shard_plan(layout, 3, 1000, false).hash());
   EXPECT_NE(plan.hash(), make_shard_plan(layout, 4, 1000, false).hash());
-  EXPECT_NE(plan.hash(), make_shard_plan(layout, 3, 1, false).hash());
+  EXPECT_NE(plan.hash(), make_shard_plan(layout, 3, 100'000, false).hash());
   EXPECT_NE(plan.hash(), make_shard_plan(layout, 3, 1000, true).hash());
   EXPECT_NE(plan.hash(), make_shard_plan(random_layout(6, 2), 3, 1000, false).hash());
 }

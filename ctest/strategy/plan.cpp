@@ -152,7 +152,7 @@ TEST(Plan, WorkersAreRanksOrEmulated) {
 TEST(Plan, HashTellsBucketsApart) {
   auto const model = test::test_model("lenet");
   auto hash = [&](double bucket_mb) {
-    return plan_strategy(DdpConfig{.bucket_mb = bucket_mb}, model, {}, {}, 2).hash;
+    return plan_strategy(DdpConfig{.bucket_mb = bucket_mb}, model, {}, {}, 2).hash();
   };
   EXPECT_EQ(hash(25), hash(25));
   EXPECT_NE(hash(25), hash(0.001));

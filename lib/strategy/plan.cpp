@@ -82,6 +82,12 @@ BucketPlan plan_buckets(DdpConfig const& config, ParameterLayout const& layout,
   return make_bucket_plan(layout, bytes, element_size);
 }
 
+std::uint64_t StrategyPlan::hash() const {
+  Hash hash;
+  for (auto const& [part, value] : hashes) hash.add(part).add(value);
+  return hash.value();
+}
+
 StrategyPlan plan_strategy(StrategyConfig const& config, Model const& model,
                            OptimizerConfig const& optimizer, PrecisionConfig const& precision,
                            int ranks) {
@@ -91,11 +97,12 @@ StrategyPlan plan_strategy(StrategyConfig const& config, Model const& model,
   result.memory = replica_memory(layout, model, optimizer, precision.compute);
   PlanInput const input{layout, optimizer, precision};
   std::visit([&](auto const& chosen) { plan(chosen, input, ranks, result); }, config);
-  result.hash = Hash()
-                    .add(layout.hash())
-                    .add(result.buckets.hash())
-                    .add(result.fsdp ? result.fsdp->hash() : 0)
-                    .value();
+  result.hashes = {{"parameters", layout.hash()}};
+  if (!result.buckets.buckets.empty()) result.hashes.emplace_back("buckets", result.buckets.hash());
+  if (result.fsdp) {
+    result.hashes.emplace_back("shards", result.fsdp->shards.hash());
+    result.hashes.emplace_back("slots and order of gathering", result.fsdp->hash());
+  }
   return result;
 }
 

@@ -2,6 +2,9 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "gpu/memory.hpp"
 #include "model/model.hpp"
@@ -25,7 +28,11 @@ struct StrategyPlan {
   std::optional<FsdpPlan> fsdp;   ///< FSDP's
   std::int64_t element_size = 4;  ///< of parameters and gradients [B]
   std::int64_t bytes_sent_per_step = 0;  ///< by each rank
-  std::uint64_t hash = 0;                ///< of layout and plan; equal on all ranks
+  /// Of the parts of the plan, by name; equal on all ranks.
+  std::vector<std::pair<std::string, std::uint64_t>> hashes;
+
+  /// Of all of them.
+  std::uint64_t hash() const;
 };
 
 /// Error(usage) when the strategy cannot run on so many ranks.

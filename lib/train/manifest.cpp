@@ -89,7 +89,7 @@ std::string to_json(Manifest const& manifest, RunPlan const& plan, Model const& 
         {"tensors", model.parameter_tensors()},
         {"channels_last", model.memory_format == MemoryFormat::channels_last}}},
       {"plan",
-       {{"hash", Hash().add(plan.strategy.hash).hex()},
+       {{"hash", Hash().add(plan.strategy.hash()).hex()},
         {"global_batch", plan.global_batch},
         {"batch_per_rank", plan.batch_per_rank},
         {"steps_per_epoch", plan.steps_per_epoch},

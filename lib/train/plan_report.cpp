@@ -43,7 +43,7 @@ std::string run_table(RunPlan const& plan, Model const& model) {
   table.add_row(
       {"sent per step",
        str(format_bytes(static_cast<double>(plan.strategy.bytes_sent_per_step)), " by each rank")});
-  table.add_row({"plan hash", Hash().add(plan.strategy.hash).hex()});
+  table.add_row({"plan hash", Hash().add(plan.strategy.hash()).hex()});
   return table.render();
 }
 
@@ -182,7 +182,7 @@ std::string plan_json(RunPlan const& plan, Model const& model) {
                 {"memory_B", memory},
                 {"buckets", buckets},
                 {"rank_map", ranks},
-                {"hash", Hash().add(plan.strategy.hash).hex()}};
+                {"hash", Hash().add(plan.strategy.hash()).hex()}};
   if (auto const& fsdp = plan.strategy.fsdp) {
     document["units"] = units_json(*fsdp);
     document["fsdp"] = {{"prefetch", fsdp->prefetch},

@@ -56,8 +56,9 @@ Setup set_up(RunConfig const& config, mpi::Comm const& world, Log& log) {
     check_expectations(config.expect, facts(dataset, process.device, world.size()));
     return make_run_plan(config, model, {dataset.train.size(), dataset.test.size()}, world.size());
   });
-  require_equal(world, "the plan", Hash().add(plan.strategy.hash).hex(), ExitCode::mismatch,
-                "start the same program everywhere");
+  for (auto const& [part, hash] : plan.strategy.hashes)
+    require_equal(world, "the plan of " + part, Hash().add(hash).hex(), ExitCode::mismatch,
+                  "start the same program everywhere");
   return {std::move(process), threads,        std::move(model), std::move(dataset),
           std::move(weights), std::move(plan)};
 }
