@@ -165,7 +165,7 @@ test_everything() {
   phase "test" run_tests cpu-release --label-exclude long
   if has_cuda_toolkit; then
     phase "configure CUDA" configure cuda-release "${options[@]}" -D "CUDAToolkit_ROOT=$cuda_home"
-    phase "build CUDA" compile cuda-release --target stratagem test_comm_fakes_mpi
+    phase "build CUDA" compile cuda-release --target stratagem test_comm_fakes_mpi test_conformance_fakes_mpi
     phase "test CUDA without a GPU" test_cuda
   else
     echo "no CUDA toolkit with NCCL under $cuda_home: the CUDA flavour is not built"

@@ -1,8 +1,10 @@
 #include <map>
 
+#include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
 #include "conformance/expected.hpp"
+#include "strategy/factory.hpp"
 
 namespace stratagem::test {
 namespace {
@@ -138,6 +140,40 @@ TEST(Fsdp, EqualsTheEmulatorInBf16WithLossScaling) {
         .strategy = with({.shard = shard}, "tiny_residual"),
         .precision = {.compute = Precision::bf16, .loss_scale = LossScale::dynamic}};
     expect_result(training, expected(training), on_rank_0);
+  }
+}
+
+/// What one strategy gathers another one takes up, and gives back as it was.
+TEST(Fsdp, WeightsMoveBetweenStrategies) {
+  auto const communicator = make_communicator({}, discover_process(world()), world(), nullptr);
+  for (auto const* name : {"tiny_residual", "tiny_odd"}) {
+    Training training{.model = name, .strategy = DdpConfig{}, .steps = 3};
+    auto const trained = train(training, *communicator);
+    std::map<std::string, at::Tensor> weights(trained.parameters.begin(), trained.parameters.end());
+    weights.insert(trained.buffers.begin(), trained.buffers.end());
+    auto const model = test_model(name);
+    trace::Recorder recorder({}, 0);
+    for (auto const shard : every_shard)
+      for (auto const compute : {Precision::fp32, Precision::bf16}) {
+        auto const strategy =
+            make_strategy(with({.shard = shard}, name), {.model = model,
+                                                         .communicator = *communicator,
+                                                         .recorder = recorder,
+                                                         .device = {},
+                                                         .optimizer = {},
+                                                         .precision = {.compute = compute},
+                                                         .seed = 99});
+        strategy->load(weights);
+        auto const gathered = strategy->gather_parameters();
+        auto const momentum = strategy->gather_momentum();
+        if (world().rank() != 0) continue;
+        ASSERT_EQ(gathered.size(), trained.parameters.size());
+        for (std::size_t i = 0; i < gathered.size(); ++i) {
+          EXPECT_EQ(gathered[i].first, trained.parameters[i].first);
+          EXPECT_TRUE(gathered[i].second.equal(trained.parameters[i].second)) << gathered[i].first;
+          EXPECT_EQ(momentum[i].second.count_nonzero().item<std::int64_t>(), 0);
+        }
+      }
   }
 }
 

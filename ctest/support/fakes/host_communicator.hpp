@@ -1,0 +1,46 @@
+#pragma once
+
+#include <memory>
+
+#include <ATen/ATen.h>
+
+#include "comm/communicator.hpp"
+
+namespace stratagem::test {
+
+/// A communicator for a device, on fakes of which host memory takes the device's place: all but the
+/// allocation is its own.
+class HostCommunicator final : public Communicator {
+ public:
+  explicit HostCommunicator(std::unique_ptr<Communicator> inner) : inner_(std::move(inner)) {}
+
+  int rank() const override { return inner_->rank(); }
+  int size() const override { return inner_->size(); }
+  std::string_view backend() const override { return inner_->backend(); }
+  at::Tensor allocate(std::int64_t numel, at::ScalarType type) override {
+    return at::zeros({numel}, type);
+  }
+  Work all_reduce(at::Tensor const& tensor) override { return inner_->all_reduce(tensor); }
+  Work reduce_scatter(at::Tensor const& output, at::Tensor const& input) override {
+    return inner_->reduce_scatter(output, input);
+  }
+  Work all_gather(at::Tensor const& output, at::Tensor const& input) override {
+    return inner_->all_gather(output, input);
+  }
+  Work broadcast(at::Tensor const& tensor, int root) override {
+    return inner_->broadcast(tensor, root);
+  }
+  Work barrier() override { return inner_->barrier(); }
+  Work send(at::Tensor const& tensor, int peer, int tag) override {
+    return inner_->send(tensor, peer, tag);
+  }
+  Work receive(at::Tensor const& tensor, int peer, int tag) override {
+    return inner_->receive(tensor, peer, tag);
+  }
+  std::int64_t bytes_sent() const override { return inner_->bytes_sent(); }
+
+ private:
+  std::unique_ptr<Communicator> inner_;
+};
+
+}  // namespace stratagem::test
