@@ -129,8 +129,8 @@ def main():
     for cell in programs.cells(options):
         for name in options.strategies:
             table.add(measure(options, cell, name))
-    if options.markdown:
-        Path(options.markdown).write_text(about(options, machine) + table.markdown(), encoding="utf-8")
+            if options.markdown:
+                Path(options.markdown).write_text(about(options, machine) + table.markdown(), encoding="utf-8")
     wrong = [row for row in table.rows if any("≠" in str(value) for value in row.values())]
     if wrong:
         sys.exit(f"{len(wrong)} of {len(table.rows)} rows are not as predicted")

@@ -82,6 +82,7 @@ def compare(options, ours, theirs):
 def measure(options, cell, start_ours, start_theirs, look=lambda ours, theirs, windows: {}):
     """A row of the result. The programs are what `start_ours` and `start_theirs` return, given an empty folder;
     `look` sees them and their windows in the end, and what it returns joins the row."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # no program outlives this one
     with tempfile.TemporaryDirectory(prefix="stratagem-bench-") as name:
         folders = [Path(name) / part for part in ("ours", "theirs")]
         for folder in folders:
