@@ -11,8 +11,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::chrono::nanoseconds patience = 2ms;
-constexpr auto nap = 50us;
+constexpr std::chrono::nanoseconds patience = 50us;
+constexpr std::chrono::nanoseconds longest_nap = 1ms;
 
 }  // namespace
 
@@ -109,7 +109,8 @@ bool Progress::advance_active() {
 void Progress::pause() {
   auto const stuck = std::chrono::nanoseconds(monotonic_ns() - moved_at_);
   if (stuck < patience) return std::this_thread::yield();
-  if (stuck < timeout_) return std::this_thread::sleep_for(nap);
+  // In proportion to the wait so far: a late peer costs little computation, and little more time.
+  if (stuck < timeout_) return std::this_thread::sleep_for(std::min(stuck / 4, longest_nap));
   throw Error(
       ExitCode::stall,
       str(active_.front().operation->name(), " has waited ",

@@ -38,7 +38,7 @@ enum class ReduceType { master, compute };
 struct FsdpConfig {
   static constexpr std::string_view name = "fsdp";
   Shard shard = Shard::full;
-  double unit_mb = 1;                 ///< blocks join a unit until it holds this much [MiB]
+  double unit_mb = 4;                 ///< blocks join a unit until it holds this much [MiB]
   bool reshard_after_forward = true;  ///< gather again for the backward pass
   int prefetch = 1;                   ///< units gathered ahead, in both passes
   int keep_units = 0;                 ///< of the last units in forward order: never resharded
