@@ -56,6 +56,9 @@ TEST(Keys, ChoicesNameTheirEnumerators) {
   EXPECT_EQ(with("model.head=strict").model.head, HeadWeights::strict);
   EXPECT_EQ(with("model.memory_format=auto").model.memory_format, MemoryFormat::automatic);
   EXPECT_EQ(with("model.memory_format=contiguous").model.memory_format, MemoryFormat::contiguous);
+  EXPECT_EQ(with("model.recompute=none").model.recompute.every, 0);
+  EXPECT_EQ(with("model.recompute=all").model.recompute.every, 1);
+  EXPECT_EQ(with("model.recompute=every_12").model.recompute.every, 12);
   EXPECT_EQ(with("precision.compute=fp32").precision.compute, Precision::fp32);
   EXPECT_EQ(with("precision.compute=bf16").precision.compute, Precision::bf16);
   EXPECT_EQ(with("precision.compute=fp64").precision.compute, Precision::fp64);
@@ -67,6 +70,15 @@ TEST(Keys, ChoicesNameTheirEnumerators) {
   EXPECT_EQ(with("optimizer.schedule=cosine").optimizer.schedule, ScheduleKind::cosine);
   EXPECT_EQ(with("comm.backend=auto").comm.backend, CommBackend::automatic);
   EXPECT_EQ(with("comm.backend=mpi").comm.backend, CommBackend::mpi);
+}
+
+TEST(Keys, RecomputationIsNoneAllOrEverySoManyBlocks) {
+  for (std::string const wrong : {"some", "every", "every_", "every_0", "every_1", "every_02",
+                                  "every_-2", "every_2.5", "every_4294967298", "ALL", "\"\""}) {
+    auto const lines = test::problems(test::minimal, {"model.recompute=" + wrong});
+    ASSERT_EQ(lines.size(), 1U) << wrong;
+    EXPECT_NE(lines[0].find("must be none, all, or every_2"), std::string::npos) << lines[0];
+  }
 }
 
 }  // namespace

@@ -17,19 +17,21 @@ void expect_equal_to_emulator(Training const& training) {
 struct Case {
   std::string model;
   DdpConfig ddp;
+  Recompute recompute;
 };
 
 std::string name(testing::TestParamInfo<Case> const& info) {
-  auto const& [model, ddp] = info.param;
+  auto const& [model, ddp, recompute] = info.param;
   return model + (ddp.overlap ? "_overlap" : "_inturn") + "_bucket" +
          std::to_string(std::lround(ddp.bucket_mb * 1024)) + "K_micro" +
-         std::to_string(ddp.micro_batches);
+         std::to_string(ddp.micro_batches) + "_recompute" + std::to_string(recompute.every);
 }
 
 class Ddp : public testing::TestWithParam<Case> {};
 
 TEST_P(Ddp, EqualsTheEmulatorBitForBit) {
-  expect_equal_to_emulator({.model = GetParam().model, .strategy = GetParam().ddp});
+  expect_equal_to_emulator(
+      {.model = GetParam().model, .strategy = GetParam().ddp, .recompute = GetParam().recompute});
 }
 
 constexpr double kib = 1.0 / 1024;
@@ -45,7 +47,12 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"tiny_residual", {.bucket_mb = 4 * kib, .micro_batches = 3}},
                     Case{"tiny_odd", {.bucket_mb = 25}}, Case{"tiny_odd", {.bucket_mb = kib}},
                     Case{"tiny_odd", {.bucket_mb = kib, .overlap = false, .micro_batches = 3}},
-                    Case{"tiny_odd", {.bucket_mb = 4 * kib, .micro_batches = 3}}),
+                    Case{"tiny_odd", {.bucket_mb = 4 * kib, .micro_batches = 3}},
+                    Case{"lenet", {.bucket_mb = 25}, {.every = 1}},
+                    Case{"tiny_residual", {.bucket_mb = kib, .micro_batches = 3}, {.every = 1}},
+                    Case{"tiny_residual", {.bucket_mb = kib}, {.every = 2}},
+                    Case{"tiny_odd", {.bucket_mb = 4 * kib}, {.every = 1}},
+                    Case{"tiny_odd", {.bucket_mb = kib}, {.every = 3}}),
     name);
 
 TEST(Ddp, EqualsTheEmulatorWithClippingAndNesterov) {

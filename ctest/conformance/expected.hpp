@@ -11,10 +11,11 @@
 
 namespace stratagem::test {
 
-/// What one process makes of `training` in the place of `ranks`.
+/// What one process makes of `training` in the place of `ranks`, without recomputation.
 inline std::string emulated(Training training, SerialConfig serial, int ranks) {
   serial.emulate_ranks = ranks;
   training.strategy = serial;
+  training.recompute = {};
   SerialCommunicator alone({});
   return fingerprint(train(training, alone));
 }

@@ -52,6 +52,23 @@ class Rows final : public Block {
   Linear linear_;
 };
 
+/// A linear layer after dropout.
+class Dropping final : public Block {
+ public:
+  Dropping(std::int64_t in, std::int64_t out)
+      : Block("dropping"),
+        dropout_{"dropout", 0.5},
+        linear_(declare_, "dropping", {in, out}, default_uniform(in), default_uniform(in)) {}
+
+  at::Tensor forward(at::Tensor const& x, Frame const& frame) const override {
+    return linear_(dropout_(x.flatten(1), frame), frame);
+  }
+
+ private:
+  Dropout dropout_;
+  Linear linear_;
+};
+
 Blocks residual_net() {
   Blocks blocks;
   blocks.push_back(std::make_unique<Residual>("a", 3, 8));
@@ -67,6 +84,14 @@ Blocks net_with_parts() {
   blocks.push_back(std::make_unique<Residual>("a", 3, 4));
   for (int i = 0; i < 3; ++i) blocks.push_back(std::make_unique<Rows>(i, 3, 4 * 6 * 6, 4));
   blocks.push_back(std::make_unique<Rows>(0, 1, 12, 5));
+  return blocks;
+}
+
+Blocks dropping_net() {
+  Blocks blocks;
+  blocks.push_back(std::make_unique<Residual>("a", 3, 4));
+  blocks.push_back(std::make_unique<Dropping>(4 * 6 * 6, 12));
+  blocks.push_back(std::make_unique<Dropping>(12, 5));
   return blocks;
 }
 
@@ -217,6 +242,62 @@ TEST(BlockTape, NamesTheFirstBlockThatIsNotFinite) {
   state.parameters(2)[0].detach()[0][0][0][0] = std::numeric_limits<float>::infinity();
   test::forward(tape, state, at::randn({2, 3, 6, 6}), context);
   EXPECT_EQ(tape.first_non_finite(), 2);
+}
+
+/// Logits, gradients, and the statistics they leave, of two passes one after the other.
+std::vector<at::Tensor> two_passes(Blocks const& blocks, Recompute recompute) {
+  test::State const state(blocks);
+  BlockTape tape(blocks, recompute);
+  std::vector<at::Tensor> results;
+  for (std::int64_t step : {4, 5}) {
+    Context const context{.training = true, .seed = 3, .step = step};
+    at::manual_seed(2);
+    auto const logits = test::forward(tape, state, at::randn({4, 3, 6, 6}), context);
+    test::backward(tape, state, at::randn_like(logits));
+    results.push_back(logits);
+    for (int i = 0; i < tape.blocks(); ++i) {
+      for (auto const& gradient : state.gradients(i)) results.push_back(gradient.clone());
+      for (auto const& buffer : state.buffers(i)) results.push_back(buffer.clone());
+    }
+  }
+  return results;
+}
+
+TEST(BlockTape, RecomputingChangesNoBit) {
+  for (auto* make : {residual_net, net_with_parts, dropping_net}) {
+    auto const blocks = make();
+    auto const expected = two_passes(blocks, {});
+    for (int every = 1; every <= 4; ++every) {
+      auto const results = two_passes(blocks, {every});
+      ASSERT_EQ(results.size(), expected.size());
+      for (std::size_t i = 0; i < results.size(); ++i)
+        EXPECT_TRUE(at::equal(results[i], expected[i])) << "every " << every << ", tensor " << i;
+    }
+  }
+}
+
+TEST(BlockTape, ARecomputedBlockKeepsItsInputAlone) {
+  auto const blocks = residual_net();
+  Context const context{.training = true};
+  test::State const state(blocks);
+  auto const images = at::randn({4, 3, 6, 6});
+  auto const activations = [] { return gpu::live_memory({})[gpu::MemoryCategory::activations]; };
+  auto const before = activations();
+  std::int64_t kept_before = 0;
+  for (int const every : {1, 2, 3, 0}) {
+    BlockTape tape(blocks, {every});
+    {
+      auto const logits = test::forward(tape, state, images, context);
+      auto const kept = activations() - before;
+      constexpr std::int64_t map = 4 * 8 * 6 * 6 * sizeof(float);
+      auto const inputs = 3 * map + static_cast<std::int64_t>(logits.nbytes());
+      EXPECT_EQ(kept == inputs, every == 1) << kept;
+      EXPECT_GT(kept, kept_before) << every;
+      kept_before = kept;
+      test::backward(tape, state, at::ones_like(logits));
+    }
+    EXPECT_EQ(activations(), before) << every;
+  }
 }
 
 TEST(BlockTape, FreesWhatABlockKept) {

@@ -51,6 +51,18 @@ TEST(Training, Fp64IsWide) {
   for (auto const& [name, tensor] : fp64.parameters) EXPECT_EQ(tensor.scalar_type(), at::kDouble);
 }
 
+/// Neither statistics nor masks see a recomputed block twice.
+TEST(Training, RecomputingChangesNoBit) {
+  for (auto const* model : {"tiny_residual", "tiny_odd"}) {
+    Training training{.model = model, .strategy = SerialConfig{.emulate_ranks = 2}, .steps = 5};
+    auto const expected = fingerprint(train_alone(training));
+    for (int const every : {1, 2}) {
+      training.recompute = {every};
+      EXPECT_EQ(fingerprint(train_alone(training)), expected) << model << ", every " << every;
+    }
+  }
+}
+
 /// tiny_odd drops a quarter of its activations. Were the masks another number of workers' own, the
 /// losses would differ in the first digit.
 TEST(Training, DropoutMasksDoNotDependOnTheNumberOfWorkers) {
