@@ -1,13 +1,10 @@
-#include <new>
-
-#include <c10/util/Exception.h>
-
 #include "app/command.hpp"
 #include "base/build_info.hpp"
 #include "base/text.hpp"
 #include "comm/agreement.hpp"
 #include "mpi/launcher.hpp"
 #include "mpi/session.hpp"
+#include "train/failure.hpp"
 
 namespace stratagem::app {
 namespace {
@@ -32,11 +29,6 @@ ExitCode with_mpi(CommonOptions const& common, std::vector<std::string> const& a
   mpi::Session const session(mpi::ThreadLevel::serialized);
   auto const world = session.world();
   Log log(world.rank(), world.rank() == 0, common.level, common.color);
-  auto end_all = [&](ExitCode code, char const* what) {
-    log.error(what);
-    if (world.size() > 1) session.abort(code);
-    return code;
-  };
   try {
     if (problem_alone && world.size() == 1) throw AgreedError(*problem_alone);
     check_same_program(world, arguments);
@@ -44,17 +36,11 @@ ExitCode with_mpi(CommonOptions const& common, std::vector<std::string> const& a
   } catch (AgreedError const& error) {
     if (world.rank() == 0) log.error(error.what());
     return error.code();
-  } catch (Error const& error) {
-    return end_all(error.code(), error.what());
-  } catch (c10::OutOfMemoryError const& error) {
-    return end_all(ExitCode::out_of_memory, error.what_without_backtrace());
-  } catch (std::bad_alloc const&) {
-    return end_all(ExitCode::out_of_memory,
-                   "the host has no memory left; make the batch smaller or take more ranks");
-  } catch (c10::Error const& error) {
-    return end_all(ExitCode::unexpected, error.what_without_backtrace());
-  } catch (std::exception const& error) {
-    return end_all(ExitCode::unexpected, error.what());
+  } catch (std::exception const& failure) {
+    auto const error = as_error(failure);
+    log.error(error.what());
+    if (world.size() > 1) session.abort(error.code());
+    return error.code();
   }
 }
 

@@ -1,9 +1,11 @@
 #include "base/system.hpp"
 
+#include <fstream>
 #include <thread>
 
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/clock.hpp"
@@ -38,6 +40,22 @@ TEST(System, ResidentBytesSeeTouchedMemory) {
   ASSERT_GT(before, 0);
   std::vector<char> const touched(64 << 20, 'x');
   EXPECT_GE(resident_bytes() - before, (48 << 20)) << touched.back();
+}
+
+TEST(System, AvailableBytesStayWithinALimit) {
+  constexpr rlim_t room = 64 << 20;
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_AS, &before), 0);
+  ASSERT_GT(available_bytes(), static_cast<std::int64_t>(room));
+  std::ifstream statm("/proc/self/statm");
+  rlim_t pages = 0;
+  statm >> pages;
+  rlimit const limit{pages * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE)) + room, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &limit), 0);
+  auto const available = available_bytes();
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &before), 0);
+  EXPECT_GT(available, 0);
+  EXPECT_LE(available, static_cast<std::int64_t>(room));
 }
 
 TEST(System, APipeShowsToNobody) {

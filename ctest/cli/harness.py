@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 # A small run that works: tests break or change it with `-s key=value`.
@@ -19,6 +20,14 @@ data: {dataset: synthetic-digits, global_batch: 12, subset: 96}
 model: {name: mlp}
 strategy: {name: ddp}
 """
+# Makes it one that only a signal ends.
+ENDLESS = [
+    "run.max_steps=0",
+    "run.epochs=1000000",
+    "run.evaluate_every=0",
+    "data.subset=1200",
+    "trace.spans_every=10",
+]
 SKIPPED = 77  # ctest shows this exit code as skipped
 
 
@@ -143,6 +152,15 @@ class ProgramTest(unittest.TestCase):
                     )
                     self.check_refused(ended, case.code, case.words)
                     self.assertEqual(snapshot(folder), before)
+
+    def pid_of_rank(self, rank, run="out"):
+        """As the manifest tells, once there is a trace."""
+        trace = self.folder / run / "trace" / "a0" / f"rank-{rank:04}.h5"
+        deadline = time.monotonic() + 30
+        while not trace.exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        manifest = json.loads((self.folder / run / "manifest.json").read_text())
+        return manifest["ranks"][rank]["process"]
 
     def outcome(self, run="out"):
         return json.loads((self.folder / run / "outcome.json").read_text())

@@ -1,6 +1,5 @@
 """A rank that is killed: the others end, and the traces of all are there up to the last second."""
 
-import json
 import os
 import re
 import shutil
@@ -10,17 +9,10 @@ import time
 import unittest
 
 import harness
-from harness import mpirun, overridden
+from harness import ENDLESS, mpirun, overridden
 
 FLUSHED_EVERY_S = 1.0
 GRACE_S = 0.5  # for writing itself, and a slow machine
-ENDLESS = [
-    "run.max_steps=0",
-    "run.epochs=1000000",
-    "run.evaluate_every=0",
-    "data.subset=1200",
-    "trace.spans_every=10",
-]
 
 
 class KilledRank(harness.ProgramTest):
@@ -34,15 +26,6 @@ class KilledRank(harness.ProgramTest):
         self.killed_ns = time.monotonic_ns()
         os.kill(victim, signal.SIGKILL)
         self.ended = self.wait(process)
-
-    def pid_of_rank(self, rank):
-        """As the manifest tells, once the first steps are in a trace."""
-        trace = self.folder / "out" / "trace" / "a0" / f"rank-{rank:04}.h5"
-        deadline = time.monotonic() + 30
-        while not trace.exists() and time.monotonic() < deadline:
-            time.sleep(0.05)
-        manifest = json.loads((self.folder / "out" / "manifest.json").read_text())
-        return manifest["ranks"][rank]["process"]
 
     def column(self, rank, name):
         """Of a rank's own file, by a reader that is not ours."""

@@ -5,6 +5,8 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include "base/error.hpp"
+
 namespace stratagem::gpu {
 namespace {
 
@@ -100,6 +102,22 @@ TEST(Memory, TensorsKeepTheAlignmentOfTheKernels) {
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(tensor.data_ptr()) % 64, 0U);
   }
   EXPECT_EQ(at::empty({0}).numel(), 0);
+}
+
+TEST(Memory, AnErrorTellsWhatFindsNoRoom) {
+  MemoryScope const scope(MemoryCategory::gradients);
+  auto const gradients = at::empty({3 << 18});
+  auto const before = live_memory(cpu).total();
+  try {
+    static_cast<void>(at::empty({std::int64_t{1} << 50}));
+    ADD_FAILURE() << "4 PiB were allocated";
+  } catch (Error const& error) {
+    EXPECT_EQ(error.code(), ExitCode::out_of_memory);
+    std::string const text = error.what();
+    for (auto const* words : {"a tensor of 4096 TiB", " are left", "gradients 3.00 MiB"})
+      EXPECT_NE(text.find(words), std::string::npos) << text;
+  }
+  EXPECT_EQ(live_memory(cpu).total(), before);
 }
 
 TEST(Memory, HeapIsAtLeastWhatIsLive) {

@@ -55,6 +55,16 @@ TEST(Recorder, PhasesCutTheStepWithoutGaps) {
   EXPECT_GT(of(step, Phase::comm_exposed), 0);
 }
 
+TEST(Recorder, SaysWhereTheTrainingIs) {
+  Recorder recorder(gpu::Device{}, 0);
+  EXPECT_EQ(recorder.where(), "before the first step");
+  recorder.begin_step(3, 1);
+  recorder.enter(Phase::forward);
+  EXPECT_EQ(recorder.where(), "at step 3, forward");
+  static_cast<void>(recorder.end_step());
+  EXPECT_EQ(recorder.where(), "after step 3");
+}
+
 TEST(Recorder, StepsDoNotLeakIntoEachOther) {
   Recorder recorder(gpu::Device{}, 0);
   recorder.begin_step(0, 0);

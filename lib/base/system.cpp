@@ -1,5 +1,6 @@
 #include "base/system.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <filesystem>
@@ -14,6 +15,21 @@
 #include "base/text.hpp"
 
 namespace stratagem {
+namespace {
+
+struct OwnMemory {
+  std::int64_t mapped = 0, resident = 0;  ///< [B]
+};
+
+OwnMemory own_memory() {
+  std::ifstream statm("/proc/self/statm");
+  OwnMemory pages;
+  statm >> pages.mapped >> pages.resident;
+  auto const size = ::sysconf(_SC_PAGESIZE);
+  return {pages.mapped * size, pages.resident * size};
+}
+
+}  // namespace
 
 std::vector<int> usable_cores() {
   cpu_set_t mask;
@@ -48,10 +64,19 @@ std::string processor_name() {
 }
 
 std::int64_t resident_bytes() {
-  std::ifstream statm("/proc/self/statm");
-  std::int64_t total = 0, resident = 0;
-  statm >> total >> resident;
-  return resident * ::sysconf(_SC_PAGESIZE);
+  return own_memory().resident;
+}
+
+std::int64_t available_bytes() {
+  std::int64_t available = 0;
+  std::ifstream info("/proc/meminfo");
+  for (std::string name, rest; info >> name; std::getline(info, rest))
+    if (name == "MemAvailable:" && info >> available) break;
+  available *= 1024;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return available;
+  auto const left = static_cast<std::int64_t>(limit.rlim_cur) - own_memory().mapped;
+  return std::clamp<std::int64_t>(left, 0, available);
 }
 
 double process_cpu_seconds() {

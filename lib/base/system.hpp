@@ -15,6 +15,9 @@ std::string processor_name();
 
 /// Resident set of this process [B]; 0 when the system does not tell.
 std::int64_t resident_bytes();
+/// What this process may still allocate: the least of what its limit on address space and the
+/// machine's memory leave [B]; 0 when the system does not tell.
+std::int64_t available_bytes();
 /// CPU time used by all threads of this process, user and system [s].
 double process_cpu_seconds();
 

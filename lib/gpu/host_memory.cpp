@@ -6,10 +6,25 @@
 #include <c10/core/Allocator.h>
 #include <c10/core/CPUAllocator.h>
 #include <c10/core/impl/alloc_cpu.h>
+#include <c10/util/Exception.h>
 #include <malloc.h>
+
+#include "base/error.hpp"
+#include "base/system.hpp"
+#include "base/text.hpp"
 
 namespace stratagem::gpu {
 namespace {
+
+/// What the live tensors are for: "parameters 1.5 GiB, gradients 1.5 GiB".
+std::string in_words(MemoryUse const& use) {
+  std::vector<std::string> parts;
+  for (std::size_t i = 0; i < memory_categories; ++i)
+    if (use.bytes[i] > 0)
+      parts.push_back(
+          str(memory_category_names[i], " ", format_bytes(static_cast<double>(use.bytes[i]))));
+  return parts.empty() ? "nothing" : join(parts, ", ");
+}
 
 thread_local MemoryCategory current_category = MemoryCategory::workspace;
 
@@ -19,7 +34,7 @@ class CountingAllocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(std::size_t bytes) override {
     if (bytes == 0) return {nullptr, nullptr, &free_block, c10::DeviceType::CPU};
-    auto* block = static_cast<std::byte*>(c10::alloc_cpu(bytes + header_bytes));
+    auto* block = static_cast<std::byte*>(take(bytes + header_bytes));
     auto* header = new (block) Header{static_cast<std::int64_t>(bytes), current_category};
     add(*header);
     void* data = block + header_bytes;
@@ -54,6 +69,18 @@ class CountingAllocator final : public c10::Allocator {
   }
   static void free_block(void* data);
 
+  void* take(std::size_t bytes) const {
+    try {
+      return c10::alloc_cpu(bytes);
+    } catch (c10::Error const&) {
+      throw Error(ExitCode::out_of_memory,
+                  str("no host memory for a tensor of ", format_bytes(static_cast<double>(bytes))),
+                  str(format_bytes(static_cast<double>(available_bytes())),
+                      " are left; the tensors there are hold ", in_words(live())),
+                  "make the batch smaller, recompute blocks in the backward pass, or take a "
+                  "strategy that shards");
+    }
+  }
   void add(Header const& header) {
     live_[static_cast<std::size_t>(header.category)].fetch_add(header.bytes,
                                                                std::memory_order_relaxed);

@@ -52,8 +52,9 @@ class MemoryScope {
   std::int64_t allocated_before_ = 0;
 };
 
-/// Counts all CPU tensors from now on and keeps freed heap pages in the process (returning them to
-/// the kernel and faulting them in again cost 3 to 17 % of a step). Call first thing in main.
+/// Counts all CPU tensors from now on, makes Error(out_of_memory) of one that finds no room, and
+/// keeps freed heap pages in the process (returning them to the kernel and faulting them in again
+/// cost 3 to 17 % of a step). Call first thing in main.
 void install_host_allocator();
 
 /// Live tensor bytes; the CPU's only once install_host_allocator() was called.

@@ -4,6 +4,7 @@
 
 #include "base/clock.hpp"
 #include "base/system.hpp"
+#include "base/text.hpp"
 
 namespace stratagem::trace {
 namespace {
@@ -59,7 +60,14 @@ StepRecord Recorder::end_step() {
                               .t_end = marks_.ns(until),
                               .step = step_});
   }
+  entered_.clear();
   return record;
+}
+
+std::string Recorder::where() const {
+  if (step_ < 0) return "before the first step";
+  if (entered_.empty()) return str("after step ", step_);
+  return str("at step ", step_, ", ", phase_names[static_cast<std::size_t>(entered_.back().first)]);
 }
 
 void Recorder::event(Severity severity, std::string_view name, std::string_view text) {

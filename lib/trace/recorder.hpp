@@ -31,6 +31,9 @@ class Recorder {
   /// Ends the step's phases and waits until the device reached this point. Of a sampled step each
   /// stretch of a phase is also a span of the compute lane.
   StepRecord end_step();
+  /// "at step 12, forward", "after step 12" or "before the first step": for messages of the
+  /// training thread.
+  std::string where() const;
   void record(StepRecord const& step) { steps_.push(step); }
 
   /// The current step where spans are kept of it, else -1. Any thread may ask.

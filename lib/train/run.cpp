@@ -109,7 +109,7 @@ class Run {
   /// True when every rank's trace is whole.
   bool close_trace(trace::TraceFile& file, Communicator& communicator);
   void finish(TrainResult const& result, std::string const& digest, bool trace_complete);
-  void note_failure(ExitCode code, std::string const& reason);
+  void note_failure(Error const& failure);
 
   RunRequest const& request_;
   mpi::Comm const& world_;
@@ -131,6 +131,10 @@ ExitCode Run::execute() {
   auto const& config = request_.config;
   trace::Recorder recorder(setup_.process.device, config.trace.spans_every);
   std::optional<trace::TraceFile> file;
+  auto const end_trace = [&](Error const& failure) {
+    recorder.event(trace::Severity::error, "failed", failure.what());
+    if (file) static_cast<void>(file->close(trace::Status::failed, {}));
+  };
   try {
     auto const communicator = make_communicator(config.comm, setup_.process, world_, &recorder);
     auto const clock = measure_clock_offset(*communicator);
@@ -158,14 +162,18 @@ ExitCode Run::execute() {
     bool const trace_complete = close_trace(*file, *communicator);
     if (leader_) finish(result, digest_of(parameters), trace_complete);
     return trace_complete ? ExitCode::done : ExitCode::io;
-  } catch (std::exception const& failure) {
-    auto const* known = dynamic_cast<Error const*>(&failure);
-    recorder.event(trace::Severity::error, "failed", failure.what());
-    if (file) static_cast<void>(file->close(trace::Status::failed, {}));
-    // Rank 0 tells what all ranks met; what only one rank met, that rank tells.
-    if (leader_ || dynamic_cast<AgreedError const*>(&failure) == nullptr)
-      note_failure(known != nullptr ? known->code() : ExitCode::unexpected, failure.what());
+  } catch (AgreedError const& failure) {
+    end_trace(failure);
+    if (leader_) note_failure(failure);
     throw;
+  } catch (std::exception const& failure) {
+    auto error = as_error(failure);
+    if (error.code() == ExitCode::out_of_memory)
+      error = Error(error.code(), str("rank ", world_.rank(), " ran out of memory ",
+                                      recorder.where(), ": ", error.what()));
+    end_trace(error);
+    note_failure(error);
+    throw error;
   }
 }
 
@@ -249,10 +257,10 @@ void Run::finish(TrainResult const& result, std::string const& digest, bool trac
                 "; traces in ", directory_.trace_folder().string()));
 }
 
-void Run::note_failure(ExitCode code, std::string const& reason) {
+void Run::note_failure(Error const& failure) {
   outcome_.status = RunStatus::failed;
-  outcome_.code = code;
-  outcome_.reason = reason;
+  outcome_.code = failure.code();
+  outcome_.reason = failure.what();
   outcome_.trace_complete = false;
   try {
     if (keeper_)

@@ -10,6 +10,7 @@
 #include "data/dataset.hpp"
 #include "model/safetensors.hpp"
 #include "mpi/comm.hpp"
+#include "train/failure.hpp"
 #include "train/run_plan.hpp"
 
 namespace stratagem {
@@ -22,10 +23,8 @@ auto on_all_ranks(mpi::Comm const& world, Make make) {
   std::optional<Error> own;
   try {
     made.emplace(make());
-  } catch (Error const& error) {
-    own = error;
-  } catch (std::exception const& error) {
-    own = Error(ExitCode::unexpected, error.what());
+  } catch (std::exception const& failure) {
+    own = as_error(failure);
   }
   agree(world, own);
   return std::move(*made);
@@ -38,7 +37,8 @@ std::string from_rank_0(mpi::Comm const& world, Make make) {
   if (world.rank() == 0) {
     try {
       text = "0 " + make();
-    } catch (Error const& error) {
+    } catch (std::exception const& failure) {
+      auto const error = as_error(failure);
       text = std::to_string(to_int(error.code())) + " " + error.what();
     }
   }

@@ -1,0 +1,72 @@
+"""Memory that runs out ends all ranks, and the message tells where, and what the rest of it is for."""
+
+import pathlib
+import re
+import time
+
+import harness
+from harness import ENDLESS, overridden
+
+OUT_OF_MEMORY = 86
+MIB = 1024  # of the KiB that ulimit and /proc count in
+
+
+class OutOfMemory(harness.ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.needed = self.address_space_of_a_small_run()
+
+    def address_space_of_a_small_run(self):
+        """The most that rank 1 has mapped [KiB]: mostly libraries."""
+        process = self.start(self.limited([None, None], *ENDLESS, "run.out=small"))
+        status = pathlib.Path("/proc", str(self.pid_of_rank(1, "small")), "status")
+        time.sleep(1)
+        peak = int(re.search(r"VmPeak:\s+(\d+) kB", status.read_text())[1])
+        process.terminate()
+        self.wait(process)
+        return peak
+
+    def limited(self, limits, *settings):
+        """A run of one rank per limit of its address space [KiB]; None is no limit."""
+        words = []
+        for limit in limits:
+            shell = ["sh", "-c", 'ulimit -v "$0"; exec "$@"', limit] if limit else []
+            program = [self.program, *overridden(*settings), "--progress", "none"]
+            words += [":"] * bool(words) + ["-n", "1", *shell, *program]
+        return ["mpirun", "--bind-to", "none", *words]
+
+    def check(self, ended, rank, where, wanted, held):
+        self.assertEqual(ended.code, OUT_OF_MEMORY, str(ended))
+        message = (
+            rf"stratagem: error: .*rank {rank} ran out of memory {where}: no host memory for a "
+            rf"tensor of {wanted} \(.* are left; the tensors there are hold .*{held}.*\); make "
+        )
+        self.assertRegex(ended.stderr, message)
+        outcome = self.outcome()
+        self.assertEqual((outcome["status"], outcome["exit_code"]), ("FAILED", OUT_OF_MEMORY))
+        self.assertRegex(outcome["reason"], rf"rank {rank} ran out of memory {where}")
+
+    def test_parameters_that_do_not_fit_on_any_rank(self):
+        limit = self.needed + 1024 * MIB
+        words = self.limited([limit, limit], "model.name=lenet", "data.input_size=1000")
+        ended = self.run_words(words)
+        self.check(ended, "[01]", "before the first step", r"5\.73 GiB", "workspace")
+
+    def test_activations_that_do_not_fit_on_one_rank(self):
+        words = self.limited(
+            [None, self.needed + 96 * MIB],
+            "model.name=lenet",
+            "data.subset=4800",
+            "data.global_batch=4800",
+        )
+        ended = self.run_words(words)
+        self.check(ended, 1, "at step 0, forward", r"\d+(\.\d+)? MiB", "parameters .*gradients ")
+
+    def test_smaller_batches_fit(self):
+        limit = self.needed + 96 * MIB
+        words = self.limited([limit, limit], "model.name=lenet", "data.subset=4800")
+        self.assertEqual(self.run_words(words).code, 0)
+
+
+if __name__ == "__main__":
+    harness.main()
