@@ -1,4 +1,7 @@
+#include <algorithm>
 #include <iostream>
+
+#include <ATen/Parallel.h>
 
 #include "app/configuration.hpp"
 #include "base/error.hpp"
@@ -27,16 +30,21 @@ ExitCode execute_plan(Command const& command, std::vector<std::string> const& ar
   if (!options.parse(arguments)) return ExitCode::done;
   auto const config = read_configuration(options);
   auto const model = make_model(config.model, input_shape(config));
-  auto const plan =
-      make_run_plan(config, model, published_size(config.data), ranks_of(options, config));
-  auto const held = plan.strategy.memory.total();
-  auto const room = options.has("gpu-memory") ? options.bytes("gpu-memory") : held;
+  auto plan = make_run_plan(config, model, published_size(config.data), ranks_of(options, config));
+  // Temporaries of kernels grow with the threads: not with the cores of this machine, but as asked.
+  at::set_num_threads(std::max(config.run.threads, 1));
+  plan.activations = predict_activations(model, config.model, plan.input, config.precision.compute,
+                                         plan.samples_per_pass);
+  auto const needed = plan.peak_bytes();
+  auto const room = options.has("gpu-memory") ? options.bytes("gpu-memory") : needed;
   std::cout << (options.flag("json") ? plan_json(plan, model) : plan_text(plan, model));
-  if (held <= room) return ExitCode::done;
-  throw Error(
-      ExitCode::does_not_fit,
-      str("each rank holds ", format_bytes(static_cast<double>(held)), " before any activation"),
-      "--gpu-memory is " + options.text("gpu-memory"), "take a smaller model or another strategy");
+  if (needed <= room) return ExitCode::done;
+  throw Error(ExitCode::does_not_fit,
+              str("each rank needs ", format_bytes(static_cast<double>(needed)), ", of which ",
+                  format_bytes(static_cast<double>(plan.strategy.memory.total())),
+                  " before any activation"),
+              "--gpu-memory is " + options.text("gpu-memory"),
+              "take a smaller batch or model, more ranks, model.recompute, or another strategy");
 }
 
 }  // namespace stratagem::app

@@ -118,10 +118,14 @@ class Commands(harness.ProgramTest):
         self.assertEqual(
             plan["bytes_sent_per_step"], 2 * 3 * (plan["memory_B"]["parameters"] + control) // 4
         )
+        lasting = sum(plan["memory_B"].values())
+        self.assertGreater(plan["peak_B"], lasting + plan["activations_B"])
         text = self.expect(0, *PLAN, "--gpu-memory", "1GiB").stdout
-        for word in "parameters", "bucket", "sent per step", "2 ranks":
+        for word in "parameters", "bucket", "sent per step", "2 ranks", "peak, predicted":
             self.assertIn(word, text)
         self.assertFalse((self.folder / "out").exists())
+        for fits, code in (plan["peak_B"], 0), (plan["peak_B"] - 1, 4):
+            self.expect(code, *PLAN, "--ranks", "4", "--gpu-memory", str(fits))
 
     def test_dry_run_makes_nothing(self):
         before = harness.snapshot(self.folder)
@@ -145,6 +149,7 @@ class Commands(harness.ProgramTest):
                 "strategy.emulate_ranks=3",
                 "precision.compute=bf16",
                 "optimizer.schedule=cosine",
+                "model.recompute=every_2",
             ],
         }.items():
             with self.subTest(name):

@@ -49,15 +49,18 @@ std::string run_table(RunPlan const& plan, Model const& model) {
 
 std::string memory_table(RunPlan const& plan) {
   Table table({{"memory per rank", Align::left}, {"bytes"}, {""}});
+  auto const add = [&table](std::string what, std::int64_t bytes) {
+    table.add_row({std::move(what), format_count(bytes), format_bytes(static_cast<double>(bytes))});
+  };
   for (std::size_t i = 0; i < gpu::memory_categories; ++i) {
     auto const bytes = plan.strategy.memory.bytes[i];
-    if (bytes > 0)
-      table.add_row({std::string(gpu::memory_category_names[i]), format_count(bytes),
-                     format_bytes(static_cast<double>(bytes))});
+    if (bytes > 0) add(std::string(gpu::memory_category_names[i]), bytes);
   }
-  auto const total = plan.strategy.memory.total();
-  table.add_row({"total, without activations", format_count(total),
-                 format_bytes(static_cast<double>(total))});
+  add("total, without activations", plan.strategy.memory.total());
+  if (plan.activations) {
+    add("activations, predicted", plan.activations->kept);
+    add("peak, predicted", plan.peak_bytes());
+  }
   return table.render();
 }
 
@@ -193,6 +196,10 @@ std::string plan_json(RunPlan const& plan, Model const& model) {
                         {"scratch_slot_B", fsdp->scratch_slot_bytes()},
                         {"gathered_bytes_per_step", fsdp->gathered_bytes_sent()},
                         {"reduced_bytes_per_step", fsdp->reduced_bytes_sent()}};
+  }
+  if (plan.activations) {
+    document["activations_B"] = plan.activations->kept;
+    document["peak_B"] = plan.peak_bytes();
   }
   return document.dump(2) + "\n";
 }

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "data/dataset.hpp"
 #include "model/model.hpp"
+#include "strategy/activations.hpp"
 #include "strategy/plan.hpp"
 #include "train/run_config.hpp"
 
@@ -29,6 +31,12 @@ struct RunPlan {
   std::int64_t steps_per_epoch = 0;
   std::int64_t total_steps = 0;
   StrategyPlan strategy;
+  std::optional<ActivationUse> activations;  ///< where they were asked for: they take seconds
+
+  /// Most bytes that a rank will hold, as far as they are known: without its data.
+  std::int64_t peak_bytes() const {
+    return strategy.memory.total() + (activations ? activations->peak : 0);
+  }
 };
 
 /// Error(usage) saying what does not fit together: the batch and the ranks, more ranks than

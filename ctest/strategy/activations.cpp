@@ -1,0 +1,128 @@
+#include "strategy/activations.hpp"
+
+#include <cmath>
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "comm/serial/serial_communicator.hpp"
+#include "conformance/training.hpp"
+#include "gpu/memory.hpp"
+#include "model/support.hpp"
+#include "strategy/factory.hpp"
+#include "strategy/model_layout.hpp"
+
+namespace stratagem::test {
+namespace {
+
+constexpr gpu::Device host{};
+
+struct Case {
+  Model model;
+  ModelConfig config;
+  InputShape input{.channels = 1, .size = 28};
+  StrategyConfig strategy = DdpConfig{};
+  PrecisionConfig precision;
+};
+
+at::Tensor images(Case const& of, std::int64_t samples) {
+  return at::rand({samples, of.input.channels, of.input.size, of.input.size},
+                  compute_type(of.precision.compute))
+      .contiguous(of.model.memory_format == MemoryFormat::channels_last
+                      ? at::MemoryFormat::ChannelsLast
+                      : at::MemoryFormat::Contiguous);
+}
+
+/// Of a real step, the second, beyond what lives between steps.
+std::int64_t measured_peak(Case const& of, std::int64_t samples) {
+  SerialCommunicator alone({});
+  trace::Recorder recorder(host, 0);
+  auto const strategy = make_strategy(of.strategy, {.model = of.model,
+                                                    .communicator = alone,
+                                                    .recorder = recorder,
+                                                    .device = host,
+                                                    .precision = of.precision,
+                                                    .dropout = of.config.dropout,
+                                                    .recompute = of.config.recompute});
+  Batch const batch{.images = images(of, samples), .labels = at::randint(10, {samples}, at::kLong)};
+  strategy->step(batch, {.lr = 0.01});
+  auto const before = gpu::live_memory(host).total();
+  gpu::reset_peak_memory(host);
+  strategy->step(batch, {.lr = 0.01});
+  return gpu::peak_memory(host).total() - before;
+}
+
+/// What the tape holds when the backward pass is about to begin.
+std::int64_t measured_kept(Case const& of, std::int64_t samples) {
+  State const state(of.model.blocks);
+  BlockTape tape(of.model.blocks, of.config.recompute);
+  auto const x = images(of, samples);
+  Context const context{.training = true, .dropout = of.config.dropout};
+  auto const before = gpu::live_memory(host).total();
+  auto const logits = forward(tape, state, x, context);
+  return gpu::live_memory(host).total() - before;
+}
+
+ActivationUse predicted(Case const& of, std::int64_t samples) {
+  return predict_activations(of.model, of.config, of.input, of.precision.compute, samples);
+}
+
+void expect_near(std::int64_t predicted, std::int64_t measured, std::string const& what) {
+  EXPECT_NEAR(static_cast<double>(predicted) / static_cast<double>(measured), 1, 0.02)
+      << what << ": " << predicted << " predicted, " << measured << " measured";
+}
+
+void expect_predicted(Case const& of, std::int64_t samples) {
+  auto const use = predicted(of, samples);
+  expect_near(use.peak, measured_peak(of, samples), of.model.name + ", peak");
+  if (of.precision.compute == Precision::fp32)
+    expect_near(use.kept, measured_kept(of, samples), of.model.name + ", kept");
+}
+
+TEST(Activations, AreThoseOfAStep) {
+  for (auto const* model : {"lenet", "tiny_residual", "tiny_odd"})
+    for (std::int64_t const samples : {24, 64}) {
+      expect_predicted({.model = test_model(model)}, samples);
+      expect_predicted({.model = test_model(model), .strategy = SerialConfig{}}, samples);
+    }
+}
+
+TEST(Activations, AreFewerWhenBlocksAreRecomputed) {
+  for (auto const* model : {"lenet", "tiny_residual", "tiny_odd"}) {
+    Case all{.model = test_model(model)};
+    auto const kept = predicted(all, 64).kept;
+    for (int const every : {1, 2}) {
+      all.config.recompute = {every};
+      expect_predicted(all, 64);
+      EXPECT_LT(predicted(all, 64).kept, kept) << model;
+    }
+  }
+}
+
+TEST(Activations, HaveTheTypeThatIsComputedWith) {
+  for (auto const type : {Precision::bf16, Precision::fp64})
+    expect_predicted({.model = test_model("tiny_residual"), .precision = {.compute = type}}, 64);
+}
+
+TEST(Activations, NeedNoMasksWithoutDropout) {
+  Case odd{.model = test_model("tiny_odd")};
+  auto const with = predicted(odd, 64).kept;
+  odd.config.dropout = false;
+  expect_predicted(odd, 64);
+  EXPECT_LT(predicted(odd, 64).kept, with);
+}
+
+TEST(Activations, AreThoseOfALargeModel) {
+  InputShape const input{};
+  ModelConfig const config{.name = "resnet50"};
+  expect_predicted({.model = make_model(config, input), .config = config, .input = input}, 16);
+}
+
+TEST(Activations, NothingOfTheProbeStays) {
+  auto const before = gpu::live_memory(host).total();
+  static_cast<void>(predicted({.model = test_model("lenet")}, 8));
+  EXPECT_EQ(gpu::live_memory(host).total(), before);
+}
+
+}  // namespace
+}  // namespace stratagem::test
