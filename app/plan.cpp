@@ -1,7 +1,4 @@
-#include <algorithm>
 #include <iostream>
-
-#include <ATen/Parallel.h>
 
 #include "app/configuration.hpp"
 #include "base/error.hpp"
@@ -31,10 +28,8 @@ ExitCode execute_plan(Command const& command, std::vector<std::string> const& ar
   auto const config = read_configuration(options);
   auto const model = make_model(config.model, input_shape(config));
   auto plan = make_run_plan(config, model, published_size(config.data), ranks_of(options, config));
-  // Temporaries of kernels grow with the threads: not with the cores of this machine, but as asked.
-  at::set_num_threads(std::max(config.run.threads, 1));
   plan.activations = predict_activations(model, config.model, plan.input, config.precision.compute,
-                                         plan.samples_per_pass);
+                                         plan.samples_per_pass, config.run.threads);
   auto const needed = plan.peak_bytes();
   auto const room = options.has("gpu-memory") ? options.bytes("gpu-memory") : needed;
   std::cout << (options.flag("json") ? plan_json(plan, model) : plan_text(plan, model));

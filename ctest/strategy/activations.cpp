@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
 #include "comm/serial/serial_communicator.hpp"
@@ -16,6 +17,16 @@ namespace stratagem::test {
 namespace {
 
 constexpr gpu::Device host{};
+
+/// Each test chooses its number of threads.
+class Activations : public testing::Test {
+ protected:
+  static void use_threads(int count) { at::set_num_threads(count); }
+  ~Activations() override { use_threads(before_); }
+
+ private:
+  int before_ = at::get_num_threads();
+};
 
 struct Case {
   Model model;
@@ -55,21 +66,34 @@ std::int64_t measured_peak(Case const& of, std::int64_t samples) {
 /// What the tape holds when the backward pass is about to begin.
 std::int64_t measured_kept(Case const& of, std::int64_t samples) {
   State const state(of.model.blocks);
+  std::vector<std::vector<at::Tensor>> parameters;
+  for (std::size_t i = 0; i < of.model.blocks.size(); ++i) {
+    parameters.push_back(state.parameters(static_cast<int>(i)));
+    if (of.model.memory_format != MemoryFormat::channels_last) continue;
+    for (auto& parameter : parameters.back())
+      if (parameter.dim() == 4)
+        parameter = parameter.detach().contiguous(at::MemoryFormat::ChannelsLast).requires_grad_();
+  }
   BlockTape tape(of.model.blocks, of.config.recompute);
   auto const x = images(of, samples);
   Context const context{.training = true, .dropout = of.config.dropout};
   auto const before = gpu::live_memory(host).total();
-  auto const logits = forward(tape, state, x, context);
+  at::Tensor y = x;
+  for (int i = 0; i < tape.blocks(); ++i)
+    y = tape.forward(
+        i, y, {parameters[static_cast<std::size_t>(i)], state.frame(i, context).buffers, context});
   return gpu::live_memory(host).total() - before;
 }
 
 ActivationUse predicted(Case const& of, std::int64_t samples) {
-  return predict_activations(of.model, of.config, of.input, of.precision.compute, samples);
+  return predict_activations(of.model, of.config, of.input, of.precision.compute, samples,
+                             at::get_num_threads());
 }
 
 void expect_near(std::int64_t predicted, std::int64_t measured, std::string const& what) {
   EXPECT_NEAR(static_cast<double>(predicted) / static_cast<double>(measured), 1, 0.02)
-      << what << ": " << predicted << " predicted, " << measured << " measured";
+      << what << ", on " << at::get_num_threads() << " threads: " << predicted << " predicted, " << measured
+      << " measured";
 }
 
 void expect_predicted(Case const& of, std::int64_t samples) {
@@ -79,15 +103,24 @@ void expect_predicted(Case const& of, std::int64_t samples) {
     expect_near(use.kept, measured_kept(of, samples), of.model.name + ", kept");
 }
 
-TEST(Activations, AreThoseOfAStep) {
+TEST_F(Activations, AreThoseOfAStep) {
+  use_threads(2);
   for (auto const* model : {"lenet", "tiny_residual", "tiny_odd"})
-    for (std::int64_t const samples : {24, 64}) {
+    for (std::int64_t const samples : {8, 24, 64}) {
       expect_predicted({.model = test_model(model)}, samples);
       expect_predicted({.model = test_model(model), .strategy = SerialConfig{}}, samples);
     }
 }
 
-TEST(Activations, AreFewerWhenBlocksAreRecomputed) {
+TEST_F(Activations, AreThoseOfAStepOfFewSamplesOnOneThread) {
+  use_threads(1);
+  for (auto const* model : {"lenet", "tiny_residual", "tiny_odd"})
+    for (std::int64_t const samples : {6, 15})
+      expect_predicted({.model = test_model(model)}, samples);
+}
+
+TEST_F(Activations, AreFewerWhenBlocksAreRecomputed) {
+  use_threads(2);
   for (auto const* model : {"lenet", "tiny_residual", "tiny_odd"}) {
     Case all{.model = test_model(model)};
     auto const kept = predicted(all, 64).kept;
@@ -99,12 +132,14 @@ TEST(Activations, AreFewerWhenBlocksAreRecomputed) {
   }
 }
 
-TEST(Activations, HaveTheTypeThatIsComputedWith) {
+TEST_F(Activations, HaveTheTypeThatIsComputedWith) {
+  use_threads(2);
   for (auto const type : {Precision::bf16, Precision::fp64})
-    expect_predicted({.model = test_model("tiny_residual"), .precision = {.compute = type}}, 64);
+    expect_predicted({.model = test_model("lenet"), .precision = {.compute = type}}, 64);
 }
 
-TEST(Activations, NeedNoMasksWithoutDropout) {
+TEST_F(Activations, NeedNoMasksWithoutDropout) {
+  use_threads(2);
   Case odd{.model = test_model("tiny_odd")};
   auto const with = predicted(odd, 64).kept;
   odd.config.dropout = false;
@@ -112,13 +147,13 @@ TEST(Activations, NeedNoMasksWithoutDropout) {
   EXPECT_LT(predicted(odd, 64).kept, with);
 }
 
-TEST(Activations, AreThoseOfALargeModel) {
+TEST_F(Activations, AreThoseOfALargeModel) {
   InputShape const input{};
   ModelConfig const config{.name = "resnet50"};
   expect_predicted({.model = make_model(config, input), .config = config, .input = input}, 16);
 }
 
-TEST(Activations, NothingOfTheProbeStays) {
+TEST_F(Activations, NothingOfTheProbeStays) {
   auto const before = gpu::live_memory(host).total();
   static_cast<void>(predicted({.model = test_model("lenet")}, 8));
   EXPECT_EQ(gpu::live_memory(host).total(), before);

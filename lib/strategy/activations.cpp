@@ -4,6 +4,7 @@
 #include <vector>
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 
 #include "gpu/memory.hpp"
 #include "model/block_tape.hpp"
@@ -16,6 +17,25 @@ namespace {
 
 constexpr gpu::Device host{};
 constexpr std::int64_t few = 4;  ///< one sample takes other kernels, and BatchNorm refuses it
+
+/// Of LibTorch, while it lives.
+class Threads {
+ public:
+  explicit Threads(int count) { at::set_num_threads(count); }
+  ~Threads() { at::set_num_threads(before_); }
+  Threads(Threads const&) = delete;
+  Threads& operator=(Threads const&) = delete;
+
+ private:
+  int before_ = at::get_num_threads();
+};
+
+/// With which few samples take the kernels that `samples` take on `threads`. LibTorch 2.11
+/// convolves fewer than 16 samples on one thread otherwise than all else.
+int probe_threads(std::int64_t samples, int threads) {
+  if (threads == 1 && samples < 16) return 1;
+  return std::clamp(threads, 2, std::max(2, at::get_num_threads()));
+}
 
 /// Bytes at the moments of a pass.
 struct Pass {
@@ -114,7 +134,8 @@ std::vector<at::Tensor> Probe::gradients(int block) const {
 
 ActivationUse predict_activations(Model const& model, ModelConfig const& config,
                                   InputShape const& input, Precision precision,
-                                  std::int64_t samples) {
+                                  std::int64_t samples, int threads) {
+  Threads const as_in_the_run(probe_threads(samples, threads));
   Probe probe(model, config, input, precision == Precision::fp16 ? Precision::bf16 : precision);
   auto const one = probe.run(few), two = probe.run(2 * few);
   auto const predict = [&](std::int64_t at_few, std::int64_t at_twice) {

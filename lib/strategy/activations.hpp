@@ -15,16 +15,19 @@ struct ActivationUse {
 };
 
 /// Predicts the pass of one worker over `samples` samples of `model`, which was made from `config`
-/// and `input`. Two small passes are run on the CPU, with a few samples and with twice as many, all
-/// parameters being views of the same zeros; the bytes after each block are lines through the two,
-/// and the peak is the largest of the predicted moments.
+/// and `input`, on `threads` threads of LibTorch (0: not known). Two small passes are run on the
+/// CPU, with a few samples and with twice as many, all parameters being views of the same zeros;
+/// the bytes after each block are lines through the two, and the peak is the largest of the
+/// predicted moments.
 ///
-/// The temporaries of a kernel may grow in another way: with the number of threads, or because more
-/// samples make the library choose another kernel; and a GPU's kernels need other ones. fp16 counts
-/// as bf16 does. Nothing is known of communication. Needs install_host_allocator(), some memory for
-/// the few samples, and that no other thread allocates tensors meanwhile.
+/// The peak is a little low where a block needs most at another point of its work with many samples
+/// than with few. The temporaries of a kernel may grow in another way: with threads that this
+/// machine lacks, or because more samples make the library choose another kernel; and a GPU's
+/// kernels need other ones. fp16 counts as bf16 does. Nothing is known of communication. Needs
+/// install_host_allocator(), some memory for the few samples, and that no other thread allocates
+/// tensors meanwhile.
 ActivationUse predict_activations(Model const& model, ModelConfig const& config,
                                   InputShape const& input, Precision precision,
-                                  std::int64_t samples);
+                                  std::int64_t samples, int threads);
 
 }  // namespace stratagem
