@@ -47,7 +47,7 @@ struct FsdpConfig {
   Accumulate accumulate = Accumulate::sharded;
   int micro_batches = 1;
   ReduceType reduce = ReduceType::master;
-  bool poison = false;  ///< fill memory that is given up with NaN
+  bool poison = false;  ///< fill memory that is given up with NaN; debug builds always do
 };
 
 /// Section `strategy` of the configuration.

@@ -38,8 +38,16 @@ void Recorder::begin_step(std::int64_t step, std::int64_t epoch) {
 
 void Recorder::enter(Phase phase) {
   if (!entered_.empty() && entered_.back().first == phase) return;
-  if (phase == Phase::backward && sampled_step() >= 0) sample_memory();
+  if (phase == Phase::backward && sampled_step() >= 0 && comes_from_forward()) sample_memory();
   if (int const mark = marks_.add(); mark >= 0) entered_.emplace_back(phase, mark);
+}
+
+/// Whether a backward pass that begins now is a pass's first part, not what follows a wait in it.
+bool Recorder::comes_from_forward() const {
+  for (auto entry = entered_.rbegin(); entry != entered_.rend(); ++entry)
+    if (entry->first == Phase::forward || entry->first == Phase::backward)
+      return entry->first == Phase::forward;
+  return true;
 }
 
 StepRecord Recorder::end_step() {

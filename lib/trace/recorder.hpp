@@ -50,6 +50,8 @@ class Recorder {
   void sample_memory(gpu::MemoryUse const& use);
 
  private:
+  bool comes_from_forward() const;
+
   friend class TraceFile;
   gpu::Device device_;
   int spans_every_;

@@ -15,6 +15,12 @@ using trace::Phase;
 
 namespace {
 
+#ifdef NDEBUG
+constexpr bool always_poison = false;
+#else
+constexpr bool always_poison = true;
+#endif
+
 at::Tensor allocate_control(StrategyParts const& parts) {
   gpu::MemoryScope const scope(gpu::MemoryCategory::gradients, parts.device);
   return parts.communicator.allocate(control_room, master_type(parts.precision.compute));
@@ -30,8 +36,9 @@ Fsdp::Fsdp(FsdpConfig const& config, StrategyParts const& parts)
                       parts.communicator.size(),
                       buffer_bytes(parts.model, parts.precision.compute))),
       buffers_(make_buffers(parts.model, parts.device, parts.precision.compute)),
-      parameters_(plan_, layout_, parts.communicator, parts.device, parts.seed, config.poison),
-      gradients_(plan_, layout_, parts.communicator, parts.device, config.poison),
+      parameters_(plan_, layout_, parts.communicator, parts.device, parts.seed,
+                  config.poison || always_poison),
+      gradients_(plan_, layout_, parts.communicator, parts.device, config.poison || always_poison),
       control_(allocate_control(parts)),
       tape_(parts.model.blocks, parts.recompute),
       update_(parts.optimizer, parts.precision, parts.communicator.size(), config.micro_batches,
