@@ -1,0 +1,122 @@
+#include "params/server_plan.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/error.hpp"
+#include "base/hash.hpp"
+#include "base/text.hpp"
+
+namespace stratagem {
+namespace {
+
+constexpr std::int64_t page_bytes = 4096;
+
+int place_in(std::vector<int> const& ranks, int rank) {
+  auto const found = std::ranges::lower_bound(ranks, rank);
+  return found != ranks.end() && *found == rank ? static_cast<int>(found - ranks.begin()) : -1;
+}
+
+std::int64_t round_up(std::int64_t elements, std::int64_t unit) {
+  return (elements + unit - 1) / unit * unit;
+}
+
+std::vector<ServerChunk> cut(std::int64_t size, std::int64_t chunk) {
+  std::vector<ServerChunk> chunks;
+  for (auto end = size; end > 0; end = chunks.back().range.begin)
+    chunks.push_back({static_cast<int>(chunks.size()), {(end - 1) / chunk * chunk, end}});
+  return chunks;
+}
+
+void deal_out(std::vector<ServerChunk>& chunks, std::vector<std::int64_t>& loads) {
+  std::vector<std::size_t> order(chunks.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(
+      order, [&](auto a, auto b) { return chunks[a].range.size() > chunks[b].range.size(); });
+  for (auto const i : order) {
+    auto const least = std::ranges::min_element(loads);
+    chunks[i].server = static_cast<int>(least - loads.begin());
+    *least += chunks[i].range.size();
+  }
+}
+
+}  // namespace
+
+int Roles::worker_of(int rank) const {
+  return place_in(workers, rank);
+}
+
+int Roles::server_of(int rank) const {
+  return place_in(servers, rank);
+}
+
+Roles assign_roles(int ranks, int servers, ServerPlacement placement) {
+  if (servers < 1)
+    throw Error(ExitCode::usage, str("strategy.servers: ", servers), "nobody would hold the model",
+                "take 1 or more");
+  if (servers >= ranks)
+    throw Error(ExitCode::usage, str("strategy.servers: ", servers, " of ", ranks, " ranks"),
+                "no rank is left for workers",
+                str("start ", servers + 1, " ranks or more, or take fewer servers"));
+  Roles roles;
+  for (int i = 1; i <= servers; ++i)
+    roles.servers.push_back(
+        placement == ServerPlacement::last
+            ? ranks - servers + i - 1
+            : static_cast<int>((std::int64_t{i} * ranks + servers - 1) / servers) - 1);
+  for (int rank = 0; rank < ranks; ++rank)
+    if (roles.server_of(rank) < 0) roles.workers.push_back(rank);
+  return roles;
+}
+
+std::vector<ServerChunk> ServerPlan::chunks_of(int server) const {
+  std::vector<ServerChunk> own;
+  std::ranges::copy_if(chunks, std::back_inserter(own),
+                       [server](ServerChunk const& chunk) { return chunk.server == server; });
+  return own;
+}
+
+double ServerPlan::imbalance() const {
+  auto const sum = std::accumulate(loads.begin(), loads.end(), std::int64_t{0});
+  return static_cast<double>(std::ranges::max(loads)) * static_cast<double>(loads.size()) /
+         static_cast<double>(sum);
+}
+
+std::uint64_t ServerPlan::hash() const {
+  Hash hash;
+  for (auto const rank : roles.servers) hash.add(static_cast<std::uint64_t>(rank));
+  hash.add(roles.workers.size());
+  for (auto const& chunk : chunks)
+    hash.add(static_cast<std::uint64_t>(chunk.range.begin))
+        .add(static_cast<std::uint64_t>(chunk.range.end))
+        .add(static_cast<std::uint64_t>(chunk.server));
+  return hash.value();
+}
+
+ServerPlan make_server_plan(ParameterLayout const& layout, Roles roles, std::int64_t chunk_bytes,
+                            std::int64_t element_size) {
+  auto const page = page_bytes / element_size;
+  auto const chunk = round_up(std::max<std::int64_t>(chunk_bytes / element_size, 1), page);
+  ServerPlan plan{.roles = std::move(roles), .chunks = cut(layout.size(), chunk)};
+  auto const servers = plan.roles.servers.size();
+  if (plan.chunks.size() < servers)
+    throw Error(ExitCode::usage,
+                str("strategy.servers: ", servers, ", but the parameters are ", plan.chunks.size(),
+                    plan.chunks.size() == 1 ? " chunk" : " chunks"),
+                "a server without a chunk would do nothing",
+                "take fewer servers or a smaller strategy.chunk_mb");
+  if (static_cast<std::int64_t>(plan.chunks.size()) > max_chunks)
+    throw Error(ExitCode::usage, str("strategy.chunk_mb makes ", plan.chunks.size(), " chunks"),
+                str(max_chunks, " can be told apart"), "make strategy.chunk_mb larger");
+  plan.shards.resize(servers);
+  plan.loads.resize(servers);
+  deal_out(plan.chunks, plan.loads);
+  for (auto& piece : plan.chunks) {
+    auto& shard = plan.shards[static_cast<std::size_t>(piece.server)];
+    piece.offset = shard;
+    shard += round_up(piece.range.size(), page);
+  }
+  return plan;
+}
+
+}  // namespace stratagem

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "params/parameter_layout.hpp"
+#include "params/server_placement.hpp"
+
+namespace stratagem {
+
+/// Which ranks serve and which compute gradients, each list in rank order. A server or worker is
+/// numbered by its place in its list.
+struct Roles {
+  std::vector<int> servers;
+  std::vector<int> workers;
+
+  /// The number of a rank among the workers; -1 for a server.
+  int worker_of(int rank) const;
+  /// The number of a rank among the servers; -1 for a worker.
+  int server_of(int rank) const;
+};
+
+/// Error(usage) unless there is a server and a worker.
+Roles assign_roles(int ranks, int servers, ServerPlacement placement);
+
+/// Parameters that travel together between a worker and the server that owns them.
+struct ServerChunk {
+  int index = 0;  ///< in the plan
+  FlatRange range;
+  int server = 0;
+  std::int64_t offset = 0;  ///< where they begin in the server's shard [elements]
+};
+
+/// Which server owns which part of the flat space: a value, the same on all ranks.
+struct ServerPlan {
+  Roles roles;
+  std::vector<ServerChunk> chunks;   ///< from the end of the flat space to its start, without gaps
+  std::vector<std::int64_t> shards;  ///< elements of each server's shard, with padding
+  std::vector<std::int64_t> loads;   ///< parameters' elements of each server
+
+  /// The chunks of one server, in the order of `chunks`.
+  std::vector<ServerChunk> chunks_of(int server) const;
+  /// Largest load over the mean one; 1 is even.
+  double imbalance() const;
+  std::uint64_t hash() const;
+};
+
+/// As many as messages can be told apart.
+inline constexpr std::int64_t max_chunks = 16000;
+
+/// Cuts the flat space, from its end (whose gradients are there first) to its start, into chunks of
+/// `chunk_bytes` whose bounds are on multiples of 4 KiB, and gives each, the largest first, to the
+/// server with the least so far (Graham, "Bounds on multiprocessing timing anomalies", 1969).
+/// Error(usage) when there are more servers than chunks, or more chunks than `max_chunks`.
+ServerPlan make_server_plan(ParameterLayout const& layout, Roles roles, std::int64_t chunk_bytes,
+                            std::int64_t element_size);
+
+}  // namespace stratagem
