@@ -83,6 +83,26 @@ TEST(Loader, ResumesAtAnyStep) {
   }
 }
 
+TEST(Loader, DeliversWhatIsAskedFor) {
+  auto const dataset = tiny_dataset(50, 3, 32);
+  auto const whole = all_batches(dataset, plan);
+  auto on_demand = plan;
+  on_demand.end_step = 0;
+  Loader loader(dataset, {}, on_demand, nullptr);
+  EXPECT_FALSE(loader.next().has_value());
+  for (auto const& [step, rank] : {std::pair{5, 1}, {2, 0}, {5, 0}, {9, 2}})
+    loader.ask({step, {rank, 3}});
+  for (auto const& [step, rank] : {std::pair{5, 1}, {2, 0}, {5, 0}, {9, 2}}) {
+    auto const batch = loader.next();
+    ASSERT_TRUE(batch.has_value());
+    EXPECT_EQ(batch->step, step);
+    EXPECT_EQ(batch->first_slot, 4 * rank);
+    EXPECT_TRUE(at::equal(batch->images,
+                          whole[static_cast<std::size_t>(step)].images.narrow(0, 4 * rank, 4)));
+  }
+  EXPECT_FALSE(loader.next().has_value());
+}
+
 TEST(Loader, RecordsItsWorkWhileASampledStepRuns) {
   h5::initialise_library();
   test::Scratch folder;

@@ -1,5 +1,7 @@
 #include "data/loader.hpp"
 
+#include <algorithm>
+
 #include "base/clock.hpp"
 #include "base/contract.hpp"
 
@@ -11,52 +13,68 @@ Loader::Loader(Dataset const& dataset, InputFormat const& format, LoadPlan const
       maker_(dataset, format),
       plan_(plan),
       augmenter_(plan.augment, plan.seed, dataset.may_flip),
-      recorder_(recorder) {
+      recorder_(recorder),
+      next_step_(plan.first_step),
+      missing_(std::max<std::int64_t>(plan.end_step - plan.first_step, 0)) {
   expects(steps_per_epoch(set_.size(), plan.global_batch) > 0, "an epoch has a step");
   expects(0 <= plan.first_step, "steps are counted from 0");
   if (recorder_ != nullptr) span_name_ = recorder_->intern("prepare_batch");
   thread_ = std::jthread([this](std::stop_token const& stop) { run(stop); });
 }
 
+void Loader::ask(Share const& share) {
+  {
+    std::lock_guard const lock(mutex_);
+    asked_.push_back(share);
+    ++missing_;
+  }
+  changed_.notify_all();
+}
+
 std::optional<Batch> Loader::next() {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return !ready_.empty() || finished_; });
+  changed_.wait(lock, [this] { return !ready_.empty() || missing_ == 0 || failure_; });
   if (ready_.empty()) {
     if (failure_) std::rethrow_exception(failure_);
     return std::nullopt;
   }
   auto batch = std::move(ready_.front());
   ready_.pop_front();
+  --missing_;
   lock.unlock();
   changed_.notify_all();
   return maker_.deliver(std::move(batch));
 }
 
 void Loader::run(std::stop_token const& stop) {
-  std::exception_ptr failure;
   try {
     gpu::select(maker_.device());  // whose driver pins the host memory
-    for (auto step = plan_.first_step; step < plan_.end_step; ++step) {
-      auto batch = prepare(step);
-      std::unique_lock lock(mutex_);
-      changed_.wait(lock, stop, [this] { return ready_.size() < batches_ahead; });
-      if (stop.stop_requested()) return;
-      ready_.push_back(std::move(batch));
+    std::unique_lock lock(mutex_);
+    while (changed_.wait(lock, stop, [this] { return wanted(); }) && !stop.stop_requested()) {
+      auto const share = take_wanted();
       lock.unlock();
+      auto batch = prepare(share);
+      lock.lock();
+      if (!changed_.wait(lock, stop, [this] { return ready_.size() < batches_ahead; })) return;
+      ready_.push_back(std::move(batch));
       changed_.notify_all();
     }
   } catch (...) {
-    failure = std::current_exception();
-  }
-  {
     std::lock_guard const lock(mutex_);
-    failure_ = failure;
-    finished_ = true;
+    failure_ = std::current_exception();
+    changed_.notify_all();
   }
-  changed_.notify_all();
 }
 
-Batch Loader::prepare(std::int64_t step) {
+Share Loader::take_wanted() {
+  if (next_step_ < plan_.end_step) return {next_step_++, plan_.slice};
+  auto const share = asked_.front();
+  asked_.pop_front();
+  return share;
+}
+
+Batch Loader::prepare(Share const& share) {
+  auto const step = share.step;
   auto const begin = monotonic_ns();
   auto const steps = steps_per_epoch(set_.size(), plan_.global_batch);
   auto const epoch = step / steps;
@@ -64,7 +82,7 @@ Batch Loader::prepare(std::int64_t step) {
     order_ = epoch_order(plan_.seed, epoch, set_.size());
     ordered_epoch_ = epoch;
   }
-  auto const slots = plan_.slice.of_batch(plan_.global_batch);
+  auto const slots = share.slice.of_batch(plan_.global_batch);
   auto const first = step % steps * plan_.global_batch + slots.begin;
   std::vector<Sample> samples;
   for (std::int64_t i = 0; i < slots.size(); ++i) {

@@ -14,8 +14,8 @@
 
 namespace stratagem {
 
-/// Which batches one rank wants: its slice of the global batches of steps [first_step, end_step).
-/// Step s belongs to epoch s / steps_per_epoch(images, global_batch).
+/// Which batches one rank wants from the start: its slice of the global batches of steps
+/// [first_step, end_step). Step s belongs to epoch s / steps_per_epoch(images, global_batch).
 struct LoadPlan {
   std::uint64_t seed = 0;
   std::int64_t global_batch = 1;  ///< no larger than the training set
@@ -33,13 +33,18 @@ class Loader {
   Loader(Dataset const& dataset, InputFormat const& format, LoadPlan const& plan,
          trace::Recorder* recorder);
 
-  /// The batch of the next step, on the device; waits for it. Nothing after the last one. Throws
-  /// what the loader's thread failed with.
+  /// Wants one more batch, after all that were wanted before.
+  void ask(Share const& share);
+
+  /// The next batch, on the device; waits for it. Nothing when no more is wanted. Throws what the
+  /// loader's thread failed with.
   std::optional<Batch> next();
 
  private:
   void run(std::stop_token const& stop);
-  Batch prepare(std::int64_t step);
+  bool wanted() const { return next_step_ < plan_.end_step || !asked_.empty(); }
+  Share take_wanted();
+  Batch prepare(Share const& share);
   void record(std::int64_t step, std::int64_t begin) const;
 
   static constexpr std::size_t batches_ahead = 2;
@@ -56,8 +61,10 @@ class Loader {
 
   std::mutex mutex_;
   std::condition_variable_any changed_;
+  std::int64_t next_step_;      ///< of the plan; under mutex_
+  std::deque<Share> asked_;     ///< under mutex_
+  std::int64_t missing_;        ///< batches that are wanted and not handed out; under mutex_
   std::deque<Batch> ready_;     ///< under mutex_
-  bool finished_ = false;       ///< under mutex_; no batch follows those in ready_
   std::exception_ptr failure_;  ///< under mutex_
   std::jthread thread_;         ///< last, so that it stops before the rest goes
 };

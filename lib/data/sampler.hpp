@@ -33,4 +33,10 @@ struct RankSlice {
   IndexRange of_evaluation(std::int64_t images) const;
 };
 
+/// One rank's part of the global batch of one step.
+struct Share {
+  std::int64_t step = 0;
+  RankSlice slice;
+};
+
 }  // namespace stratagem
