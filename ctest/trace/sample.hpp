@@ -25,7 +25,8 @@ inline StepRecord sample_step(std::int64_t step, std::int64_t epoch = 0) {
   return record;
 }
 
-/// The file of one rank that made the steps `first` to `last` - 1 and two spans of the last one.
+/// The file of one rank that made the steps `first` to `last` - 1 and two spans of the last one,
+/// and served two pushes of two workers, of which the second came one version late.
 inline void write_sample(std::filesystem::path const& path, int rank, int world, std::int64_t first,
                          std::int64_t last) {
   h5::initialise_library();
@@ -41,6 +42,14 @@ inline void write_sample(std::filesystem::path const& path, int rank, int world,
                                .t_end = 20,
                                .step = last - 1,
                                .bytes = 8});
+  for (std::int64_t worker : {0, 1})
+    recorder.record(PsRecord{.worker = worker,
+                             .step = last - 1,
+                             .applied_version = worker + 1,
+                             .lag = worker,
+                             .t_ready = 10,
+                             .t_seen = 20,
+                             .t_applied = 30});
   recorder.record(EpochRecord{.epoch = 0, .time_s = 1.5});
   recorder.event(Severity::warning, "kind", "what happened after " + std::to_string(first));
   recorder.sample_memory();

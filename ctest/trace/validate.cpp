@@ -65,6 +65,21 @@ INSTANTIATE_TEST_SUITE_P(
                 integers(t, "/steps", "dur_forward_ns")[5] += 10;
               },
               "negative duration"},
+        Fault{"update_without_version",
+              [](auto& t) { integers(t, "/ps", "applied_version")[1] = 1; }, "versions have a gap"},
+        Fault{"drop_with_version", [](auto& t) { integers(t, "/ps", "dropped")[1] = 1; },
+              "versions have a gap"},
+        Fault{"lag_of_other_versions", [](auto& t) { integers(t, "/ps", "lag")[1] = 5; },
+              "lag is not"},
+        Fault{"base_goes_back",
+              [](auto& t) {
+                integers(t, "/ps", "worker")[1] = 0;
+                integers(t, "/ps", "base_version")[1] = -1;
+                integers(t, "/ps", "lag")[1] = 2;
+              },
+              "goes back"},
+        Fault{"applied_before_seen", [](auto& t) { integers(t, "/ps", "t_applied_ns")[0] = 15; },
+              "out of order"},
         Fault{"span_without_name", [](auto& t) { integers(t, "/spans", "name_id")[0] = 99; },
               "/spans name_id"},
         Fault{"span_in_no_lane", [](auto& t) { integers(t, "/spans", "lane")[0] = 3; },

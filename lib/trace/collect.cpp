@@ -64,7 +64,7 @@ void join_attempt(RankTrace& earlier, RankTrace later) {
   for (auto& [path, table] : earlier.tables) {
     auto const& more = later.tables.at(path);
     auto keep = table.rows;
-    if (path == steps_table().path || path == spans_table().path)
+    if (path == steps_table().path || path == spans_table().path || path == ps_table().path)
       keep = rows_before(table, more, "step");
     if (path == epochs_table().path) keep = rows_before(table, more, "epoch");
     append_rows(table, more, keep);

@@ -15,8 +15,8 @@
 namespace stratagem::trace {
 
 /// Where one rank's records gather until a TraceFile takes them. On the step path it neither
-/// allocates, nor locks, nor does I/O. Steps, epochs, memory, events and compute spans are recorded
-/// by the training thread; each other lane by the one thread it belongs to.
+/// allocates, nor locks, nor does I/O. Steps, epochs, updates, memory, events and compute spans are
+/// recorded by the training thread; each other lane by the one thread it belongs to.
 class Recorder {
  public:
   /// Spans and memory are kept of every `spans_every`-th step; 0 keeps none.
@@ -42,6 +42,7 @@ class Recorder {
   /// A finished stretch of a lane other than compute, by that lane's thread.
   void record(SpanRecord const& span) { spans_[static_cast<std::size_t>(span.lane)].push(span); }
   void record(EpochRecord const& epoch) { epochs_.push(epoch); }
+  void record(PsRecord const& update) { updates_.push(update); }
   void event(Severity severity, std::string_view name, std::string_view text);
   /// Live tensors by category, heap and resident set, now. Sampled steps do this by themselves
   /// where the backward pass begins: no other moment holds more activations.
@@ -64,6 +65,7 @@ class Recorder {
 
   Ring<StepRecord> steps_{1 << 14};
   Ring<EpochRecord> epochs_{1 << 10};
+  Ring<PsRecord> updates_{1 << 14};
   Ring<MemoryRecord> memory_{1 << 12};
   Ring<EventRecord> events_{1 << 10};
   std::array<Ring<SpanRecord>, lanes> spans_{Ring<SpanRecord>(1 << 15), Ring<SpanRecord>(1 << 15),

@@ -87,6 +87,27 @@ TableSpec const& spans_table() {
   return spec;
 }
 
+TableSpec const& ps_table() {
+  static TableSpec const spec{
+      "/ps",
+      {integer("worker", "1", "whose push the server treats; -1 all workers' in one update"),
+       integer("step", "1", "global step of its samples"),
+       integer("first_slot", "1", "place of its first sample in the global batch"),
+       integer("base_version", "1", "version of the parameters it was computed with"),
+       integer("applied_version", "1", "version of the parameters afterwards"),
+       integer("lag", "1", "updates since the base version, without its own"),
+       real("gap", "1", "root mean square of the parameters' change since the base version"),
+       real("weight", "1", "factor of the gradient"), real("lr", "1", "learning rate"),
+       integer("dropped", "1", "1 for a push that was not applied"),
+       integer("queue_depth", "1", "pushes under way, this one included"),
+       integer("t_ready_ns", "ns", "monotonic time when it was announced"),
+       integer("t_seen_ns", "ns", "monotonic time when all of it had come"),
+       integer("t_applied_ns", "ns", "monotonic time when it was applied"),
+       integer("dur_busy_ns", "ns", "time the server computed for it"),
+       integer("bytes", "B", "bytes received")}};
+  return spec;
+}
+
 TableSpec const& memory_table() {
   static TableSpec const spec{
       "/memory",
@@ -129,10 +150,10 @@ TableSpec const& events_table() {
 }
 
 std::vector<TableSpec> const& tables() {
-  static std::vector<TableSpec> const all{
-      status_table(), clock_table(), names_table(),  steps_table(),
-      epochs_table(), spans_table(), memory_table(), memory_breakdown_table(),
-      device_table(), events_table()};
+  static std::vector<TableSpec> const all{status_table(), clock_table(),  names_table(),
+                                          steps_table(),  epochs_table(), ps_table(),
+                                          spans_table(),  memory_table(), memory_breakdown_table(),
+                                          device_table(), events_table()};
   return all;
 }
 

@@ -9,7 +9,7 @@ namespace stratagem::trace {
 
 inline constexpr std::string_view schema_name = "stratagem-rank-trace";
 inline constexpr std::string_view collected_schema_name = "stratagem-collected-trace";
-inline constexpr std::int64_t schema_version = 1;
+inline constexpr std::int64_t schema_version = 2;
 
 /// Rows of /status, of which the last one holds.
 enum class Status : std::int64_t { running = 0, complete = 1, stopped = 2, failed = 3 };
@@ -20,6 +20,7 @@ h5::TableSpec const& names_table();
 h5::TableSpec const& steps_table();
 h5::TableSpec const& epochs_table();
 h5::TableSpec const& spans_table();
+h5::TableSpec const& ps_table();
 h5::TableSpec const& memory_table();
 h5::TableSpec const& memory_breakdown_table();
 h5::TableSpec const& device_table();

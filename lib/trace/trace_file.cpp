@@ -58,6 +58,25 @@ std::vector<ColumnData> columns(std::vector<EpochRecord> const& r) {
           reals(r, [](auto& e) { return e.energy_J; })};
 }
 
+std::vector<ColumnData> columns(std::vector<PsRecord> const& r) {
+  return {integers(r, [](auto& u) { return u.worker; }),
+          integers(r, [](auto& u) { return u.step; }),
+          integers(r, [](auto& u) { return u.first_slot; }),
+          integers(r, [](auto& u) { return u.base_version; }),
+          integers(r, [](auto& u) { return u.applied_version; }),
+          integers(r, [](auto& u) { return u.lag; }),
+          reals(r, [](auto& u) { return u.gap; }),
+          reals(r, [](auto& u) { return u.weight; }),
+          reals(r, [](auto& u) { return u.lr; }),
+          integers(r, [](auto& u) { return u.dropped; }),
+          integers(r, [](auto& u) { return u.queue_depth; }),
+          integers(r, [](auto& u) { return u.t_ready; }),
+          integers(r, [](auto& u) { return u.t_seen; }),
+          integers(r, [](auto& u) { return u.t_applied; }),
+          integers(r, [](auto& u) { return u.busy; }),
+          integers(r, [](auto& u) { return u.bytes; })};
+}
+
 std::vector<ColumnData> columns(std::vector<SpanRecord> const& r) {
   return {
       integers(r, [](auto& s) { return s.name; }),    integers(r, [](auto& s) { return s.lane; }),
@@ -194,6 +213,7 @@ void TraceFile::write_pending() {
   // Rows first, names after them: a name a row refers to was interned before the row was pushed.
   auto const steps = recorder_.steps_.drain();
   auto const epochs = recorder_.epochs_.drain();
+  auto const updates = recorder_.updates_.drain();
   auto const memory = recorder_.memory_.drain();
   auto const events = recorder_.events_.drain();
   std::vector<SpanRecord> spans;
@@ -209,6 +229,7 @@ void TraceFile::write_pending() {
   names_written_ += names.size();
   append(steps_table(), columns(steps));
   append(epochs_table(), columns(epochs));
+  append(ps_table(), columns(updates));
   append(spans_table(), columns(spans));
   append(memory_table(), columns(memory));
   append(memory_breakdown_table(), breakdown_columns(memory));
@@ -219,7 +240,8 @@ void TraceFile::write_pending() {
 
 void TraceFile::append_status(Status status) {
   std::size_t dropped = recorder_.steps_.dropped() + recorder_.epochs_.dropped() +
-                        recorder_.memory_.dropped() + recorder_.events_.dropped();
+                        recorder_.updates_.dropped() + recorder_.memory_.dropped() +
+                        recorder_.events_.dropped();
   for (auto const& lane : recorder_.spans_) dropped += lane.dropped();
   table(status_table())
       .append({Integers{monotonic_ns()}, Integers{static_cast<std::int64_t>(status)},

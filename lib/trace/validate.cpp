@@ -54,6 +54,34 @@ void check_steps(h5::TableData const& steps, Findings& findings) {
   }
 }
 
+/// Every push is applied or dropped, each applied one is the next version, and each worker's base
+/// versions never go back.
+void check_updates(h5::TableData const& updates, Findings& findings) {
+  std::int64_t version = 0;
+  std::map<std::int64_t, std::int64_t> bases;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(updates.rows); ++i) {
+    auto const row = str("row ", i);
+    auto const base = updates.integers("base_version")[i];
+    auto const lag = updates.integers("lag")[i];
+    // An attempt of its own starts from the first version again.
+    if (base == 0 && lag == 0) {
+      version = 0;
+      bases.clear();
+    }
+    auto const before = version;
+    version = updates.integers("applied_version")[i];
+    findings.require(version == before + (updates.integers("dropped")[i] == 0 ? 1 : 0),
+                     "/ps versions have a gap", row);
+    findings.require(lag >= 0 && lag == before - base, "/ps lag is not that of the versions", row);
+    auto& last = bases[updates.integers("worker")[i]];
+    findings.require(base >= last, "/ps base_version of a worker goes back", row);
+    last = base;
+    findings.require(updates.integers("t_ready_ns")[i] <= updates.integers("t_seen_ns")[i] &&
+                         updates.integers("t_seen_ns")[i] <= updates.integers("t_applied_ns")[i],
+                     "/ps times are out of order", row);
+  }
+}
+
 void check_spans(RankTrace const& trace, Findings& findings) {
   auto const& spans = trace.table(spans_table());
   auto const names = trace.table(names_table()).rows;
@@ -108,6 +136,7 @@ std::vector<std::string> problems_of(RankTrace const& trace) {
   findings.require(!trace.closed_cleanly || trace.status != Status::running,
                    "/status says running in a closed file", "");
   check_steps(trace.table(steps_table()), findings);
+  check_updates(trace.table(ps_table()), findings);
   check_spans(trace, findings);
   check_memory(trace, findings);
   check_events(trace, findings);
