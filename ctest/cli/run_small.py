@@ -42,6 +42,13 @@ class OneAndTheSame(SmallRuns):
         for name, settings, ranks in [
             ("emulated", ["strategy.name=serial", "strategy.emulate_ranks=2"], 1),
             ("in-turn", ["strategy.overlap=false", "strategy.bucket_mb=0.01"], 2),
+            ("ps", ["strategy.name=ps", "strategy.chunk_mb=0.5"], 3),
+            (
+                "two-servers",
+                ["strategy.name=ps", "strategy.servers=2", "strategy.server_ranks=spread"]
+                + ["strategy.chunk_mb=0.1", "run.save_weights=two-servers.safetensors"],
+                4,
+            ),
         ]:
             with self.subTest(name):
                 outcome = self.finish(name, *self.common, *settings, ranks=ranks)
@@ -56,6 +63,14 @@ class OneAndTheSame(SmallRuns):
             "other", *self.common, "run.seed=2", "strategy.name=serial", "strategy.emulate_ranks=2"
         )
         self.assertNotEqual(other["digest"], ddp["digest"])
+
+    def test_asynchronous_workers_do_every_share(self):
+        for mode in ["async", "ssp", "lag_cap", "dana", "dc"]:
+            with self.subTest(mode):
+                ps = ["strategy.name=ps", "strategy.chunk_mb=1", f"strategy.mode={mode}"]
+                outcome = self.finish(mode, *self.common, *ps, ranks=3)
+                self.assertEqual(outcome["steps"], 4)
+                self.expect(0, "validate", mode)
 
     def test_options_agree_between_strategies(self):
         common = [*self.common, "run.evaluate_every=0"]

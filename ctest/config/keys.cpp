@@ -34,13 +34,13 @@ TEST(Keys, HaveTypeDefaultRangeAndStrategies) {
   auto const rows = describe_keys(test::names());
   EXPECT_EQ(row(rows, "data.dataset").default_value, "required");
   EXPECT_EQ(row(rows, "data.dataset").type, "mnist | cifar10 | synthetic-digits");
-  EXPECT_EQ(row(rows, "strategy.name").type, "serial | ddp");
+  EXPECT_EQ(row(rows, "strategy.name").type, "serial | ddp | fsdp | ps");
   EXPECT_EQ(row(rows, "optimizer.lr").default_value, "0.01");
   EXPECT_EQ(row(rows, "optimizer.momentum").range, "in [0, 1)");
   EXPECT_EQ(row(rows, "run.name").default_value, "\"\"");
   EXPECT_EQ(row(rows, "strategy.bucket_mb").strategies, std::vector<std::string>{"ddp"});
   EXPECT_EQ(row(rows, "strategy.micro_batches").strategies,
-            (std::vector<std::string>{"serial", "ddp"}));
+            (std::vector<std::string>{"serial", "ddp", "fsdp"}));
   EXPECT_TRUE(row(rows, "strategy.micro_batches").belongs_to("ddp"));
   EXPECT_FALSE(row(rows, "strategy.bucket_mb").belongs_to("serial"));
 }

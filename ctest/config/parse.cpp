@@ -213,7 +213,7 @@ TEST(Parse, ReportsEveryProblemInTheOrderOfTheirPlaces) {
                "  num_classes: ${MANY}\n",
                {"comm.backend=mpii", "runn.seed=3"}),
       (Lines{
-          "c.yaml:1:1: strategy.name: missing; must be one of serial | ddp",
+          "c.yaml:1:1: strategy.name: missing; must be one of serial | ddp | fsdp | ps",
           "c.yaml:1:17: optimizer.lr: is \"fast\", must be a number",
           "c.yaml:1:23: optimizer.lrr: unknown key (did you mean \"lr\"?)",
           "c.yaml:2:1: data.dataset: missing; must be one of mnist | cifar10 | synthetic-digits",
@@ -268,8 +268,8 @@ TEST(Parse, UnderAnUnknownStrategyTheKeysOfAnyAreKnown) {
       problems("data: {dataset: mnist}\n"
                "model: {name: lenet}\n"
                "strategy: {name: dpp, bucket_mb: 1, emulate_ranks: 2, buckets: 1}\n"),
-      (Lines{"c.yaml:3:18: strategy.name: is \"dpp\", must be one of serial, ddp (did you mean "
-             "\"ddp\"?)",
+      (Lines{"c.yaml:3:18: strategy.name: is \"dpp\", must be one of serial, ddp, fsdp, ps (did "
+             "you mean \"ddp\"?)",
              "c.yaml:3:55: strategy.buckets: unknown key"}));
 }
 

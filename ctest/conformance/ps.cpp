@@ -1,14 +1,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
 #include "comm/factory.hpp"
 #include "comm/serial/serial_communicator.hpp"
-#include "conformance/ps_replay.hpp"
 #include "conformance/training.hpp"
-#include "support/scratch.hpp"
 #include "support/world.hpp"
 
 namespace stratagem::test {
@@ -56,88 +53,25 @@ TEST_P(Ps, SyncEqualsTheEmulatorBitForBit) {
 
 constexpr double kib = 1.0 / 1024;
 
-INSTANTIATE_TEST_SUITE_P(
-    All, Ps,
-    testing::Values(Case{"lenet", {.servers = 1}}, Case{"lenet", {.servers = 2, .chunk_mb = 0.05}},
-                    Case{"lenet", {.servers = 3, .chunk_mb = 4 * kib}},
-                    Case{"lenet",
-                         {.servers = 2,
-                          .server_ranks = ServerPlacement::spread,
-                          .chunk_mb = 16 * kib}},
-                    Case{"tiny_residual", {.servers = 1, .chunk_mb = 4 * kib}},
-                    Case{"tiny_odd", {.servers = 1, .chunk_mb = 4 * kib}}),
-    name);
+INSTANTIATE_TEST_SUITE_P(All, Ps,
+                         testing::Values(Case{"lenet", {.servers = 1}},
+                                         Case{"lenet", {.servers = 2, .chunk_mb = 0.05}},
+                                         Case{"lenet", {.servers = 3, .chunk_mb = 4 * kib}},
+                                         Case{"lenet",
+                                              {.servers = 2,
+                                               .server_ranks = ServerPlacement::spread,
+                                               .chunk_mb = 16 * kib}},
+                                         Case{"tiny_residual", {.servers = 1, .chunk_mb = 4 * kib}},
+                                         Case{"tiny_odd", {.servers = 1, .chunk_mb = 4 * kib}}),
+                         name);
 
 TEST(Ps, SyncEqualsTheEmulatorInBf16) {
-  Training const training{
-      .model = "tiny_residual",
-      .strategy = PsConfig{.chunk_mb = 4 * kib},
-      .precision = {.compute = Precision::bf16, .loss_scale = LossScale::none}};
+  Training const training{.model = "tiny_residual",
+                          .strategy = PsConfig{.chunk_mb = 4 * kib},
+                          .precision = {.compute = Precision::bf16, .loss_scale = LossScale::none}};
   auto const own = train_here(training);
   if (world().rank() != 0) return;
   EXPECT_EQ(fingerprint(own), fingerprint(emulated(training, world().size() - 1)));
-}
-
-TEST(Ps, AsyncOfOneWorkerIsSerial) {
-  Training const training{.model = "lenet",
-                          .strategy = PsConfig{.servers = world().size() - 1,
-                                               .chunk_mb = 16 * kib,
-                                               .mode = PsMode::async},
-                          .steps = 200};
-  auto const own = train_here(training);
-  if (world().rank() != 0) return;
-  EXPECT_EQ(fingerprint(own), fingerprint(emulated(training, 1)));
-}
-
-/// Trains, and repeats the training in one process from what the servers recorded.
-void expect_replays_bit_for_bit(Training const& training) {
-  std::string folder;
-  std::optional<Scratch> scratch;
-  if (world().rank() == 0) folder = scratch.emplace().path();
-  world().broadcast(folder, 0);
-  auto recorded = training;
-  recorded.trace_folder = folder;
-  auto const own = train_here(recorded);
-  world().barrier();
-  if (world().rank() != 0) return;
-  auto const replayed = replay(training, world().size(), folder);
-  ASSERT_EQ(own.parameters.size(), replayed.size());
-  for (std::size_t i = 0; i < replayed.size(); ++i) {
-    ASSERT_EQ(own.parameters[i].first, replayed[i].first);
-    EXPECT_TRUE(at::equal(own.parameters[i].second, replayed[i].second)) << replayed[i].first;
-  }
-}
-
-class PsReplay : public testing::TestWithParam<PsConfig> {};
-
-TEST_P(PsReplay, GivesTheSameBits) {
-  expect_replays_bit_for_bit(
-      {.model = "tiny_residual", .strategy = fitted(GetParam()), .steps = 15});
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    Ps, PsReplay,
-    testing::Values(PsConfig{.chunk_mb = 4 * kib, .mode = PsMode::async},
-                    PsConfig{.servers = 2, .chunk_mb = 4 * kib, .mode = PsMode::async},
-                    PsConfig{.chunk_mb = 4 * kib, .mode = PsMode::ssp, .staleness = 1},
-                    PsConfig{.chunk_mb = 4 * kib, .mode = PsMode::lag_cap, .lag_cap = 1},
-                    PsConfig{.servers = 2, .chunk_mb = 4 * kib, .mode = PsMode::dana},
-                    PsConfig{.chunk_mb = 4 * kib, .mode = PsMode::dc, .slow_worker = 0, .slow = 2}),
-    [](auto const& info) { return "Mode" + std::to_string(info.index); });
-
-/// Every share of the round is worked on once, whoever takes it.
-TEST(Ps, AsyncWorksOnEverythingOnce) {
-  Training const training{.model = "lenet",
-                          .strategy = PsConfig{.mode = PsMode::async, .slow_worker = 0, .slow = 3},
-                          .steps = 30};
-  auto const own = train_here(training);
-  auto const samples = static_cast<std::int64_t>(own.losses.size()) * training.global_batch /
-                       std::max(world().size() - 1, 1);
-  std::int64_t all = 0;
-  for (auto const& text : world().all_gather(std::to_string(samples))) all += std::stoll(text);
-  EXPECT_EQ(all, training.steps * training.global_batch);
-  if (world().size() > 2 && world().rank() == 0)
-    EXPECT_LT(own.losses.size(), static_cast<std::size_t>(training.steps));
 }
 
 }  // namespace

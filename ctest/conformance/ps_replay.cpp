@@ -43,8 +43,8 @@ struct Server {
   std::vector<Push> pushes;
   std::size_t next = 0;
   std::int64_t version = 0;
-  double lr = 0;                  ///< of the last push
-  std::vector<bool> handed;       ///< by worker: it has the parameters for its next push
+  double lr = 0;             ///< of the last push
+  std::vector<bool> handed;  ///< by worker: it has the parameters for its next push
 
   /// The worker's next push, null when there is none.
   Push const* next_of(int worker) const {
@@ -81,8 +81,8 @@ class Replay {
                           .store = {policy, training.optimizer, workers(), 1, shard},
                           .pushes = read_pushes(trace_of(folder, rank)),
                           .handed = std::vector<bool>(static_cast<std::size_t>(workers()))});
-      for (auto const& chunk : servers_.back().own) in_shard(shard, chunk).copy_(
-          in_flat(replica_.flat(), chunk));
+      for (auto const& chunk : servers_.back().own)
+        in_shard(shard, chunk).copy_(in_flat(replica_.flat(), chunk));
       servers_.back().hand_out();
     }
     for (int worker = 0; worker < workers(); ++worker)
@@ -142,13 +142,13 @@ class Replay {
                           .first_slot = batch.first_slot};
     at::Tensor x = batch.images;
     for (int block = 0; block < tape_.blocks(); ++block)
-      x = tape_.forward(block, x,
-                        {replica_.parameters(block), buffers[static_cast<std::size_t>(block)],
-                         context});
+      x = tape_.forward(
+          block, x,
+          {replica_.parameters(block), buffers[static_cast<std::size_t>(block)], context});
     auto gradient = cross_entropy(x, batch.labels).gradient;
     for (int block = tape_.blocks() - 1; block >= 0; --block)
-      gradient = tape_.backward(block, gradient, views_[static_cast<std::size_t>(block)],
-                                Landing::store);
+      gradient =
+          tape_.backward(block, gradient, views_[static_cast<std::size_t>(block)], Landing::store);
   }
 
   bool apply_next(Server& server) {

@@ -1,13 +1,18 @@
 #include "conformance/training.hpp"
 
+#include <optional>
+
 #include <ATen/ATen.h>
 
 #include "base/hash.hpp"
 #include "data/loader.hpp"
+#include "h5/error.hpp"
 #include "model/zoo/lenet.hpp"
 #include "strategy/factory.hpp"
 #include "strategy/model_layout.hpp"
+#include "strategy/plan.hpp"
 #include "support/tiny_models.hpp"
+#include "trace/trace_file.hpp"
 
 namespace stratagem::test {
 namespace {
@@ -27,42 +32,83 @@ Model test_model(std::string const& name) {
   return model;
 }
 
+namespace {
+
+LoadPlan load_plan(Training const& training) {
+  return {.seed = training_seed, .global_batch = training.global_batch};
+}
+
+InputFormat input_format(Training const& training, Model const& model) {
+  return {.channels = 1,
+          .size = 28,
+          .type = compute_type(training.precision.compute),
+          .memory_format = model.memory_format == MemoryFormat::channels_last
+                               ? at::MemoryFormat::ChannelsLast
+                               : at::MemoryFormat::Contiguous};
+}
+
+/// Wants what was dealt to this rank meanwhile.
+void ask(Loader& loader, Strategy& strategy) {
+  for (auto const& share : strategy.new_shares()) loader.ask(share);
+}
+
+}  // namespace
+
+Batch training_batch(Training const& training, std::int64_t step, std::int64_t first_slot,
+                     int workers) {
+  Loader loader(digits(), input_format(training, test_model(training.model)), load_plan(training),
+                nullptr);
+  auto const worker = first_slot * workers / training.global_batch;
+  loader.ask({step, {static_cast<int>(worker), workers}});
+  return *loader.next();
+}
+
+std::filesystem::path trace_of(std::filesystem::path const& folder, int rank) {
+  return folder / ("rank-" + std::to_string(rank) + ".h5");
+}
+
 Trained train(Training const& training, Communicator& communicator) {
   auto const model = test_model(training.model);
+  auto const plan = plan_strategy(training.strategy, model, training.optimizer, training.precision,
+                                  communicator.size());
   trace::Recorder recorder({}, 0);
+  std::optional<trace::TraceFile> file;
+  if (!training.trace_folder.empty()) {
+    h5::initialise_library();
+    file.emplace(trace_of(training.trace_folder, communicator.rank()), trace::TraceHeader{},
+                 recorder, trace::ClockSample{}, 0);
+  }
   auto const strategy = make_strategy(training.strategy, {.model = model,
                                                           .communicator = communicator,
                                                           .recorder = recorder,
                                                           .device = {},
                                                           .optimizer = training.optimizer,
                                                           .precision = training.precision,
-                                                          .seed = 7,
+                                                          .seed = training_seed,
                                                           .recompute = training.recompute});
-  Loader loader(digits(),
-                {.channels = 1,
-                 .size = 28,
-                 .type = compute_type(training.precision.compute),
-                 .memory_format = model.memory_format == MemoryFormat::channels_last
-                                      ? at::MemoryFormat::ChannelsLast
-                                      : at::MemoryFormat::Contiguous},
-                {.seed = 7,
-                 .global_batch = training.global_batch,
-                 .slice = {communicator.rank(), communicator.size()},
-                 .end_step = training.steps},
-                nullptr);
   Trained trained;
-  while (auto const batch = loader.next()) {
-    recorder.begin_step(batch->step, batch->epoch);
-    auto const sent = communicator.bytes_sent();
-    auto const result = strategy->step(*batch, {.lr = training.optimizer.lr});
-    trained.losses.push_back(result.loss);
-    trained.correct.push_back(result.correct);
-    trained.bytes_sent.push_back(communicator.bytes_sent() - sent);
+  strategy->begin_round(0, training.steps);
+  if (auto const slice = plan.slice_of(communicator.rank())) {
+    auto wanted = load_plan(training);
+    wanted.slice = *slice;
+    wanted.end_step = plan.deals_shares ? 0 : training.steps;
+    Loader loader(digits(), input_format(training, model), wanted, nullptr);
+    ask(loader, *strategy);
+    while (auto const batch = loader.next()) {
+      recorder.begin_step(batch->step, batch->epoch);
+      auto const sent = communicator.bytes_sent();
+      auto const result = strategy->step(*batch, {.lr = training.optimizer.lr});
+      trained.losses.push_back(result.loss);
+      trained.correct.push_back(result.correct);
+      trained.bytes_sent.push_back(communicator.bytes_sent() - sent);
+      ask(loader, *strategy);
+    }
   }
   strategy->drain();
   trained.parameters = strategy->gather_parameters();
   trained.momentum = strategy->gather_momentum();
   trained.buffers = strategy->gather_buffers();
+  if (file) static_cast<void>(file->close(trace::Status::complete, {}));
   return trained;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 
 #include "comm/communicator.hpp"
@@ -20,6 +21,7 @@ struct Training {
   Recompute recompute;
   std::int64_t steps = 20;
   std::int64_t global_batch = 24;
+  std::string trace_folder;  ///< where each rank writes a trace; empty: nowhere
 };
 
 struct Trained {
@@ -34,6 +36,14 @@ Trained train(Training const& training, Communicator& communicator);
 
 /// 16 hex digits over names and bytes of tensors, and over the correct samples of all steps.
 std::string fingerprint(Trained const& trained);
+
+inline constexpr std::uint64_t training_seed = 7;
+
+/// What a worker is handed that takes a share of a global batch.
+Batch training_batch(Training const& training, std::int64_t step, std::int64_t first_slot,
+                     int workers);
+
+std::filesystem::path trace_of(std::filesystem::path const& folder, int rank);
 
 Model test_model(std::string const& name);
 

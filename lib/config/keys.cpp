@@ -199,6 +199,39 @@ Keys keys_of(FsdpConfig& fsdp) {
   };
 }
 
+Keys keys_of(PsConfig& ps) {
+  return {
+      {"servers", integer(ps.servers, at_least(1)), "ranks that own the parameters"},
+      {"server_ranks", choice(ps.server_ranks, {"last", "spread"}),
+       "the highest ranks, or the last of each of equal groups of ranks"},
+      {"chunk_mb", number(ps.chunk_mb, above(0)),
+       "pieces in which parameters and gradients travel [MiB]"},
+      {"mode", choice(ps.mode, {"sync", "async", "ssp", "lag_cap", "dana", "dc"}),
+       "when gradients are applied, and how; what is not given below is the mode's"},
+      {"staleness", if_given(ps.staleness, [](int& n) { return integer(n, at_least(0)); }),
+       "steps by which a worker may be ahead of the slowest; ssp: 2"},
+      {"lag_cap", if_given(ps.lag_cap, [](int& n) { return integer(n, at_least(0)); }),
+       "older gradients are dropped; 0 drops none; lag_cap: the number of workers"},
+      {"dc_lambda", if_given(ps.dc_lambda, [](double& x) { return number(x, at_least(0)); }),
+       "of g + lambda g g (p - p_base); dc: 0.04"},
+      {"momentum",
+       if_given(ps.momentum,
+                [](auto& which) {
+                  return choice(which, {"shared", "per_worker", "look_ahead"});
+                }),
+       "of which gradients one momentum is the sum; dana: look_ahead"},
+      {"weight",
+       if_given(ps.weight,
+                [](auto& which) {
+                  return choice(which, {"one", "inverse_lag"});
+                }),
+       "factor of a gradient by its lag"},
+      {"slow_worker", integer(ps.slow_worker, at_least(-1)),
+       "the worker that is made slower, for experiments; -1: none"},
+      {"slow", number(ps.slow, at_least(1)), "by this factor"},
+  };
+}
+
 /// Another name puts another strategy, with its defaults, in the place of this one.
 Value strategy_name(StrategyConfig& strategy) {
   std::vector<std::string> names;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -76,6 +77,23 @@ Value choice(Enum& place, std::vector<std::string> names) {
   return one_of(
       names, [&place, names] { return names.at(static_cast<std::size_t>(place)); },
       [&place](std::size_t position) { place = static_cast<Enum>(position); });
+}
+
+/// A variable that need not have a value; `make` makes the Value of one that has.
+template <class T, class Make>
+Value if_given(std::optional<T>& place, Make make) {
+  auto const held = std::make_shared<T>();
+  Value const inner = make(*held);
+  return {inner.type, inner.range,
+          [&place, held, inner] {
+            if (place) *held = *place;
+            return place ? inner.get() : std::string();
+          },
+          [&place, held, inner](Scalar const& scalar) {
+            auto complaint = inner.set(scalar);
+            if (!complaint) place = *held;
+            return complaint;
+          }};
 }
 
 /// `set` is told numbers within the range and at most `most`.

@@ -1,5 +1,7 @@
 #include "strategy/buffers.hpp"
 
+#include <numeric>
+
 #include <ATen/ATen.h>
 
 #include "gpu/memory.hpp"
@@ -68,6 +70,12 @@ Buffers average(std::vector<Buffers> const& workers) {
 }
 
 Buffers average(Buffers const& own, Communicator& communicator) {
+  std::vector<int> ranks(static_cast<std::size_t>(communicator.size()));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return average(own, communicator, ranks);
+}
+
+Buffers average(Buffers const& own, Communicator& communicator, std::span<int const> workers) {
   std::vector<at::Tensor> pieces;
   for (auto const& of_block : own)
     for (auto const& buffer : of_block) pieces.push_back(buffer.flatten().to(at::kDouble));
@@ -76,11 +84,12 @@ Buffers average(Buffers const& own, Communicator& communicator) {
   auto const all = at::empty({flat.numel() * communicator.size()}, flat.options());
   communicator.all_gather(all, flat).wait_on_stream();
 
-  std::vector<Buffers> workers;
-  std::int64_t offset = 0;
-  for (int worker = 0; worker < communicator.size(); ++worker)
-    workers.push_back(unpack(all, offset, own));
-  return average(workers);
+  std::vector<Buffers> theirs;
+  for (int const worker : workers) {
+    auto offset = worker * flat.numel();
+    theirs.push_back(unpack(all, offset, own));
+  }
+  return average(theirs);
 }
 
 NamedTensors named(Model const& model, Buffers const& buffers) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,8 @@ std::int64_t buffer_bytes(Model const& model, Precision precision);
 Buffers average(std::vector<Buffers> const& workers);
 /// The same over the ranks of a group, each of which brings its own. Collective.
 Buffers average(Buffers const& own, Communicator& communicator);
+/// Over `workers` alone; the other ranks bring what has the same shapes.
+Buffers average(Buffers const& own, Communicator& communicator, std::span<int const> workers);
 
 /// By name, on the CPU.
 NamedTensors named(Model const& model, Buffers const& buffers);

@@ -1,7 +1,11 @@
 #include "strategy/factory.hpp"
 
+#include "base/error.hpp"
 #include "strategy/ddp/ddp.hpp"
 #include "strategy/fsdp/fsdp.hpp"
+#include "strategy/ps/async_server.hpp"
+#include "strategy/ps/sync_server.hpp"
+#include "strategy/ps/worker.hpp"
 #include "strategy/serial/serial.hpp"
 
 namespace stratagem {
@@ -15,6 +19,17 @@ std::unique_ptr<Strategy> make(DdpConfig const& config, StrategyParts const& par
 }
 std::unique_ptr<Strategy> make(FsdpConfig const& config, StrategyParts const& parts) {
   return std::make_unique<Fsdp>(config, parts);
+}
+std::unique_ptr<Strategy> make(PsConfig const& config, StrategyParts const& parts) {
+  if (parts.device.kind != gpu::DeviceKind::cpu)
+    throw AgreedError(ExitCode::usage, "strategy ps on a GPU",
+                      "its servers and workers compute on CPUs in this version",
+                      "take run.device: cpu, or strategy ddp or fsdp");
+  auto const roles = assign_roles(parts.communicator.size(), config.servers, config.server_ranks);
+  if (roles.server_of(parts.communicator.rank()) < 0)
+    return std::make_unique<PsWorker>(config, parts);
+  if (config.mode == PsMode::sync) return std::make_unique<SyncPsServer>(config, parts);
+  return std::make_unique<AsyncPsServer>(config, parts);
 }
 
 }  // namespace
@@ -31,6 +46,8 @@ std::vector<StrategyEntry> const& strategy_catalogue() {
        "replicas whose gradients are all-reduced in buckets behind the backward pass"},
       {std::string(FsdpConfig::name),
        "each rank owns a shard of the optimizer's state, the gradients and the parameters (ZeRO)"},
+      {std::string(PsConfig::name),
+       "servers own the parameters; workers send them gradients, together or each on its own"},
   };
   return entries;
 }

@@ -1,5 +1,7 @@
 #include "strategy/plan.hpp"
 
+#include <numeric>
+
 #include "base/error.hpp"
 #include "base/hash.hpp"
 #include "base/text.hpp"
@@ -7,6 +9,7 @@
 #include "strategy/buffers.hpp"
 #include "strategy/control.hpp"
 #include "strategy/model_layout.hpp"
+#include "strategy/ps/ps_plan.hpp"
 #include "strategy/update.hpp"
 
 namespace stratagem {
@@ -74,12 +77,31 @@ void plan(FsdpConfig const& config, PlanInput const& input, int ranks, StrategyP
   plan.fsdp = fsdp;
 }
 
+void plan(PsConfig const& config, PlanInput const& input, int ranks, StrategyPlan& plan) {
+  plan.servers = plan_servers(config, input.layout, ranks, plan.element_size);
+  plan.roles = plan.servers->roles;
+  plan.workers = static_cast<int>(plan.roles.workers.size());
+  auto const policy = policy_of(config, plan.workers);
+  check_ps(config, input.optimizer, input.precision, plan.workers);
+  plan.deals_shares = policy.asynchronous();
+  plan.memory[gpu::MemoryCategory::optimizer] = 0;
+  plan.server_memory = server_memory(policy, input.optimizer, *plan.servers, plan.element_size);
+  plan.server_memory[gpu::MemoryCategory::buffers] = plan.memory[gpu::MemoryCategory::buffers];
+  plan.bytes_sent_per_step = input.layout.size() * plan.element_size;
+}
+
 }  // namespace
 
 BucketPlan plan_buckets(DdpConfig const& config, ParameterLayout const& layout,
                         std::int64_t element_size) {
   auto const bytes = static_cast<std::int64_t>(config.bucket_mb * (1 << 20));
   return make_bucket_plan(layout, bytes, element_size);
+}
+
+std::optional<RankSlice> StrategyPlan::slice_of(int rank) const {
+  int const worker = roles.worker_of(rank);
+  if (worker < 0) return std::nullopt;
+  return RankSlice{worker, static_cast<int>(roles.workers.size())};
 }
 
 std::uint64_t StrategyPlan::hash() const {
@@ -95,10 +117,13 @@ StrategyPlan plan_strategy(StrategyConfig const& config, Model const& model,
   StrategyPlan result;
   result.element_size = size_of(master_type(precision.compute));
   result.memory = replica_memory(layout, model, optimizer, precision.compute);
+  result.roles.workers.resize(static_cast<std::size_t>(ranks));
+  std::iota(result.roles.workers.begin(), result.roles.workers.end(), 0);
   PlanInput const input{layout, optimizer, precision};
   std::visit([&](auto const& chosen) { plan(chosen, input, ranks, result); }, config);
   result.hashes = {{"parameters", layout.hash()}};
   if (!result.buckets.buckets.empty()) result.hashes.emplace_back("buckets", result.buckets.hash());
+  if (result.servers) result.hashes.emplace_back("servers", result.servers->hash());
   if (result.fsdp) {
     result.hashes.emplace_back("shards", result.fsdp->shards.hash());
     result.hashes.emplace_back("slots and order of gathering", result.fsdp->hash());

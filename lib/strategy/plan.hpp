@@ -6,10 +6,12 @@
 #include <utility>
 #include <vector>
 
+#include "data/sampler.hpp"
 #include "gpu/memory.hpp"
 #include "model/model.hpp"
 #include "optim/optim_config.hpp"
 #include "params/bucket_plan.hpp"
+#include "params/server_plan.hpp"
 #include "strategy/fsdp/fsdp_plan.hpp"
 #include "strategy/strategy_config.hpp"
 
@@ -21,18 +23,24 @@ BucketPlan plan_buckets(DdpConfig const& config, ParameterLayout const& layout,
 
 /// What a strategy will hold and move, known before it runs.
 struct StrategyPlan {
-  int workers = 1;                ///< that compute gradients, each on a part of the global batch
-  int micro_batches = 1;          ///< per worker and step
-  gpu::MemoryUse memory;          ///< lasting bytes per rank; activations and workspace are 0 here
-  BucketPlan buckets;             ///< DDP's; empty for others
-  std::optional<FsdpPlan> fsdp;   ///< FSDP's
-  std::int64_t element_size = 4;  ///< of parameters and gradients [B]
+  int workers = 1;               ///< that compute gradients, each on a part of the global batch
+  int micro_batches = 1;         ///< per worker and step
+  gpu::MemoryUse memory;         ///< lasting bytes per rank; activations and workspace are 0 here
+  BucketPlan buckets;            ///< DDP's; empty for others
+  std::optional<FsdpPlan> fsdp;  ///< FSDP's
+  std::optional<ServerPlan> servers;     ///< the parameter server's
+  gpu::MemoryUse server_memory;          ///< as `memory`, of the server with the most
+  Roles roles;                           ///< only workers are handed batches
+  bool deals_shares = false;             ///< who works on what is decided as training goes on
+  std::int64_t element_size = 4;         ///< of parameters and gradients [B]
   std::int64_t bytes_sent_per_step = 0;  ///< by each rank
   /// Of the parts of the plan, by name; equal on all ranks.
   std::vector<std::pair<std::string, std::uint64_t>> hashes;
 
   /// Of all of them.
   std::uint64_t hash() const;
+  /// A rank's part of a global batch, or of the test images; none for a server.
+  std::optional<RankSlice> slice_of(int rank) const;
 };
 
 /// Error(usage) when the strategy cannot run on so many ranks.

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
 
@@ -17,7 +18,7 @@ struct StepOptions {
   bool request_stop = false;  ///< this rank wants the run to end after this step
 };
 
-/// What all ranks know after a step.
+/// What all ranks know after a step. Where the plan has `deals_shares`, what this rank alone knows.
 struct StepResult {
   double loss = 0;           ///< mean over the global batch
   std::int64_t correct = 0;  ///< of the global batch
@@ -31,6 +32,12 @@ struct StepResult {
 class Strategy {
  public:
   virtual ~Strategy() = default;
+
+  /// A stretch of training begins, steps [first_step, end_step); it ends with drain().
+  virtual void begin_round(std::int64_t /*first_step*/, std::int64_t /*end_step*/) {}
+  /// Where the plan has `deals_shares`: what this rank is to work on in this round beyond what it
+  /// was told before. Asked before each step; the round is over when there is nothing left.
+  virtual std::vector<Share> new_shares() { return {}; }
 
   /// One update from this rank's part of a global batch. Error(non_finite) when the loss is not
   /// finite, on all ranks; the ones where it happened name the block.

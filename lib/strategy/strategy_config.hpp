@@ -4,6 +4,8 @@
 #include <string_view>
 #include <variant>
 
+#include "strategy/ps/ps_config.hpp"
+
 namespace stratagem {
 
 /// What is added first where a step has several micro-batches: a worker's own gradients
@@ -51,7 +53,7 @@ struct FsdpConfig {
 };
 
 /// Section `strategy` of the configuration.
-using StrategyConfig = std::variant<SerialConfig, DdpConfig, FsdpConfig>;
+using StrategyConfig = std::variant<SerialConfig, DdpConfig, FsdpConfig, PsConfig>;
 
 inline std::string_view name_of(StrategyConfig const& config) {
   return std::visit([](auto const& c) { return c.name; }, config);

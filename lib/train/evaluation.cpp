@@ -9,12 +9,13 @@
 namespace stratagem {
 
 Evaluation evaluate(Strategy& strategy, Communicator& communicator, BatchMaker const& maker,
-                    ImageSet const& test, std::int64_t batch) {
+                    ImageSet const& test, std::optional<RankSlice> const& slice,
+                    std::int64_t batch) {
   at::NoGradGuard const no_grad;
   strategy.prepare_evaluation();
-  auto const own = RankSlice{communicator.rank(), communicator.size()}.of_evaluation(test.size());
-  // Passes are collective: all ranks make as many as the one with the most images.
-  auto const most = (test.size() + communicator.size() - 1) / communicator.size();
+  auto const own = slice ? slice->of_evaluation(test.size()) : IndexRange{};
+  // Passes are collective: all that evaluate make as many as the one with the most images.
+  auto const most = slice ? (test.size() + slice->ranks - 1) / slice->ranks : 0;
   auto const passes = (most + batch - 1) / batch;
   at::Tensor sums;  // loss, correct, images
   for (std::int64_t pass = 0; pass < passes; ++pass) {

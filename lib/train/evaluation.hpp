@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "comm/communicator.hpp"
 #include "data/batch.hpp"
 #include "strategy/strategy.hpp"
@@ -12,9 +14,11 @@ struct Evaluation {
   std::int64_t images = 0;
 };
 
-/// All test images, each on one rank, with running statistics averaged over the workers.
-/// Collective; the same result on every rank.
+/// All test images, each on one rank, with running statistics averaged over the workers. `slice`:
+/// of those that evaluate, none for a rank that does not. Collective; the same result on every
+/// rank.
 Evaluation evaluate(Strategy& strategy, Communicator& communicator, BatchMaker const& maker,
-                    ImageSet const& test, std::int64_t batch);
+                    ImageSet const& test, std::optional<RankSlice> const& slice,
+                    std::int64_t batch);
 
 }  // namespace stratagem

@@ -36,7 +36,8 @@ std::string run_table(RunPlan const& plan, Model const& model) {
   table.add_row({"strategy", str(name_of(config.strategy), ", ", plan.ranks,
                                  plan.ranks == 1 ? " rank, " : " ranks, ", plan.strategy.workers,
                                  plan.strategy.workers == 1 ? " worker" : " workers")});
-  table.add_row({"batch", str(plan.global_batch, " per step, ", plan.batch_per_rank, " per rank, ",
+  table.add_row({"batch", str(plan.global_batch, " per step, ", plan.batch_per_rank,
+                              plan.strategy.servers ? " per worker, " : " per rank, ",
                               plan.samples_per_pass, " per pass")});
   table.add_row({"steps", str(format_count(plan.total_steps), ", ",
                               format_count(plan.steps_per_epoch), " per epoch")});
@@ -47,17 +48,17 @@ std::string run_table(RunPlan const& plan, Model const& model) {
   return table.render();
 }
 
-std::string memory_table(RunPlan const& plan) {
-  Table table({{"memory per rank", Align::left}, {"bytes"}, {""}});
+/// `computes`: this kind of rank runs the model.
+std::string memory_table(std::string const& whose, gpu::MemoryUse const& memory,
+                         RunPlan const& plan, bool computes) {
+  Table table({{"memory per " + whose, Align::left}, {"bytes"}, {""}});
   auto const add = [&table](std::string what, std::int64_t bytes) {
     table.add_row({std::move(what), format_count(bytes), format_bytes(static_cast<double>(bytes))});
   };
-  for (std::size_t i = 0; i < gpu::memory_categories; ++i) {
-    auto const bytes = plan.strategy.memory.bytes[i];
-    if (bytes > 0) add(std::string(gpu::memory_category_names[i]), bytes);
-  }
-  add("total, without activations", plan.strategy.memory.total());
-  if (plan.activations) {
+  for (std::size_t i = 0; i < gpu::memory_categories; ++i)
+    if (memory.bytes[i] > 0) add(std::string(gpu::memory_category_names[i]), memory.bytes[i]);
+  add("total, without activations", memory.total());
+  if (computes && plan.activations) {
     add("activations, predicted", plan.activations->kept);
     add("peak, predicted", plan.peak_bytes());
   }
@@ -111,12 +112,30 @@ std::string unit_tables(FsdpPlan const& plan, Model const& model) {
   return summary.render() + "\n" + table.render();
 }
 
+std::string server_table(ServerPlan const& plan, std::int64_t element_size) {
+  Table table({{"server"}, {"rank"}, {"chunks"}, {"parameters"}});
+  for (int server = 0; server < static_cast<int>(plan.roles.servers.size()); ++server) {
+    auto const s = static_cast<std::size_t>(server);
+    table.add_row({std::to_string(server), std::to_string(plan.roles.servers[s]),
+                   std::to_string(plan.chunks_of(server).size()),
+                   bytes_text(plan.loads[s] * element_size)});
+  }
+  return table.render() + str("largest over mean load: ", format_number(plan.imbalance(), 3), "\n");
+}
+
 std::string rank_table(RunPlan const& plan) {
   constexpr int shown = 16;
   Table table({{"rank"}, {"role", Align::left}, {"samples of each global batch", Align::left}});
   for (int rank = 0; rank < std::min(plan.ranks, shown); ++rank) {
-    auto const slice = RankSlice{rank, plan.ranks}.of_batch(plan.global_batch);
-    table.add_row({std::to_string(rank), "worker", str(slice.begin, " to ", slice.end - 1)});
+    auto const slice = plan.strategy.slice_of(rank);
+    if (!slice) {
+      table.add_row({std::to_string(rank), "server", ""});
+    } else if (plan.strategy.deals_shares) {
+      table.add_row({std::to_string(rank), "worker", str(plan.batch_per_rank, " at a time")});
+    } else {
+      auto const part = slice->of_batch(plan.global_batch);
+      table.add_row({std::to_string(rank), "worker", str(part.begin, " to ", part.end - 1)});
+    }
   }
   auto text = table.render();
   if (plan.ranks > shown) text += str("and so on to rank ", plan.ranks - 1, "\n");
@@ -142,10 +161,22 @@ nlohmann::json units_json(FsdpPlan const& plan) {
   return units;
 }
 
+nlohmann::json memory_json(gpu::MemoryUse const& memory) {
+  auto document = nlohmann::json::object();
+  for (std::size_t i = 0; i < gpu::memory_categories; ++i)
+    document[std::string(gpu::memory_category_names[i])] = memory.bytes[i];
+  return document;
+}
+
 }  // namespace
 
 std::string plan_text(RunPlan const& plan, Model const& model) {
-  auto text = run_table(plan, model) + "\n" + memory_table(plan) + "\n";
+  auto const& servers = plan.strategy.servers;
+  auto text = run_table(plan, model) + "\n" +
+              memory_table(servers ? "worker" : "rank", plan.strategy.memory, plan, true) + "\n";
+  if (servers)
+    text += memory_table("server", plan.strategy.server_memory, plan, false) + "\n" +
+            server_table(*servers, plan.strategy.element_size) + "\n";
   if (!plan.strategy.buckets.buckets.empty()) text += bucket_table(plan, model) + "\n";
   if (plan.strategy.fsdp) text += unit_tables(*plan.strategy.fsdp, model) + "\n";
   return text + rank_table(plan);
@@ -153,9 +184,7 @@ std::string plan_text(RunPlan const& plan, Model const& model) {
 
 std::string plan_json(RunPlan const& plan, Model const& model) {
   using nlohmann::json;
-  json memory = json::object(), buckets = json::array(), ranks = json::array();
-  for (std::size_t i = 0; i < gpu::memory_categories; ++i)
-    memory[std::string(gpu::memory_category_names[i])] = plan.strategy.memory.bytes[i];
+  json buckets = json::array(), ranks = json::array();
   for (auto const& bucket : plan.strategy.buckets.buckets)
     buckets.push_back({{"begin", bucket.range.begin},
                        {"end", bucket.range.end},
@@ -163,11 +192,12 @@ std::string plan_json(RunPlan const& plan, Model const& model) {
                        {"first_block", bucket.first_block},
                        {"last_block", bucket.last_block}});
   for (int rank = 0; rank < plan.ranks; ++rank) {
-    auto const slice = RankSlice{rank, plan.ranks}.of_batch(plan.global_batch);
-    ranks.push_back({{"rank", rank},
-                     {"role", "worker"},
-                     {"first_sample", slice.begin},
-                     {"samples", slice.size()}});
+    auto const slice = plan.strategy.slice_of(rank);
+    json entry{{"rank", rank}, {"role", slice ? "worker" : "server"}};
+    if (slice) entry["samples"] = plan.batch_per_rank;
+    if (slice && !plan.strategy.deals_shares)
+      entry["first_sample"] = slice->of_batch(plan.global_batch).begin;
+    ranks.push_back(entry);
   }
   json document{{"name", plan.config.run.name},
                 {"model", model.name},
@@ -182,7 +212,7 @@ std::string plan_json(RunPlan const& plan, Model const& model) {
                 {"steps_per_epoch", plan.steps_per_epoch},
                 {"total_steps", plan.total_steps},
                 {"bytes_sent_per_step", plan.strategy.bytes_sent_per_step},
-                {"memory_B", memory},
+                {"memory_B", memory_json(plan.strategy.memory)},
                 {"buckets", buckets},
                 {"rank_map", ranks},
                 {"hash", Hash().add(plan.strategy.hash()).hex()}};
@@ -201,6 +231,12 @@ std::string plan_json(RunPlan const& plan, Model const& model) {
     document["activations_B"] = plan.activations->kept;
     document["peak_B"] = plan.peak_bytes();
   }
+  if (auto const& servers = plan.strategy.servers)
+    document["ps"] = {{"server_ranks", servers->roles.servers},
+                      {"chunks", servers->chunks.size()},
+                      {"elements", servers->loads},
+                      {"imbalance", servers->imbalance()},
+                      {"server_memory_B", memory_json(plan.strategy.server_memory)}};
   return document.dump(2) + "\n";
 }
 

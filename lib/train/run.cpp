@@ -221,10 +221,11 @@ void Run::save_weights(NamedTensors const& parameters, Strategy& strategy) {
   if (path.empty()) return;
   TensorMap tensors(parameters.begin(), parameters.end());
   for (auto& [name, tensor] : strategy.gather_buffers()) tensors.emplace(name, tensor);
+  if (!leader_) return;
   NamedTensors ordered;
   for (auto const& state : state_of(setup_.model))
     ordered.emplace_back(state.name, tensors.at(state.name));
-  if (leader_) write_safetensors(path, ordered);
+  write_safetensors(path, ordered);
 }
 
 bool Run::close_trace(trace::TraceFile& file, Communicator& communicator) {

@@ -75,7 +75,8 @@ RunPlan make_run_plan(RunConfig const& config, Model const& model, DatasetSize c
   plan.global_batch = config.data.global_batch_for(plan.strategy.workers);
   plan.steps_per_epoch = steps_per_epoch(images.train, plan.global_batch);
   check_batch(plan);
-  plan.batch_per_rank = plan.global_batch / ranks;
+  plan.batch_per_rank =
+      plan.global_batch / static_cast<std::int64_t>(plan.strategy.roles.workers.size());
   plan.samples_per_pass = plan.global_batch / (plan.strategy.workers * plan.strategy.micro_batches);
   plan.total_steps = steps_of(plan);
   check_batch_norm(plan, model);

@@ -26,7 +26,7 @@ struct RunPlan {
   InputShape input;
   DatasetSize images;
   std::int64_t global_batch = 0;
-  std::int64_t batch_per_rank = 0;    ///< samples a rank is handed per step
+  std::int64_t batch_per_rank = 0;    ///< samples a worker is handed per step
   std::int64_t samples_per_pass = 0;  ///< of one forward pass of one worker
   std::int64_t steps_per_epoch = 0;
   std::int64_t total_steps = 0;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include <ATen/ATen.h>
+
 #include "base/clock.hpp"
 #include "base/contract.hpp"
 #include "base/error.hpp"
@@ -62,24 +64,31 @@ TrainResult Trainer::run() {
     result_.reason = run.evaluate_every > 0 ? "evaluated only" : "nothing to do";
     return result_;
   }
-  Loader loader(parts_.dataset, parts_.format,
-                {.seed = run.seed,
-                 .global_batch = plan.global_batch,
-                 .slice = {parts_.communicator.rank(), parts_.communicator.size()},
-                 .end_step = plan.total_steps,
-                 .augment = plan.config.data.augment},
-                &parts_.recorder);
+  std::optional<Loader> loader;
+  if (auto const slice = plan.strategy.slice_of(parts_.communicator.rank()))
+    loader.emplace(parts_.dataset, parts_.format,
+                   LoadPlan{.seed = run.seed,
+                            .global_batch = plan.global_batch,
+                            .slice = *slice,
+                            .end_step = plan.strategy.deals_shares ? 0 : plan.total_steps,
+                            .augment = plan.config.data.augment},
+                   &parts_.recorder);
   bool stop = false;
   while (step_ < plan.total_steps && !stop) {
     auto sums = begin_epoch();
-    auto const end = std::min(step_ + plan.steps_per_epoch, plan.total_steps);
-    while (step_ < end && !stop) stop = step(loader, sums).stop;
+    auto const first = step_, end = std::min(first + plan.steps_per_epoch, plan.total_steps);
+    parts_.strategy.begin_round(first, end);
+    while (loader && step(*loader, end, sums)) {
+    }
+    parts_.strategy.drain();
+    auto const time_s = seconds_of(monotonic_ns() - sums.began_ns);
+    if (plan.strategy.servers) join(sums, first);
+    stop = sums.stop;
     bool const last = stop || step_ == plan.total_steps;
     bool const due = run.evaluate_every > 0 && ((epoch_ + 1) % run.evaluate_every == 0 || last);
-    end_epoch(sums, due);
+    end_epoch(sums, time_s, due);
     ++epoch_;
   }
-  parts_.strategy.drain();
   result_.steps = step_;
   bool const all = step_ == run.epochs * plan.steps_per_epoch;
   result_.reason = all ? "epochs done" : step_ == plan.total_steps ? "max_steps" : "time_limit";
@@ -93,13 +102,13 @@ Trainer::EpochSums Trainer::begin_epoch() {
           .energy_before = telemetry_->sample().energy};
 }
 
-StepResult Trainer::step(Loader& loader, EpochSums& sums) {
+bool Trainer::step(Loader& loader, std::int64_t end, EpochSums& sums) {
   auto& recorder = parts_.recorder;
-  double const lr = schedule_.lr(step_);
-  recorder.begin_step(step_, epoch_);
+  recorder.begin_step(own_steps_, epoch_);
   recorder.enter(Phase::data);
-  auto const batch = loader.next();
-  expects(batch.has_value() && batch->step == step_, "the loader hands out the steps in order");
+  auto const batch = next_batch(loader, end);
+  if (!batch) return false;
+  double const lr = schedule_.lr(batch->step);
   auto const result = parts_.strategy.step(*batch, {.lr = lr, .request_stop = out_of_time()});
   auto record = recorder.end_step();
   record.loss = result.loss;
@@ -108,19 +117,51 @@ StepResult Trainer::step(Loader& loader, EpochSums& sums) {
   recorder.record(record);
   if (result.skipped)
     recorder.event(trace::Severity::info, "step_skipped",
-                   str("step ", step_, ": the scaled gradients overflowed"));
+                   str("step ", batch->step, ": the scaled gradients overflowed"));
 
   sums.loss += result.loss;
   sums.correct += result.correct;
   sums.samples += result.samples;
+  sums.stop = result.stop;
   ++sums.steps;
   ++step_;
-  if (parts_.display != nullptr) parts_.display->step(step_, result.samples, result.loss);
-  return result;
+  ++own_steps_;
+  if (parts_.display != nullptr) parts_.display->step(batch->step + 1, result.samples, result.loss);
+  return !result.stop;
 }
 
-void Trainer::end_epoch(EpochSums const& sums, bool evaluate) {
-  double const time_s = seconds_of(monotonic_ns() - sums.began_ns);
+std::optional<Batch> Trainer::next_batch(Loader& loader, std::int64_t end) {
+  if (parts_.plan.strategy.deals_shares) {
+    for (auto const& share : parts_.strategy.new_shares()) loader.ask(share);
+    return loader.next();
+  }
+  if (step_ == end) return std::nullopt;
+  auto batch = loader.next();
+  expects(batch.has_value() && batch->step == step_, "the loader hands out the steps in order");
+  return batch;
+}
+
+void Trainer::join(EpochSums& sums, std::int64_t first_step) {
+  auto const& plan = parts_.plan.strategy;
+  auto const slice = plan.slice_of(parts_.communicator.rank());
+  auto const all = parts_.communicator.allocate(5, at::kDouble);
+  // Where nobody deals shares, every worker has the sums of all.
+  if (slice && (plan.deals_shares || slice->rank == 0))
+    all.copy_(
+        at::tensor({sums.loss, static_cast<double>(sums.correct), static_cast<double>(sums.samples),
+                    static_cast<double>(sums.steps), sums.stop ? 1.0 : 0.0}));
+  parts_.communicator.all_reduce(all).wait_on_stream();
+  auto const of = all.cpu();
+  auto const* value = of.data_ptr<double>();
+  sums.loss = value[0];
+  sums.correct = std::llround(value[1]);
+  sums.samples = std::llround(value[2]);
+  sums.steps = std::llround(value[3]);
+  sums.stop = value[4] > 0;
+  step_ = first_step + sums.steps / (plan.deals_shares ? plan.workers : 1);
+}
+
+void Trainer::end_epoch(EpochSums const& sums, double time_s, bool evaluate) {
   auto const peak = gpu::peak_memory(parts_.device);
   trace::EpochRecord epoch{
       .epoch = epoch_,
@@ -150,7 +191,8 @@ void Trainer::end_epoch(EpochSums const& sums, bool evaluate) {
 void Trainer::evaluate_now() {
   auto const batch = std::max(parts_.plan.samples_per_pass, least_evaluation_batch);
   result_.last =
-      evaluate(parts_.strategy, parts_.communicator, evaluation_maker_, parts_.dataset.test, batch);
+      evaluate(parts_.strategy, parts_.communicator, evaluation_maker_, parts_.dataset.test,
+               parts_.plan.strategy.slice_of(parts_.communicator.rank()), batch);
 }
 
 void Trainer::write_metrics(trace::EpochRecord const& epoch) {

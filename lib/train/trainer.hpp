@@ -2,6 +2,7 @@
 
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/log.hpp"
@@ -54,13 +55,18 @@ class Trainer {
   struct EpochSums {
     double loss = 0;
     std::int64_t correct = 0, samples = 0, steps = 0;
+    bool stop = false;
     std::int64_t began_ns = 0, bytes_before = 0;
     double energy_before = std::numeric_limits<double>::quiet_NaN();
   };
 
   EpochSums begin_epoch();
-  StepResult step(Loader& loader, EpochSums& sums);
-  void end_epoch(EpochSums const& sums, bool evaluate);
+  /// False when there is nothing left for this rank before step `end`.
+  bool step(Loader& loader, std::int64_t end, EpochSums& sums);
+  std::optional<Batch> next_batch(Loader& loader, std::int64_t end);
+  /// Where ranks see different steps or none: makes sums those of all of them.
+  void join(EpochSums& sums, std::int64_t first_step);
+  void end_epoch(EpochSums const& sums, double time_s, bool evaluate);
   void evaluate_now();
   void write_metrics(trace::EpochRecord const& epoch);
   bool out_of_time() const;
@@ -71,6 +77,7 @@ class Trainer {
   std::unique_ptr<gpu::Telemetry> telemetry_;
   std::int64_t started_ns_;
   std::int64_t step_ = 0, epoch_ = 0;
+  std::int64_t own_steps_ = 0;  ///< that this rank has made
   TrainResult result_;
 };
 

@@ -100,7 +100,10 @@ class InProcessWork final : public WorkState {
                 std::shared_ptr<bool> done)
       : group_(std::move(group)), rank_(rank), what_(std::move(what)), done_(std::move(done)) {}
 
-  bool done() const override { return *done_; }
+  bool done() const override {
+    group_->turns.pause(rank_);  // whoever asks again and again lets the others go on
+    return *done_;
+  }
   void wait_on_stream() override { wait_on_host(); }
   void wait_on_host() override {
     group_->turns.wait_until(rank_, what_, [done = done_] { return *done; });

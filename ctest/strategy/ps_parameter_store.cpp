@@ -1,0 +1,123 @@
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "strategy/ps/parameter_store.hpp"
+
+namespace stratagem {
+namespace {
+
+constexpr double lr = 0.1, momentum = 0.9;
+constexpr OptimizerConfig optimizer{.lr = lr, .momentum = momentum};
+
+using Momentum = ServerPolicy::Momentum;
+
+at::Tensor values(std::vector<double> const& list) {
+  return at::tensor(list, at::kDouble);
+}
+
+ParameterStore make(ServerPolicy const& policy, int workers, double scale = 1) {
+  return {policy, optimizer, workers, scale, values({1, 2, 3})};
+}
+
+void expect_near(at::Tensor const& a, at::Tensor const& b) {
+  EXPECT_TRUE(at::allclose(a, b, 1e-14, 1e-14)) << a << "\n" << b;
+}
+
+TEST(PsParameterStore, ASumIsOneUpdate) {
+  auto store = make({.gate = ServerPolicy::Gate::bsp}, 3, 1.0 / 3);
+  for (int worker = 0; worker < 3; ++worker) store.slot(worker).fill_(worker + 1);
+  store.apply_sum({0, 2}, lr);
+  expect_near(store.parameters(), values({1 - 0.2, 2 - 0.2, 3}));
+  store.apply_sum({2, 3}, lr);
+  expect_near(store.parameters(), values({0.8, 1.8, 2.8}));
+  expect_near(store.momentum(), values({2, 2, 2}));
+}
+
+TEST(PsParameterStore, SharedMomentumIsOneOptimizer) {
+  auto store = make({}, 2);
+  store.slot(0).fill_(1);
+  store.apply(0, 1, lr);
+  store.slot(1).fill_(2);
+  store.apply(1, 0.5, lr);
+  // m = 1, then 0.9 + 0.5 x 2.
+  expect_near(store.momentum(), values({1.9, 1.9, 1.9}));
+  expect_near(store.parameters(), values({1, 2, 3}) - lr * (1 + 1.9));
+}
+
+TEST(PsParameterStore, EachWorkerCanHaveItsOwnMomentum) {
+  auto store = make({.momentum = Momentum::per_worker}, 2);
+  for (int worker : {0, 1, 1}) {
+    store.slot(worker).fill_(1);
+    store.apply(worker, 1, lr);
+  }
+  expect_near(store.parameters(), values({1, 2, 3}) - lr * (1 + 1 + 1.9));
+  expect_near(store.momentum(), values({2.9, 2.9, 2.9}));
+}
+
+TEST(PsParameterStore, WorkersLookAheadAlongAllMomenta) {
+  auto store = make({.momentum = Momentum::look_ahead}, 2);
+  for (int worker : {0, 1}) {
+    store.slot(worker).fill_(worker + 1);
+    store.apply(worker, 1, lr);
+  }
+  store.hand_out(0, lr);
+  expect_near(store.handed(0), store.parameters() - lr * momentum * (1 + 2));
+  store.hand_out(1, 0);
+  EXPECT_TRUE(at::equal(store.handed(1), store.parameters()));
+}
+
+TEST(PsParameterStore, LookAheadOfOneWorkerIsNesterov) {
+  auto ahead = make({.momentum = Momentum::look_ahead}, 1);
+  Sgd nesterov({.lr = lr, .momentum = momentum, .nesterov = true}, 3, at::kDouble);
+  // Nesterov's rule as PyTorch writes it moves the looked-ahead parameters themselves.
+  auto const p = values({1, 2, 3});
+  ahead.hand_out(0, lr);
+  for (int i = 0; i < 10; ++i) {
+    auto const gradient = ahead.handed(0) * 0.3 + i;
+    ahead.slot(0).copy_(gradient);
+    nesterov.step({0, 3}, p, gradient, lr, 1);
+    ahead.apply(0, 1, lr);
+    ahead.hand_out(0, lr);
+    expect_near(ahead.handed(0), p);
+  }
+}
+
+TEST(PsParameterStore, CompensationFollowsTheParameters) {
+  auto store = make({.correction = 2}, 2);
+  for (int worker : {0, 1}) store.hand_out(worker, lr);
+  store.slot(0).fill_(1);
+  store.apply(0, 1, lr);
+  auto const change = store.parameters() - values({1, 2, 3});
+  auto const before = store.parameters().clone();
+  auto const m = store.momentum().clone();
+  store.slot(1).fill_(3);
+  store.apply(1, 1, lr);
+  auto const gradient = 3 + 2 * 9 * change;
+  expect_near(store.parameters(), before - lr * (momentum * m + gradient));
+}
+
+TEST(PsParameterStore, TheGapIsWhatOthersChanged) {
+  auto store = make({}, 2);
+  store.hand_out(0, lr);
+  EXPECT_EQ(store.gap(0), 0);
+  store.slot(1).fill_(5);
+  store.apply(1, 1, lr);
+  EXPECT_NEAR(store.gap(0), 0.5, 1e-14);
+}
+
+TEST(PsParameterStore, UpdatesDoNotDependOnTheCut) {
+  auto const n = std::int64_t{200'003};
+  at::manual_seed(1);
+  auto const start = at::randn({n}), gradient = at::randn({n});
+  ParameterStore whole({.gate = ServerPolicy::Gate::bsp}, optimizer, 3, 1.0 / 3, start.clone());
+  ParameterStore cut({.gate = ServerPolicy::Gate::bsp}, optimizer, 3, 1.0 / 3, start.clone());
+  for (auto* store : {&whole, &cut})
+    for (int worker = 0; worker < 3; ++worker) store->slot(worker).copy_(gradient * (worker + 1));
+  whole.apply_sum({0, n}, lr);
+  for (std::int64_t begin = 0; begin < n; begin += 7777)
+    cut.apply_sum({begin, std::min(begin + 7777, n)}, lr);
+  EXPECT_TRUE(at::equal(whole.parameters(), cut.parameters()));
+}
+
+}  // namespace
+}  // namespace stratagem

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+
+#include <ATen/core/Tensor.h>
+
+namespace stratagem {
+
+// What workers and servers send each other. For each step a worker sends every server a line, then
+// that server's chunks of the gradient as the backward pass completes them; back come an answer
+// (from server 0) and the chunks of the parameters.
+
+/// Tags of messages. A chunk has its own, the same for its gradients and its parameters.
+inline constexpr int line_tag = 0, answer_tag = 1;
+inline constexpr int chunk_tag(int index) {
+  return 2 + index;
+}
+
+/// A worker's announcement, made when the loss of a step is known and before its gradients follow.
+struct PsLine {
+  bool last = false;  ///< no gradients follow: the worker has finished its round
+  std::int64_t step = 0;
+  std::int64_t first_slot = 0;  ///< of its batch in the global batch
+  double lr = 0;
+  double loss = 0;
+  std::int64_t correct = 0;
+  bool stop = false;  ///< the worker wants the run to end
+};
+
+/// What server 0 knows thereupon.
+struct PsAnswer {
+  double loss = 0;           ///< sync: sum over workers
+  std::int64_t correct = 0;  ///< sync: sum over workers
+  bool stop = false;         ///< sync: some worker wants the run to end
+  std::int64_t share = -1;   ///< async: the worker's next share of the round; -1: none is left
+};
+
+at::Tensor to_message(PsLine const& line);
+at::Tensor to_message(PsAnswer const& answer);
+PsLine line_from(at::Tensor const& message);
+PsAnswer answer_from(at::Tensor const& message);
+
+/// Room for either.
+at::Tensor empty_message();
+
+}  // namespace stratagem

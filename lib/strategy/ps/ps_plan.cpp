@@ -1,0 +1,54 @@
+#include "strategy/ps/ps_plan.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "strategy/update.hpp"
+
+namespace stratagem {
+
+ServerPlan plan_servers(PsConfig const& config, ParameterLayout const& layout, int ranks,
+                        std::int64_t element_size) {
+  auto const bytes = static_cast<std::int64_t>(config.chunk_mb * (1 << 20));
+  return make_server_plan(layout, assign_roles(ranks, config.servers, config.server_ranks), bytes,
+                          element_size);
+}
+
+gpu::MemoryUse server_memory(ServerPolicy const& policy, OptimizerConfig const& optimizer,
+                             ServerPlan const& plan, std::int64_t element_size) {
+  auto const shard = std::ranges::max(plan.shards) * element_size;
+  auto const workers = static_cast<std::int64_t>(plan.roles.workers.size());
+  gpu::MemoryUse use;
+  use[gpu::MemoryCategory::parameters] = shard * (policy.asynchronous() ? 1 + workers : 1);
+  use[gpu::MemoryCategory::gradients] = shard * workers;
+  if (optimizer.momentum != 0)
+    use[gpu::MemoryCategory::optimizer] =
+        shard * (policy.momentum == ServerPolicy::Momentum::shared ? 1 : workers);
+  return use;
+}
+
+double gradient_scale(ServerPolicy const& policy, OptimizerConfig const& optimizer, int workers) {
+  bool const mean = !policy.asynchronous() && optimizer.reduction == Reduction::mean;
+  return mean ? 1.0 / workers : 1.0;
+}
+
+void check_ps(PsConfig const& config, OptimizerConfig const& optimizer,
+              PrecisionConfig const& precision, int workers) {
+  auto const policy = policy_of(config, workers);
+  if (optimizer.clip_norm > 0)
+    throw Error(ExitCode::usage, "optimizer.clip_norm beside strategy ps",
+                "no server sees the whole gradient", "leave it out, or take strategy ddp or fsdp");
+  if (scales_loss(precision))
+    throw Error(ExitCode::usage, "precision.loss_scale: dynamic beside strategy ps",
+                "servers would apply gradients that overflowed",
+                "take loss_scale: none, or strategy ddp or fsdp");
+  if (policy.momentum == ServerPolicy::Momentum::look_ahead && optimizer.nesterov)
+    throw Error(ExitCode::usage, "optimizer.nesterov beside look-ahead momentum",
+                "the look-ahead is Nesterov's already", "leave one of them out");
+  if (config.slow_worker >= workers)
+    throw Error(ExitCode::usage, str("strategy.slow_worker: ", config.slow_worker),
+                str("workers are numbered from 0 to ", workers - 1), "take one of them");
+}
+
+}  // namespace stratagem

@@ -1,0 +1,26 @@
+#pragma once
+
+#include "gpu/memory.hpp"
+#include "optim/optim_config.hpp"
+#include "params/server_plan.hpp"
+#include "strategy/ps/ps_config.hpp"
+
+namespace stratagem {
+
+/// The table of chunks and servers that all ranks of a run make alike.
+ServerPlan plan_servers(PsConfig const& config, ParameterLayout const& layout, int ranks,
+                        std::int64_t element_size);
+
+/// Lasting bytes of the server that has the most.
+gpu::MemoryUse server_memory(ServerPolicy const& policy, OptimizerConfig const& optimizer,
+                             ServerPlan const& plan, std::int64_t element_size);
+
+/// By what servers scale a gradient: the mean over workers of `reduction: mean` in sync; one of an
+/// asynchronous worker is a mean over its samples already.
+double gradient_scale(ServerPolicy const& policy, OptimizerConfig const& optimizer, int workers);
+
+/// Error(usage) naming what a parameter server does not do.
+void check_ps(PsConfig const& config, OptimizerConfig const& optimizer,
+              PrecisionConfig const& precision, int workers);
+
+}  // namespace stratagem

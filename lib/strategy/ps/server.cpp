@@ -1,0 +1,113 @@
+#include "strategy/ps/server.hpp"
+
+#include <algorithm>
+
+#include <ATen/ATen.h>
+
+#include "base/contract.hpp"
+#include "params/initialise.hpp"
+#include "strategy/model_layout.hpp"
+
+namespace stratagem {
+namespace {
+
+at::Tensor piece(at::Tensor const& shard, ServerChunk const& chunk) {
+  return shard.narrow(0, chunk.offset, chunk.range.size());
+}
+
+at::Tensor allocate_shard(StrategyParts const& parts, ServerPlan const& plan, int server) {
+  gpu::MemoryScope const scope(gpu::MemoryCategory::parameters, parts.device);
+  return at::zeros({plan.shards[static_cast<std::size_t>(server)]},
+                   master_type(parts.precision.compute));
+}
+
+}  // namespace
+
+PsServer::PsServer(PsConfig const& config, StrategyParts const& parts)
+    : parts_(parts),
+      layout_(make_layout(parts.model)),
+      plan_(plan_servers(config, layout_, parts.communicator.size(),
+                         size_of(master_type(parts.precision.compute)))),
+      policy_(policy_of(config, workers())),
+      server_(plan_.roles.server_of(parts.communicator.rank())),
+      own_(plan_.chunks_of(server_)),
+      store_(policy_, parts.optimizer, workers(),
+             gradient_scale(policy_, parts.optimizer, workers()),
+             allocate_shard(parts, plan_, server_)),
+      buffers_(make_buffers(parts.model, parts.device, parts.precision.compute)) {
+  for (auto const& entry : layout_.entries()) {
+    auto const values = at::empty(entry.spec.shape, store_.parameters().options());
+    initialise(values, entry.spec, parts.seed);
+    place(entry, values);
+  }
+}
+
+void PsServer::place(ParameterEntry const& entry, at::Tensor const& values) {
+  at::NoGradGuard const no_grad;
+  auto const flat = at::empty({entry.spec.numel()}, store_.parameters().options());
+  flat.as_strided(entry.spec.shape, entry.strides).copy_(values);
+  for (auto const& chunk : own_) {
+    auto const begin = std::max(entry.offset, chunk.range.begin);
+    auto const end = std::min(entry.offset + entry.spec.numel(), chunk.range.end);
+    if (begin >= end) continue;
+    store_.parameters()
+        .narrow(0, chunk.offset + begin - chunk.range.begin, end - begin)
+        .copy_(flat.narrow(0, begin - entry.offset, end - begin));
+  }
+}
+
+void PsServer::load(std::map<std::string, at::Tensor> const& tensors) {
+  for (auto const& entry : layout_.entries())
+    if (auto const given = find(tensors, entry.spec); given.defined()) place(entry, given);
+}
+
+std::vector<Work> PsServer::receive_gradients(int worker) {
+  std::vector<Work> works;
+  for (auto const& chunk : own_)
+    works.push_back(parts_.communicator.receive(piece(store_.slot(worker), chunk), rank_of(worker),
+                                                chunk_tag(chunk.index)));
+  return works;
+}
+
+Work PsServer::send_chunk(int worker, at::Tensor const& shard, ServerChunk const& chunk) {
+  return parts_.communicator.send(piece(shard, chunk), rank_of(worker), chunk_tag(chunk.index));
+}
+
+std::vector<Work> PsServer::send_shard(int worker, at::Tensor const& shard) {
+  std::vector<Work> works;
+  for (auto chunk = own_.rbegin(); chunk != own_.rend(); ++chunk)
+    works.push_back(send_chunk(worker, shard, *chunk));
+  return works;
+}
+
+std::int64_t PsServer::shard_bytes() const {
+  return plan_.loads[static_cast<std::size_t>(server_)] *
+         static_cast<std::int64_t>(store_.parameters().element_size());
+}
+
+StepResult PsServer::step(Batch const&, StepOptions const&) {
+  expects(false, "a server is handed no batch");
+  return {};
+}
+
+void PsServer::prepare_evaluation() {
+  static_cast<void>(average(buffers_, parts_.communicator, plan_.roles.workers));
+}
+
+at::Tensor PsServer::predict(at::Tensor const&) {
+  expects(false, "a server has no model to predict with");
+  return {};
+}
+
+NamedTensors PsServer::gather_momentum() {
+  auto const momentum = store_.momentum();
+  if (!momentum.defined()) return {};
+  for (auto& work : send_shard(0, momentum)) work.wait_on_host();
+  return {};
+}
+
+NamedTensors PsServer::gather_buffers() {
+  return named(parts_.model, average(buffers_, parts_.communicator, plan_.roles.workers));
+}
+
+}  // namespace stratagem

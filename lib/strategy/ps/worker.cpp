@@ -1,0 +1,214 @@
+#include "strategy/ps/worker.hpp"
+
+#include <chrono>
+#include <cmath>
+#include <thread>
+
+#include <ATen/ATen.h>
+
+#include "base/clock.hpp"
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "gpu/memory.hpp"
+#include "strategy/control.hpp"
+#include "strategy/cross_entropy.hpp"
+
+namespace stratagem {
+
+using trace::Phase;
+
+namespace {
+
+at::Tensor allocate_gradients(StrategyParts const& parts, at::Tensor const& parameters) {
+  gpu::MemoryScope const scope(gpu::MemoryCategory::gradients, parts.device);
+  return parts.communicator.allocate(parameters.numel(), parameters.scalar_type());
+}
+
+}  // namespace
+
+PsWorker::PsWorker(PsConfig const& config, StrategyParts const& parts)
+    : config_(config),
+      parts_(parts),
+      replica_(parts.model, parts.precision.compute, parts.device, parts.seed),
+      plan_(plan_servers(config, replica_.layout(), parts.communicator.size(),
+                         static_cast<std::int64_t>(replica_.flat().element_size()))),
+      policy_(policy_of(config, static_cast<int>(plan_.roles.workers.size()))),
+      worker_(plan_.roles.worker_of(parts.communicator.rank())),
+      buffers_(make_buffers(parts.model, parts.device, parts.precision.compute)),
+      gradients_(allocate_gradients(parts, replica_.flat())),
+      tape_(parts.model.blocks, parts.recompute),
+      line_(empty_message()),
+      answer_(empty_message()),
+      pulls_(plan_.chunks.size()) {
+  for (int block = 0; block < tape_.blocks(); ++block)
+    gradient_views_.push_back(views_of(gradients_, replica_.layout(), block));
+}
+
+void PsWorker::begin_round(std::int64_t first_step, std::int64_t end_step) {
+  if (!policy_.asynchronous()) return;
+  round_ = ShareSequence(first_step, end_step, workers());
+  shares_ = round_.first_of(worker_);
+}
+
+StepResult PsWorker::step(Batch const& batch, StepOptions const& options) {
+  auto const begin = monotonic_ns();
+  auto const loss = cross_entropy(forward(batch), batch.labels);
+  PsLine const line{.step = batch.step,
+                    .first_slot = batch.first_slot,
+                    .lr = options.lr,
+                    .loss = loss.loss.item<double>(),
+                    .correct = loss.correct.item<std::int64_t>(),
+                    .stop = options.request_stop};
+  if (!std::isfinite(line.loss)) note_bad_loss(batch);
+  be_slow(monotonic_ns() - begin - waited_ns_ + backward_ns_);
+  announce(line);
+  backward(loss.gradient);
+  return result_of(batch, line);
+}
+
+at::Tensor PsWorker::forward(Batch const& batch) {
+  waited_ns_ = 0;
+  Context const context{.training = true,
+                        .dropout = parts_.dropout,
+                        .seed = parts_.seed,
+                        .step = batch.step,
+                        .first_slot = batch.first_slot};
+  // Autograd would take rounding what came late for a change of what the pass has kept.
+  auto const precision = parts_.precision.compute;
+  if (compute_type(precision) != master_type(precision)) await_parameters(replica_.layout().size());
+  at::Tensor x = batch.images;
+  for (int block = 0; block < tape_.blocks(); ++block) {
+    await_parameters(replica_.layout().range(block).end);
+    parts_.recorder.enter(Phase::forward);
+    auto const& buffers = buffers_[static_cast<std::size_t>(block)];
+    x = tape_.forward(block, x, {replica_.parameters(block), buffers, context});
+  }
+  return x;
+}
+
+void PsWorker::backward(at::Tensor gradient) {
+  parts_.recorder.enter(Phase::backward);
+  auto const begin = monotonic_ns();
+  auto next = plan_.chunks.begin();
+  for (int block = tape_.blocks() - 1; block >= 0; --block) {
+    gradient = tape_.backward(block, gradient, gradient_views_[static_cast<std::size_t>(block)],
+                              Landing::store);
+    // What lies beyond the block's begin is complete, and its parameters have served.
+    for (; next != plan_.chunks.end() && next->range.begin >= replica_.layout().range(block).begin;
+         ++next) {
+      push(*next);
+      pull(*next);
+    }
+  }
+  backward_ns_ = monotonic_ns() - begin;
+}
+
+void PsWorker::announce(PsLine const& line) {
+  sends_.clear();  // of the step before: what they carry is about to be overwritten
+  line_.copy_(to_message(line));
+  for (auto const server : plan_.roles.servers)
+    sends_.push_back(parts_.communicator.send(line_, server, line_tag));
+  if (!line.last)
+    answered_ = parts_.communicator.receive(answer_, plan_.roles.servers.front(), answer_tag);
+}
+
+void PsWorker::push(ServerChunk const& chunk) {
+  auto const piece = gradients_.narrow(0, chunk.range.begin, chunk.range.size());
+  sends_.push_back(parts_.communicator.send(piece, rank_of(chunk), chunk_tag(chunk.index)));
+}
+
+void PsWorker::pull(ServerChunk const& chunk) {
+  auto const piece = replica_.flat().narrow(0, chunk.range.begin, chunk.range.size());
+  auto const index = static_cast<std::size_t>(chunk.index);
+  pulls_[index] = parts_.communicator.receive(piece, rank_of(chunk), chunk_tag(chunk.index));
+  awaited_ = index + 1;
+}
+
+void PsWorker::await_parameters(std::int64_t end) {
+  if (awaited_ == 0 || plan_.chunks[awaited_ - 1].range.begin >= end) return;
+  parts_.recorder.enter(Phase::comm_exposed);
+  auto const begin = monotonic_ns();
+  for (; awaited_ > 0 && plan_.chunks[awaited_ - 1].range.begin < end; --awaited_) {
+    pulls_[awaited_ - 1].wait_on_stream();
+    replica_.refresh(plan_.chunks[awaited_ - 1].range);
+  }
+  waited_ns_ += monotonic_ns() - begin;
+}
+
+StepResult PsWorker::result_of(Batch const& batch, PsLine const& line) {
+  parts_.recorder.enter(Phase::comm_exposed);
+  answered_.wait_on_host();
+  auto const answer = answer_from(answer_);
+  if (policy_.asynchronous()) {
+    if (answer.share >= 0) shares_.push_back(round_.at(answer.share));
+    return {.loss = line.loss, .correct = line.correct, .samples = batch.size(), .stop = line.stop};
+  }
+  if (!std::isfinite(answer.loss)) {
+    await_parameters(replica_.layout().size());
+    refuse_loss(parts_.model, parts_.communicator, batch.step, first_bad_block_);
+  }
+  return {.loss = answer.loss / workers(),
+          .correct = answer.correct,
+          .samples = batch.size() * workers(),
+          .stop = answer.stop};
+}
+
+void PsWorker::note_bad_loss(Batch const& batch) {
+  first_bad_block_ = tape_.first_non_finite();
+  if (!policy_.asynchronous()) return;  // all workers will know, and end together
+  auto const where =
+      first_bad_block_ < 0
+          ? std::string("the loss itself; look at the labels")
+          : "the output of block " +
+                parts_.model.blocks[static_cast<std::size_t>(first_bad_block_)]->name();
+  throw Error(
+      ExitCode::non_finite,
+      str("the loss is not finite at step ", batch.step, " on rank ", parts_.communicator.rank()),
+      "first in " + where,
+      "lower optimizer.lr or optimizer.momentum, or take strategy.mode dana or sync");
+}
+
+void PsWorker::be_slow(std::int64_t busy_ns) const {
+  if (worker_ != config_.slow_worker) return;
+  std::this_thread::sleep_for(std::chrono::nanoseconds(
+      static_cast<std::int64_t>(static_cast<double>(busy_ns) * (config_.slow - 1))));
+}
+
+void PsWorker::drain() {
+  await_parameters(replica_.layout().size());
+  announce({.last = true});
+  for (auto const& chunk : plan_.chunks) pull(chunk);
+  await_parameters(replica_.layout().size());
+  sends_.clear();
+}
+
+void PsWorker::prepare_evaluation() {
+  evaluation_buffers_ = average(buffers_, parts_.communicator, plan_.roles.workers);
+}
+
+at::Tensor PsWorker::predict(at::Tensor const& images) {
+  return infer(replica_, evaluation_buffers_, tape_, images);
+}
+
+NamedTensors PsWorker::gather_momentum() {
+  if (parts_.optimizer.momentum == 0 || parts_.communicator.rank() != 0) return {};
+  auto const momentum = at::zeros_like(replica_.flat());
+  std::vector<Work> works;
+  for (auto const& chunk : plan_.chunks)
+    works.push_back(
+        parts_.communicator.receive(momentum.narrow(0, chunk.range.begin, chunk.range.size()),
+                                    rank_of(chunk), chunk_tag(chunk.index)));
+  for (auto& work : works) work.wait_on_host();
+  return replica_.named(momentum);
+}
+
+NamedTensors PsWorker::gather_buffers() {
+  return named(parts_.model, average(buffers_, parts_.communicator, plan_.roles.workers));
+}
+
+void PsWorker::load(std::map<std::string, at::Tensor> const& tensors) {
+  replica_.load(tensors);
+  stratagem::load(parts_.model, tensors, buffers_);
+}
+
+}  // namespace stratagem

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "comm/work.hpp"
+#include "model/block_tape.hpp"
+#include "params/server_plan.hpp"
+#include "strategy/factory.hpp"
+#include "strategy/ps/messages.hpp"
+#include "strategy/ps/ps_plan.hpp"
+#include "strategy/ps/share.hpp"
+#include "strategy/replica.hpp"
+
+namespace stratagem {
+
+/// A worker of a parameter server (Li et al., "Scaling distributed machine learning with the
+/// parameter server", OSDI 2014): computes gradients with the parameters that the servers sent
+/// last. Chunks of the gradient leave while the backward pass goes on, and chunks of parameters
+/// arrive while the next forward pass does.
+class PsWorker final : public Strategy {
+ public:
+  PsWorker(PsConfig const& config, StrategyParts const& parts);
+
+  void begin_round(std::int64_t first_step, std::int64_t end_step) override;
+  std::vector<Share> new_shares() override { return std::exchange(shares_, {}); }
+  StepResult step(Batch const& batch, StepOptions const& options) override;
+  void drain() override;
+
+  void prepare_evaluation() override;
+  at::Tensor predict(at::Tensor const& images) override;
+  NamedTensors gather_parameters() override { return replica_.named(replica_.flat()); }
+  NamedTensors gather_momentum() override;
+  NamedTensors gather_buffers() override;
+  void load(std::map<std::string, at::Tensor> const& tensors) override;
+
+ private:
+  at::Tensor forward(Batch const& batch);
+  void backward(at::Tensor gradient);
+  /// Tells all servers what follows, and asks server 0 for its answer.
+  void announce(PsLine const& line);
+  void push(ServerChunk const& chunk);
+  void pull(ServerChunk const& chunk);
+  /// Waits until the parameters before `end` of the flat space are there.
+  void await_parameters(std::int64_t end);
+  StepResult result_of(Batch const& batch, PsLine const& line);
+  void note_bad_loss(Batch const& batch);
+  /// Sleeps as long as a slower processor would have computed more.
+  void be_slow(std::int64_t busy_ns) const;
+  int workers() const { return static_cast<int>(plan_.roles.workers.size()); }
+  int rank_of(ServerChunk const& chunk) const {
+    return plan_.roles.servers[static_cast<std::size_t>(chunk.server)];
+  }
+
+  PsConfig config_;
+  StrategyParts parts_;
+  Replica replica_;
+  ServerPlan plan_;
+  ServerPolicy policy_;
+  int worker_;
+  Buffers buffers_, evaluation_buffers_;
+  at::Tensor gradients_;                                 ///< laid out as the parameters
+  std::vector<std::vector<at::Tensor>> gradient_views_;  ///< by block
+  BlockTape tape_;
+
+  at::Tensor line_, answer_;  ///< messages
+  std::vector<Work> sends_;   ///< of the line and of gradients
+  std::vector<Work> pulls_;   ///< by chunk
+  std::size_t awaited_ = 0;   ///< chunks from here on have arrived
+  Work answered_;
+  ShareSequence round_;           ///< asynchronous only
+  std::vector<Share> shares_;     ///< dealt and not yet taken
+  int first_bad_block_ = -1;      ///< of this step's pass
+  std::int64_t waited_ns_ = 0;    ///< for parameters, in this forward pass
+  std::int64_t backward_ns_ = 0;  ///< of the last backward pass
+};
+
+}  // namespace stratagem
