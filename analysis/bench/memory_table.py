@@ -35,7 +35,8 @@ python3 analysis/bench/memory_table.py --models {models} --batches {batches} --r
 ```
 - **parameters, gradients, optimizer, buffers**: bytes that last, as `stratagem plan` predicts them. Every sample of
   every rank must be the same to the byte; `predicted ≠ measured` where one is not.
-- **peak**: most live tensor bytes during the steps, of the rank that has most; its difference from the plan's.
+- **peak**: most live tensor bytes during the steps but for the data, of the rank that has most; its difference from
+  the plan's.
 - **growth**: by how much a later step exceeds the third, where backward passes begin, on the rank that grew most: live
   tensor bytes, and what the heap took from the system.
 - **sent per step**: mean over the ranks, of the steps between the first and the last.

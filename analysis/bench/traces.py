@@ -92,5 +92,7 @@ def memory(path):
 
 
 def peak_bytes(path):
-    """The most bytes of live tensors in the first epoch."""
-    return int(read(path, "epochs", "mem_peak_allocated_B")[0][0])
+    """The most bytes of live tensors in the first epoch, but for the data: the images and the batches ahead of
+    time, which are what of the workspace is there when backward passes begin."""
+    data = int(min(read(path, "memory/breakdown", "workspace")[0][:-1]))
+    return int(read(path, "epochs", "mem_peak_allocated_B")[0][0]) - data

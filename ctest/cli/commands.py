@@ -55,7 +55,7 @@ MISTAKES = [
         "does not fit",
         [*PLAN, "--gpu-memory", "1M"],
         DOES_NOT_FIT,
-        ["MiB", "--gpu-memory is 1M", "smaller model"],
+        ["MiB", "--gpu-memory is 1M", "smaller batch"],
     ),
     Refusal(
         "launcher without ranks",
@@ -170,10 +170,15 @@ class Commands(harness.ProgramTest):
         )
 
 
+CELLS = ["serial", "ddp-no-overlap", "ddp", "fsdp"]
+
+
 class Demo(harness.ProgramTest):
     def test_demo(self):
-        ended = self.expect(0, "demo", "--epochs", "1", "--out", "demo", "--progress", "none")
-        for cell in "serial", "ddp-no-overlap", "ddp":
+        words = [self.program, "demo", "--epochs", "1", "--out", "demo", "--progress", "none"]
+        ended = self.wait(self.start(words), timeout=150)
+        self.assertEqual(ended.code, 0, str(ended))
+        for cell in CELLS:
             self.assertTrue((self.folder / "demo" / cell / "collected.h5").exists())
             self.assertRegex(ended.stdout, rf"(?m)^{cell} .* complete")
 

@@ -67,6 +67,26 @@ class OutOfMemory(harness.ProgramTest):
         words = self.limited([limit, limit], "model.name=lenet", "data.subset=4800")
         self.assertEqual(self.run_words(words).code, 0)
 
+    def test_a_model_that_fits_only_in_shards(self):
+        vgg16 = [
+            "model.name=vgg16",
+            "data.dataset=synthetic-shapes",
+            "data.input_size=32",
+            "data.global_batch=8",
+            "run.max_steps=2",
+            "run.evaluate_every=0",
+        ]
+        sharded = [*vgg16, "strategy.name=fsdp"]
+        limit = self.needed + 1100 * MIB  # DDP holds 1.5 GiB, FSDP on 4 ranks 640 MiB
+        self.check(
+            self.run_words(self.limited([limit] * 2, *vgg16)), "[01]", "before the first step", ".*", ""
+        )
+        fits = self.run_words(self.limited([limit] * 4, *sharded, "run.out=sharded"))
+        self.assertEqual(fits.code, 0, str(fits))
+        memory = ["--ranks", "4", "--gpu-memory", "1GiB"]
+        self.expect(4, "plan", *overridden(*vgg16)[1:], *memory)
+        self.expect(0, "plan", *overridden(*sharded)[1:], *memory)
+
 
 if __name__ == "__main__":
     harness.main()
