@@ -44,8 +44,11 @@ std::vector<Cell> cells(int ranks, std::int64_t epochs) {
   fsdp.strategy = FsdpConfig{.unit_mb = 1.0 / 16};  // of a model of 3.6 MiB
   auto sync = base_configuration("ps-sync", epochs);
   sync.strategy = PsConfig{.chunk_mb = 0.5};
-  return {{"serial", 1, serial}, {"ddp-no-overlap", ranks, in_turn}, {"ddp", ranks, ddp},
-          {"fsdp", ranks, fsdp}, {"ps-sync", ranks + 1, sync},       {"ps-dana", ranks + 1, dana}};
+  return {{"serial", 1, serial},
+          {"ddp-no-overlap", ranks, in_turn},
+          {"ddp", ranks, ddp},
+          {"fsdp", ranks, fsdp},
+          {"ps-sync", ranks + 1, sync}};
 }
 
 void run_cell(Cell cell, fs::path const& folder, Launcher const& launcher,
