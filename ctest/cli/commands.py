@@ -170,7 +170,7 @@ class Commands(harness.ProgramTest):
         )
 
 
-CELLS = ["serial", "ddp-no-overlap", "ddp", "fsdp"]
+CELLS = ["serial", "ddp-no-overlap", "ddp", "fsdp", "ps-sync"]
 
 
 class Demo(harness.ProgramTest):
