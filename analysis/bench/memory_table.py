@@ -28,7 +28,8 @@ COLUMNS = {"model": "{model}", "images/rank": "{batch_per_rank}", "ranks": "{ran
            "sent per step B": "{sent}"}
 ABOUT = """\
 # Memory and traffic per rank: predicted and measured
-CIFAR-10 at 32x32, fp32, SGD with momentum. {machine}
+CIFAR-10 at 32x32, fp32, SGD with momentum.
+{machine}
 ```
 python3 analysis/bench/memory_table.py --models {models} --batches {batches} --ranks {ranks} \\
     --strategies {strategies} --steps {steps}{more}
