@@ -9,7 +9,7 @@ namespace {
 
 void expect_equal_to_emulator(Training const& training) {
   SerialConfig const serial{.micro_batches = std::get<DdpConfig>(training.strategy).micro_batches};
-  auto expected = world().rank() == 0 ? emulated(training, serial, world().size()) : std::string();
+  auto expected = world().rank() == 0 ? emulated(training, world().size(), serial) : std::string();
   world().broadcast(expected, 0);
   expect_result(training, expected, Replicas::everywhere);
 }

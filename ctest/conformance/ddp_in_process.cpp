@@ -1,7 +1,6 @@
 #include <gtest/gtest.h>
 
 #include "comm/inprocess/inprocess_communicator.hpp"
-#include "comm/serial/serial_communicator.hpp"
 #include "conformance/training.hpp"
 
 namespace stratagem::test {
@@ -12,10 +11,7 @@ TEST(DdpInProcess, EqualsTheEmulatorWhateverTheInterleaving) {
   Training const training{
       .model = "tiny_residual", .strategy = DdpConfig{.bucket_mb = 1.0 / 1024}, .steps = 8};
   for (int const ranks : {2, 3, 4}) {
-    auto serial = training;
-    serial.strategy = SerialConfig{.emulate_ranks = ranks};
-    SerialCommunicator alone({});
-    auto const expected = fingerprint(train(serial, alone));
+    auto const expected = emulated(training, ranks);
     for (std::uint64_t seed = 0; seed < 3; ++seed)
       run_ranks(ranks, seed, [&](Communicator& communicator) {
         EXPECT_EQ(fingerprint(train(training, communicator)), expected)
@@ -26,12 +22,7 @@ TEST(DdpInProcess, EqualsTheEmulatorWhateverTheInterleaving) {
 
 /// The emulator itself changes with the number of ranks it emulates: the comparison can fail.
 TEST(DdpInProcess, EmulatorsOfDifferentSizesDiffer) {
-  SerialCommunicator alone({});
-  auto of = [&](int ranks) {
-    return fingerprint(train(
-        {.model = "tiny_residual", .strategy = SerialConfig{.emulate_ranks = ranks}, .steps = 8},
-        alone));
-  };
+  auto of = [](int ranks) { return emulated({.model = "tiny_residual", .steps = 8}, ranks); };
   EXPECT_NE(of(1), of(2));
   EXPECT_NE(of(2), of(4));
   EXPECT_EQ(of(3), of(3));

@@ -22,7 +22,7 @@ std::string const& expected(Training const& training, SerialConfig const& serial
                    std::to_string(o.clip_norm) + std::to_string(o.nesterov) +
                    std::to_string(static_cast<int>(training.precision.compute));
   auto& result = known[key];
-  if (result.empty() && world().rank() == 0) result = emulated(training, serial, world().size());
+  if (result.empty() && world().rank() == 0) result = emulated(training, world().size(), serial);
   return result;
 }
 

@@ -1,7 +1,6 @@
 #include <gtest/gtest.h>
 
 #include "comm/inprocess/inprocess_communicator.hpp"
-#include "comm/serial/serial_communicator.hpp"
 #include "conformance/training.hpp"
 
 namespace stratagem::test {
@@ -11,9 +10,7 @@ namespace {
 TEST(FsdpInProcess, EqualsTheEmulatorWhateverTheInterleaving) {
   Training training{.model = "tiny_residual", .steps = 8};
   for (int const ranks : {2, 3, 4}) {
-    training.strategy = SerialConfig{.emulate_ranks = ranks};
-    SerialCommunicator alone({});
-    auto const expected = fingerprint(train(training, alone));
+    auto const expected = emulated(training, ranks);
     for (auto const shard : {Shard::optimizer, Shard::gradients, Shard::full}) {
       training.strategy = FsdpConfig{.shard = shard, .unit_mb = 1.0 / 1024, .poison = true};
       for (std::uint64_t seed = 0; seed < 3; ++seed)

@@ -19,7 +19,7 @@ void expect_equal_to_emulator(Training const& training) {
     own = fingerprint(train(training, communicator));
   }
   if (world().rank() == 0) {
-    EXPECT_EQ(own, emulated(training, {}, world().size()));
+    EXPECT_EQ(own, emulated(training, world().size()));
   }
 }
 

@@ -3,10 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "comm/factory.hpp"
-#include "comm/serial/serial_communicator.hpp"
-#include "conformance/training.hpp"
-#include "support/world.hpp"
+#include "conformance/expected.hpp"
 
 namespace stratagem::test {
 namespace {
@@ -15,18 +12,6 @@ namespace {
 PsConfig fitted(PsConfig wanted) {
   wanted.servers = std::min(wanted.servers, world().size() - 1);
   return wanted;
-}
-
-Trained train_here(Training const& training) {
-  auto const communicator = make_communicator({}, discover_process(world()), world(), nullptr);
-  return train(training, *communicator);
-}
-
-/// What one process makes of the same training, as so many workers would.
-Trained emulated(Training training, int workers) {
-  training.strategy = SerialConfig{.emulate_ranks = workers};
-  SerialCommunicator alone({});
-  return train(training, alone);
 }
 
 struct Case {
@@ -48,7 +33,7 @@ TEST_P(Ps, SyncEqualsTheEmulatorBitForBit) {
   auto const own = train_here(training);
   if (world().rank() != 0) return;
   int const workers = world().size() - std::get<PsConfig>(training.strategy).servers;
-  EXPECT_EQ(fingerprint(own), fingerprint(emulated(training, workers)));
+  EXPECT_EQ(fingerprint(own), emulated(training, workers));
 }
 
 constexpr double kib = 1.0 / 1024;
@@ -71,7 +56,7 @@ TEST(Ps, SyncEqualsTheEmulatorInBf16) {
                           .precision = {.compute = Precision::bf16, .loss_scale = LossScale::none}};
   auto const own = train_here(training);
   if (world().rank() != 0) return;
-  EXPECT_EQ(fingerprint(own), fingerprint(emulated(training, world().size() - 1)));
+  EXPECT_EQ(fingerprint(own), emulated(training, world().size() - 1));
 }
 
 }  // namespace

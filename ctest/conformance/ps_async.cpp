@@ -4,22 +4,14 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "comm/factory.hpp"
-#include "comm/serial/serial_communicator.hpp"
+#include "conformance/expected.hpp"
 #include "conformance/ps_replay.hpp"
-#include "conformance/training.hpp"
 #include "support/scratch.hpp"
-#include "support/world.hpp"
 
 namespace stratagem::test {
 namespace {
 
 constexpr double kib = 1.0 / 1024;
-
-Trained train_here(Training const& training) {
-  auto const communicator = make_communicator({}, discover_process(world()), world(), nullptr);
-  return train(training, *communicator);
-}
 
 TEST(PsAsync, OfOneWorkerIsSerial) {
   Training const training{
@@ -29,10 +21,7 @@ TEST(PsAsync, OfOneWorkerIsSerial) {
       .steps = 200};
   auto const own = train_here(training);
   if (world().rank() != 0) return;
-  auto serial = training;
-  serial.strategy = SerialConfig{};
-  SerialCommunicator alone({});
-  EXPECT_EQ(fingerprint(own), fingerprint(train(serial, alone)));
+  EXPECT_EQ(fingerprint(own), emulated(training, 1));
 }
 
 /// Trains, and repeats the training in one process from what the servers recorded.

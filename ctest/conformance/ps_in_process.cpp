@@ -1,19 +1,12 @@
 #include <gtest/gtest.h>
 
 #include "comm/inprocess/inprocess_communicator.hpp"
-#include "comm/serial/serial_communicator.hpp"
 #include "conformance/training.hpp"
 
 namespace stratagem::test {
 namespace {
 
 constexpr double kib = 1.0 / 1024;
-
-std::string emulated(Training training, int workers) {
-  training.strategy = SerialConfig{.emulate_ranks = workers};
-  SerialCommunicator alone({});
-  return fingerprint(train(training, alone));
-}
 
 /// What rank 0 has in the end, of ranks that are threads whose interleaving `seed` decides.
 Trained train_interleaved(Training const& training, int ranks, std::uint64_t seed) {

@@ -5,6 +5,7 @@
 #include <ATen/ATen.h>
 
 #include "base/hash.hpp"
+#include "comm/serial/serial_communicator.hpp"
 #include "data/loader.hpp"
 #include "h5/error.hpp"
 #include "model/zoo/lenet.hpp"
@@ -119,6 +120,14 @@ std::string fingerprint(Trained const& trained) {
   stratagem::add(hash, trained.buffers);
   for (auto const correct : trained.correct) hash.add(static_cast<std::uint64_t>(correct));
   return hash.hex();
+}
+
+std::string emulated(Training training, int workers, SerialConfig serial) {
+  serial.emulate_ranks = workers;
+  training.strategy = serial;
+  training.recompute = {};
+  SerialCommunicator alone({});
+  return fingerprint(train(training, alone));
 }
 
 }  // namespace stratagem::test

@@ -47,4 +47,8 @@ std::filesystem::path trace_of(std::filesystem::path const& folder, int rank);
 
 Model test_model(std::string const& name);
 
+/// The fingerprint of what one process makes of `training` in the place of so many workers, without
+/// recomputation.
+std::string emulated(Training training, int workers, SerialConfig serial = {});
+
 }  // namespace stratagem::test

@@ -1,5 +1,7 @@
 #include "params/parameter_layout.hpp"
 
+#include <algorithm>
+
 #include <ATen/ATen.h>
 
 #include "base/contract.hpp"
@@ -7,11 +9,6 @@
 
 namespace stratagem {
 namespace {
-
-std::int64_t align(std::int64_t offset) {
-  constexpr auto a = ParameterLayout::alignment;
-  return (offset + a - 1) / a * a;
-}
 
 /// `order` lists the dimensions from the slowest to the fastest in memory.
 std::vector<std::int64_t> strides_for(std::vector<std::int64_t> const& shape,
@@ -48,7 +45,7 @@ ParameterLayout::ParameterLayout(std::vector<std::vector<ParameterSpec>> const& 
       for (auto i = first_entry_.back(); i < entries_.size(); ++i) {
         if (entries_[i].spec.keep_fp32 != fp32) continue;
         entries_[i].offset = offset;
-        offset = align(offset + entries_[i].spec.numel());
+        offset = aligned(offset + entries_[i].spec.numel());
       }
       if (!fp32) low_.push_back({range.begin, offset});
     }
@@ -80,6 +77,23 @@ std::uint64_t ParameterLayout::hash() const {
           .add(static_cast<std::uint64_t>(entry.strides[i]));
   }
   return hash.value();
+}
+
+FlatRange overlap(FlatRange a, FlatRange b) {
+  return {std::max(a.begin, b.begin), std::min(a.end, b.end)};
+}
+
+void copy_overlap(at::Tensor const& values, ParameterEntry const& entry, std::int64_t offset,
+                  FlatRange range, at::Tensor const& part) {
+  auto const numel = entry.spec.numel();
+  auto const common = overlap({offset, offset + numel}, range);
+  if (common.size() <= 0) return;
+  at::NoGradGuard const no_grad;
+  auto ordered = values;
+  if (values.strides() != at::IntArrayRef(entry.strides))
+    ordered = at::empty_strided(entry.spec.shape, entry.strides, values.options()).copy_(values);
+  part.narrow(0, common.begin - range.begin, common.size())
+      .copy_(ordered.as_strided({numel}, {1}).narrow(0, common.begin - offset, common.size()));
 }
 
 at::Tensor view_of(at::Tensor const& flat, ParameterEntry const& entry) {

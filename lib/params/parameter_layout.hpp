@@ -6,6 +6,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "base/arithmetic.hpp"
 #include "params/parameter_spec.hpp"
 
 namespace stratagem {
@@ -35,6 +36,9 @@ struct ParameterEntry {
 class ParameterLayout {
  public:
   static constexpr std::int64_t alignment = 32;  ///< [elements]
+  static constexpr std::int64_t aligned(std::int64_t elements) {
+    return round_up(elements, alignment);
+  }
 
   /// One list of declared parameters per block.
   ParameterLayout(std::vector<std::vector<ParameterSpec>> const& blocks, bool channels_last);
@@ -60,6 +64,15 @@ class ParameterLayout {
   std::vector<std::size_t> first_entry_;  ///< by block, and one past the last
   std::vector<FlatRange> ranges_, low_;
 };
+
+/// What two ranges have in common; empty, of size 0 or less, when that is nothing.
+FlatRange overlap(FlatRange a, FlatRange b);
+
+/// Copies those elements of a parameter that lie in `range` of a space where its memory begins at
+/// `offset`. `values`: the parameter in its logical shape, any strides; `part`: the elements of
+/// `range`.
+void copy_overlap(at::Tensor const& values, ParameterEntry const& entry, std::int64_t offset,
+                  FlatRange range, at::Tensor const& part);
 
 /// The parameter as a tensor of its logical shape within `flat` (1-D, layout.size() elements).
 at::Tensor view_of(at::Tensor const& flat, ParameterEntry const& entry);

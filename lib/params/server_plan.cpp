@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/arithmetic.hpp"
 #include "base/error.hpp"
 #include "base/hash.hpp"
 #include "base/text.hpp"
@@ -15,10 +16,6 @@ constexpr std::int64_t page_bytes = 4096;
 int place_in(std::vector<int> const& ranks, int rank) {
   auto const found = std::ranges::lower_bound(ranks, rank);
   return found != ranks.end() && *found == rank ? static_cast<int>(found - ranks.begin()) : -1;
-}
-
-std::int64_t round_up(std::int64_t elements, std::int64_t unit) {
-  return (elements + unit - 1) / unit * unit;
 }
 
 std::vector<ServerChunk> cut(std::int64_t size, std::int64_t chunk) {
@@ -60,10 +57,9 @@ Roles assign_roles(int ranks, int servers, ServerPlacement placement) {
                 str("start ", servers + 1, " ranks or more, or take fewer servers"));
   Roles roles;
   for (int i = 1; i <= servers; ++i)
-    roles.servers.push_back(
-        placement == ServerPlacement::last
-            ? ranks - servers + i - 1
-            : static_cast<int>((std::int64_t{i} * ranks + servers - 1) / servers) - 1);
+    roles.servers.push_back(placement == ServerPlacement::last
+                                ? ranks - servers + i - 1
+                                : static_cast<int>(ceil_div(std::int64_t{i} * ranks, servers)) - 1);
   for (int rank = 0; rank < ranks; ++rank)
     if (roles.server_of(rank) < 0) roles.workers.push_back(rank);
   return roles;

@@ -8,11 +8,6 @@
 namespace stratagem {
 namespace {
 
-std::int64_t align(std::int64_t elements) {
-  constexpr auto a = ParameterLayout::alignment;
-  return (elements + a - 1) / a * a;
-}
-
 /// Of the blocks of `unit`: those entries that are in low precision, or those that are not.
 Chunk make_chunk(ParameterLayout const& layout, Unit const& unit, bool low_precision, bool mixed) {
   Chunk chunk{.low_precision = low_precision};
@@ -21,7 +16,7 @@ Chunk make_chunk(ParameterLayout const& layout, Unit const& unit, bool low_preci
     for (auto const& entry : layout.entries(block)) {
       if (mixed && entry.spec.keep_fp32 == low_precision) continue;
       chunk.places.push_back({static_cast<std::size_t>(&entry - first), chunk.used});
-      chunk.used = align(chunk.used + entry.spec.numel());
+      chunk.used = ParameterLayout::aligned(chunk.used + entry.spec.numel());
     }
   return chunk;
 }
@@ -31,7 +26,7 @@ void cut(Unit& unit, ParameterLayout const& layout, bool mixed, ShardPlan& plan)
     if (low_precision && !mixed) continue;
     auto chunk = make_chunk(layout, unit, low_precision, mixed);
     if (chunk.used == 0) continue;
-    chunk.shard = align((chunk.used + plan.ranks - 1) / plan.ranks);
+    chunk.shard = ParameterLayout::aligned(ceil_div(chunk.used, plan.ranks));
     chunk.owned = plan.owned;
     plan.owned += chunk.shard;
     unit.chunks.push_back(std::move(chunk));
@@ -39,12 +34,6 @@ void cut(Unit& unit, ParameterLayout const& layout, bool mixed, ShardPlan& plan)
 }
 
 }  // namespace
-
-std::int64_t Unit::elements(int ranks) const {
-  std::int64_t sum = 0;
-  for (auto const& chunk : chunks) sum += chunk.shard * ranks;
-  return sum;
-}
 
 int ShardPlan::unit_of(int block) const {
   auto const found =

@@ -28,9 +28,6 @@ struct Unit {
   int first_block = 0;
   int last_block = 0;
   std::vector<Chunk> chunks;  ///< at most one of each type, the low precision first
-
-  /// Padded elements of all chunks on all ranks.
-  std::int64_t elements(int ranks) const;
 };
 
 /// Which elements of which parameter belong to whom when every unit is cut into one shard per rank:

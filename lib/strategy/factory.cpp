@@ -3,6 +3,7 @@
 #include "base/error.hpp"
 #include "strategy/ddp/ddp.hpp"
 #include "strategy/fsdp/fsdp.hpp"
+#include "strategy/model_layout.hpp"
 #include "strategy/ps/async_server.hpp"
 #include "strategy/ps/sync_server.hpp"
 #include "strategy/ps/worker.hpp"
@@ -33,6 +34,19 @@ std::unique_ptr<Strategy> make(PsConfig const& config, StrategyParts const& part
 }
 
 }  // namespace
+
+Context StrategyParts::context_of(Batch const& batch) const {
+  return {.training = true,
+          .dropout = dropout,
+          .seed = seed,
+          .step = batch.step,
+          .first_slot = batch.first_slot};
+}
+
+at::Tensor StrategyParts::allocate(gpu::MemoryCategory category, std::int64_t numel) const {
+  gpu::MemoryScope const scope(category, device);
+  return communicator.allocate(numel, master_type(precision.compute));
+}
 
 std::unique_ptr<Strategy> make_strategy(StrategyConfig const& config, StrategyParts const& parts) {
   return std::visit([&](auto const& chosen) { return make(chosen, parts); }, config);

@@ -6,6 +6,7 @@
 
 #include "comm/communicator.hpp"
 #include "gpu/device.hpp"
+#include "gpu/memory.hpp"
 #include "model/model.hpp"
 #include "optim/optim_config.hpp"
 #include "strategy/strategy.hpp"
@@ -25,6 +26,11 @@ struct StrategyParts {
   std::uint64_t seed = 1;
   bool dropout = true;
   Recompute recompute;
+
+  /// Of a training pass.
+  Context context_of(Batch const& batch) const;
+  /// Zeroed memory for so many elements of the master type, which the communicator moves well.
+  at::Tensor allocate(gpu::MemoryCategory category, std::int64_t numel) const;
 };
 
 std::unique_ptr<Strategy> make_strategy(StrategyConfig const& config, StrategyParts const& parts);

@@ -45,6 +45,15 @@ void Replica::load(std::map<std::string, at::Tensor> const& tensors) {
   refresh({0, layout_.size()});
 }
 
+at::Tensor forward(Replica const& replica, Buffers const& buffers, BlockTape& tape,
+                   at::Tensor const& images, Context const& context) {
+  at::Tensor x = images;
+  for (int block = 0; block < tape.blocks(); ++block)
+    x = tape.forward(
+        block, x, {replica.parameters(block), buffers[static_cast<std::size_t>(block)], context});
+  return x;
+}
+
 at::Tensor infer(Replica const& replica, Buffers const& buffers, BlockTape& tape,
                  at::Tensor const& images) {
   Context const context;

@@ -46,6 +46,9 @@ class Replica {
   std::vector<std::vector<at::Tensor>> parameters_;
 };
 
+/// Logits of a training pass, which the tape keeps for the backward pass.
+at::Tensor forward(Replica const& replica, Buffers const& buffers, BlockTape& tape,
+                   at::Tensor const& images, Context const& context);
 /// Logits in evaluation mode, with `buffers` as running statistics.
 at::Tensor infer(Replica const& replica, Buffers const& buffers, BlockTape& tape,
                  at::Tensor const& images);

@@ -4,6 +4,7 @@
 
 #include <ATen/ATen.h>
 
+#include "base/arithmetic.hpp"
 #include "data/sampler.hpp"
 
 namespace stratagem {
@@ -15,8 +16,8 @@ Evaluation evaluate(Strategy& strategy, Communicator& communicator, BatchMaker c
   strategy.prepare_evaluation();
   auto const own = slice ? slice->of_evaluation(test.size()) : IndexRange{};
   // Passes are collective: all that evaluate make as many as the one with the most images.
-  auto const most = slice ? (test.size() + slice->ranks - 1) / slice->ranks : 0;
-  auto const passes = (most + batch - 1) / batch;
+  auto const most = slice ? ceil_div(test.size(), slice->ranks) : 0;
+  auto const passes = ceil_div(most, batch);
   at::Tensor sums;  // loss, correct, images
   for (std::int64_t pass = 0; pass < passes; ++pass) {
     auto const begin = own.begin + own.size() * pass / passes;

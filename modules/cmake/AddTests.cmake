@@ -3,7 +3,7 @@
 # of ctest, named <layer>.<unit>, or <layer>.<unit>.np<N> where it runs under the launcher.
 #
 # add_unit_tests(LAYER UNITS ... [LINK targets...] [TIMEOUT seconds])
-# add_mpi_tests(LAYER UNITS ... RANKS n... [LINK targets...] [TIMEOUT seconds])
+# add_mpi_tests(LAYER UNITS ... RANKS n... [LINK targets...] [TIMEOUT seconds] [LABEL label])
 set(STRATAGEM_TEST_ENVIRONMENT
   OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
   OMPI_MCA_btl_vader_single_copy_mechanism=none)
@@ -46,7 +46,7 @@ function(add_unit_tests layer)
 endfunction()
 
 function(add_mpi_tests layer)
-  cmake_parse_arguments(arg "" "TIMEOUT" "UNITS;LINK;RANKS" ${ARGN})
+  cmake_parse_arguments(arg "" "TIMEOUT;LABEL" "UNITS;LINK;RANKS" ${ARGN})
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
   endif()
@@ -58,7 +58,7 @@ function(add_mpi_tests layer)
       add_test(NAME ${test} COMMAND ${MPIEXEC_EXECUTABLE} --bind-to none -n ${ranks}
         $<TARGET_FILE:test_${layer}_mpi> --gtest_filter=${suite}.*:*/${suite}.*)
       set_tests_properties(${test} PROPERTIES TIMEOUT ${arg_TIMEOUT} PROCESSORS ${ranks}
-        SKIP_RETURN_CODE 77
+        SKIP_RETURN_CODE 77 LABELS "${arg_LABEL}"
         ENVIRONMENT "${STRATAGEM_TEST_ENVIRONMENT}")
     endforeach()
   endforeach()

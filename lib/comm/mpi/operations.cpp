@@ -5,6 +5,7 @@
 
 #include <ATen/ATen.h>
 
+#include "base/arithmetic.hpp"
 #include "base/contract.hpp"
 #include "comm/communicator.hpp"
 #include "comm/mpi/parts.hpp"
@@ -13,14 +14,10 @@
 namespace stratagem {
 namespace {
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
-}
-
 /// Slices start on cache lines, so that two ranks' sums never share one.
 std::int64_t slice_of(at::Tensor const& tensor, int ranks) {
   std::int64_t const line = 64 / static_cast<std::int64_t>(tensor.element_size());
-  return ceil_div(ceil_div(tensor.numel(), ranks), line) * line;
+  return round_up(ceil_div(tensor.numel(), ranks), line);
 }
 
 std::span<std::byte> bytes(at::Tensor const& tensor) {

@@ -2,7 +2,6 @@
 
 #include <ATen/ATen.h>
 
-#include "gpu/memory.hpp"
 #include "strategy/cross_entropy.hpp"
 #include "strategy/micro_batches.hpp"
 #include "strategy/plan.hpp"
@@ -11,16 +10,6 @@ namespace stratagem {
 
 using trace::Phase;
 
-namespace {
-
-/// Room for the control record and, behind it, for gradients like `parameters`.
-at::Tensor allocate_reduced(StrategyParts const& parts, at::Tensor const& parameters) {
-  gpu::MemoryScope const scope(gpu::MemoryCategory::gradients, parts.device);
-  return parts.communicator.allocate(control_room + parameters.numel(), parameters.scalar_type());
-}
-
-}  // namespace
-
 Ddp::Ddp(DdpConfig const& config, StrategyParts const& parts)
     : config_(config),
       parts_(parts),
@@ -28,7 +17,8 @@ Ddp::Ddp(DdpConfig const& config, StrategyParts const& parts)
       plan_(plan_buckets(config, replica_.layout(),
                          static_cast<std::int64_t>(replica_.flat().element_size()))),
       buffers_(make_buffers(parts.model, parts.device, parts.precision.compute)),
-      reduced_(allocate_reduced(parts, replica_.flat())),
+      reduced_(
+          parts.allocate(gpu::MemoryCategory::gradients, control_room + replica_.layout().size())),
       control_(reduced_.narrow(0, 0, control_room)),
       gradients_(reduced_.narrow(0, control_room, replica_.layout().size())),
       tape_(parts.model.blocks, parts.recompute),
@@ -66,16 +56,7 @@ StepResult Ddp::step(Batch const& batch, StepOptions const& options) {
 }
 
 at::Tensor Ddp::forward(Batch const& micro) {
-  Context const context{.training = true,
-                        .dropout = parts_.dropout,
-                        .seed = parts_.seed,
-                        .step = micro.step,
-                        .first_slot = micro.first_slot};
-  at::Tensor x = micro.images;
-  for (int block = 0; block < tape_.blocks(); ++block)
-    x = tape_.forward(
-        block, x, {replica_.parameters(block), buffers_[static_cast<std::size_t>(block)], context});
-  return x;
+  return stratagem::forward(replica_, buffers_, tape_, micro.images, parts_.context_of(micro));
 }
 
 void Ddp::backward(at::Tensor gradient, Landing landing, bool last_micro_batch) {

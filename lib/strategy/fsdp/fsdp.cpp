@@ -4,7 +4,6 @@
 
 #include <ATen/ATen.h>
 
-#include "gpu/memory.hpp"
 #include "strategy/cross_entropy.hpp"
 #include "strategy/micro_batches.hpp"
 #include "strategy/model_layout.hpp"
@@ -21,11 +20,6 @@ constexpr bool always_poison = false;
 constexpr bool always_poison = true;
 #endif
 
-at::Tensor allocate_control(StrategyParts const& parts) {
-  gpu::MemoryScope const scope(gpu::MemoryCategory::gradients, parts.device);
-  return parts.communicator.allocate(control_room, master_type(parts.precision.compute));
-}
-
 }  // namespace
 
 Fsdp::Fsdp(FsdpConfig const& config, StrategyParts const& parts)
@@ -39,7 +33,7 @@ Fsdp::Fsdp(FsdpConfig const& config, StrategyParts const& parts)
       parameters_(plan_, layout_, parts.communicator, parts.device, parts.seed,
                   config.poison || always_poison),
       gradients_(plan_, layout_, parts.communicator, parts.device, config.poison || always_poison),
-      control_(allocate_control(parts)),
+      control_(parts.allocate(gpu::MemoryCategory::gradients, control_room)),
       tape_(parts.model.blocks, parts.recompute),
       update_(parts.optimizer, parts.precision, parts.communicator.size(), config.micro_batches,
               plan_.shards.owned, parts.device) {}
@@ -63,11 +57,7 @@ StepResult Fsdp::step(Batch const& batch, StepOptions const& options) {
 }
 
 at::Tensor Fsdp::forward(Batch const& micro) {
-  Context const context{.training = true,
-                        .dropout = parts_.dropout,
-                        .seed = parts_.seed,
-                        .step = micro.step,
-                        .first_slot = micro.first_slot};
+  auto const context = parts_.context_of(micro);
   at::Tensor x = micro.images;
   for (int unit = 0; unit < plan_.units(); ++unit) {
     unshard_for_forward(unit);

@@ -24,7 +24,7 @@ class Fsdp final : public Strategy {
   Fsdp(FsdpConfig const& config, StrategyParts const& parts);
 
   StepResult step(Batch const& batch, StepOptions const& options) override;
-  void drain() override { parameters_.reshard_all(); }
+  void drain() override { parameters_.wait(); }
   void prepare_evaluation() override {
     evaluation_buffers_ = average(buffers_, parts_.communicator);
   }

@@ -69,22 +69,11 @@ bool FsdpPlan::reduces_into_scratch() const {
   return micro_batches > 1 || types.low_gradient != types.master;
 }
 
-std::int64_t FsdpPlan::parameter_bytes(int index) const {
-  std::int64_t bytes = 0;
+std::int64_t FsdpPlan::bytes(int index, at::ScalarType (Types::*type)(Chunk const&) const) const {
+  std::int64_t sum = 0;
   for (auto const& chunk : unit(index).chunks)
-    bytes += shards.ranks * chunk.shard * size_of(types.parameters(chunk));
-  return bytes;
-}
-
-std::int64_t FsdpPlan::gradient_bytes(int index) const {
-  std::int64_t bytes = 0;
-  for (auto const& chunk : unit(index).chunks)
-    bytes += shards.ranks * chunk.shard * size_of(types.gradients(chunk));
-  return bytes;
-}
-
-std::int64_t FsdpPlan::scratch_bytes(int index) const {
-  return gradient_bytes(index) / shards.ranks;
+    sum += shards.ranks * chunk.shard * size_of((types.*type)(chunk));
+  return sum;
 }
 
 std::int64_t FsdpPlan::parameter_slot_bytes() const {

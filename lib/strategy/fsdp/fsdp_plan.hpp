@@ -57,10 +57,9 @@ struct FsdpPlan {
   /// is added.
   bool reduces_into_scratch() const;
 
-  /// Bytes of the memory for one gathered unit, for its gradients, and for a reduced shard of it.
-  std::int64_t parameter_bytes(int unit) const;
-  std::int64_t gradient_bytes(int unit) const;
-  std::int64_t scratch_bytes(int unit) const;
+  /// Bytes of the memory for one gathered unit, and for its gradients.
+  std::int64_t parameter_bytes(int unit) const { return bytes(unit, &Types::parameters); }
+  std::int64_t gradient_bytes(int unit) const { return bytes(unit, &Types::gradients); }
   std::int64_t parameter_slot_bytes() const;  ///< the largest that rotates
   std::int64_t gradient_slot_bytes() const;
   std::int64_t scratch_slot_bytes() const;
@@ -72,6 +71,9 @@ struct FsdpPlan {
   std::int64_t reduced_bytes_sent() const;
 
   std::uint64_t hash() const;
+
+ private:
+  std::int64_t bytes(int unit, at::ScalarType (Types::*type)(Chunk const&) const) const;
 };
 
 /// Error(usage) for options that contradict each other or the model, Error(does_not_fit) when

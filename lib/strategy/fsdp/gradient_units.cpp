@@ -65,15 +65,9 @@ void GradientUnits::open(int index) {
 
 at::Tensor GradientUnits::destination(int index, std::size_t c, Landing landing) const {
   auto const& unit = units_[static_cast<std::size_t>(index)];
-  auto const& chunks = plan_.unit(index).chunks;
-  auto const type = plan_.types.gradients(chunks[c]);
+  auto const type = plan_.types.gradients(plan_.unit(index).chunks[c]);
   if (landing == Landing::store && type == plan_.types.master) return unit.shards[c];
-  std::int64_t offset = 0;
-  for (std::size_t i = 0; i < c; ++i)
-    offset += chunks[i].shard *
-              static_cast<std::int64_t>(c10::elementSize(plan_.types.gradients(chunks[i])));
-  auto const bytes = chunks[c].shard * static_cast<std::int64_t>(c10::elementSize(type));
-  return unit.slot.scratch.narrow(0, offset, bytes).view(type);
+  return shards_of(unit.slot.scratch, plan_, index, c, Kind::gradients, 1);
 }
 
 void GradientUnits::reduce_scatter(int index, Landing landing) {

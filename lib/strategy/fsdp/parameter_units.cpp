@@ -47,49 +47,37 @@ void ParameterUnits::allocate_slots() {
     free_slots_.push_back(communicator_.allocate(plan_.parameter_slot_bytes(), at::kByte));
 }
 
-void ParameterUnits::initialise_shards(std::uint64_t seed) {
-  at::NoGradGuard const no_grad;
-  auto const options = at::TensorOptions().dtype(plan_.types.master).device(device_.torch());
+template <class Visit>
+void ParameterUnits::for_each_own(Visit visit) {
   for (int unit = 0; unit < plan_.units(); ++unit)
     for (std::size_t c = 0; c < plan_.unit(unit).chunks.size(); ++c) {
       auto const& chunk = plan_.unit(unit).chunks[c];
-      FlatRange const own{communicator_.rank() * chunk.shard,
-                          (communicator_.rank() + 1) * chunk.shard};
+      auto const first = communicator_.rank() * chunk.shard;
+      FlatRange const own{first, first + chunk.shard};
       for (auto const& place : chunk.places) {
         auto const& entry = layout_.entries()[place.entry];
-        if (place.offset >= own.end || place.offset + entry.spec.numel() <= own.begin) continue;
-        auto const values = at::empty_strided(entry.spec.shape, entry.strides, options);
-        initialise(values, entry.spec, seed);
-        copy_own(unit, c, place, values);
+        FlatRange const whole{place.offset, place.offset + entry.spec.numel()};
+        if (overlap(whole, own).size() > 0) visit(entry, place.offset, own, shard(unit, c));
       }
     }
 }
 
-void ParameterUnits::copy_own(int unit, std::size_t c, Chunk::Place const& place,
-                              at::Tensor const& values) {
-  auto const& chunk = plan_.unit(unit).chunks[c];
-  auto const first = communicator_.rank() * chunk.shard;
-  auto const begin = std::max(place.offset, first);
-  auto const end = std::min(place.offset + values.numel(), first + chunk.shard);
-  if (begin >= end) return;
-  auto const flat = values.as_strided({values.numel()}, {1});
-  shard(unit, c)
-      .narrow(0, begin - first, end - begin)
-      .copy_(flat.narrow(0, begin - place.offset, end - begin));
+void ParameterUnits::initialise_shards(std::uint64_t seed) {
+  auto const options = at::TensorOptions().dtype(plan_.types.master).device(device_.torch());
+  for_each_own([&](ParameterEntry const& entry, std::int64_t offset, FlatRange own,
+                   at::Tensor const& shard) {
+    auto const values = at::empty_strided(entry.spec.shape, entry.strides, options);
+    initialise(values, entry.spec, seed);
+    copy_overlap(values, entry, offset, own, shard);
+  });
 }
 
 void ParameterUnits::load(std::map<std::string, at::Tensor> const& tensors) {
-  at::NoGradGuard const no_grad;
-  for (int unit = 0; unit < plan_.units(); ++unit)
-    for (std::size_t c = 0; c < plan_.unit(unit).chunks.size(); ++c)
-      for (auto const& place : plan_.unit(unit).chunks[c].places) {
-        auto const& entry = layout_.entries()[place.entry];
-        auto const given = find(tensors, entry.spec);
-        if (!given.defined()) continue;
-        auto const values =
-            at::empty_strided(entry.spec.shape, entry.strides, given.options()).copy_(given);
-        copy_own(unit, c, place, values);
-      }
+  for_each_own([&](ParameterEntry const& entry, std::int64_t offset, FlatRange own,
+                   at::Tensor const& shard) {
+    if (auto const given = find(tensors, entry.spec); given.defined())
+      copy_overlap(given, entry, offset, own, shard);
+  });
 }
 
 void ParameterUnits::gather(int index) {
@@ -132,12 +120,15 @@ void ParameterUnits::reshard(int index) {
   unit.state = State::sharded;
 }
 
+void ParameterUnits::wait() {
+  for (int index = 0; index < plan_.units(); ++index)
+    if (units_[static_cast<std::size_t>(index)].state == State::gathering) unshard(index);
+}
+
 void ParameterUnits::reshard_all() {
-  for (int index = 0; index < plan_.units(); ++index) {
-    if (units_[static_cast<std::size_t>(index)].state == State::sharded) continue;
-    unshard(index);
-    reshard(index);
-  }
+  wait();
+  for (int index = 0; index < plan_.units(); ++index)
+    if (units_[static_cast<std::size_t>(index)].state == State::gathered) reshard(index);
 }
 
 void ParameterUnits::poison(Gathered& unit, int index) const {

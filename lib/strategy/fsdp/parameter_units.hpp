@@ -25,7 +25,8 @@ class ParameterUnits {
   void unshard(int unit);
   /// The unit's shards changed, or its slot is needed.
   void reshard(int unit);
-  /// Waits for everything that is on its way and reshards all units.
+  /// Waits for everything that is on its way.
+  void wait();
   void reshard_all();
 
   /// What a block runs with, while its unit is unsharded.
@@ -53,8 +54,10 @@ class ParameterUnits {
   void allocate_shards();
   void allocate_slots();
   void initialise_shards(std::uint64_t seed);
-  /// Copies those elements of a parameter, in the order of its memory, that this rank owns.
-  void copy_own(int unit, std::size_t chunk, Chunk::Place const& place, at::Tensor const& values);
+  /// Of every parameter of which this rank owns a part: visit(entry, where it begins in its chunk,
+  /// what this rank owns of the chunk, the shard that holds it).
+  template <class Visit>
+  void for_each_own(Visit visit);
   void poison(Gathered& unit, int index) const;
 
   FsdpPlan const& plan_;

@@ -57,15 +57,20 @@ void UnitViews::point_nowhere() {
     storage.unsafeGetStorageImpl()->set_data_ptr_noswap(c10::DataPtr(nullptr, device_));
 }
 
-at::Tensor chunk_of(at::Tensor const& memory, FsdpPlan const& plan, int unit, std::size_t chunk,
-                    UnitViews::Kind kind) {
+at::Tensor shards_of(at::Tensor const& memory, FsdpPlan const& plan, int unit, std::size_t chunk,
+                     UnitViews::Kind kind, int shards) {
   std::int64_t offset = 0, bytes = 0;
   for (std::size_t i = 0; i <= chunk; ++i) {
     auto const& each = plan.unit(unit).chunks[i];
     offset += bytes;
-    bytes = each.shard * plan.shards.ranks * size_of(type_of(plan, each, kind));
+    bytes = each.shard * shards * size_of(type_of(plan, each, kind));
   }
   return memory.narrow(0, offset, bytes).view(type_of(plan, plan.unit(unit).chunks[chunk], kind));
+}
+
+at::Tensor chunk_of(at::Tensor const& memory, FsdpPlan const& plan, int unit, std::size_t chunk,
+                    UnitViews::Kind kind) {
+  return shards_of(memory, plan, unit, chunk, kind, plan.shards.ranks);
 }
 
 at::Tensor own_part(at::Tensor const& whole, Chunk const& chunk, int rank) {

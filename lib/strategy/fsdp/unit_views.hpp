@@ -39,7 +39,11 @@ class UnitViews {
   std::vector<std::vector<at::Tensor>> tensors_;
 };
 
-/// The part of a unit's `memory` (bytes) that holds one chunk, in the chunk's type.
+/// Of `memory` (bytes) that has room for so many shards of every chunk of a unit, one chunk after
+/// the other: the part of one chunk, in its type.
+at::Tensor shards_of(at::Tensor const& memory, FsdpPlan const& plan, int unit, std::size_t chunk,
+                     UnitViews::Kind kind, int shards);
+/// The same for memory of a whole unit.
 at::Tensor chunk_of(at::Tensor const& memory, FsdpPlan const& plan, int unit, std::size_t chunk,
                     UnitViews::Kind kind);
 /// This rank's shard of a whole chunk.

@@ -15,12 +15,6 @@ at::Tensor piece(at::Tensor const& shard, ServerChunk const& chunk) {
   return shard.narrow(0, chunk.offset, chunk.range.size());
 }
 
-at::Tensor allocate_shard(StrategyParts const& parts, ServerPlan const& plan, int server) {
-  gpu::MemoryScope const scope(gpu::MemoryCategory::parameters, parts.device);
-  return at::zeros({plan.shards[static_cast<std::size_t>(server)]},
-                   master_type(parts.precision.compute));
-}
-
 }  // namespace
 
 PsServer::PsServer(PsConfig const& config, StrategyParts const& parts)
@@ -33,27 +27,27 @@ PsServer::PsServer(PsConfig const& config, StrategyParts const& parts)
       own_(plan_.chunks_of(server_)),
       store_(policy_, parts.optimizer, workers(),
              gradient_scale(policy_, parts.optimizer, workers()),
-             allocate_shard(parts, plan_, server_)),
+             parts.allocate(gpu::MemoryCategory::parameters,
+                            plan_.shards[static_cast<std::size_t>(server_)])),
       buffers_(make_buffers(parts.model, parts.device, parts.precision.compute)) {
   for (auto const& entry : layout_.entries()) {
-    auto const values = at::empty(entry.spec.shape, store_.parameters().options());
+    if (!owns_part_of(entry)) continue;
+    auto const values =
+        at::empty_strided(entry.spec.shape, entry.strides, store_.parameters().options());
     initialise(values, entry.spec, parts.seed);
     place(entry, values);
   }
 }
 
+bool PsServer::owns_part_of(ParameterEntry const& entry) const {
+  return std::ranges::any_of(own_, [&](ServerChunk const& chunk) {
+    return overlap({entry.offset, entry.offset + entry.spec.numel()}, chunk.range).size() > 0;
+  });
+}
+
 void PsServer::place(ParameterEntry const& entry, at::Tensor const& values) {
-  at::NoGradGuard const no_grad;
-  auto const flat = at::empty({entry.spec.numel()}, store_.parameters().options());
-  flat.as_strided(entry.spec.shape, entry.strides).copy_(values);
-  for (auto const& chunk : own_) {
-    auto const begin = std::max(entry.offset, chunk.range.begin);
-    auto const end = std::min(entry.offset + entry.spec.numel(), chunk.range.end);
-    if (begin >= end) continue;
-    store_.parameters()
-        .narrow(0, chunk.offset + begin - chunk.range.begin, end - begin)
-        .copy_(flat.narrow(0, begin - entry.offset, end - begin));
-  }
+  for (auto const& chunk : own_)
+    copy_overlap(values, entry, entry.offset, chunk.range, piece(store_.parameters(), chunk));
 }
 
 void PsServer::load(std::map<std::string, at::Tensor> const& tensors) {

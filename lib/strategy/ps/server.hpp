@@ -47,6 +47,7 @@ class PsServer : public Strategy {
   ParameterStore store_;
 
  private:
+  bool owns_part_of(ParameterEntry const& entry) const;
   /// Copies what the shard has of a parameter.
   void place(ParameterEntry const& entry, at::Tensor const& values);
 

@@ -9,22 +9,12 @@
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "gpu/memory.hpp"
 #include "strategy/control.hpp"
 #include "strategy/cross_entropy.hpp"
 
 namespace stratagem {
 
 using trace::Phase;
-
-namespace {
-
-at::Tensor allocate_gradients(StrategyParts const& parts, at::Tensor const& parameters) {
-  gpu::MemoryScope const scope(gpu::MemoryCategory::gradients, parts.device);
-  return parts.communicator.allocate(parameters.numel(), parameters.scalar_type());
-}
-
-}  // namespace
 
 PsWorker::PsWorker(PsConfig const& config, StrategyParts const& parts)
     : config_(config),
@@ -35,7 +25,7 @@ PsWorker::PsWorker(PsConfig const& config, StrategyParts const& parts)
       policy_(policy_of(config, static_cast<int>(plan_.roles.workers.size()))),
       worker_(plan_.roles.worker_of(parts.communicator.rank())),
       buffers_(make_buffers(parts.model, parts.device, parts.precision.compute)),
-      gradients_(allocate_gradients(parts, replica_.flat())),
+      gradients_(parts.allocate(gpu::MemoryCategory::gradients, replica_.layout().size())),
       tape_(parts.model.blocks, parts.recompute),
       line_(empty_message()),
       answer_(empty_message()),
@@ -68,11 +58,7 @@ StepResult PsWorker::step(Batch const& batch, StepOptions const& options) {
 
 at::Tensor PsWorker::forward(Batch const& batch) {
   waited_ns_ = 0;
-  Context const context{.training = true,
-                        .dropout = parts_.dropout,
-                        .seed = parts_.seed,
-                        .step = batch.step,
-                        .first_slot = batch.first_slot};
+  auto const context = parts_.context_of(batch);
   // Autograd would take rounding what came late for a change of what the pass has kept.
   auto const precision = parts_.precision.compute;
   if (compute_type(precision) != master_type(precision)) await_parameters(replica_.layout().size());

@@ -82,19 +82,9 @@ void Serial::accumulate_sharded(std::vector<Batch> const& workers, StepResult& r
 
 void Serial::pass(int worker, Batch const& micro, Gradients const& gradients, Landing landing,
                   StepResult& result) {
-  int const last = tape_.blocks() - 1;
-  Context const context{.training = true,
-                        .dropout = parts_.dropout,
-                        .seed = parts_.seed,
-                        .step = micro.step,
-                        .first_slot = micro.first_slot};
   parts_.recorder.enter(Phase::forward);
   auto const& statistics = buffers_[static_cast<std::size_t>(worker)];
-  at::Tensor x = micro.images;
-  for (int block = 0; block <= last; ++block)
-    x = tape_.forward(
-        block, x,
-        {replica_.parameters(block), statistics[static_cast<std::size_t>(block)], context});
+  auto const x = forward(replica_, statistics, tape_, micro.images, parts_.context_of(micro));
   auto const [loss, correct, start] = cross_entropy(x, micro.labels, update_.loss_scale());
   auto const value = loss.item<double>();
   if (!std::isfinite(value)) refuse_loss(micro.step, worker, tape_.first_non_finite());
@@ -103,7 +93,7 @@ void Serial::pass(int worker, Batch const& micro, Gradients const& gradients, La
 
   parts_.recorder.enter(Phase::backward);
   at::Tensor gradient = start;
-  for (int block = last; block >= 0; --block)
+  for (int block = tape_.blocks() - 1; block >= 0; --block)
     gradient =
         tape_.backward(block, gradient, gradients.views[static_cast<std::size_t>(block)], landing);
 }
