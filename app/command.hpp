@@ -28,6 +28,8 @@ ExitCode execute_list(Command const&, std::vector<std::string> const&);
 ExitCode execute_commbench(Command const&, std::vector<std::string> const&);
 ExitCode execute_collect(Command const&, std::vector<std::string> const&);
 ExitCode execute_validate(Command const&, std::vector<std::string> const&);
+ExitCode execute_checkpoint(Command const&, std::vector<std::string> const&);
+ExitCode execute_export_weights(Command const&, std::vector<std::string> const&);
 
 std::vector<Command> const& commands();
 

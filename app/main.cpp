@@ -30,6 +30,11 @@ std::vector<Command> const& commands() {
       {"collect", "DIR... [options]",
        "Join the traces of runs into one file each and show a table.", execute_collect},
       {"validate", "FILE|DIR...", "Check trace files against their schema.", execute_validate},
+      {"checkpoint", "DIR... [options]", "List the checkpoints of runs and check every byte.",
+       execute_checkpoint},
+      {"export-weights", "CHECKPOINT|DIR FILE",
+       "Write a checkpoint's weights as a safetensors file with torchvision's names.",
+       execute_export_weights},
   };
   return all;
 }
@@ -42,7 +47,7 @@ void print_usage(std::ostream& out) {
       << "usage: stratagem COMMAND [options]\n\ncommands:\n";
   for (auto const& command : commands()) {
     auto name = command.name;
-    name.resize(11, ' ');
+    name.resize(15, ' ');
     out << "  " << name << command.summary << '\n';
   }
   out << "\n`stratagem COMMAND --help` tells more; `stratagem --version` the version.\n\nexit "

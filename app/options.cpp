@@ -24,6 +24,10 @@ po::value_semantic* text_value(char const* default_value) {
   return default_value != nullptr ? value->default_value(default_value) : value;
 }
 
+po::value_semantic* text_value_if_given(char const* text) {
+  return po::value<std::string>()->implicit_value(text);
+}
+
 po::value_semantic* texts_value() {
   return po::value<std::vector<std::string>>()->composing();
 }

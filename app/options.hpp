@@ -51,6 +51,8 @@ class Options {
 /// For boost: a flag without a value.
 boost::program_options::value_semantic* flag_value();
 boost::program_options::value_semantic* text_value(char const* default_value = nullptr);
+/// `text` where the option stands alone; another is given as --option=other.
+boost::program_options::value_semantic* text_value_if_given(char const* text);
 boost::program_options::value_semantic* texts_value();
 
 /// text, md, csv or latex. Error(usage) otherwise.

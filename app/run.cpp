@@ -21,10 +21,17 @@ RunConfig agree_on_configuration(Options const& options, mpi::Comm const& world)
 }
 
 Existing existing(Options const& options) {
-  if (options.flag("resume") && options.flag("overwrite"))
+  if (options.has("resume") && options.flag("overwrite"))
     throw Error(ExitCode::usage, "--resume and --overwrite contradict each other");
-  if (options.flag("resume")) return Existing::resume;
+  if (options.has("resume")) return Existing::resume;
   return options.flag("overwrite") ? Existing::overwrite : Existing::refuse;
+}
+
+Likeness likeness(Options const& options) {
+  if (!options.has("resume") || options.text("resume") == "exact") return Likeness::exact;
+  if (options.text("resume") == "compatible") return Likeness::compatible;
+  throw Error(ExitCode::usage, "--resume=" + options.text("resume") + " is unknown", {},
+              "take exact or compatible");
 }
 
 }  // namespace
@@ -32,18 +39,23 @@ Existing existing(Options const& options) {
 ExitCode execute_run(Command const& command, std::vector<std::string> const& arguments) {
   Options options(command);
   add_configuration(options);
-  options.add()("resume", flag_value(),
-                "go on with an unfinished run; a finished one is left as it is")(
+  options.add()("resume", text_value_if_given("exact"),
+                "go on with an unfinished run from its newest checkpoint; a finished one is left "
+                "as it is. =compatible: even where the numbers become others")(
       "overwrite", flag_value(), "move an existing run directory aside")(
       "dry-run", flag_value(), "check everything, data included, and show the plan")(
       "print-config", flag_value(), "show the effective configuration and end");
   if (!options.parse(arguments)) return ExitCode::done;
   auto const common = options.common();
-  RunRequest request{
-      .arguments = arguments, .existing = existing(options), .progress = common.progress};
+  RunRequest request{.arguments = arguments,
+                     .existing = existing(options),
+                     .likeness = likeness(options),
+                     .progress = common.progress};
+  SignalWatch signals;
   return with_mpi(common, arguments, [&](mpi::Comm const& world, Log& log) {
     request.config = agree_on_configuration(options, world);
     request.effective_config = print_config(request.config);
+    request.values = config_values(request.config);
     if (options.flag("print-config")) {
       if (world.rank() == 0) std::cout << request.effective_config;
       return ExitCode::done;
@@ -53,7 +65,7 @@ ExitCode execute_run(Command const& command, std::vector<std::string> const& arg
       if (world.rank() == 0) std::cout << plan_text(setup.plan, setup.model);
       return ExitCode::done;
     }
-    return run(request, world, log);
+    return run(request, world, signals, log);
   });
 }
 

@@ -165,8 +165,8 @@ TEST(Fsdp, WeightsMoveBetweenStrategies) {
                                                          .precision = {.compute = compute},
                                                          .seed = 99});
         strategy->load(weights);
-        auto const gathered = strategy->gather_parameters();
-        auto const momentum = strategy->gather_momentum();
+        auto const gathered = strategy->gather_parameters(all_tensors);
+        auto const momentum = strategy->gather_momentum(all_tensors);
         if (world().rank() != 0) continue;
         ASSERT_EQ(gathered.size(), trained.parameters.size());
         for (std::size_t i = 0; i < gathered.size(); ++i) {

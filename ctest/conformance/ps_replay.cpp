@@ -104,7 +104,7 @@ class Replay {
       for (auto const& chunk : server.own)
         in_flat(replica_.flat(), chunk).copy_(in_shard(server.store.parameters(), chunk));
     }
-    return replica_.named(replica_.flat());
+    return replica_.named(replica_.flat(), all_tensors);
   }
 
  private:

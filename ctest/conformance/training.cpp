@@ -88,10 +88,12 @@ Trained train(Training const& training, Communicator& communicator) {
                                                           .seed = training_seed,
                                                           .recompute = training.recompute});
   Trained trained;
-  strategy->begin_round(0, training.steps);
+  if (training.before) training.before(*strategy);
+  strategy->begin_round(training.first_step, training.steps);
   if (auto const slice = plan.slice_of(communicator.rank())) {
     auto wanted = load_plan(training);
     wanted.slice = *slice;
+    wanted.first_step = training.first_step;
     wanted.end_step = plan.deals_shares ? 0 : training.steps;
     Loader loader(digits(), input_format(training, model), wanted, nullptr);
     ask(loader, *strategy);
@@ -106,8 +108,9 @@ Trained train(Training const& training, Communicator& communicator) {
     }
   }
   strategy->drain();
-  trained.parameters = strategy->gather_parameters();
-  trained.momentum = strategy->gather_momentum();
+  if (training.after) training.after(*strategy);
+  trained.parameters = strategy->gather_parameters(all_tensors);
+  trained.momentum = strategy->gather_momentum(all_tensors);
   trained.buffers = strategy->gather_buffers();
   if (file) static_cast<void>(file->close(trace::Status::complete, {}));
   return trained;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 
 #include "comm/communicator.hpp"
@@ -21,7 +22,10 @@ struct Training {
   Recompute recompute;
   std::int64_t steps = 20;
   std::int64_t global_batch = 24;
-  std::string trace_folder;  ///< where each rank writes a trace; empty: nowhere
+  std::string trace_folder;     ///< where each rank writes a trace; empty: nowhere
+  std::int64_t first_step = 0;  ///< of those that are made
+  /// What every rank does with the strategy before the first step and after the last.
+  std::function<void(Strategy&)> before, after;
 };
 
 struct Trained {

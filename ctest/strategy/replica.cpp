@@ -43,7 +43,7 @@ TEST(Replica, NamesWholeTensorsAndLoadsThem) {
   auto const model = test::test_model("tiny_odd");
   Replica const source(model, Precision::fp32, {}, 1);
   Replica target(model, Precision::bf16, {}, 2);
-  auto const named = source.named(source.flat());
+  auto const named = source.named(source.flat(), all_tensors);
   std::map<std::string, at::Tensor> const tensors(named.begin(), named.end());
   EXPECT_EQ(tensors.size(), named.size()) << "a name appears once";
   EXPECT_EQ(tensors.at("wide.weight").size(0), 19) << "parts are joined";

@@ -269,6 +269,17 @@ Keys keys_of(trace::TraceConfig& trace) {
   };
 }
 
+Keys keys_of(CheckpointConfig& checkpoint) {
+  return {
+      {"every_minutes", number(checkpoint.every_minutes, at_least(0)),
+       "save the state so often; 0: not by time"},
+      {"every_steps", integer(checkpoint.every_steps, at_least(0)), "0: not by steps"},
+      {"keep", integer(checkpoint.keep, at_least(1)), "checkpoints; older ones are removed"},
+      {"on_signal", flag(checkpoint.on_signal),
+       "USR1, and INT once, save and end the run with code 75"},
+  };
+}
+
 template <std::size_t... Index>
 std::vector<StrategyConfig> each_strategy(std::index_sequence<Index...>) {
   return {StrategyConfig(std::in_place_index<Index>)...};
@@ -298,6 +309,7 @@ std::vector<Key> keys_of(RunConfig& config, KnownNames const& names) {
   add("strategy", keys_of(config.strategy));
   add("comm", keys_of(config.comm));
   add("trace", keys_of(config.trace));
+  add("checkpoint", keys_of(config.checkpoint));
   return all;
 }
 

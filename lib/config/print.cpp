@@ -19,4 +19,11 @@ std::string print_config(RunConfig const& config) {
   return yaml;
 }
 
+std::map<std::string, std::string> config_values(RunConfig const& config) {
+  RunConfig copy = config;
+  std::map<std::string, std::string> values;
+  for (auto const& key : keys_of(copy, {})) values[key.path] = key.value.get();
+  return values;
+}
+
 }  // namespace stratagem

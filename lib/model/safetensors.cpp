@@ -52,15 +52,12 @@ class Reader {
                   "check model.weights");
   }
 
-  TensorMap read() {
-    auto const entries = parse(header());
-    TensorMap tensors;
-    for (auto const& entry : entries) {
-      auto tensor = at::empty(entry.shape, entry.type);
+  void read(std::function<void(std::string const&, at::Tensor const&)> const& visit) {
+    for (auto const& entry : parse(header())) {
+      auto const tensor = at::empty(entry.shape, entry.type);
       read_into(tensor.data_ptr(), entry.end - entry.begin);
-      tensors.emplace(entry.name, std::move(tensor));
+      visit(entry.name, tensor);
     }
-    return tensors;
   }
 
  private:
@@ -206,7 +203,17 @@ char const* type_name(at::Tensor const& tensor) {
 }  // namespace
 
 TensorMap read_safetensors(std::filesystem::path const& path) {
-  return Reader(path).read();
+  TensorMap tensors;
+  read_safetensors(path, [&tensors](std::string const& name, at::Tensor const& tensor) {
+    tensors.emplace(name, tensor);
+  });
+  return tensors;
+}
+
+void read_safetensors(
+    std::filesystem::path const& path,
+    std::function<void(std::string const& name, at::Tensor const&)> const& visit) {
+  Reader(path).read(visit);
 }
 
 void write_safetensors(std::filesystem::path const& path,

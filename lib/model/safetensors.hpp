@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
 #include <utility>
@@ -17,6 +18,9 @@ using TensorMap = std::map<std::string, at::Tensor>;
 /// file is not exactly what its header promises; nothing is allocated for a tensor that it cannot
 /// hold.
 TensorMap read_safetensors(std::filesystem::path const& path);
+/// The same, one tensor at a time, in the order of the data.
+void read_safetensors(std::filesystem::path const& path,
+                      std::function<void(std::string const& name, at::Tensor const&)> const& visit);
 
 /// Writes the tensors, whose names keep this order in the header, one after the other beside `path`
 /// and renames the whole file over it. Error(io).

@@ -8,7 +8,13 @@ namespace stratagem {
 /// numbers: starts at 65536, halves at an overflow, doubles after 2000 steps without one.
 class LossScaler {
  public:
+  LossScaler() = default;
+  /// As an earlier one stood.
+  LossScaler(double scale, std::int64_t good_steps) : scale_(scale), good_steps_(good_steps) {}
+
   double scale() const { return scale_; }
+  /// Without an overflow, since the scale changed.
+  std::int64_t good_steps() const { return good_steps_; }
 
   /// After every step; the update of an overflowed one must be skipped. False when the scale was at
   /// its minimum already: the gradient is not finite for another reason.

@@ -54,18 +54,22 @@ std::int64_t buffer_bytes(Model const& model, Precision precision) {
   return bytes;
 }
 
-Buffers average(std::vector<Buffers> const& workers) {
+at::Tensor average(std::vector<at::Tensor> const& workers) {
   at::NoGradGuard const no_grad;
+  auto mean = workers.front().clone();
+  if (!mean.is_floating_point() || workers.size() == 1) return mean;
+  for (std::size_t worker = 1; worker < workers.size(); ++worker) mean.add_(workers[worker]);
+  return mean.mul_(1.0 / static_cast<double>(workers.size()));
+}
+
+Buffers average(std::vector<Buffers> const& workers) {
   Buffers result = workers.front();
-  for (std::size_t block = 0; block < result.size(); ++block) {
+  for (std::size_t block = 0; block < result.size(); ++block)
     for (std::size_t i = 0; i < result[block].size(); ++i) {
-      auto& mean = result[block][i];
-      mean = mean.clone();
-      if (!mean.is_floating_point() || workers.size() == 1) continue;
-      for (std::size_t w = 1; w < workers.size(); ++w) mean.add_(workers[w][block][i]);
-      mean.mul_(1.0 / static_cast<double>(workers.size()));
+      std::vector<at::Tensor> theirs;
+      for (auto const& worker : workers) theirs.push_back(worker[block][i]);
+      result[block][i] = average(theirs);
     }
-  }
   return result;
 }
 

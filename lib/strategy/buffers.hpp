@@ -25,6 +25,8 @@ Buffers make_buffers(Model const& model, gpu::Device const& device, Precision pr
 std::int64_t buffer_bytes(Model const& model, Precision precision);
 
 /// (((b_0 + b_1) + b_2) + ...) / N elementwise; counters take the first worker's value.
+at::Tensor average(std::vector<at::Tensor> const& workers);
+/// Of every buffer.
 Buffers average(std::vector<Buffers> const& workers);
 /// The same over the ranks of a group, each of which brings its own. Collective.
 Buffers average(Buffers const& own, Communicator& communicator);

@@ -18,7 +18,12 @@ ControlRecord::ControlRecord(at::Tensor memory) : memory_(std::move(memory)) {
 
 void ControlRecord::begin(StepOptions const& options) {
   memory_.zero_();
-  if (options.request_stop) memory_[stop].fill_(1);
+  auto const ask = [this](Field field, bool wanted) {
+    if (wanted) memory_[field].fill_(1);
+  };
+  ask(stop, options.requests.stop);
+  ask(interrupt, options.requests.interrupt);
+  ask(save, options.requests.save);
   first_bad_block_ = -1;
 }
 
@@ -37,7 +42,9 @@ ControlRecord::Agreed ControlRecord::result(Batch const& batch, int ranks,
   return {.result = {.loss = of[loss] / (ranks * micro_batches),
                      .correct = static_cast<std::int64_t>(of[correct]),
                      .samples = batch.labels.numel() * ranks,
-                     .stop = of[stop] > 0},
+                     .requests = {.stop = of[stop] > 0,
+                                  .interrupt = of[interrupt] > 0,
+                                  .save = of[save] > 0}},
           .finite = of[not_finite] == 0};
 }
 

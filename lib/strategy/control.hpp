@@ -39,7 +39,7 @@ class ControlRecord {
   int first_bad_block() const { return first_bad_block_; }
 
  private:
-  enum Field : std::int64_t { loss, correct, not_finite, stop };
+  enum Field : std::int64_t { loss, correct, not_finite, stop, interrupt, save };
 
   at::Tensor memory_;
   int first_bad_block_ = -1;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,6 +27,8 @@ struct StrategyParts {
   std::uint64_t seed = 1;
   bool dropout = true;
   Recompute recompute;
+  /// Of this rank, for those that make no steps; workers are told with each step.
+  std::function<Requests()> requests = [] { return Requests{}; };
 
   /// Of a training pass.
   Context context_of(Batch const& batch) const;

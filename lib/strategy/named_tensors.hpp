@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <utility>
@@ -14,6 +15,12 @@ namespace stratagem {
 
 /// Tensors on the CPU by torchvision's names, in model order.
 using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
+
+/// Which whole tensors, by name, a rank is to have of those that are gathered.
+using Wanted = std::function<bool(std::string const&)>;
+inline bool all_tensors(std::string const& /*name*/) {
+  return true;
+}
 
 /// Adds a contiguous copy of the parameter; the parts of one tensor are joined under its name.
 void append(NamedTensors& tensors, ParameterSpec const& spec, at::Tensor const& parameter);

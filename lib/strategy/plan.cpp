@@ -80,6 +80,7 @@ void plan(FsdpConfig const& config, PlanInput const& input, int ranks, StrategyP
 void plan(PsConfig const& config, PlanInput const& input, int ranks, StrategyPlan& plan) {
   plan.servers = plan_servers(config, input.layout, ranks, plan.element_size);
   plan.roles = plan.servers->roles;
+  plan.holders = {plan.roles.workers.front()};
   plan.workers = static_cast<int>(plan.roles.workers.size());
   auto const policy = policy_of(config, plan.workers);
   check_ps(config, input.optimizer, input.precision, plan.workers);
@@ -119,6 +120,7 @@ StrategyPlan plan_strategy(StrategyConfig const& config, Model const& model,
   result.memory = replica_memory(layout, model, optimizer, precision.compute);
   result.roles.workers.resize(static_cast<std::size_t>(ranks));
   std::iota(result.roles.workers.begin(), result.roles.workers.end(), 0);
+  result.holders = result.roles.workers;
   PlanInput const input{layout, optimizer, precision};
   std::visit([&](auto const& chosen) { plan(chosen, input, ranks, result); }, config);
   result.hashes = {{"parameters", layout.hash()}};

@@ -31,6 +31,7 @@ struct StrategyPlan {
   std::optional<ServerPlan> servers;     ///< the parameter server's
   gpu::MemoryUse server_memory;          ///< as `memory`, of the server with the most
   Roles roles;                           ///< only workers are handed batches
+  std::vector<int> holders;              ///< ranks that can gather whole tensors
   bool deals_shares = false;             ///< who works on what is decided as training goes on
   std::int64_t element_size = 4;         ///< of parameters and gradients [B]
   std::int64_t bytes_sent_per_step = 0;  ///< by each rank

@@ -31,18 +31,26 @@ void Replica::refresh(FlatRange range) {
   rounded_.narrow(0, range.begin, range.size()).copy_(flat_.narrow(0, range.begin, range.size()));
 }
 
-NamedTensors Replica::named(at::Tensor const& flat) const {
+NamedTensors Replica::named(at::Tensor const& flat, Wanted const& wanted) const {
   NamedTensors tensors;
-  for (auto const& entry : layout_.entries()) append(tensors, entry.spec, view_of(flat, entry));
+  for (auto const& entry : layout_.entries())
+    if (wanted(entry.spec.name)) append(tensors, entry.spec, view_of(flat, entry));
   return tensors;
 }
 
 void Replica::load(std::map<std::string, at::Tensor> const& tensors) {
+  load(flat_, tensors);
+  for (auto const& entry : layout_.entries())
+    if (tensors.contains(entry.spec.name))
+      refresh({entry.offset, entry.offset + entry.spec.numel()});
+}
+
+void Replica::load(at::Tensor const& flat, std::map<std::string, at::Tensor> const& tensors) const {
+  if (!flat.defined()) return;
   at::NoGradGuard const no_grad;
   for (auto const& entry : layout_.entries())
     if (auto const given = find(tensors, entry.spec); given.defined())
-      view_of(flat_, entry).copy_(given);
-  refresh({0, layout_.size()});
+      view_of(flat, entry).copy_(given);
 }
 
 at::Tensor forward(Replica const& replica, Buffers const& buffers, BlockTape& tape,

@@ -33,10 +33,12 @@ class Replica {
   /// After an update of flat(): renews what lies in `range` of the rounded copy.
   void refresh(FlatRange range);
 
-  /// Views of `flat` (layout().size() elements) as whole named tensors.
-  NamedTensors named(at::Tensor const& flat) const;
+  /// Copies of what lies in `flat` (layout().size() elements) as whole named tensors.
+  NamedTensors named(at::Tensor const& flat, Wanted const& wanted) const;
   /// Replaces the parameters that `tensors` names.
   void load(std::map<std::string, at::Tensor> const& tensors);
+  /// The same in `flat`, which is laid out as the parameters and may be undefined.
+  void load(at::Tensor const& flat, std::map<std::string, at::Tensor> const& tensors) const;
 
  private:
   Model const& model_;

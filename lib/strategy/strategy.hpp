@@ -12,10 +12,21 @@
 
 namespace stratagem {
 
+/// What one rank wants of all after a step, or what some rank wanted.
+struct Requests {
+  bool stop = false;       ///< the run's time is over: end it
+  bool interrupt = false;  ///< end it so that it can go on another time
+  bool save = false;       ///< pause, to save a checkpoint
+
+  bool any() const { return stop || interrupt || save; }
+  bool end() const { return stop || interrupt; }
+  Requests& operator|=(Requests const& other);
+};
+
 /// What a step is told.
 struct StepOptions {
   double lr = 0;
-  bool request_stop = false;  ///< this rank wants the run to end after this step
+  Requests requests;  ///< of this rank
 };
 
 /// What all ranks know after a step. Where the plan has `deals_shares`, what this rank alone knows.
@@ -24,7 +35,7 @@ struct StepResult {
   std::int64_t correct = 0;  ///< of the global batch
   std::int64_t samples = 0;  ///< of the global batch
   bool skipped = false;      ///< the scaled gradients overflowed: nothing was updated
-  bool stop = false;         ///< some rank requested it
+  Requests requests;         ///< of all ranks
 };
 
 /// A way to train one model on the ranks of a group. Calls are collective and in the same order on
@@ -51,15 +62,33 @@ class Strategy {
   /// Logits in evaluation mode.
   virtual at::Tensor predict(at::Tensor const& images) = 0;
 
-  /// Whole parameters by name, on the CPU, in model order; complete on rank 0 at least. Tensors
-  /// that were cut into parts are joined.
-  virtual NamedTensors gather_parameters() = 0;
+  /// Copies of whole parameters by name, on the CPU, in model order: those that this rank wants.
+  /// Tensors that were cut into parts are joined. A rank that StrategyPlan::holders does not name
+  /// gets none.
+  virtual NamedTensors gather_parameters(Wanted const& wanted) = 0;
   /// The optimizer's momentum, likewise; empty without momentum.
-  virtual NamedTensors gather_momentum() = 0;
+  virtual NamedTensors gather_momentum(Wanted const& wanted) = 0;
   /// Running statistics, averaged as for evaluation.
   virtual NamedTensors gather_buffers() = 0;
-  /// Replaces the parameters and buffers that `tensors` names, before the first step.
+  /// Copies of the running statistics of the workers that this rank plays, by worker.
+  virtual std::map<int, NamedTensors> own_buffers() = 0;
+  /// What else the next step depends on, by name.
+  virtual std::map<std::string, double> counters() const { return {}; }
+
+  // Before the first step, each on its own: replaces what is named, whole tensors on the CPU.
+  /// Parameters and the buffers of every worker.
   virtual void load(std::map<std::string, at::Tensor> const& tensors) = 0;
+  virtual void load_momentum(std::map<std::string, at::Tensor> const& tensors) = 0;
+  /// Of one worker; nothing happens where this rank does not play it.
+  virtual void load_buffers(int worker, std::map<std::string, at::Tensor> const& tensors) = 0;
+  virtual void load_counters(std::map<std::string, double> const& /*counters*/) {}
 };
+
+inline Requests& Requests::operator|=(Requests const& other) {
+  stop = stop || other.stop;
+  interrupt = interrupt || other.interrupt;
+  save = save || other.save;
+  return *this;
+}
 
 }  // namespace stratagem

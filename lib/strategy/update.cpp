@@ -13,6 +13,8 @@
 namespace stratagem {
 namespace {
 
+constexpr char scale_name[] = "loss_scale", good_steps_name[] = "loss_scale_good_steps";
+
 Sgd make_sgd(OptimizerConfig const& config, PrecisionConfig const& precision, std::int64_t owned,
              gpu::Device const& device) {
   gpu::MemoryScope const scope(gpu::MemoryCategory::optimizer, device);
@@ -73,6 +75,18 @@ bool Update::admit(double norm) {
   // As torch.nn.utils.clip_grad_norm_ has it.
   if (finite && clip_norm_ > 0) scale_ *= std::min(1.0, clip_norm_ / (length + 1e-6));
   return finite;
+}
+
+std::map<std::string, double> Update::counters() const {
+  if (!scaler_) return {};
+  return {{scale_name, scaler_->scale()},
+          {good_steps_name, static_cast<double>(scaler_->good_steps())}};
+}
+
+void Update::load(std::map<std::string, double> const& counters) {
+  auto const scale = counters.find(scale_name), good = counters.find(good_steps_name);
+  if (scaler_ && scale != counters.end() && good != counters.end())
+    scaler_.emplace(scale->second, static_cast<std::int64_t>(good->second));
 }
 
 void Update::apply(FlatRange range, at::Tensor const& parameters, at::Tensor const& gradients,

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <span>
+#include <string>
 
 #include <ATen/core/Tensor.h>
 
@@ -39,6 +41,9 @@ class Update {
 
   /// [owned]; undefined without momentum.
   at::Tensor const& momentum() const { return sgd_.momentum(); }
+  /// What else the next step depends on: the state of the loss scale, where there is one.
+  std::map<std::string, double> counters() const;
+  void load(std::map<std::string, double> const& counters);
 
  private:
   Sgd sgd_;

@@ -1,6 +1,7 @@
 #include "trace/trace_file.hpp"
 
 #include <chrono>
+#include <utility>
 
 #include "base/clock.hpp"
 
@@ -167,6 +168,14 @@ std::optional<Error> TraceFile::close(Status status, ClockSample const& clock) {
   return failure_;
 }
 
+void TraceFile::write_soon() {
+  {
+    std::lock_guard const lock(mutex_);
+    hurried_ = true;
+  }
+  wake_.notify_one();
+}
+
 void TraceFile::run(double device_sample_hz) {
   using namespace std::chrono_literals;
   auto const telemetry = device_sample_hz > 0 ? gpu::make_telemetry(recorder_.device_) : nullptr;
@@ -182,14 +191,15 @@ void TraceFile::run(double device_sample_hz) {
                   next_write,
                   std::chrono::time_point_cast<std::chrono::steady_clock::duration>(next_sample))
             : next_write;
-    bool const last = wake_.wait_until(lock, deadline, [this] { return stopping_; });
+    wake_.wait_until(lock, deadline, [this] { return stopping_ || hurried_; });
+    bool const last = stopping_, soon = std::exchange(hurried_, false);
     lock.unlock();
     auto const now = std::chrono::steady_clock::now();
     if (telemetry && (now >= next_sample || last)) {
       device_samples_.push_back({.t = monotonic_ns(), .sample = telemetry->sample()});
       next_sample = now + sample_period;
     }
-    if ((now >= next_write || last) && !failure_) {
+    if ((now >= next_write || last || soon) && !failure_) {
       try {
         write_pending();
         file_.flush(++writes % 5 == 0);

@@ -44,6 +44,9 @@ class TraceFile {
   /// now or earlier: the trace is then incomplete.
   std::optional<Error> close(Status status, ClockSample const& clock);
 
+  /// Writes what there is now, not within the second: the process may not live that long.
+  void write_soon();
+
  private:
   void run(double device_sample_hz);
   void write_pending();
@@ -59,7 +62,7 @@ class TraceFile {
 
   std::mutex mutex_;
   std::condition_variable wake_;
-  bool stopping_ = false;
+  bool stopping_ = false, hurried_ = false;
   std::optional<Error> failure_;  ///< owned by the writer thread until it is joined
   std::thread writer_;
 };

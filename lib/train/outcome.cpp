@@ -27,6 +27,8 @@ char const* name(RunStatus status) {
       return "RUNNING";
     case RunStatus::complete:
       return "COMPLETE";
+    case RunStatus::saved:
+      return "SAVED";
     case RunStatus::failed:
       return "FAILED";
   }
@@ -35,6 +37,7 @@ char const* name(RunStatus status) {
 
 RunStatus status_named(std::string const& text) {
   if (text == "RUNNING") return RunStatus::running;
+  if (text == "SAVED") return RunStatus::saved;
   return text == "COMPLETE" ? RunStatus::complete : RunStatus::failed;
 }
 

@@ -12,13 +12,14 @@
 
 namespace stratagem {
 
-enum class RunStatus { running, complete, failed };
+/// `saved`: stopped before its end, to go on with --resume.
+enum class RunStatus { running, complete, saved, failed };
 
 /// How a run stands or ended: the content of outcome.json, by which scripts and people judge it.
 struct Outcome {
   RunStatus status = RunStatus::running;
   ExitCode code = ExitCode::done;
-  std::string reason;  ///< "epochs done", "max_steps", "time_limit", or what failed
+  std::string reason;  ///< "epochs done", "max_steps", "time_limit", "interrupted", or what failed
   int attempt = 0;
   std::int64_t started_wall_ns = 0;
   std::int64_t updated_wall_ns = 0;  ///< the heartbeat

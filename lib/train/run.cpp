@@ -6,8 +6,6 @@
 #include <optional>
 #include <utility>
 
-#include <unistd.h>
-
 #include "base/build_info.hpp"
 #include "base/clock.hpp"
 #include "base/hash.hpp"
@@ -21,7 +19,7 @@
 #include "strategy/replica.hpp"
 #include "trace/trace_file.hpp"
 #include "train/manifest.hpp"
-#include "train/outcome.hpp"
+#include "train/run_end.hpp"
 #include "train/setup.hpp"
 #include "train/trainer.hpp"
 
@@ -88,38 +86,72 @@ std::string digest_of(NamedTensors const& tensors) {
   return hash.hex();
 }
 
+/// The checkpoint that a resumed run goes on from; the same on every rank.
+std::optional<Checkpoint> choose_checkpoint(RunRequest const& request, Setup const& setup,
+                                            mpi::Comm const& world, Log& log) {
+  if (request.existing != Existing::resume) return std::nullopt;
+  auto const facts = training_facts(request.values, setup);
+  auto const folder = from_rank_0(world, [&]() -> std::string {
+    std::filesystem::path const run_directory = request.config.run.out;
+    auto const outcome = read_outcome(run_directory);
+    if (!outcome || outcome->status == RunStatus::complete) return {};
+    auto const checkpoint = newest_checkpoint(run_directory, log);
+    if (!checkpoint) {
+      log.info("there is no checkpoint: the run starts at step 0");
+      return {};
+    }
+    check_resumable(*checkpoint, facts, setup.model, request.likeness, log);
+    return checkpoint->folder().string();
+  });
+  if (folder.empty()) return std::nullopt;
+  return on_all_ranks(world, [&] { return std::optional<Checkpoint>(folder); });
+}
+
 /// One run from its first file to its last.
 class Run {
  public:
-  Run(RunRequest const& request, mpi::Comm const& world, Log& log, Setup& setup,
-      RunDirectory const& directory)
+  Run(RunRequest const& request, mpi::Comm const& world, SignalWatch& signals, Log& log,
+      Setup& setup, std::optional<Checkpoint> const& checkpoint, RunDirectory const& directory)
       : request_(request),
         world_(world),
+        signals_(signals),
         log_(log),
         setup_(setup),
+        checkpoint_(checkpoint),
         directory_(directory),
-        leader_(world.rank() == 0) {}
+        leader_(world.rank() == 0),
+        end_(directory, leader_, log) {}
 
   ExitCode execute();
 
  private:
   void write_first_files();
-  TrainResult train(Communicator& communicator, Strategy& strategy, trace::Recorder& recorder);
-  void save_weights(NamedTensors const& parameters, Strategy& strategy);
+  void open_trace(Communicator& communicator, trace::Recorder& recorder);
+  std::unique_ptr<Strategy> build_strategy(Communicator& communicator, trace::Recorder& recorder);
+  /// Gives the strategy the state it begins with.
+  Position start_of(Communicator& communicator, Strategy& strategy);
+  CheckpointWriter::Parts writer_parts(Communicator& communicator);
+  TrainResult train(Communicator& communicator, Strategy& strategy, trace::Recorder& recorder,
+                    CheckpointWriter& checkpoints, Position const& start);
+  /// After an interruption: the state is on the disk, or AgreedError.
+  void require_saved(CheckpointWriter& checkpoints);
+  /// Of a training that was not interrupted. Returns the digest of the parameters.
+  std::string keep_result(Communicator& communicator, Strategy& strategy);
   /// True when every rank's trace is whole.
-  bool close_trace(trace::TraceFile& file, Communicator& communicator);
+  bool close_trace(trace::Status status, Communicator& communicator);
   void finish(TrainResult const& result, std::string const& digest, bool trace_complete);
-  void note_failure(Error const& failure);
+  SignalWatch::Reactions reactions();
 
   RunRequest const& request_;
   mpi::Comm const& world_;
+  SignalWatch& signals_;
   Log& log_;
   Setup& setup_;
+  std::optional<Checkpoint> const& checkpoint_;
   RunDirectory const& directory_;
   bool leader_;
-  Outcome outcome_;
-  std::unique_ptr<OutcomeKeeper> keeper_;  ///< on rank 0
-  std::unique_ptr<Metrics> metrics_;       ///< on rank 0
+  RunEnd end_;
+  std::unique_ptr<Metrics> metrics_;  ///< on rank 0
 };
 
 ExitCode Run::execute() {
@@ -128,43 +160,31 @@ ExitCode Run::execute() {
     return true;
   });
   if (leader_) say_what_runs(setup_, directory_, log_);
-  auto const& config = request_.config;
-  trace::Recorder recorder(setup_.process.device, config.trace.spans_every);
-  std::optional<trace::TraceFile> file;
+  trace::Recorder recorder(setup_.process.device, request_.config.trace.spans_every);
+  SignalWatch::Scope const scope(signals_, reactions());
   auto const end_trace = [&](Error const& failure) {
     recorder.event(trace::Severity::error, "failed", failure.what());
-    if (file) static_cast<void>(file->close(trace::Status::failed, {}));
+    static_cast<void>(end_.close_trace(trace::Status::failed, {}));
   };
   try {
-    auto const communicator = make_communicator(config.comm, setup_.process, world_, &recorder);
-    auto const clock = measure_clock_offset(*communicator);
-    std::optional<Error> own;
-    try {
-      file.emplace(directory_.trace_file(world_.rank()), trace_header(request_, setup_, directory_),
-                   recorder, clock, config.trace.device_sample_hz);
-    } catch (Error const& error) {
-      own = error;
-    }
-    agree(*communicator, own);
-    auto const strategy = make_strategy(config.strategy, {.model = setup_.model,
-                                                          .communicator = *communicator,
-                                                          .recorder = recorder,
-                                                          .device = setup_.process.device,
-                                                          .optimizer = config.optimizer,
-                                                          .precision = config.precision,
-                                                          .seed = config.run.seed,
-                                                          .dropout = config.model.dropout,
-                                                          .recompute = config.model.recompute});
-    strategy->load(std::exchange(setup_.weights, {}));
-    auto const result = train(*communicator, *strategy, recorder);
-    auto const parameters = strategy->gather_parameters();
-    save_weights(parameters, *strategy);
-    bool const trace_complete = close_trace(*file, *communicator);
-    if (leader_) finish(result, digest_of(parameters), trace_complete);
+    auto const communicator =
+        make_communicator(request_.config.comm, setup_.process, world_, &recorder);
+    open_trace(*communicator, recorder);
+    auto const strategy = build_strategy(*communicator, recorder);
+    CheckpointWriter checkpoints(writer_parts(*communicator));
+    auto const result =
+        train(*communicator, *strategy, recorder, checkpoints, start_of(*communicator, *strategy));
+    if (result.interrupted) require_saved(checkpoints);
+    auto const digest = result.interrupted ? std::string() : keep_result(*communicator, *strategy);
+    static_cast<void>(checkpoints.finish());  // warned of already
+    bool const trace_complete = close_trace(
+        result.interrupted ? trace::Status::stopped : trace::Status::complete, *communicator);
+    if (leader_) finish(result, digest, trace_complete);
+    if (result.interrupted) return ExitCode::saved;
     return trace_complete ? ExitCode::done : ExitCode::io;
   } catch (AgreedError const& failure) {
     end_trace(failure);
-    if (leader_) note_failure(failure);
+    if (leader_) end_.fail(failure);
     throw;
   } catch (std::exception const& failure) {
     auto error = as_error(failure);
@@ -172,20 +192,72 @@ ExitCode Run::execute() {
       error = Error(error.code(), str("rank ", world_.rank(), " ran out of memory ",
                                       recorder.where(), ": ", error.what()));
     end_trace(error);
-    note_failure(error);
+    end_.fail(error);
     throw error;
   }
 }
 
+void Run::open_trace(Communicator& communicator, trace::Recorder& recorder) {
+  auto const clock = measure_clock_offset(communicator);
+  std::optional<Error> own;
+  try {
+    end_.keep(std::make_unique<trace::TraceFile>(
+        directory_.trace_file(world_.rank()), trace_header(request_, setup_, directory_), recorder,
+        clock, request_.config.trace.device_sample_hz));
+  } catch (Error const& error) {
+    own = error;
+  }
+  agree(communicator, own);
+}
+
+std::unique_ptr<Strategy> Run::build_strategy(Communicator& communicator,
+                                              trace::Recorder& recorder) {
+  auto const& config = request_.config;
+  return make_strategy(config.strategy, {.model = setup_.model,
+                                         .communicator = communicator,
+                                         .recorder = recorder,
+                                         .device = setup_.process.device,
+                                         .optimizer = config.optimizer,
+                                         .precision = config.precision,
+                                         .seed = config.run.seed,
+                                         .dropout = config.model.dropout,
+                                         .recompute = config.model.recompute,
+                                         .requests = [this] {
+                                           return Requests{.interrupt = signals_.interrupted()};
+                                         }});
+}
+
+Position Run::start_of(Communicator& communicator, Strategy& strategy) {
+  strategy.load(std::exchange(setup_.weights, {}));
+  if (!checkpoint_) return {};
+  std::optional<Error> own;
+  try {
+    restore(*checkpoint_, setup_.plan.strategy.workers, strategy);
+  } catch (Error const& error) {
+    own = error;
+  }
+  agree(communicator, own);
+  auto const& position = checkpoint_->record().position;
+  if (leader_)
+    log_.info(str("goes on after step ", format_count(position.step), ", from ",
+                  checkpoint_->folder().string()));
+  return position;
+}
+
+CheckpointWriter::Parts Run::writer_parts(Communicator& communicator) {
+  auto const& plan = setup_.plan.strategy;
+  return {.config = request_.config.checkpoint,
+          .run_directory = directory_.path,
+          .attempt = directory_.attempt,
+          .workers = plan.workers,
+          .dealt = deal_tensors(setup_.model, plan.holders),
+          .facts = training_facts(request_.values, setup_),
+          .communicator = communicator,
+          .log = log_};
+}
+
 void Run::write_first_files() {
   log_.keep_in(directory_.log_file(world_.rank()));
-  outcome_ = {.attempt = directory_.attempt,
-              .started_wall_ns = wall_ns(),
-              .updated_wall_ns = wall_ns(),
-              .host = host_name(),
-              .process = ::getpid(),
-              .test_accuracy = trace::unknown,
-              .train_time_s = trace::unknown};
   auto const ranks = world_.all_gather(rank_facts(setup_.process));
   if (!leader_) return;
   replace_file(directory_.path / "config.yaml", request_.effective_config);
@@ -194,10 +266,11 @@ void Run::write_first_files() {
   replace_file(directory_.path / "manifest.json",
                to_json(manifest, setup_.plan, setup_.model, setup_.dataset));
   metrics_ = std::make_unique<Metrics>(directory_.path / "metrics.csv", directory_.attempt);
-  keeper_ = std::make_unique<OutcomeKeeper>(directory_.path, outcome_);
+  end_.begin();
 }
 
-TrainResult Run::train(Communicator& communicator, Strategy& strategy, trace::Recorder& recorder) {
+TrainResult Run::train(Communicator& communicator, Strategy& strategy, trace::Recorder& recorder,
+                       CheckpointWriter& checkpoints, Position const& start) {
   auto const& plan = setup_.plan;
   std::optional<ProgressDisplay> display;
   if (leader_)
@@ -211,25 +284,47 @@ TrainResult Run::train(Communicator& communicator, Strategy& strategy, trace::Re
                    .recorder = recorder,
                    .device = setup_.process.device,
                    .log = log_,
+                   .signals = signals_,
+                   .checkpoints = checkpoints,
                    .display = display ? &*display : nullptr,
-                   .metrics = metrics_.get()});
+                   .metrics = metrics_.get()},
+                  start);
+  auto reacting = reactions();
+  reacting.time_to_save = [&] {
+    constexpr double most_s = 0.5;
+    auto const save_s = checkpoints.last_duration_s();
+    return save_s > 0 && save_s + 2 * trainer.last_step_s() < most_s;
+  };
+  SignalWatch::Scope const scope(signals_, std::move(reacting));
   return trainer.run();
 }
 
-void Run::save_weights(NamedTensors const& parameters, Strategy& strategy) {
-  auto const& path = request_.config.run.save_weights;
-  if (path.empty()) return;
-  TensorMap tensors(parameters.begin(), parameters.end());
-  for (auto& [name, tensor] : strategy.gather_buffers()) tensors.emplace(name, tensor);
-  if (!leader_) return;
-  NamedTensors ordered;
-  for (auto const& state : state_of(setup_.model))
-    ordered.emplace_back(state.name, tensors.at(state.name));
-  write_safetensors(path, ordered);
+void Run::require_saved(CheckpointWriter& checkpoints) {
+  if (auto const problem = checkpoints.finish())
+    throw AgreedError(ExitCode::io, "the run was interrupted and could not be saved",
+                      problem->what(), "make room, and --resume from the checkpoint before");
 }
 
-bool Run::close_trace(trace::TraceFile& file, Communicator& communicator) {
-  auto const failure = file.close(trace::Status::complete, measure_clock_offset(communicator));
+std::string Run::keep_result(Communicator& communicator, Strategy& strategy) {
+  auto const holder = setup_.plan.strategy.holders.front();
+  bool const holds = world_.rank() == holder;
+  auto const parameters = strategy.gather_parameters([holds](std::string const&) { return holds; });
+  auto const& path = request_.config.run.save_weights;
+  auto const buffers = path.empty() ? NamedTensors{} : strategy.gather_buffers();
+  if (holds && !path.empty()) {
+    TensorMap tensors(parameters.begin(), parameters.end());
+    tensors.insert(buffers.begin(), buffers.end());
+    NamedTensors ordered;
+    for (auto const& state : state_of(setup_.model))
+      ordered.emplace_back(state.name, tensors.at(state.name));
+    write_safetensors(path, ordered);
+  }
+  return gather_texts(communicator, holds ? digest_of(parameters) : "")
+      .at(static_cast<std::size_t>(holder));
+}
+
+bool Run::close_trace(trace::Status status, Communicator& communicator) {
+  auto const failure = end_.close_trace(status, measure_clock_offset(communicator));
   auto const texts = gather_texts(communicator, failure ? failure->what() : "");
   bool complete = true;
   for (std::size_t rank = 0; rank < texts.size(); ++rank) {
@@ -241,44 +336,47 @@ bool Run::close_trace(trace::TraceFile& file, Communicator& communicator) {
 }
 
 void Run::finish(TrainResult const& result, std::string const& digest, bool trace_complete) {
-  outcome_.status = RunStatus::complete;
-  outcome_.code = trace_complete ? ExitCode::done : ExitCode::io;
-  outcome_.reason = result.reason;
-  outcome_.steps = result.steps;
-  outcome_.digest = digest;
-  outcome_.test_accuracy = result.last.accuracy;
-  outcome_.train_time_s = result.train_time_s;
-  outcome_.trace_complete = trace_complete;
-  keeper_->finish(outcome_);
+  auto outcome = end_.outcome();
+  outcome.status = result.interrupted ? RunStatus::saved : RunStatus::complete;
+  outcome.code = result.interrupted ? ExitCode::saved
+                 : trace_complete   ? ExitCode::done
+                                    : ExitCode::io;
+  outcome.reason = result.reason;
+  outcome.steps = result.steps;
+  outcome.digest = digest;
+  outcome.test_accuracy = result.last.accuracy;
+  outcome.train_time_s = result.train_time_s;
+  outcome.trace_complete = trace_complete;
+  end_.succeed(outcome);
   std::string accuracy;
   if (std::isfinite(result.last.accuracy))
     accuracy = str(", test accuracy ", format_number(100 * result.last.accuracy, 2), " %");
+  auto const state =
+      result.interrupted ? std::string("saved; go on with --resume") : str("parameters ", digest);
   log_.info(str(result.reason, ": ", format_count(result.steps), " steps in ",
-                format_duration(result.train_time_s), accuracy, "; parameters ", digest,
-                "; traces in ", directory_.trace_folder().string()));
+                format_duration(result.train_time_s), accuracy, "; ", state, "; traces in ",
+                directory_.trace_folder().string()));
 }
 
-void Run::note_failure(Error const& failure) {
-  outcome_.status = RunStatus::failed;
-  outcome_.code = failure.code();
-  outcome_.reason = failure.what();
-  outcome_.trace_complete = false;
-  try {
-    if (keeper_)
-      keeper_->finish(outcome_);
-    else
-      write_outcome(directory_.path, outcome_);
-  } catch (Error const& unwritten) {
-    log_.warning(unwritten.what());
-  }
+SignalWatch::Reactions Run::reactions() {
+  return {.saves = request_.config.checkpoint.on_signal,
+          .interrupt =
+              [this] {
+                log_.info("a signal asks to save and stop after this step; Ctrl-C ends at once");
+              },
+          .flush = [this] { end_.flush(); },
+          .end = [this](int signal) { end_.die_of(signal); },
+          .time_to_save = {}};
 }
 
 }  // namespace
 
-ExitCode run(RunRequest const& request, mpi::Comm const& world, Log& log) {
+ExitCode run(RunRequest const& request, mpi::Comm const& world, SignalWatch& signals, Log& log) {
   auto setup = set_up(request.config, world, log);
+  auto const checkpoint = choose_checkpoint(request, setup, world, log);
   auto const directory = claim(request, world);
-  if (!directory.already_complete) return Run(request, world, log, setup, directory).execute();
+  if (!directory.already_complete)
+    return Run(request, world, signals, log, setup, checkpoint, directory).execute();
   if (world.rank() == 0)
     log.info(directory.path.string() + " holds this run, COMPLETE: nothing to do");
   return ExitCode::done;

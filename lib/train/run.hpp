@@ -1,28 +1,33 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
 #include "base/log.hpp"
 #include "mpi/comm.hpp"
+#include "train/checkpoint/resume.hpp"
 #include "train/progress_display.hpp"
 #include "train/run_config.hpp"
 #include "train/run_directory.hpp"
+#include "train/signal_watch.hpp"
 
 namespace stratagem {
 
 /// A run as the command line asks for it; the same on every rank.
 struct RunRequest {
   RunConfig config;
-  std::string effective_config;        ///< `config` as YAML, for the run directory
-  std::vector<std::string> arguments;  ///< of the command line, for the manifest
+  std::string effective_config;               ///< `config` as YAML, for the run directory
+  std::map<std::string, std::string> values;  ///< its values, by path
+  std::vector<std::string> arguments;         ///< of the command line, for the manifest
   Existing existing = Existing::refuse;
+  Likeness likeness = Likeness::exact;  ///< of a resumed run
   ProgressStyle progress = ProgressStyle::automatic;
 };
 
 /// Trains and evaluates; writes the run directory. Collective over `world`. Everything that can be
-/// known to fail is refused before the first step, by an AgreedError. Returns done, or io when the
-/// trace could not be written to its end.
-ExitCode run(RunRequest const& request, mpi::Comm const& world, Log& log);
+/// known to fail is refused before the first step, by an AgreedError. Returns done, saved when a
+/// signal ended it between two steps, or io when the trace could not be written to its end.
+ExitCode run(RunRequest const& request, mpi::Comm const& world, SignalWatch& signals, Log& log);
 
 }  // namespace stratagem

@@ -10,6 +10,7 @@
 #include "optim/optim_config.hpp"
 #include "strategy/strategy_config.hpp"
 #include "trace/trace_config.hpp"
+#include "train/checkpoint/checkpoint_config.hpp"
 
 namespace stratagem {
 
@@ -41,6 +42,7 @@ struct RunConfig {
   StrategyConfig strategy = DdpConfig{};
   CommConfig comm;
   trace::TraceConfig trace;
+  CheckpointConfig checkpoint;
 };
 
 }  // namespace stratagem

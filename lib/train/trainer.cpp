@@ -48,144 +48,197 @@ InputFormat input_format(RunPlan const& plan, Model const& model, gpu::Device co
           .device = device};
 }
 
-Trainer::Trainer(TrainerParts const& parts)
+Trainer::Trainer(TrainerParts const& parts, Position const& start)
     : parts_(parts),
       schedule_(parts.plan.config.optimizer, parts.plan.strategy.workers,
                 parts.plan.steps_per_epoch, parts.plan.total_steps),
       evaluation_maker_(parts.dataset, parts.format),
       telemetry_(gpu::make_telemetry(parts.device)),
-      started_ns_(monotonic_ns()) {}
+      started_ns_(monotonic_ns()),
+      start_(start),
+      position_(start),
+      own_steps_(start.step) {}
 
 TrainResult Trainer::run() {
-  auto const& run = parts_.plan.config.run;
   auto const& plan = parts_.plan;
   if (plan.total_steps == 0) {
-    if (run.evaluate_every > 0) evaluate_now();
-    result_.reason = run.evaluate_every > 0 ? "evaluated only" : "nothing to do";
+    bool const evaluates = plan.config.run.evaluate_every > 0;
+    if (evaluates) evaluate_now();
+    result_.reason = evaluates ? "evaluated only" : "nothing to do";
     return result_;
   }
-  std::optional<Loader> loader;
-  if (auto const slice = plan.strategy.slice_of(parts_.communicator.rank()))
-    loader.emplace(parts_.dataset, parts_.format,
-                   LoadPlan{.seed = run.seed,
-                            .global_batch = plan.global_batch,
-                            .slice = *slice,
-                            .end_step = plan.strategy.deals_shares ? 0 : plan.total_steps,
-                            .augment = plan.config.data.augment},
-                   &parts_.recorder);
-  bool stop = false;
-  while (step_ < plan.total_steps && !stop) {
-    auto sums = begin_epoch();
-    auto const first = step_, end = std::min(first + plan.steps_per_epoch, plan.total_steps);
-    parts_.strategy.begin_round(first, end);
-    while (loader && step(*loader, end, sums)) {
-    }
-    parts_.strategy.drain();
-    auto const time_s = seconds_of(monotonic_ns() - sums.began_ns);
-    if (plan.strategy.servers) join(sums, first);
-    stop = sums.stop;
-    bool const last = stop || step_ == plan.total_steps;
-    bool const due = run.evaluate_every > 0 && ((epoch_ + 1) % run.evaluate_every == 0 || last);
-    end_epoch(sums, time_s, due);
-    ++epoch_;
+  auto loader = make_loader();
+  Requests requests;
+  gpu::reset_peak_memory(parts_.device);
+  while (true) {
+    bool const over = requests.stop || position_.step >= plan.total_steps;
+    bool const epoch_over = over || position_.step % plan.steps_per_epoch == 0;
+    if (position_.epoch.steps > 0 && epoch_over) end_epoch(over);
+    if (requests.save && !over) save();
+    if (over) break;
+    requests = train_round(loader);
+    if (!requests.interrupt) continue;
+    save();
+    result_.interrupted = true;
+    break;
   }
-  result_.steps = step_;
-  bool const all = step_ == run.epochs * plan.steps_per_epoch;
-  result_.reason = all ? "epochs done" : step_ == plan.total_steps ? "max_steps" : "time_limit";
+  result_.steps = position_.step;
+  result_.train_time_s = position_.train_time_s + position_.epoch.time_s;
+  bool const all = position_.step >= plan.config.run.epochs * plan.steps_per_epoch;
+  bool const most = position_.step >= plan.total_steps;
+  result_.reason = result_.interrupted ? "interrupted"
+                   : all               ? "epochs done"
+                   : most              ? "max_steps"
+                                       : "time_limit";
   return result_;
 }
 
-Trainer::EpochSums Trainer::begin_epoch() {
-  gpu::reset_peak_memory(parts_.device);
-  return {.began_ns = monotonic_ns(),
-          .bytes_before = parts_.communicator.bytes_sent(),
-          .energy_before = telemetry_->sample().energy};
+std::optional<Loader> Trainer::make_loader() const {
+  auto const& plan = parts_.plan;
+  auto const slice = plan.strategy.slice_of(parts_.communicator.rank());
+  if (!slice) return std::nullopt;
+  return std::optional<Loader>(
+      std::in_place, parts_.dataset, parts_.format,
+      LoadPlan{.seed = plan.config.run.seed,
+               .global_batch = plan.global_batch,
+               .slice = *slice,
+               .first_step = position_.step,
+               .end_step = plan.strategy.deals_shares ? 0 : plan.total_steps,
+               .augment = plan.config.data.augment},
+      &parts_.recorder);
 }
 
-bool Trainer::step(Loader& loader, std::int64_t end, EpochSums& sums) {
+std::int64_t Trainer::end_of_round() const {
+  auto const& plan = parts_.plan;
+  auto const next = [this](std::int64_t every) { return (position_.step / every + 1) * every; };
+  auto const end = std::min(next(plan.steps_per_epoch), plan.total_steps);
+  auto const every = plan.config.checkpoint.every_steps;
+  return every > 0 ? std::min(end, next(every)) : end;
+}
+
+Requests Trainer::train_round(std::optional<Loader>& loader) {
+  auto const& plan = parts_.plan.strategy;
+  // Synchronous steps are added one after the other, however rounds cut an epoch; asynchronous ones
+  // are each worker's own until the ranks meet.
+  auto sums = plan.deals_shares ? EpochSums{} : position_.epoch;
+  auto const steps_before = sums.steps;
+  Requests requests;
+  auto const began_ns = monotonic_ns();
+  auto const bytes_before = parts_.communicator.bytes_sent();
+  auto const energy_before = telemetry_->sample().energy;
+  auto const first_step = position_.step, end = end_of_round();
+  parts_.strategy.begin_round(first_step, end);
+  while (loader && step(*loader, end, sums, requests)) {
+  }
+  parts_.strategy.drain();
+  sums.time_s += seconds_of(monotonic_ns() - began_ns);
+  sums.comm_bytes += parts_.communicator.bytes_sent() - bytes_before;
+  sums.energy_J += (telemetry_->sample().energy - energy_before) / 1000;
+  if (plan.servers) join(sums, requests);
+  position_.step =
+      first_step + (sums.steps - steps_before) / (plan.deals_shares ? plan.workers : 1);
+  if (plan.deals_shares) sums += position_.epoch;
+  position_.epoch = sums;
+  auto const every = parts_.plan.config.checkpoint.every_steps;
+  if (every > 0 && position_.step % every == 0) requests.save = true;
+  return requests;
+}
+
+bool Trainer::step(Loader& loader, std::int64_t end, EpochSums& sums, Requests& requests) {
   auto& recorder = parts_.recorder;
-  recorder.begin_step(own_steps_, epoch_);
+  recorder.begin_step(own_steps_, position_.step / parts_.plan.steps_per_epoch);
   recorder.enter(Phase::data);
   auto const batch = next_batch(loader, end);
   if (!batch) return false;
   double const lr = schedule_.lr(batch->step);
-  auto const result = parts_.strategy.step(*batch, {.lr = lr, .request_stop = out_of_time()});
+  auto const result = parts_.strategy.step(*batch, {.lr = lr, .requests = own_requests()});
   auto record = recorder.end_step();
   record.loss = result.loss;
   record.samples = batch->size();
   record.lr = lr;
   recorder.record(record);
+  step_s_ = seconds_of(record.duration);
   if (result.skipped)
     recorder.event(trace::Severity::info, "step_skipped",
                    str("step ", batch->step, ": the scaled gradients overflowed"));
+  if (auto const news = parts_.checkpoints.news())
+    recorder.event(trace::Severity::info, "checkpoint", *news);
 
   sums.loss += result.loss;
   sums.correct += result.correct;
   sums.samples += result.samples;
-  sums.stop = result.stop;
   ++sums.steps;
-  ++step_;
   ++own_steps_;
+  if (!parts_.plan.strategy.deals_shares) ++position_.step;
   if (parts_.display != nullptr) parts_.display->step(batch->step + 1, result.samples, result.loss);
-  return !result.stop;
+  requests = result.requests;
+  return !requests.any();
 }
-
 std::optional<Batch> Trainer::next_batch(Loader& loader, std::int64_t end) {
   if (parts_.plan.strategy.deals_shares) {
     for (auto const& share : parts_.strategy.new_shares()) loader.ask(share);
     return loader.next();
   }
-  if (step_ == end) return std::nullopt;
+  if (position_.step == end) return std::nullopt;
   auto batch = loader.next();
-  expects(batch.has_value() && batch->step == step_, "the loader hands out the steps in order");
+  expects(batch.has_value() && batch->step == position_.step,
+          "the loader hands out the steps in order");
   return batch;
 }
 
-void Trainer::join(EpochSums& sums, std::int64_t first_step) {
+void Trainer::join(EpochSums& sums, Requests& requests) const {
   auto const& plan = parts_.plan.strategy;
   auto const slice = plan.slice_of(parts_.communicator.rank());
-  auto const all = parts_.communicator.allocate(5, at::kDouble);
+  requests |= own_requests();
+  if (plan.deals_shares) requests.save = parts_.checkpoints.due();
   // Where nobody deals shares, every worker has the sums of all.
-  if (slice && (plan.deals_shares || slice->rank == 0))
-    all.copy_(
-        at::tensor({sums.loss, static_cast<double>(sums.correct), static_cast<double>(sums.samples),
-                    static_cast<double>(sums.steps), sums.stop ? 1.0 : 0.0}));
+  bool const brings = slice && (plan.deals_shares || slice->rank == 0);
+  auto const own = brings ? sums : EpochSums{};
+  auto const all = parts_.communicator.allocate(7, at::kDouble);
+  all.copy_(
+      at::tensor({own.loss, static_cast<double>(own.correct), static_cast<double>(own.samples),
+                  static_cast<double>(own.steps), requests.stop ? 1.0 : 0.0,
+                  requests.interrupt ? 1.0 : 0.0, requests.save ? 1.0 : 0.0}));
   parts_.communicator.all_reduce(all).wait_on_stream();
-  auto const of = all.cpu();
-  auto const* value = of.data_ptr<double>();
+  auto const of_all = all.cpu();
+  auto const* value = of_all.data_ptr<double>();
   sums.loss = value[0];
   sums.correct = std::llround(value[1]);
   sums.samples = std::llround(value[2]);
   sums.steps = std::llround(value[3]);
-  sums.stop = value[4] > 0;
-  step_ = first_step + sums.steps / (plan.deals_shares ? plan.workers : 1);
+  requests = {.stop = value[4] > 0, .interrupt = value[5] > 0, .save = value[6] > 0};
 }
 
-void Trainer::end_epoch(EpochSums const& sums, double time_s, bool evaluate) {
+void Trainer::end_epoch(bool last) {
+  auto const& run = parts_.plan.config.run;
+  auto const& sums = position_.epoch;
+  auto const number = std::max<std::int64_t>(position_.step - 1, 0) / parts_.plan.steps_per_epoch;
   auto const peak = gpu::peak_memory(parts_.device);
   trace::EpochRecord epoch{
-      .epoch = epoch_,
-      .time_s = time_s,
+      .epoch = number,
+      .time_s = sums.time_s,
       .train_loss = sums.loss / static_cast<double>(sums.steps),
       .train_accuracy = static_cast<double>(sums.correct) / static_cast<double>(sums.samples),
-      .images_per_s = static_cast<double>(sums.samples) / time_s,
-      .comm_bytes = parts_.communicator.bytes_sent() - sums.bytes_before,
+      .images_per_s = static_cast<double>(sums.samples) / sums.time_s,
+      .comm_bytes = sums.comm_bytes,
       .mem_peak_allocated = peak.total(),
       .mem_peak_reserved = gpu::reserved_memory(parts_.device),
-      .energy_J = (telemetry_->sample().energy - sums.energy_before) / 1000};
+      .energy_J = sums.energy_J};
   parts_.recorder.sample_memory(peak);
-  if (evaluate) {
+  if (run.evaluate_every > 0 && ((number + 1) % run.evaluate_every == 0 || last)) {
     evaluate_now();
     epoch.test_loss = result_.last.loss;
     epoch.test_accuracy = result_.last.accuracy;
   }
   parts_.recorder.record(epoch);
   result_.train_loss = epoch.train_loss;
-  result_.train_time_s += epoch.time_s;
+  position_.train_time_s += epoch.time_s;
+  position_.epoch = {};
   write_metrics(epoch);
-  auto const line = describe_epoch(epoch, parts_.plan.config.run.epochs);
+  auto const line = describe_epoch(epoch, run.epochs);
   if (parts_.display != nullptr) parts_.display->say(line);
   parts_.log.detail(line);
+  gpu::reset_peak_memory(parts_.device);
 }
 
 void Trainer::evaluate_now() {
@@ -198,7 +251,7 @@ void Trainer::evaluate_now() {
 void Trainer::write_metrics(trace::EpochRecord const& epoch) {
   if (parts_.metrics == nullptr) return;
   try {
-    parts_.metrics->add(epoch, step_, schedule_.lr(step_ - 1));
+    parts_.metrics->add(epoch, position_.step, schedule_.lr(position_.step - 1));
   } catch (Error const& failure) {
     // The training is worth more than its table, which the trace holds too.
     parts_.log.warning(str("no further metrics: ", failure.what()));
@@ -206,9 +259,18 @@ void Trainer::write_metrics(trace::EpochRecord const& epoch) {
   }
 }
 
-bool Trainer::out_of_time() const {
+void Trainer::save() {
+  auto const text = parts_.checkpoints.save(position_, parts_.strategy);
+  parts_.recorder.event(trace::Severity::info, "checkpoint_begun", text);
+}
+
+Requests Trainer::own_requests() const {
   auto const limit = parts_.plan.config.run.max_time_s;
-  return limit > 0 && seconds_of(monotonic_ns() - started_ns_) >= limit;
+  auto const trained_s = start_.train_time_s + start_.epoch.time_s;
+  bool const late = limit > 0 && trained_s + seconds_of(monotonic_ns() - started_ns_) >= limit;
+  return {.stop = late,
+          .interrupt = parts_.signals.interrupted(),
+          .save = !parts_.plan.strategy.deals_shares && parts_.checkpoints.due()};
 }
 
 }  // namespace stratagem

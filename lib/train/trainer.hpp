@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -11,16 +12,20 @@
 #include "gpu/telemetry.hpp"
 #include "optim/schedule.hpp"
 #include "strategy/strategy.hpp"
+#include "train/checkpoint/writer.hpp"
 #include "train/evaluation.hpp"
 #include "train/metrics.hpp"
+#include "train/position.hpp"
 #include "train/progress_display.hpp"
 #include "train/run_plan.hpp"
+#include "train/signal_watch.hpp"
 
 namespace stratagem {
 
 /// How a training ended.
 struct TrainResult {
-  std::string reason;  ///< "epochs done", "max_steps" or "time_limit"
+  std::string reason;        ///< "epochs done", "max_steps", "time_limit" or "interrupted"
+  bool interrupted = false;  ///< before its end, and saved
   std::int64_t steps = 0;
   double train_time_s = 0;  ///< without evaluation
   double train_loss =
@@ -39,45 +44,49 @@ struct TrainerParts {
   trace::Recorder& recorder;
   gpu::Device device;
   Log& log;
+  SignalWatch const& signals;
+  CheckpointWriter& checkpoints;
   ProgressDisplay* display = nullptr;  ///< on rank 0
   Metrics* metrics = nullptr;          ///< on rank 0
 };
 
-/// The loop: batch, step, record; evaluate after epochs; stop in time. Runs on every rank alike.
+/// The loop: batch, step, record; evaluate after epochs; save; stop in time. Runs on every rank
+/// alike. Training goes in rounds, stretches of steps of one epoch, between which all ranks meet.
 class Trainer {
  public:
-  explicit Trainer(TrainerParts const& parts);
+  /// The strategy has the state of `start`.
+  Trainer(TrainerParts const& parts, Position const& start);
 
   TrainResult run();
 
- private:
-  /// Sums over the steps of an epoch.
-  struct EpochSums {
-    double loss = 0;
-    std::int64_t correct = 0, samples = 0, steps = 0;
-    bool stop = false;
-    std::int64_t began_ns = 0, bytes_before = 0;
-    double energy_before = std::numeric_limits<double>::quiet_NaN();
-  };
+  /// Of this rank's last step; any thread may ask.
+  double last_step_s() const { return step_s_; }
 
-  EpochSums begin_epoch();
-  /// False when there is nothing left for this rank before step `end`.
-  bool step(Loader& loader, std::int64_t end, EpochSums& sums);
+ private:
+  std::optional<Loader> make_loader() const;
+  /// Up to the end of the epoch, or until some rank has a request.
+  Requests train_round(std::optional<Loader>& loader);
+  /// Where the round ends if nobody wants anything.
+  std::int64_t end_of_round() const;
+  /// One step, added to `sums`. False when there is nothing left for this rank before step `end`.
+  bool step(Loader& loader, std::int64_t end, EpochSums& sums, Requests& requests);
   std::optional<Batch> next_batch(Loader& loader, std::int64_t end);
-  /// Where ranks see different steps or none: makes sums those of all of them.
-  void join(EpochSums& sums, std::int64_t first_step);
-  void end_epoch(EpochSums const& sums, double time_s, bool evaluate);
+  /// Where ranks see different steps or none: makes sums and requests those of all.
+  void join(EpochSums& sums, Requests& requests) const;
+  void end_epoch(bool last);
   void evaluate_now();
   void write_metrics(trace::EpochRecord const& epoch);
-  bool out_of_time() const;
+  void save();
+  Requests own_requests() const;
 
   TrainerParts parts_;
   Schedule schedule_;
   BatchMaker evaluation_maker_;
   std::unique_ptr<gpu::Telemetry> telemetry_;
   std::int64_t started_ns_;
-  std::int64_t step_ = 0, epoch_ = 0;
-  std::int64_t own_steps_ = 0;  ///< that this rank has made
+  Position start_, position_;
+  std::int64_t own_steps_;  ///< that this rank has made
+  std::atomic<double> step_s_ = 0;
   TrainResult result_;
 };
 

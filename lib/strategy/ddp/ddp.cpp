@@ -105,13 +105,29 @@ at::Tensor Ddp::predict(at::Tensor const& images) {
   return infer(replica_, evaluation_buffers_, tape_, images);
 }
 
-NamedTensors Ddp::gather_momentum() {
-  return update_.momentum().defined() ? replica_.named(update_.momentum()) : NamedTensors{};
+NamedTensors Ddp::gather_parameters(Wanted const& wanted) {
+  return replica_.named(replica_.flat(), wanted);
+}
+
+NamedTensors Ddp::gather_momentum(Wanted const& wanted) {
+  return update_.momentum().defined() ? replica_.named(update_.momentum(), wanted) : NamedTensors{};
+}
+
+std::map<int, NamedTensors> Ddp::own_buffers() {
+  return {{parts_.communicator.rank(), named(parts_.model, buffers_)}};
 }
 
 void Ddp::load(std::map<std::string, at::Tensor> const& tensors) {
   replica_.load(tensors);
   stratagem::load(parts_.model, tensors, buffers_);
+}
+
+void Ddp::load_momentum(std::map<std::string, at::Tensor> const& tensors) {
+  replica_.load(update_.momentum(), tensors);
+}
+
+void Ddp::load_buffers(int worker, std::map<std::string, at::Tensor> const& tensors) {
+  if (worker == parts_.communicator.rank()) stratagem::load(parts_.model, tensors, buffers_);
 }
 
 }  // namespace stratagem

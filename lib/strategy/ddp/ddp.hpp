@@ -23,12 +23,19 @@ class Ddp final : public Strategy {
     evaluation_buffers_ = average(buffers_, parts_.communicator);
   }
   at::Tensor predict(at::Tensor const& images) override;
-  NamedTensors gather_parameters() override { return replica_.named(replica_.flat()); }
-  NamedTensors gather_momentum() override;
+  NamedTensors gather_parameters(Wanted const& wanted) override;
+  NamedTensors gather_momentum(Wanted const& wanted) override;
   NamedTensors gather_buffers() override {
     return named(parts_.model, average(buffers_, parts_.communicator));
   }
+  std::map<int, NamedTensors> own_buffers() override;
+  std::map<std::string, double> counters() const override { return update_.counters(); }
   void load(std::map<std::string, at::Tensor> const& tensors) override;
+  void load_momentum(std::map<std::string, at::Tensor> const& tensors) override;
+  void load_buffers(int worker, std::map<std::string, at::Tensor> const& tensors) override;
+  void load_counters(std::map<std::string, double> const& counters) override {
+    update_.load(counters);
+  }
 
  private:
   at::Tensor forward(Batch const& micro);

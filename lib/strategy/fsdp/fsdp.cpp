@@ -176,19 +176,28 @@ at::Tensor Fsdp::predict(at::Tensor const& images) {
   return x;
 }
 
-NamedTensors Fsdp::gather_parameters() {
-  return gather([this](int unit, std::size_t chunk) { return parameters_.shard(unit, chunk); });
+NamedTensors Fsdp::gather_parameters(Wanted const& wanted) {
+  return gather([this](int unit, std::size_t chunk) { return parameters_.shard(unit, chunk); },
+                wanted);
 }
 
-NamedTensors Fsdp::gather_momentum() {
+NamedTensors Fsdp::gather_momentum(Wanted const& wanted) {
   if (!update_.momentum().defined()) return {};
-  return gather([this](int unit, std::size_t c) {
-    auto const& chunk = plan_.unit(unit).chunks[c];
-    return update_.momentum().narrow(0, chunk.owned, chunk.shard);
-  });
+  return gather([this](int unit, std::size_t chunk) { return momentum_shard(unit, chunk); },
+                wanted);
 }
 
-NamedTensors Fsdp::gather(std::function<at::Tensor(int, std::size_t)> const& shard) {
+at::Tensor Fsdp::momentum_shard(int unit, std::size_t chunk) const {
+  auto const& own = plan_.unit(unit).chunks[chunk];
+  return update_.momentum().narrow(0, own.owned, own.shard);
+}
+
+std::map<int, NamedTensors> Fsdp::own_buffers() {
+  return {{parts_.communicator.rank(), named(parts_.model, buffers_)}};
+}
+
+NamedTensors Fsdp::gather(std::function<at::Tensor(int, std::size_t)> const& shard,
+                          Wanted const& wanted) {
   NamedTensors tensors;
   for (int index = 0; index < plan_.units(); ++index) {
     auto const& unit = plan_.unit(index);
@@ -198,9 +207,9 @@ NamedTensors Fsdp::gather(std::function<at::Tensor(int, std::size_t)> const& sha
       auto const own = shard(index, c);
       auto const whole = at::empty({chunk.shard * plan_.shards.ranks}, own.options());
       parts_.communicator.all_gather(whole, own).wait_on_stream();
-      if (parts_.communicator.rank() != 0) continue;
       for (auto const& place : chunk.places) {
         auto const& entry = layout_.entries()[place.entry];
+        if (!wanted(entry.spec.name)) continue;
         parameters.emplace_back(place.entry,
                                 whole.as_strided(entry.spec.shape, entry.strides, place.offset));
       }
@@ -216,6 +225,16 @@ void Fsdp::load(std::map<std::string, at::Tensor> const& tensors) {
   parameters_.reshard_all();
   parameters_.load(tensors);
   stratagem::load(parts_.model, tensors, buffers_);
+}
+
+void Fsdp::load_momentum(std::map<std::string, at::Tensor> const& tensors) {
+  if (!update_.momentum().defined()) return;
+  parameters_.load_into(
+      tensors, [this](int unit, std::size_t chunk) { return momentum_shard(unit, chunk); });
+}
+
+void Fsdp::load_buffers(int worker, std::map<std::string, at::Tensor> const& tensors) {
+  if (worker == parts_.communicator.rank()) stratagem::load(parts_.model, tensors, buffers_);
 }
 
 }  // namespace stratagem

@@ -29,12 +29,19 @@ class Fsdp final : public Strategy {
     evaluation_buffers_ = average(buffers_, parts_.communicator);
   }
   at::Tensor predict(at::Tensor const& images) override;
-  NamedTensors gather_parameters() override;
-  NamedTensors gather_momentum() override;
+  NamedTensors gather_parameters(Wanted const& wanted) override;
+  NamedTensors gather_momentum(Wanted const& wanted) override;
   NamedTensors gather_buffers() override {
     return named(parts_.model, average(buffers_, parts_.communicator));
   }
+  std::map<int, NamedTensors> own_buffers() override;
+  std::map<std::string, double> counters() const override { return update_.counters(); }
   void load(std::map<std::string, at::Tensor> const& tensors) override;
+  void load_momentum(std::map<std::string, at::Tensor> const& tensors) override;
+  void load_buffers(int worker, std::map<std::string, at::Tensor> const& tensors) override;
+  void load_counters(std::map<std::string, double> const& counters) override {
+    update_.load(counters);
+  }
 
  private:
   at::Tensor forward(Batch const& micro);
@@ -50,8 +57,10 @@ class Fsdp final : public Strategy {
   void unshard_for_forward(int unit);
   void unshard_for_backward(int unit);
   void gather_ahead(int unit);
-  /// Whole tensors of which every rank holds `shard(unit, chunk)`, on rank 0.
-  NamedTensors gather(std::function<at::Tensor(int, std::size_t)> const& shard);
+  /// Whole tensors of which every rank holds `shard(unit, chunk)`.
+  NamedTensors gather(std::function<at::Tensor(int, std::size_t)> const& shard,
+                      Wanted const& wanted);
+  at::Tensor momentum_shard(int unit, std::size_t chunk) const;
 
   FsdpConfig config_;
   StrategyParts parts_;

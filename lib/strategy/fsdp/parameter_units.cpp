@@ -48,7 +48,7 @@ void ParameterUnits::allocate_slots() {
 }
 
 template <class Visit>
-void ParameterUnits::for_each_own(Visit visit) {
+void ParameterUnits::for_each_own(Visit visit) const {
   for (int unit = 0; unit < plan_.units(); ++unit)
     for (std::size_t c = 0; c < plan_.unit(unit).chunks.size(); ++c) {
       auto const& chunk = plan_.unit(unit).chunks[c];
@@ -57,26 +57,31 @@ void ParameterUnits::for_each_own(Visit visit) {
       for (auto const& place : chunk.places) {
         auto const& entry = layout_.entries()[place.entry];
         FlatRange const whole{place.offset, place.offset + entry.spec.numel()};
-        if (overlap(whole, own).size() > 0) visit(entry, place.offset, own, shard(unit, c));
+        if (overlap(whole, own).size() > 0) visit(entry, place.offset, own, unit, c);
       }
     }
 }
 
 void ParameterUnits::initialise_shards(std::uint64_t seed) {
   auto const options = at::TensorOptions().dtype(plan_.types.master).device(device_.torch());
-  for_each_own([&](ParameterEntry const& entry, std::int64_t offset, FlatRange own,
-                   at::Tensor const& shard) {
+  for_each_own([&](ParameterEntry const& entry, std::int64_t offset, FlatRange own, int unit,
+                   std::size_t chunk) {
     auto const values = at::empty_strided(entry.spec.shape, entry.strides, options);
     initialise(values, entry.spec, seed);
-    copy_overlap(values, entry, offset, own, shard);
+    copy_overlap(values, entry, offset, own, shard(unit, chunk));
   });
 }
 
 void ParameterUnits::load(std::map<std::string, at::Tensor> const& tensors) {
-  for_each_own([&](ParameterEntry const& entry, std::int64_t offset, FlatRange own,
-                   at::Tensor const& shard) {
+  load_into(tensors, [this](int unit, std::size_t chunk) { return shard(unit, chunk); });
+}
+
+void ParameterUnits::load_into(std::map<std::string, at::Tensor> const& tensors,
+                               std::function<at::Tensor(int, std::size_t)> const& shard) const {
+  for_each_own([&](ParameterEntry const& entry, std::int64_t offset, FlatRange own, int unit,
+                   std::size_t chunk) {
     if (auto const given = find(tensors, entry.spec); given.defined())
-      copy_overlap(given, entry, offset, own, shard);
+      copy_overlap(given, entry, offset, own, shard(unit, chunk));
   });
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -39,6 +40,9 @@ class ParameterUnits {
   }
   /// Replaces what `tensors` names. Nothing is gathered.
   void load(std::map<std::string, at::Tensor> const& tensors);
+  /// The same in `shard(unit, chunk)`, which is laid out as this rank's part of the chunk.
+  void load_into(std::map<std::string, at::Tensor> const& tensors,
+                 std::function<at::Tensor(int, std::size_t)> const& shard) const;
 
  private:
   enum class State { sharded, gathering, gathered };
@@ -55,9 +59,9 @@ class ParameterUnits {
   void allocate_slots();
   void initialise_shards(std::uint64_t seed);
   /// Of every parameter of which this rank owns a part: visit(entry, where it begins in its chunk,
-  /// what this rank owns of the chunk, the shard that holds it).
+  /// what this rank owns of the chunk, unit, chunk).
   template <class Visit>
-  void for_each_own(Visit visit);
+  void for_each_own(Visit visit) const;
   void poison(Gathered& unit, int index) const;
 
   FsdpPlan const& plan_;

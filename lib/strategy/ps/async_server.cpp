@@ -73,7 +73,7 @@ bool AsyncPsServer::attend(int worker) {
 }
 
 void AsyncPsServer::answer(int worker) {
-  if (of(worker).line.stop) next_share_ = round_.count();
+  if (of(worker).line.requests.end() || parts_.requests().end()) next_share_ = round_.count();
   PsAnswer answer;
   if (next_share_ < round_.count()) answer.share = next_share_++;
   of(worker).sends.push_back(

@@ -10,6 +10,15 @@ namespace {
 // Numbers as doubles: exact for all counts below 2^53.
 constexpr std::int64_t fields = 7;
 
+double number_of(Requests const& requests) {
+  return (requests.stop ? 1 : 0) + (requests.interrupt ? 2 : 0) + (requests.save ? 4 : 0);
+}
+
+Requests requests_of(double number) {
+  auto const bits = static_cast<int>(number);
+  return {.stop = (bits & 1) != 0, .interrupt = (bits & 2) != 0, .save = (bits & 4) != 0};
+}
+
 at::Tensor message_of(std::initializer_list<double> values) {
   auto message = empty_message();
   std::ranges::copy(values, message.data_ptr<double>());
@@ -25,7 +34,7 @@ at::Tensor empty_message() {
 at::Tensor to_message(PsLine const& line) {
   return message_of({line.last ? 1.0 : 0.0, static_cast<double>(line.step),
                      static_cast<double>(line.first_slot), line.lr, line.loss,
-                     static_cast<double>(line.correct), line.stop ? 1.0 : 0.0});
+                     static_cast<double>(line.correct), number_of(line.requests)});
 }
 
 PsLine line_from(at::Tensor const& message) {
@@ -36,11 +45,11 @@ PsLine line_from(at::Tensor const& message) {
           .lr = of[3],
           .loss = of[4],
           .correct = static_cast<std::int64_t>(of[5]),
-          .stop = of[6] != 0};
+          .requests = requests_of(of[6])};
 }
 
 at::Tensor to_message(PsAnswer const& answer) {
-  return message_of({answer.loss, static_cast<double>(answer.correct), answer.stop ? 1.0 : 0.0,
+  return message_of({answer.loss, static_cast<double>(answer.correct), number_of(answer.requests),
                      static_cast<double>(answer.share)});
 }
 
@@ -48,7 +57,7 @@ PsAnswer answer_from(at::Tensor const& message) {
   auto const* of = message.data_ptr<double>();
   return {.loss = of[0],
           .correct = static_cast<std::int64_t>(of[1]),
-          .stop = of[2] != 0,
+          .requests = requests_of(of[2]),
           .share = static_cast<std::int64_t>(of[3])};
 }
 

@@ -4,6 +4,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "strategy/strategy.hpp"
+
 namespace stratagem {
 
 // What workers and servers send each other. For each step a worker sends every server a line, then
@@ -24,14 +26,14 @@ struct PsLine {
   double lr = 0;
   double loss = 0;
   std::int64_t correct = 0;
-  bool stop = false;  ///< the worker wants the run to end
+  Requests requests;  ///< of the worker
 };
 
 /// What server 0 knows thereupon.
 struct PsAnswer {
   double loss = 0;           ///< sync: sum over workers
   std::int64_t correct = 0;  ///< sync: sum over workers
-  bool stop = false;         ///< sync: some worker wants the run to end
+  Requests requests;         ///< sync: of all workers
   std::int64_t share = -1;   ///< async: the worker's next share of the round; -1: none is left
 };
 

@@ -154,10 +154,15 @@ at::Tensor ParameterStore::momentum() const {
   return sum;
 }
 
-void ParameterStore::sum_of_momenta(at::Tensor const& out) const {
+std::vector<at::Tensor> ParameterStore::momenta() const {
   std::vector<at::Tensor> momenta;
-  for (auto const& optimizer : optimizers_) momenta.push_back(optimizer.momentum());
-  sum_range(momenta, out, {0, out.numel()});
+  for (auto const& optimizer : optimizers_)
+    if (optimizer.momentum().defined()) momenta.push_back(optimizer.momentum());
+  return momenta;
+}
+
+void ParameterStore::sum_of_momenta(at::Tensor const& out) const {
+  sum_range(momenta(), out, {0, out.numel()});
 }
 
 }  // namespace stratagem

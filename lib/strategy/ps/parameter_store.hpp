@@ -36,6 +36,8 @@ class ParameterStore {
 
   /// Sum over workers where each has its own; undefined without momentum.
   at::Tensor momentum() const;
+  /// One, one per worker, or none.
+  std::vector<at::Tensor> momenta() const;
 
  private:
   Sgd& optimizer_of(int worker);

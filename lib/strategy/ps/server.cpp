@@ -35,7 +35,7 @@ PsServer::PsServer(PsConfig const& config, StrategyParts const& parts)
     auto const values =
         at::empty_strided(entry.spec.shape, entry.strides, store_.parameters().options());
     initialise(values, entry.spec, parts.seed);
-    place(entry, values);
+    place(entry, values, store_.parameters());
   }
 }
 
@@ -45,14 +45,28 @@ bool PsServer::owns_part_of(ParameterEntry const& entry) const {
   });
 }
 
-void PsServer::place(ParameterEntry const& entry, at::Tensor const& values) {
+void PsServer::place(ParameterEntry const& entry, at::Tensor const& values,
+                     at::Tensor const& shard) const {
   for (auto const& chunk : own_)
-    copy_overlap(values, entry, entry.offset, chunk.range, piece(store_.parameters(), chunk));
+    copy_overlap(values, entry, entry.offset, chunk.range, piece(shard, chunk));
 }
 
 void PsServer::load(std::map<std::string, at::Tensor> const& tensors) {
   for (auto const& entry : layout_.entries())
-    if (auto const given = find(tensors, entry.spec); given.defined()) place(entry, given);
+    if (auto const given = find(tensors, entry.spec); given.defined())
+      place(entry, given, store_.parameters());
+}
+
+void PsServer::load_momentum(std::map<std::string, at::Tensor> const& tensors) {
+  // What is known is the sum over workers: where each has a momentum of its own, equal parts of it.
+  auto const momenta = store_.momenta();
+  auto const share = 1.0 / static_cast<double>(momenta.size());
+  for (auto const& entry : layout_.entries()) {
+    auto const given = find(tensors, entry.spec);
+    if (!given.defined()) continue;
+    auto const part = momenta.size() > 1 ? given * share : given;
+    for (auto const& momentum : momenta) place(entry, part, momentum);
+  }
 }
 
 std::vector<Work> PsServer::receive_gradients(int worker) {
@@ -93,7 +107,7 @@ at::Tensor PsServer::predict(at::Tensor const&) {
   return {};
 }
 
-NamedTensors PsServer::gather_momentum() {
+NamedTensors PsServer::gather_momentum(Wanted const&) {
   auto const momentum = store_.momentum();
   if (!momentum.defined()) return {};
   for (auto& work : send_shard(0, momentum)) work.wait_on_host();

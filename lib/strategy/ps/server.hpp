@@ -20,10 +20,13 @@ class PsServer : public Strategy {
   StepResult step(Batch const& batch, StepOptions const& options) override;
   void prepare_evaluation() override;
   at::Tensor predict(at::Tensor const& images) override;
-  NamedTensors gather_parameters() override { return {}; }
-  NamedTensors gather_momentum() override;
+  NamedTensors gather_parameters(Wanted const&) override { return {}; }
+  NamedTensors gather_momentum(Wanted const&) override;
   NamedTensors gather_buffers() override;
+  std::map<int, NamedTensors> own_buffers() override { return {}; }
   void load(std::map<std::string, at::Tensor> const& tensors) override;
+  void load_momentum(std::map<std::string, at::Tensor> const& tensors) override;
+  void load_buffers(int, std::map<std::string, at::Tensor> const&) override {}
 
  protected:
   int workers() const { return static_cast<int>(plan_.roles.workers.size()); }
@@ -48,8 +51,8 @@ class PsServer : public Strategy {
 
  private:
   bool owns_part_of(ParameterEntry const& entry) const;
-  /// Copies what the shard has of a parameter.
-  void place(ParameterEntry const& entry, at::Tensor const& values);
+  /// Copies what `shard` has of a parameter.
+  void place(ParameterEntry const& entry, at::Tensor const& values, at::Tensor const& shard) const;
 
   Buffers buffers_;  ///< never trained; what the workers' are averaged like
 };

@@ -13,7 +13,7 @@ PsAnswer sum_of(std::vector<PsLine> const& lines) {
   for (auto const& line : lines) {
     sums.loss += line.loss;
     sums.correct += line.correct;
-    sums.stop = sums.stop || line.stop;
+    sums.requests |= line.requests;
   }
   return sums;
 }
@@ -24,7 +24,8 @@ void SyncPsServer::drain() {
   while (true) {
     auto const lines = receive_lines();
     if (lines.front().last) break;
-    auto const sums = sum_of(lines);
+    auto sums = sum_of(lines);
+    sums.requests |= parts_.requests();
     auto const message = to_message(sums);
     std::vector<Work> sends;
     for (int worker = 0; answers() && worker < workers(); ++worker)

@@ -48,7 +48,7 @@ StepResult PsWorker::step(Batch const& batch, StepOptions const& options) {
                     .lr = options.lr,
                     .loss = loss.loss.item<double>(),
                     .correct = loss.correct.item<std::int64_t>(),
-                    .stop = options.request_stop};
+                    .requests = options.requests};
   if (!std::isfinite(line.loss)) note_bad_loss(batch);
   be_slow(monotonic_ns() - begin - waited_ns_ + backward_ns_);
   announce(line);
@@ -127,7 +127,10 @@ StepResult PsWorker::result_of(Batch const& batch, PsLine const& line) {
   auto const answer = answer_from(answer_);
   if (policy_.asynchronous()) {
     if (answer.share >= 0) shares_.push_back(round_.at(answer.share));
-    return {.loss = line.loss, .correct = line.correct, .samples = batch.size(), .stop = line.stop};
+    return {.loss = line.loss,
+            .correct = line.correct,
+            .samples = batch.size(),
+            .requests = line.requests};
   }
   if (!std::isfinite(answer.loss)) {
     await_parameters(replica_.layout().size());
@@ -136,7 +139,7 @@ StepResult PsWorker::result_of(Batch const& batch, PsLine const& line) {
   return {.loss = answer.loss / workers(),
           .correct = answer.correct,
           .samples = batch.size() * workers(),
-          .stop = answer.stop};
+          .requests = answer.requests};
 }
 
 void PsWorker::note_bad_loss(Batch const& batch) {
@@ -176,8 +179,12 @@ at::Tensor PsWorker::predict(at::Tensor const& images) {
   return infer(replica_, evaluation_buffers_, tape_, images);
 }
 
-NamedTensors PsWorker::gather_momentum() {
-  if (parts_.optimizer.momentum == 0 || parts_.communicator.rank() != 0) return {};
+NamedTensors PsWorker::gather_parameters(Wanted const& wanted) {
+  return holds_whole_tensors() ? replica_.named(replica_.flat(), wanted) : NamedTensors{};
+}
+
+NamedTensors PsWorker::gather_momentum(Wanted const& wanted) {
+  if (parts_.optimizer.momentum == 0 || !holds_whole_tensors()) return {};
   auto const momentum = at::zeros_like(replica_.flat());
   std::vector<Work> works;
   for (auto const& chunk : plan_.chunks)
@@ -185,16 +192,24 @@ NamedTensors PsWorker::gather_momentum() {
         parts_.communicator.receive(momentum.narrow(0, chunk.range.begin, chunk.range.size()),
                                     rank_of(chunk), chunk_tag(chunk.index)));
   for (auto& work : works) work.wait_on_host();
-  return replica_.named(momentum);
+  return replica_.named(momentum, wanted);
 }
 
 NamedTensors PsWorker::gather_buffers() {
   return named(parts_.model, average(buffers_, parts_.communicator, plan_.roles.workers));
 }
 
+std::map<int, NamedTensors> PsWorker::own_buffers() {
+  return {{worker_, named(parts_.model, buffers_)}};
+}
+
 void PsWorker::load(std::map<std::string, at::Tensor> const& tensors) {
   replica_.load(tensors);
   stratagem::load(parts_.model, tensors, buffers_);
+}
+
+void PsWorker::load_buffers(int worker, std::map<std::string, at::Tensor> const& tensors) {
+  if (worker == worker_) stratagem::load(parts_.model, tensors, buffers_);
 }
 
 }  // namespace stratagem

@@ -29,10 +29,13 @@ class PsWorker final : public Strategy {
 
   void prepare_evaluation() override;
   at::Tensor predict(at::Tensor const& images) override;
-  NamedTensors gather_parameters() override { return replica_.named(replica_.flat()); }
-  NamedTensors gather_momentum() override;
+  NamedTensors gather_parameters(Wanted const& wanted) override;
+  NamedTensors gather_momentum(Wanted const& wanted) override;
   NamedTensors gather_buffers() override;
+  std::map<int, NamedTensors> own_buffers() override;
   void load(std::map<std::string, at::Tensor> const& tensors) override;
+  void load_momentum(std::map<std::string, at::Tensor> const&) override {}  // it is the servers'
+  void load_buffers(int worker, std::map<std::string, at::Tensor> const& tensors) override;
 
  private:
   at::Tensor forward(Batch const& batch);
@@ -47,6 +50,8 @@ class PsWorker final : public Strategy {
   void note_bad_loss(Batch const& batch);
   /// Sleeps as long as a slower processor would have computed more.
   void be_slow(std::int64_t busy_ns) const;
+  /// All workers have the parameters; one is enough to hand them out.
+  bool holds_whole_tensors() const { return worker_ == 0; }
   int workers() const { return static_cast<int>(plan_.roles.workers.size()); }
   int rank_of(ServerChunk const& chunk) const {
     return plan_.roles.servers[static_cast<std::size_t>(chunk.server)];

@@ -37,7 +37,7 @@ Serial::Gradients Serial::make_gradients() const {
 }
 
 StepResult Serial::step(Batch const& batch, StepOptions const& options) {
-  StepResult result{.samples = batch.labels.numel(), .stop = options.request_stop};
+  StepResult result{.samples = batch.labels.numel(), .requests = options.requests};
   auto const workers = split(batch, config_.emulate_ranks);
   if (config_.accumulate == Accumulate::sharded)
     accumulate_sharded(workers, result);
@@ -111,13 +111,33 @@ at::Tensor Serial::predict(at::Tensor const& images) {
   return infer(replica_, evaluation_buffers_, tape_, images);
 }
 
-NamedTensors Serial::gather_momentum() {
-  return update_.momentum().defined() ? replica_.named(update_.momentum()) : NamedTensors{};
+NamedTensors Serial::gather_parameters(Wanted const& wanted) {
+  return replica_.named(replica_.flat(), wanted);
+}
+
+NamedTensors Serial::gather_momentum(Wanted const& wanted) {
+  return update_.momentum().defined() ? replica_.named(update_.momentum(), wanted) : NamedTensors{};
+}
+
+std::map<int, NamedTensors> Serial::own_buffers() {
+  std::map<int, NamedTensors> by_worker;
+  for (std::size_t worker = 0; worker < buffers_.size(); ++worker)
+    by_worker.emplace(static_cast<int>(worker), named(parts_.model, buffers_[worker]));
+  return by_worker;
 }
 
 void Serial::load(std::map<std::string, at::Tensor> const& tensors) {
   replica_.load(tensors);
   for (auto& buffers : buffers_) stratagem::load(parts_.model, tensors, buffers);
+}
+
+void Serial::load_momentum(std::map<std::string, at::Tensor> const& tensors) {
+  replica_.load(update_.momentum(), tensors);
+}
+
+void Serial::load_buffers(int worker, std::map<std::string, at::Tensor> const& tensors) {
+  if (worker < config_.emulate_ranks)
+    stratagem::load(parts_.model, tensors, buffers_[static_cast<std::size_t>(worker)]);
 }
 
 }  // namespace stratagem

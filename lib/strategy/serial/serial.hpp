@@ -18,10 +18,17 @@ class Serial final : public Strategy {
   void drain() override {}
   void prepare_evaluation() override { evaluation_buffers_ = average(buffers_); }
   at::Tensor predict(at::Tensor const& images) override;
-  NamedTensors gather_parameters() override { return replica_.named(replica_.flat()); }
-  NamedTensors gather_momentum() override;
+  NamedTensors gather_parameters(Wanted const& wanted) override;
+  NamedTensors gather_momentum(Wanted const& wanted) override;
   NamedTensors gather_buffers() override { return named(parts_.model, average(buffers_)); }
+  std::map<int, NamedTensors> own_buffers() override;
+  std::map<std::string, double> counters() const override { return update_.counters(); }
   void load(std::map<std::string, at::Tensor> const& tensors) override;
+  void load_momentum(std::map<std::string, at::Tensor> const& tensors) override;
+  void load_buffers(int worker, std::map<std::string, at::Tensor> const& tensors) override;
+  void load_counters(std::map<std::string, double> const& counters) override {
+    update_.load(counters);
+  }
 
  private:
   /// Like the parameters.

@@ -1,0 +1,304 @@
+"""A run that is stopped, by a signal or by force, goes on as if nothing had happened."""
+
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import time
+import unittest
+
+import harness
+from harness import ENDLESS, Refusal, mpirun, overridden
+
+SAVED, USAGE, UNUSABLE = 75, 2, 7
+KILLS = int(os.environ.get("STRATAGEM_KILLS", "2"))  # per strategy; a longer test takes more
+SEED = 20260101
+
+# Steps of some milliseconds, a schedule that depends on the step, augmentation, several epochs.
+SETTINGS = [
+    "model.name=lenet",
+    "data.subset=480",
+    "data.augment=standard",
+    "data.global_batch=24",
+    "run.max_steps=0",
+    "run.epochs=3",
+    "optimizer.schedule=cosine",
+    "optimizer.warmup_steps=20",
+    "checkpoint.every_steps=3",
+    "trace.spans_every=0",
+]
+WAYS = {
+    "ddp": (2, ["strategy.name=ddp", "strategy.micro_batches=2"]),
+    "fsdp": (2, ["strategy.name=fsdp", "strategy.unit_mb=0.01"]),
+    "ps": (3, ["strategy.name=ps"]),
+}
+
+
+class Resume(harness.ProgramTest):
+    def words(self, way, out, *more):
+        ranks, settings = WAYS[way]
+        words = [self.program, *overridden(*SETTINGS, *settings, f"run.out={out}"), *more]
+        return mpirun(ranks, [*words, "--progress", "none"])
+
+    def metrics(self, out):
+        """By epoch, what does not depend on the clock; of a repeated epoch the last line."""
+        rows = {}
+        for line in (self.folder / out / "metrics.csv").read_text().splitlines()[1:]:
+            cells = line.split(",")
+            rows[cells[1]] = (cells[2], *cells[4:8], cells[9])
+        return rows
+
+    def losses(self, out):
+        """Of all steps, joined from the attempts."""
+        self.expect(0, "collect", out, "-o", f"{out}.h5")
+        dump = ["h5dump", "-y", "-w", "0", "-m", "%.17g", "-d", "/rank-0000/steps/loss", f"{out}.h5"]
+        text = subprocess.run(dump, cwd=self.folder, check=True, capture_output=True, text=True)
+        data = text.stdout[text.stdout.index("   DATA {") :]
+        losses = re.findall(r"^ +\(\d+\): (.*)$", data, re.MULTILINE)
+        self.assertTrue(losses)
+        return losses
+
+    def finish(self, way, out):
+        ended = self.run_words(self.words(way, out, "--resume"))
+        self.assertEqual(ended.code, 0, str(ended))
+
+    def check_equal(self, way, out):
+        self.assertEqual(self.outcome(out)["digest"], self.outcome("straight")["digest"], way)
+        self.assertEqual(self.metrics(out), self.metrics("straight"), way)
+        self.assertEqual(self.losses(out), self.losses("straight"), way)
+
+    def straight(self, way):
+        begin = time.monotonic()
+        ended = self.run_words(self.words(way, "straight"))
+        self.assertEqual(ended.code, 0, str(ended))
+        return time.monotonic() - begin
+
+    def await_steps(self, process, out, step):
+        """Until a checkpoint of `step` or later is there."""
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline and process.poll() is None:
+            saved = [int(p.name[5:]) for p in (self.folder / out).glob("checkpoint/step-*")]
+            if saved and max(saved) >= step:
+                return
+            time.sleep(0.005)
+
+    def check_killed(self, way):
+        """SIGKILL at any time, again and again, in the middle of saving too."""
+        draw = random.Random(SEED + len(way))
+        took = self.straight(way)
+        for kill in range(KILLS):
+            out = f"killed-{kill}"
+            process = self.start(self.words(way, out))
+            self.await_steps(process, out, draw.randrange(3, 50))
+            time.sleep(draw.random() * 0.05 * took)
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+            subprocess.run(["pkill", "-KILL", "-f", f"run.out={out} "], check=False)
+            self.expect(0, "checkpoint", out)
+            self.finish(way, out)
+            self.check_equal(way, out)
+
+    def test_killed_ddp(self):
+        self.check_killed("ddp")
+
+    def test_killed_fsdp(self):
+        self.check_killed("fsdp")
+
+    def test_killed_ps(self):
+        self.check_killed("ps")
+
+    def test_interrupted(self):
+        """USR1 to mpirun, or to any one rank: saved, and told apart from an end."""
+        for way in WAYS:
+            self.straight(way)
+            for target in "mpirun", "one rank":
+                with self.subTest(way, target=target):
+                    out = f"{way}-{target[0]}"
+                    process = self.start(self.words(way, out))
+                    rank = WAYS[way][0] - 1  # a server under ps
+                    pid = process.pid if target == "mpirun" else self.pid_of_rank(rank, out)
+                    self.await_steps(process, out, 6)
+                    os.kill(pid, signal.SIGUSR1)
+                    ended = self.wait(process)
+                    self.assertEqual(ended.code, SAVED, str(ended))
+                    outcome = self.outcome(out)
+                    self.assertEqual(
+                        (outcome["status"], outcome["exit_code"], outcome["reason"]),
+                        ("SAVED", SAVED, "interrupted"),
+                    )
+                    self.assertTrue(outcome["trace_complete"])
+                    self.finish(way, out)
+                    self.check_equal(way, out)
+            for folder in self.folder.glob("straight*"):
+                folder.rename(folder.with_name(f"done-{way}-{folder.name}"))
+
+
+class Signals(harness.ProgramTest):
+    def begin(self, *settings):
+        words = [self.program, *overridden(*ENDLESS, *settings), "--progress", "none"]
+        process = self.start(words)
+        pid = self.pid_of_rank(0)
+        time.sleep(1)
+        return process, pid
+
+    def test_term_closes_the_trace(self):
+        process, pid = self.begin()
+        begin = time.monotonic()
+        os.kill(pid, signal.SIGTERM)
+        ended = self.wait(process)
+        self.assertEqual(ended.code, -signal.SIGTERM, str(ended))
+        self.assertLess(time.monotonic() - begin, 1)
+        outcome = self.outcome()
+        self.assertEqual(outcome["status"], "FAILED")
+        self.assertIn("signal 15", outcome["reason"])
+        self.expect(0, "validate", "out")
+        collected = self.expect(0, "collect", "out")
+        self.assertNotIn("not closed", collected.stderr)
+
+    def test_term_with_time_to_save(self):
+        process, pid = self.begin("checkpoint.every_steps=50")
+        os.kill(pid, signal.SIGTERM)
+        ended = self.wait(process)
+        self.assertEqual(ended.code, SAVED, str(ended))
+        self.assertEqual(self.outcome()["status"], "SAVED")
+
+    def test_interrupt_saves_once_and_ends_twice(self):
+        process, pid = self.begin()
+        os.kill(pid, signal.SIGINT)
+        self.assertEqual(self.wait(process).code, SAVED)
+        self.expect(0, "checkpoint", "out")
+
+    def test_without_saving_signals_end_the_run(self):
+        process, pid = self.begin("checkpoint.on_signal=false")
+        os.kill(pid, signal.SIGUSR1)
+        ended = self.wait(process)
+        self.assertEqual(ended.code, -signal.SIGUSR1, str(ended))
+        self.assertEqual(self.outcome()["status"], "FAILED")
+
+    def test_continue_flushes_and_nothing_else(self):
+        process, pid = self.begin()
+        for _ in range(3):
+            os.kill(pid, signal.SIGCONT)
+        time.sleep(0.2)
+        self.assertIsNone(process.poll())
+        os.kill(pid, signal.SIGUSR1)
+        self.assertEqual(self.wait(process).code, SAVED)
+
+
+class Checkpoints(harness.ProgramTest):
+    """What goes wrong with the files of a run that was saved after 8 of 12 steps."""
+
+    settings = ["run.epochs=2", "checkpoint.every_steps=4"]
+
+    def setUp(self):
+        super().setUp()
+        self.expect(0, *overridden(*self.settings, "run.max_steps=9"))
+        path = self.folder / "out" / "outcome.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"status": "SAVED"}))
+        self.newest = self.folder / "out" / "checkpoint" / "step-000000008"
+
+    def resume(self, code, *more, settings=()):
+        return self.expect(
+            code, *overridden(*self.settings, "run.max_steps=12", *settings), "--resume", *more
+        )
+
+    def refused(self, words, *more, settings=()):
+        before = harness.snapshot(self.folder)
+        ended = self.run_program(
+            *overridden(*self.settings, "run.max_steps=12", *settings), "--resume", *more
+        )
+        self.check_refused(ended, UNUSABLE, words)
+        self.assertEqual(harness.snapshot(self.folder), before)
+
+    def test_goes_on(self):
+        self.assertIn("after step 8", self.resume(0).stderr)
+        self.assertEqual(self.outcome()["steps"], 12)
+
+    def test_older_one_is_taken(self):
+        (self.newest / "rank-0000.safetensors").write_bytes(b"")
+        ended = self.resume(0)
+        self.assertIn("damaged", ended.stderr)
+        self.assertIn("after step 4", ended.stderr)
+
+    def test_none_is_whole(self):
+        for file in (self.folder / "out" / "checkpoint").glob("*/rank-0000.safetensors"):
+            content = bytearray(file.read_bytes())
+            content[len(content) // 2] ^= 1
+            file.write_bytes(content)
+        self.refused(["no checkpoint", "is not as it was written", "step 0"])
+
+    def test_without_any_starts_again(self):
+        for path in (self.folder / "out" / "checkpoint").iterdir():
+            path.rename(self.folder / path.name)
+        self.assertIn("starts at step 0", self.resume(0).stderr)
+
+    def test_other_settings(self):
+        for setting, words, compatible in [
+            ("optimizer.lr=0.5", ["optimizer.lr was", "compatible"], True),
+            ("data.global_batch=24", ["global batch was 12 and is 24"], True),
+            ("run.seed=9", ["run.seed was 1 and is 9"], True),
+            ("data.dataset=synthetic-shapes", ["data.dataset was"], False),
+            ("model.name=lenet", ["model.name was mlp and is lenet"], False),
+        ]:
+            with self.subTest(setting):
+                self.refused(words, settings=[setting])
+                if not compatible:
+                    before = harness.snapshot(self.folder)
+                    ended = self.run_program(
+                        *overridden(*self.settings, "run.max_steps=12", setting),
+                        "--resume=compatible",
+                    )
+                    self.check_refused(ended, UNUSABLE, words)
+                    self.assertEqual(harness.snapshot(self.folder), before)
+        ended = self.expect(
+            0,
+            *overridden(*self.settings, "run.max_steps=12", "optimizer.lr=0.5"),
+            "--resume=compatible",
+        )
+        self.assertIn("its numbers are others", ended.stderr)
+
+    def test_unknown_likeness(self):
+        ended = self.run_program("run", "config.yaml", "--resume=perhaps")
+        self.check_refused(ended, USAGE, ["--resume=perhaps", "exact or compatible"])
+
+    def test_list(self):
+        listed = self.expect(0, "checkpoint", "out").stdout
+        self.assertIn("step-000000008", listed)
+        self.assertIn("whole", listed)
+        (self.newest / "manifest.json").write_text("{")
+        ended = self.run_program("checkpoint", "out")
+        self.check_refused(ended, UNUSABLE, ["1 of 2 checkpoints are damaged"])
+        self.assertIn("DAMAGED", ended.stdout)
+
+    def test_export(self):
+        self.expect(0, "export-weights", "out", "weights.safetensors")
+        ended = self.run_program("export-weights", "out", "weights.safetensors")
+        self.check_refused(ended, USAGE, ["weights.safetensors exists"])
+        self.expect(
+            0, *overridden("model.weights=weights.safetensors", "run.epochs=0", "run.out=again")
+        )
+
+    def test_nothing_to_export(self):
+        ended = self.run_program("export-weights", ".", "weights.safetensors")
+        self.check_refused(ended, UNUSABLE, ["no checkpoint in ."])
+
+
+class SmallDisk(harness.ProgramTest):
+    """No file may grow to the size of a checkpoint: the training goes on, the older one stays."""
+
+    def test_training_goes_on(self):
+        settings = ["model.name=lenet", "run.max_steps=12", "checkpoint.every_steps=5"]
+        limit = 1000  # KiB: LeNet's parameters and momentum are more
+        job = ["bash", "-c", f'ulimit -f {limit}; exec "$@"', "bash", self.program]
+        # Open MPI's shared memory is a file too.
+        ended = self.run_words(mpirun(1, [*job, *overridden(*settings)], "--mca", "btl", "self,tcp"))
+        self.assertEqual(ended.code, 0, str(ended))
+        self.assertIn("was not saved", ended.stderr)
+        self.assertEqual(self.outcome()["status"], "COMPLETE")
+        self.assertEqual(list((self.folder / "out" / "checkpoint").iterdir()), [])
+
+
+if __name__ == "__main__":
+    harness.main()

@@ -1,0 +1,188 @@
+#include <fstream>
+
+#include <gtest/gtest.h>
+
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "base/random.hpp"
+#include "comm/serial/serial_communicator.hpp"
+#include "conformance/training.hpp"
+#include "strategy/plan.hpp"
+#include "support/scratch.hpp"
+#include "train/checkpoint/checkpoint.hpp"
+#include "train/checkpoint/writer.hpp"
+
+namespace stratagem::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Checkpoints of a training of a few steps, and what its writer says of each.
+class CheckpointFiles : public ::testing::Test {
+ protected:
+  void save(std::vector<std::int64_t> const& steps, CheckpointConfig const& config = {}) {
+    Training training{.model = "tiny_odd", .strategy = SerialConfig{}, .steps = 2};
+    SerialCommunicator communicator{gpu::Device{}};
+    training.after = [&](Strategy& strategy) {
+      CheckpointWriter writer({.config = config,
+                               .run_directory = run_.path(),
+                               .dealt = deal_tensors(test_model("tiny_odd"), std::vector{0}),
+                               .facts = {{"colour", "blue"}},
+                               .communicator = communicator,
+                               .log = log_});
+      for (auto const step : steps) {
+        writer.save({.step = step, .epoch = {.loss = 0.1, .steps = 3}}, strategy);
+        auto const problem = writer.finish();
+        problems_.push_back(problem ? problem->what() : "");
+      }
+    };
+    trained_ = train(training, communicator);
+  }
+
+  fs::path folder(std::int64_t step) const {
+    return checkpoint_folder(run_.path()) / checkpoint_name(step);
+  }
+  /// What reading all of it says; empty when it is whole.
+  static std::string problem_of(fs::path const& folder) {
+    try {
+      Checkpoint(folder).read([](StateName const&, at::Tensor const&) {});
+      return {};
+    } catch (Error const& error) {
+      EXPECT_EQ(error.code(), ExitCode::checkpoint);
+      return error.what();
+    }
+  }
+
+  Scratch run_;
+  Log log_{0, false, LogLevel::error};
+  Trained trained_;
+  std::vector<std::string> problems_;
+};
+
+void write(fs::path const& path, std::string const& content) {
+  std::ofstream(path, std::ios::binary | std::ios::trunc) << content;
+}
+
+TEST_F(CheckpointFiles, HoldsWhatWasSaved) {
+  save({7});
+  Checkpoint const checkpoint(folder(7));
+  EXPECT_EQ(checkpoint.record().position.step, 7);
+  EXPECT_EQ(checkpoint.record().position.epoch.loss, 0.1);
+  EXPECT_EQ(checkpoint.record().facts.at("colour"), "blue");
+  auto const weights = checkpoint.weights();
+  for (auto const& tensors : {trained_.parameters, trained_.buffers})
+    for (auto const& [name, tensor] : tensors) EXPECT_TRUE(weights.at(name).equal(tensor)) << name;
+  std::int64_t momenta = 0;
+  checkpoint.read([&](StateName const& name, at::Tensor const&) {
+    if (name.kind == StateName::Kind::momentum) ++momenta;
+    EXPECT_EQ(StateName::parse(name.text()).text(), name.text());
+  });
+  EXPECT_EQ(momenta, static_cast<std::int64_t>(trained_.parameters.size()));
+}
+
+TEST_F(CheckpointFiles, KeepsTheNewest) {
+  save({1, 2, 3, 12}, {.keep = 2});
+  EXPECT_EQ(checkpoints_of(run_.path()), (std::vector{folder(12), folder(3)}));
+  EXPECT_EQ(newest_checkpoint(run_.path(), log_)->record().position.step, 12);
+}
+
+TEST_F(CheckpointFiles, ADamagedOneIsPassedOver) {
+  save({1, 2});
+  fs::resize_file(folder(2) / "rank-0000.safetensors", 100);
+  EXPECT_EQ(newest_checkpoint(run_.path(), log_)->record().position.step, 1);
+  fs::remove(folder(1) / "rank-0000.safetensors");
+  try {
+    newest_checkpoint(run_.path(), log_);
+    FAIL() << "no checkpoint is whole";
+  } catch (Error const& error) {
+    EXPECT_EQ(error.code(), ExitCode::checkpoint);
+    EXPECT_NE(std::string(error.what()).find("start at step 0"), std::string::npos);
+  }
+}
+
+TEST_F(CheckpointFiles, ASecondOfTheSameStepReplacesTheFirst) {
+  save({1});
+  fs::remove(folder(1) / "rank-0000.safetensors");
+  save({1});
+  EXPECT_EQ(problem_of(folder(1)), "");
+}
+
+TEST_F(CheckpointFiles, NoneIsNone) {
+  EXPECT_FALSE(newest_checkpoint(run_.path(), log_));
+}
+
+TEST_F(CheckpointFiles, EveryTruncationIsSeen) {
+  save({1});
+  for (auto const* name : {"manifest.json", "rank-0000.safetensors"}) {
+    auto const path = folder(1) / name;
+    auto const whole = read_text(path, ExitCode::io);
+    // The newline at the manifest's end says nothing.
+    for (std::size_t length = 0; length + 1 < whole.size(); ++length) {
+      fs::resize_file(path, length);
+      ASSERT_NE(problem_of(folder(1)), "") << name << " cut to " << length;
+      if (std::string(name) == "manifest.json" || length % 997 == 0) write(path, whole);
+      fs::resize_file(path, whole.size());
+    }
+    write(path, whole);
+  }
+  EXPECT_EQ(problem_of(folder(1)), "");
+}
+
+TEST_F(CheckpointFiles, EveryFlippedByteIsSeen) {
+  save({1});
+  CounterRandom const random(3, "damage");
+  for (auto const* name : {"manifest.json", "rank-0000.safetensors"}) {
+    auto const path = folder(1) / name;
+    auto const whole = read_text(path, ExitCode::io);
+    bool const all = std::string(name) == "manifest.json";
+    std::size_t const header = 2048;  // of the other file, with some of its data
+    for (std::size_t i = 0; i < (all ? whole.size() - 1 : header + 500); ++i) {
+      auto const at = all || i < header ? i : random.word64(i) % whole.size();
+      auto damaged = whole;
+      damaged[at] =
+          static_cast<char>(damaged[at] ^ static_cast<char>(1 << random.word64(i, 1) % 7));
+      if (all && std::isspace(static_cast<unsigned char>(whole[at])) != 0 &&
+          std::isspace(static_cast<unsigned char>(damaged[at])) != 0)
+        continue;  // still the same document
+      write(path, damaged);
+      ASSERT_NE(problem_of(folder(1)), "") << name << ", byte " << at;
+    }
+    write(path, whole);
+  }
+}
+
+TEST_F(CheckpointFiles, ANewerSchemaIsNamed) {
+  save({1});
+  auto const path = folder(1) / "manifest.json";
+  auto text = read_text(path, ExitCode::io);
+  auto const schema = text.find("\"schema\": 1");
+  ASSERT_NE(schema, std::string::npos);
+  write(path, text.replace(schema, 11, "\"schema\": 9"));
+  EXPECT_NE(problem_of(folder(1)).find("schema 9"), std::string::npos);
+}
+
+TEST_F(CheckpointFiles, AFailureKeepsTheOldOneAndTheTraining) {
+  save({1});
+  write(run_ / "blocked", "");
+  fs::rename(checkpoint_folder(run_.path()), run_ / "aside");
+  fs::rename(run_ / "blocked", checkpoint_folder(run_.path()));
+  save({2});
+  EXPECT_NE(problems_.back(), "");
+  fs::remove(checkpoint_folder(run_.path()));
+  fs::rename(run_ / "aside", checkpoint_folder(run_.path()));
+  save({3});
+  EXPECT_EQ(problems_.back(), "");
+  EXPECT_EQ(problem_of(folder(1)) + problem_of(folder(3)), "");
+}
+
+TEST_F(CheckpointFiles, WhatWasHalfWrittenIsRemoved) {
+  save({1});
+  auto const half = checkpoint_folder(run_.path()) / ".writing-step-000000002-a0";
+  fs::create_directories(half);
+  save({3});
+  EXPECT_FALSE(fs::exists(half));
+  EXPECT_EQ(checkpoints_of(run_.path()).size(), 2U);
+}
+
+}  // namespace
+}  // namespace stratagem::test

@@ -1,0 +1,232 @@
+#include "train/checkpoint/resume.hpp"
+
+#include <gtest/gtest.h>
+
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "base/random.hpp"
+#include "comm/inprocess/inprocess_communicator.hpp"
+#include "conformance/training.hpp"
+#include "strategy/plan.hpp"
+#include "support/scratch.hpp"
+#include "train/checkpoint/writer.hpp"
+
+namespace stratagem::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A strategy, and how many ranks it takes for so many workers.
+struct Way {
+  std::string name;
+  StrategyConfig config;
+  int ranks;
+};
+
+std::vector<Way> ways(int workers, int micro_batches = 1) {
+  auto const whole = Accumulate::unsharded;
+  std::vector<Way> all{
+      {"serial", SerialConfig{.emulate_ranks = workers, .micro_batches = micro_batches}, 1},
+      {"ddp", DdpConfig{.bucket_mb = 0.01, .micro_batches = micro_batches}, workers},
+      {"zero1",
+       FsdpConfig{.shard = Shard::optimizer, .accumulate = whole, .micro_batches = micro_batches},
+       workers},
+      {"zero3",
+       FsdpConfig{.unit_mb = 1.0 / 1024, .accumulate = whole, .micro_batches = micro_batches},
+       workers},
+  };
+  if (micro_batches == 1) all.push_back({"ps", PsConfig{.chunk_mb = 0.01}, workers + 1});
+  return all;
+}
+
+/// Trains on `way.ranks` threads; what rank 0 has.
+Trained train_on(Training training, Way const& way) {
+  training.strategy = way.config;
+  Trained result;
+  run_ranks(way.ranks, 1, [&](Communicator& communicator) {
+    auto own = train(training, communicator);
+    if (communicator.rank() == 0) result = std::move(own);
+  });
+  return result;
+}
+
+/// The same, saving after the last step; or beginning with what was saved.
+Trained train_and_save(Training training, Way const& way, int workers, fs::path const& run) {
+  training.strategy = way.config;
+  Trained result;
+  run_ranks(way.ranks, 1, [&](Communicator& communicator) {
+    auto own = training;
+    Log log(communicator.rank(), false, LogLevel::error);
+    own.after = [&](Strategy& strategy) {
+      auto const model = test_model(training.model);
+      auto const plan = plan_strategy(training.strategy, model, training.optimizer,
+                                      training.precision, communicator.size());
+      CheckpointWriter writer({.config = {},
+                               .run_directory = run,
+                               .workers = workers,
+                               .dealt = deal_tensors(model, plan.holders),
+                               .facts = {},
+                               .communicator = communicator,
+                               .log = log});
+      writer.save({.step = training.steps}, strategy);
+      EXPECT_FALSE(writer.finish());
+    };
+    auto trained = train(own, communicator);
+    if (communicator.rank() == 0) result = std::move(trained);
+  });
+  return result;
+}
+
+Trained go_on(Training training, Way const& way, int workers, fs::path const& run) {
+  Log log(0, false, LogLevel::error);
+  auto const checkpoint = newest_checkpoint(run, log);
+  training.first_step = checkpoint->record().position.step;
+  training.before = [&](Strategy& strategy) { restore(*checkpoint, workers, strategy); };
+  return train_on(training, way);
+}
+
+void append_to(Trained& first, Trained const& second) {
+  first.losses.insert(first.losses.end(), second.losses.begin(), second.losses.end());
+  first.correct.insert(first.correct.end(), second.correct.begin(), second.correct.end());
+  first.parameters = second.parameters;
+  first.momentum = second.momentum;
+  first.buffers = second.buffers;
+}
+
+void expect_equal(NamedTensors const& a, NamedTensors const& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    EXPECT_EQ(a[i].first, b[i].first);
+    EXPECT_TRUE(a[i].second.equal(b[i].second)) << a[i].first;
+  }
+}
+
+/// Stops anywhere and goes on under another strategy: the numbers do not tell.
+void check_every_pair(Training training, int workers, int micro_batches) {
+  CounterRandom const random(training_seed, "where it stops");
+  auto const all = ways(workers, micro_batches);
+  std::map<std::string, Trained> straight;
+  for (auto const& way : all) straight[way.name] = train_on(training, way);
+  std::uint64_t draw = 0;
+  for (auto const& from : all)
+    for (auto const& to : all) {
+      Scratch const run;
+      auto first_part = training;
+      first_part.steps =
+          static_cast<std::int64_t>(random.word64(draw++, static_cast<std::uint64_t>(workers)) %
+                                    static_cast<std::uint64_t>(training.steps));
+      SCOPED_TRACE(from.name + " " + std::to_string(first_part.steps) + " steps, " + to.name);
+      auto joined = train_and_save(first_part, from, workers, run.path());
+      append_to(joined, go_on(training, to, workers, run.path()));
+      // The mean loss is added up in another type by each; all else is the same everywhere.
+      auto losses = straight[to.name].losses;
+      std::copy_n(straight[from.name].losses.begin(), first_part.steps, losses.begin());
+      EXPECT_EQ(joined.losses, losses);
+      EXPECT_EQ(fingerprint(joined), fingerprint(straight[to.name]));
+    }
+}
+
+TEST(Resume, EqualsATrainingThatNeverStopped) {
+  Training training{.model = "tiny_residual", .steps = 9};
+  for (int const workers : {1, 2, 3}) check_every_pair(training, workers, 1);
+}
+
+TEST(Resume, EqualsItWithAccumulationClippingAndNesterov) {
+  Training training{.model = "tiny_odd", .steps = 7};
+  training.optimizer.nesterov = true;
+  training.optimizer.clip_norm = 0.5;
+  check_every_pair(training, 2, 2);
+}
+
+TEST(Resume, KeepsTheLossScale) {
+  Training training{.model = "tiny_odd", .steps = 8};
+  training.precision = {.compute = Precision::bf16, .loss_scale = LossScale::dynamic};
+  training.optimizer.clip_norm = 1;
+  auto const counters = [&](Way const& way) {
+    Scratch const run;
+    auto first_part = training;
+    first_part.steps = 5;
+    static_cast<void>(train_and_save(first_part, way, 2, run.path()));
+    Log log(0, false, LogLevel::error);
+    return newest_checkpoint(run.path(), log)->record().counters;
+  };
+  for (auto const& way : {ways(2)[1], ways(2)[3]}) {
+    auto const found = counters(way);
+    EXPECT_EQ(found.at("loss_scale_good_steps"), 5) << way.name;
+    Scratch const run;
+    auto first_part = training;
+    first_part.steps = 3;
+    auto joined = train_and_save(first_part, way, 2, run.path());
+    append_to(joined, go_on(training, way, 2, run.path()));
+    EXPECT_EQ(fingerprint(joined), fingerprint(train_on(training, way))) << way.name;
+  }
+}
+
+/// Saved by N workers and loaded by M: the same tensors, and the mean of running statistics.
+TEST(Resume, MovesToAnyNumberOfWorkers) {
+  Training const training{.model = "tiny_residual", .steps = 3};
+  for (int const before : {1, 2, 3, 4}) {
+    auto const from = ways(before)[static_cast<std::size_t>(before)];
+    Scratch const run;
+    auto const saved = train_and_save(training, from, before, run.path());
+    for (int const after : {1, 2, 3, 4})
+      for (auto const& to : ways(after)) {
+        SCOPED_TRACE(from.name + std::to_string(before) + " -> " + to.name + std::to_string(after));
+        auto const loaded = go_on(training, to, after, run.path());
+        expect_equal(loaded.parameters, saved.parameters);
+        expect_equal(loaded.momentum, saved.momentum);
+        if (before != after) continue;  // then the mean of means may round once more
+        expect_equal(loaded.buffers, saved.buffers);
+      }
+  }
+}
+
+/// An asynchronous server's momenta keep their sum.
+TEST(Resume, AsynchronousTrainingGoesOn) {
+  Training training{.model = "tiny_odd", .steps = 6};
+  Way const async{"dana", PsConfig{.chunk_mb = 0.01, .mode = PsMode::dana}, 3};
+  Scratch const run;
+  auto const saved = train_and_save(training, async, 2, run.path());
+  auto const loaded = go_on(training, async, 2, run.path());
+  expect_equal(loaded.parameters, saved.parameters);
+  for (std::size_t i = 0; i < saved.momentum.size(); ++i)
+    EXPECT_TRUE(loaded.momentum[i].second.allclose(saved.momentum[i].second, 1e-6, 1e-9));
+  training.steps = 12;
+  auto const more = go_on(training, async, 2, run.path());
+  EXPECT_FALSE(more.parameters.front().second.equal(saved.parameters.front().second));
+}
+
+Error refusal(std::function<void()> const& act) {
+  try {
+    act();
+  } catch (Error const& error) {
+    return error;
+  }
+  return {ExitCode::done, "nothing was refused"};
+}
+
+TEST(Resume, NamesWhatForbidsIt) {
+  Scratch const run;
+  Training const training{.model = "tiny_odd", .steps = 1};
+  static_cast<void>(train_and_save(training, ways(1)[0], 1, run.path()));
+  Log log(0, false, LogLevel::error);
+  auto const checkpoint = newest_checkpoint(run.path(), log);
+  auto const model = test_model("tiny_odd");
+  auto const check = [&](std::map<std::string, std::string> const& facts, Likeness likeness) {
+    return refusal([&] { check_resumable(*checkpoint, facts, model, likeness, log); });
+  };
+  EXPECT_EQ(check({}, Likeness::exact).code(), ExitCode::done);
+  auto const threads = check({{"threads", "2"}}, Likeness::exact);
+  EXPECT_EQ(threads.code(), ExitCode::checkpoint);
+  EXPECT_NE(std::string(threads.what()).find("threads was not known and is 2"), std::string::npos);
+  EXPECT_EQ(check({{"threads", "2"}}, Likeness::compatible).code(), ExitCode::done);
+  EXPECT_EQ(check({{"dataset", "other"}}, Likeness::compatible).code(), ExitCode::checkpoint);
+  auto const other = refusal([&] {
+    check_resumable(*checkpoint, {}, test_model("tiny_residual"), Likeness::compatible, log);
+  });
+  EXPECT_EQ(other.code(), ExitCode::checkpoint);
+  EXPECT_NE(std::string(other.what()).find("missing"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace stratagem::test

@@ -1,0 +1,178 @@
+#include "train/checkpoint/record.hpp"
+
+#include <cmath>
+
+#include <ATen/ATen.h>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "base/hash.hpp"
+#include "base/text.hpp"
+
+namespace stratagem {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr std::uintmax_t largest_record = 64 << 20;
+constexpr char const* parameters_prefix = "parameters/";
+constexpr char const* momentum_prefix = "momentum/";
+constexpr char const* buffers_prefix = "buffers/";
+
+[[noreturn]] void reject(fs::path const& path, std::string const& why) {
+  throw Error(ExitCode::checkpoint, str("not a usable checkpoint: ", path.string()), why,
+              "take another, or remove it");
+}
+
+json to_document(CheckpointFile const& file) {
+  json tensors = json::object();
+  for (auto const& [name, tensor] : file.tensors)
+    tensors[name] = {{"type", tensor.type}, {"shape", tensor.shape}, {"digest", tensor.digest}};
+  return {{"name", file.name}, {"bytes", file.bytes}, {"tensors", tensors}};
+}
+
+CheckpointFile file_from(json const& document) {
+  CheckpointFile file{.name = document.at("name").get<std::string>(),
+                      .bytes = document.at("bytes").get<std::int64_t>()};
+  for (auto const& [name, tensor] : document.at("tensors").items())
+    file.tensors[name] = {tensor.at("type").get<std::string>(),
+                          tensor.at("shape").get<std::vector<std::int64_t>>(),
+                          tensor.at("digest").get<std::string>()};
+  return file;
+}
+
+json to_document(Position const& position) {
+  auto const& epoch = position.epoch;
+  return {{"step", position.step},
+          {"train_time_s", position.train_time_s},
+          {"epoch",
+           {{"loss", epoch.loss},
+            {"correct", epoch.correct},
+            {"samples", epoch.samples},
+            {"steps", epoch.steps},
+            {"time_s", epoch.time_s},
+            {"comm_bytes", epoch.comm_bytes},
+            {"energy_J", std::isfinite(epoch.energy_J) ? json(epoch.energy_J) : json()}}}};
+}
+
+Position position_from(json const& document) {
+  auto const& epoch = document.at("epoch");
+  auto const& energy = epoch.at("energy_J");
+  return {.step = document.at("step").get<std::int64_t>(),
+          .train_time_s = document.at("train_time_s").get<double>(),
+          .epoch = {.loss = epoch.at("loss").get<double>(),
+                    .correct = epoch.at("correct").get<std::int64_t>(),
+                    .samples = epoch.at("samples").get<std::int64_t>(),
+                    .steps = epoch.at("steps").get<std::int64_t>(),
+                    .time_s = epoch.at("time_s").get<double>(),
+                    .comm_bytes = epoch.at("comm_bytes").get<std::int64_t>(),
+                    .energy_J = energy.is_null() ? std::nan("") : energy.get<double>()}};
+}
+
+CheckpointRecord record_from(json const& content) {
+  CheckpointRecord record{.position = position_from(content.at("position")),
+                          .saved_wall_ns = content.at("saved_wall_ns").get<std::int64_t>(),
+                          .workers = content.at("workers").get<int>(),
+                          .facts = content.at("facts").get<std::map<std::string, std::string>>(),
+                          .counters = content.at("counters").get<std::map<std::string, double>>()};
+  for (auto const& file : content.at("files")) record.files.push_back(file_from(file));
+  return record;
+}
+
+std::string digest_of(std::string const& text) {
+  return Hash().add(text).hex();
+}
+
+}  // namespace
+
+std::string StateName::text() const {
+  switch (kind) {
+    case Kind::parameters:
+      return parameters_prefix + tensor;
+    case Kind::momentum:
+      return momentum_prefix + tensor;
+    case Kind::buffers:
+      return str(buffers_prefix, worker, "/", tensor);
+  }
+  return tensor;
+}
+
+StateName StateName::parse(std::string const& text) {
+  auto const behind = [&](std::string_view prefix) { return text.substr(prefix.size()); };
+  if (text.starts_with(parameters_prefix))
+    return {.kind = Kind::parameters, .tensor = behind(parameters_prefix)};
+  if (text.starts_with(momentum_prefix))
+    return {.kind = Kind::momentum, .tensor = behind(momentum_prefix)};
+  if (text.starts_with(buffers_prefix)) {
+    auto const rest = behind(buffers_prefix);
+    auto const slash = rest.find('/');
+    if (auto const worker = parse_integer(rest.substr(0, slash)); slash != rest.npos && worker)
+      return {Kind::buffers, static_cast<int>(*worker), rest.substr(slash + 1)};
+  }
+  throw Error(ExitCode::checkpoint, str("a checkpoint has a tensor \"", text, "\""),
+              "it is none of parameters/, momentum/, buffers/");
+}
+
+TensorRecord describe(std::string const& name, at::Tensor const& tensor) {
+  auto const bytes = std::span(static_cast<std::byte const*>(tensor.data_ptr()), tensor.nbytes());
+  TensorRecord record{at::toString(tensor.scalar_type()), tensor.sizes().vec(), {}};
+  Hash hash;
+  hash.add(name).add(record.type);
+  for (auto const extent : record.shape) hash.add(static_cast<std::uint64_t>(extent));
+  record.digest = hash.add(bytes).hex();
+  return record;
+}
+
+std::int64_t CheckpointRecord::bytes() const {
+  std::int64_t sum = 0;
+  for (auto const& file : files) sum += file.bytes;
+  return sum;
+}
+
+std::string to_json(CheckpointFile const& file) {
+  return to_document(file).dump();
+}
+
+CheckpointFile checkpoint_file_from(std::string const& text) {
+  return file_from(json::parse(text));
+}
+
+std::string to_json(CheckpointRecord const& record) {
+  json files = json::array();
+  for (auto const& file : record.files) files.push_back(to_document(file));
+  json const content{{"position", to_document(record.position)},
+                     {"saved_wall_ns", record.saved_wall_ns},
+                     {"workers", record.workers},
+                     {"facts", record.facts},
+                     {"counters", record.counters},
+                     {"files", files}};
+  json const document{{"schema", CheckpointRecord::schema},
+                      {"digest", digest_of(content.dump())},
+                      {"content", content}};
+  return document.dump(1) + "\n";
+}
+
+CheckpointRecord read_checkpoint_record(fs::path const& path) {
+  std::error_code failed;
+  auto const size = fs::file_size(path, failed);
+  if (failed) reject(path, failed.message());
+  if (size > largest_record) reject(path, str("it has ", size, " bytes"));
+  auto const document = json::parse(read_text(path, ExitCode::checkpoint), nullptr, false);
+  if (!document.is_object())
+    reject(path, "it is no JSON object: damaged, or not written to its end");
+  try {
+    if (auto const schema = document.at("schema").get<int>(); schema != CheckpointRecord::schema)
+      reject(path,
+             str("it has schema ", schema, ", this program reads ", CheckpointRecord::schema));
+    auto const& content = document.at("content");
+    if (digest_of(content.dump()) != document.at("digest").get<std::string>())
+      reject(path, "its digest does not fit its content: damaged");
+    return record_from(content);
+  } catch (json::exception const& problem) {
+    reject(path, str("it is damaged: ", problem.what()));
+  }
+}
+
+}  // namespace stratagem

@@ -1,0 +1,294 @@
+#include "train/checkpoint/writer.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/clock.hpp"
+#include "base/file.hpp"
+#include "base/text.hpp"
+#include "comm/agreement.hpp"
+#include "gpu/memory.hpp"
+#include "model/safetensors.hpp"
+#include "train/checkpoint/checkpoint.hpp"
+#include "train/failure.hpp"
+
+namespace stratagem {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+
+constexpr double most_blocked = 0.035;  ///< share of the time between two checkpoints
+constexpr double talk_every_s = 30;     // as the progress display does
+
+// Folders that are no checkpoints, whatever they hold.
+constexpr char not_one = '.';
+constexpr char const* half_written = ".writing-";
+constexpr char const* given_up = ".old-";
+
+double seconds_since(std::int64_t ns) {
+  return static_cast<double>(monotonic_ns() - ns) / 1e9;
+}
+
+std::string part_name(int rank) {
+  auto const number = std::to_string(rank);
+  return "rank-" + std::string(number.size() < 4 ? 4 - number.size() : 0, '0') + number;
+}
+
+[[noreturn]] void fail(std::string const& action, fs::path const& path, int reason) {
+  throw Error(ExitCode::io, str("cannot ", action, " ", path.string()), std::strerror(reason));
+}
+
+/// Names of files reach the disk with their folder.
+void sync_folder(fs::path const& path) {
+  int const folder = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0) fail("open", path, errno);
+  bool const synced = ::fsync(folder) == 0;
+  int const reason = errno;
+  ::close(folder);
+  if (!synced) fail("sync", path, reason);
+}
+
+void move(fs::path const& from, fs::path const& to) {
+  if (::rename(from.c_str(), to.c_str()) != 0) fail("rename", from, errno);
+}
+
+void remove_quietly(fs::path const& path) {
+  std::error_code ignored;
+  fs::remove_all(path, ignored);
+}
+
+/// At no moment does part of it look like a checkpoint.
+void give_up(fs::path const& checkpoint) {
+  auto const aside = checkpoint.parent_path() / (given_up + checkpoint.filename().string());
+  std::error_code failed;
+  fs::rename(checkpoint, aside, failed);
+  if (!failed) remove_quietly(aside);
+}
+
+}  // namespace
+
+std::map<std::string, int> deal_tensors(Model const& model, std::span<int const> ranks) {
+  std::vector<std::pair<std::int64_t, std::string>> tensors;
+  for (auto const& state : state_of(model)) {
+    std::int64_t numel = 1;
+    for (auto const extent : state.shape) numel *= extent;
+    if (state.parameter) tensors.emplace_back(numel, state.name);
+  }
+  std::ranges::sort(tensors, std::greater());
+  std::map<int, std::int64_t> loads;
+  for (int const rank : ranks) loads[rank] = 0;
+  std::map<std::string, int> dealt;
+  for (auto const& [numel, name] : tensors) {
+    auto const least = std::ranges::min_element(loads, {}, [](auto const& l) { return l.second; });
+    dealt[name] = least->first;
+    least->second += numel;
+  }
+  return dealt;
+}
+
+CheckpointWriter::CheckpointWriter(Parts parts)
+    : parts_(std::move(parts)),
+      interval_s_(parts_.config.every_minutes * 60),
+      last_ns_(monotonic_ns()) {
+  if (!leads()) return;
+  std::error_code none;
+  for (auto const& entry : fs::directory_iterator(checkpoint_folder(parts_.run_directory), none)) {
+    if (entry.path().filename().string().starts_with(not_one)) remove_quietly(entry.path());
+  }
+}
+
+CheckpointWriter::~CheckpointWriter() = default;  // a file under way is written to its end
+
+bool CheckpointWriter::due() const {
+  return leads() && interval_s_ > 0 && !busy_ && seconds_since(last_ns_) >= interval_s_;
+}
+
+std::string CheckpointWriter::save(Position const& position, Strategy& strategy) {
+  auto const began = monotonic_ns();
+  static_cast<void>(finish());
+  last_ns_ = began;
+  Job job{.folder = checkpoint_folder(parts_.run_directory) /
+                    str(half_written, checkpoint_name(position.step), "-a", parts_.attempt),
+          .record = {.position = position,
+                     .saved_wall_ns = wall_ns(),
+                     .workers = parts_.workers,
+                     .facts = parts_.facts,
+                     .counters = strategy.counters()},
+          .began_ns = began};
+  if (!make_folder(job.folder)) return str("step ", position.step, ": not saved");
+  job.tensors = stage(strategy);
+  job.blocked_s = seconds_since(began);
+  if (leads()) lengthen_interval(job.blocked_s);
+  auto const text =
+      str("step ", position.step, ": training waited ", format_duration(job.blocked_s));
+  own_written_ = false;
+  busy_ = true;
+  thread_ =
+      std::jthread([this, job = std::move(job)](std::stop_token const& stop) { write(job, stop); });
+  return text;
+}
+
+bool CheckpointWriter::make_folder(fs::path const& folder) {
+  std::string problem;
+  if (leads()) {
+    std::error_code failed;
+    remove_quietly(folder);
+    fs::create_directories(folder, failed);
+    if (failed) problem = str("cannot create ", folder.string(), ": ", failed.message());
+  }
+  auto const texts = gather_texts(parts_.communicator, problem);
+  if (texts.front().empty()) return true;
+  problem_ = Error(ExitCode::io, texts.front());
+  if (leads()) parts_.log.warning("no checkpoint: " + texts.front());
+  return false;
+}
+
+NamedTensors CheckpointWriter::stage(Strategy& strategy) const {
+  gpu::MemoryScope const scope(gpu::MemoryCategory::workspace);
+  using Kind = StateName::Kind;
+  auto const mine = [this](std::string const& name) {
+    return parts_.dealt.at(name) == parts_.communicator.rank();
+  };
+  NamedTensors staged;
+  auto const add = [&staged](Kind kind, int worker, NamedTensors tensors) {
+    for (auto& [name, tensor] : tensors)
+      staged.emplace_back(StateName{kind, worker, name}.text(), std::move(tensor));
+  };
+  add(Kind::parameters, 0, strategy.gather_parameters(mine));
+  add(Kind::momentum, 0, strategy.gather_momentum(mine));
+  for (auto& [worker, tensors] : strategy.own_buffers())
+    add(Kind::buffers, worker, std::move(tensors));
+  return staged;
+}
+
+void CheckpointWriter::lengthen_interval(double blocked_s) {
+  if (interval_s_ == 0 || blocked_s <= most_blocked * interval_s_) return;
+  interval_s_ = blocked_s / most_blocked;
+  parts_.log.info(str("saving makes the training wait ", format_duration(blocked_s),
+                      ": the next checkpoints come every ", format_duration(interval_s_)));
+}
+
+std::optional<Error> CheckpointWriter::finish() {
+  if (!leads() && thread_.joinable()) thread_.join();
+  if (leads()) own_written_.wait(false);
+  auto const written = gather_texts(
+      parts_.communicator, !leads() && problem_ ? std::string(problem_->what()) : std::string());
+  if (leads() && thread_.joinable()) {
+    bool const whole = std::ranges::all_of(written, &std::string::empty);
+    if (!whole) thread_.request_stop();
+    thread_.join();
+  }
+  auto const committed = gather_texts(
+      parts_.communicator, leads() && problem_ ? std::string(problem_->what()) : std::string());
+  problem_.reset();
+  if (committed.front().empty()) return std::nullopt;
+  return Error(ExitCode::io, committed.front());
+}
+
+std::optional<std::string> CheckpointWriter::news() {
+  std::lock_guard const lock(mutex_);
+  return std::exchange(news_, std::nullopt);
+}
+
+void CheckpointWriter::tell(std::string const& text) {
+  std::lock_guard const lock(mutex_);
+  news_ = text;
+}
+
+void CheckpointWriter::write(Job const& job, std::stop_token const& stop) {
+  auto const part = part_name(parts_.communicator.rank());
+  try {
+    // Its appearance tells rank 0 that the file it describes is whole.
+    replace_file(job.folder / (part + ".json"), to_json(write_own_file(job)));
+    own_written_ = true;
+    own_written_.notify_all();
+    if (leads()) commit(job, stop);
+    last_duration_s_ = seconds_since(job.began_ns);
+  } catch (std::exception const& failure) {
+    problem_ = as_error(failure);
+    auto const text = str("step ", job.record.position.step, " was not saved: ", problem_->what());
+    parts_.log.warning("checkpoint of " + text);
+    if (leads()) {
+      tell(text);
+      remove_quietly(job.folder);
+    } else {
+      try {
+        replace_file(job.folder / (part + ".failed"), problem_->what());
+      } catch (Error const&) {
+        // Rank 0 will hear of it when the ranks meet next.
+      }
+    }
+    own_written_ = true;
+    own_written_.notify_all();
+  }
+  busy_ = false;
+}
+
+CheckpointFile CheckpointWriter::write_own_file(Job const& job) const {
+  CheckpointFile file;
+  if (job.tensors.empty()) return file;
+  file.name = part_name(parts_.communicator.rank()) + ".safetensors";
+  auto const path = job.folder / file.name;
+  write_safetensors(path, job.tensors);
+  for (auto const& [name, tensor] : job.tensors) file.tensors[name] = describe(name, tensor);
+  file.bytes = static_cast<std::int64_t>(fs::file_size(path));
+  read_safetensors(path, [&](std::string const& name, at::Tensor const& tensor) {
+    if (describe(name, tensor).digest != file.tensors.at(name).digest)
+      throw Error(ExitCode::io, str(path.string(), " does not hold what was written"),
+                  "tensor " + name + " differs", "check the disk");
+  });
+  return file;
+}
+
+void CheckpointWriter::commit(Job const& job, std::stop_token const& stop) {
+  auto record = job.record;
+  auto pause = 5ms;
+  for (int rank = 0; rank < parts_.communicator.size();) {
+    auto const part = job.folder / part_name(rank);
+    if (fs::exists(part.string() + ".json")) {
+      auto file = checkpoint_file_from(read_text(part.string() + ".json", ExitCode::io));
+      if (!file.name.empty()) record.files.push_back(std::move(file));
+      ++rank;
+      continue;
+    }
+    if (fs::exists(part.string() + ".failed") || stop.stop_requested())
+      throw Error(ExitCode::io, str("rank ", rank, " could not write its part"), {}, "see its log");
+    std::this_thread::sleep_for(pause);
+    pause = std::min(pause * 2, 500ms);
+  }
+  replace_file(job.folder / "manifest.json", to_json(record));
+  for (int rank = 0; rank < parts_.communicator.size(); ++rank)
+    fs::remove(job.folder / (part_name(rank) + ".json"));
+  sync_folder(job.folder);
+  auto const home = job.folder.parent_path();
+  auto const name = checkpoint_name(record.position.step);
+  if (fs::exists(home / name)) give_up(home / name);
+  move(job.folder, home / name);
+  sync_folder(home);
+  remove_old();
+  auto const took = seconds_since(job.began_ns);
+  auto const text =
+      str("step ", record.position.step, ": ", format_bytes(static_cast<double>(record.bytes())),
+          " in ", format_duration(took), ", training waited ", format_duration(job.blocked_s));
+  bool const quiet = told_ns_ != 0 && seconds_since(told_ns_) < talk_every_s;
+  if (quiet) {
+    parts_.log.detail("checkpoint of " + text);
+  } else {
+    parts_.log.info("checkpoint of " + text);
+    told_ns_ = monotonic_ns();
+  }
+  tell(text);
+}
+
+void CheckpointWriter::remove_old() const {
+  auto const all = checkpoints_of(parts_.run_directory);
+  for (auto i = static_cast<std::size_t>(parts_.config.keep); i < all.size(); ++i) give_up(all[i]);
+}
+
+}  // namespace stratagem

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "trace/trace_file.hpp"
+#include "train/outcome.hpp"
+#include "train/run_directory.hpp"
+
+namespace stratagem {
+
+/// How a run ends, on one rank: its trace is closed and, where this rank tells of it, outcome.json
+/// says how. The training does both, or a signal's thread just before the process dies; whoever is
+/// first.
+class RunEnd {
+ public:
+  /// `tells`: rank 0 does, from the start; others only of a failure of their own.
+  RunEnd(RunDirectory const& directory, bool tells, Log& log);
+
+  /// outcome.json says RUNNING from now on. Error(io).
+  void begin();
+  void keep(std::unique_ptr<trace::TraceFile> file);
+
+  /// The process may not live long: what was recorded goes to the file now.
+  void flush();
+  /// What kept the trace from being complete, if anything did.
+  std::optional<Error> close_trace(trace::Status status, trace::ClockSample const& clock);
+  /// COMPLETE or SAVED. Error(io).
+  void succeed(Outcome const& outcome);
+  void fail(Error const& failure);
+  /// Both, within half a second.
+  void die_of(int signal);
+
+  /// As far as it is known from the start.
+  Outcome const& outcome() const { return outcome_; }
+
+ private:
+  void write_failure(ExitCode code, std::string const& reason);
+
+  RunDirectory directory_;
+  bool tells_;
+  Log& log_;
+  Outcome outcome_;
+  std::timed_mutex mutex_;  ///< over all below
+  bool known_ = false;      ///< outcome.json has its last word
+  std::unique_ptr<OutcomeKeeper> keeper_;
+  std::unique_ptr<trace::TraceFile> file_;  ///< until it is closed
+};
+
+}  // namespace stratagem
