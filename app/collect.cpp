@@ -4,9 +4,11 @@
 #include <filesystem>
 #include <iostream>
 
+#include "app/collect_study.hpp"
 #include "app/options.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "study/study_directory.hpp"
 #include "study/summary.hpp"
 
 namespace stratagem::app {
@@ -44,19 +46,24 @@ ExitCode execute_collect(Command const& command, std::vector<std::string> const&
   options.add_positional("directory", -1);
   options.add()("output,o", text_value(),
                 "the collected file of a single run; else collected.h5 in its directory")(
-      "format", text_value("text"), "of the table: text, md, csv, latex or json");
+      "format", text_value("text"), "of the table: text, md, csv, latex or json")(
+      "allow-mixed", flag_value(),
+      "of a study: also where cells were run by different programs; the table marks them");
   if (!options.parse(arguments)) return ExitCode::done;
   auto const format = options.text("format");
   if (format != "json") static_cast<void>(table_format(format));
+  auto const common = options.common();
+  Log log(0, true, common.level, common.color);
+  auto const directories = options.texts("directory");
+  if (directories.size() == 1 && StudyDirectory::is_one(directories.front()))
+    return collect_study(directories.front(), format, options.flag("allow-mixed"), log);
   std::vector<fs::path> runs;
-  for (auto const& directory : options.texts("directory"))
+  for (auto const& directory : directories)
     for (auto& run : runs_under(directory)) runs.push_back(std::move(run));
   if (runs.empty()) throw Error(ExitCode::usage, "collect what?", {}, "name a run directory");
   if (options.has("output") && runs.size() > 1)
     throw Error(ExitCode::usage, "-o names one file, but there are several runs");
 
-  auto const common = options.common();
-  Log log(0, true, common.level, common.color);
   std::vector<RunSummary> summaries;
   PhaseTable phases;
   for (auto const& run : runs) {

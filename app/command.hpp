@@ -26,6 +26,8 @@ ExitCode execute_demo(Command const&, std::vector<std::string> const&);
 ExitCode execute_info(Command const&, std::vector<std::string> const&);
 ExitCode execute_list(Command const&, std::vector<std::string> const&);
 ExitCode execute_commbench(Command const&, std::vector<std::string> const&);
+ExitCode execute_sweep(Command const&, std::vector<std::string> const&);
+ExitCode execute_status(Command const&, std::vector<std::string> const&);
 ExitCode execute_collect(Command const&, std::vector<std::string> const&);
 ExitCode execute_validate(Command const&, std::vector<std::string> const&);
 ExitCode execute_checkpoint(Command const&, std::vector<std::string> const&);

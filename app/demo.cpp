@@ -4,23 +4,14 @@
 #include "app/configuration.hpp"
 #include "base/clock.hpp"
 #include "base/error.hpp"
-#include "base/file.hpp"
 #include "base/text.hpp"
-#include "config/print.hpp"
-#include "study/launcher.hpp"
+#include "study/run_cell.hpp"
 #include "study/summary.hpp"
 
 namespace stratagem::app {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// One run of the comparison.
-struct Cell {
-  std::string name;
-  int ranks;
-  RunConfig config;
-};
 
 RunConfig base_configuration(std::string const& name, std::int64_t epochs) {
   RunConfig config;
@@ -31,9 +22,23 @@ RunConfig base_configuration(std::string const& name, std::int64_t epochs) {
   return config;
 }
 
+Cell make_cell(int index, int workers, RunConfig const& config) {
+  auto const& name = config.run.name;
+  Cell cell{.entry = {.index = index,
+                      .name = name,
+                      .group = name,
+                      .part = "demo",
+                      .variant = name,
+                      .workers = workers,
+                      .settings = "variant=" + name},
+            .config = config};
+  describe(cell.entry, config);
+  return cell;
+}
+
 /// Every strategy, on one rank where it is serial and on `ranks` otherwise. The same seed gives all
 /// of them the same weights and the same batches.
-std::vector<Cell> cells(int ranks, std::int64_t epochs) {
+Study comparison(int ranks, std::int64_t epochs) {
   auto serial = base_configuration("serial", epochs);
   serial.strategy = SerialConfig{};
   auto in_turn = base_configuration("ddp-no-overlap", epochs);
@@ -44,26 +49,21 @@ std::vector<Cell> cells(int ranks, std::int64_t epochs) {
   fsdp.strategy = FsdpConfig{.unit_mb = 1.0 / 16};  // of a model of 3.6 MiB
   auto sync = base_configuration("ps-sync", epochs);
   sync.strategy = PsConfig{.chunk_mb = 0.5};
-  return {{"serial", 1, serial},
-          {"ddp-no-overlap", ranks, in_turn},
-          {"ddp", ranks, ddp},
-          {"fsdp", ranks, fsdp},
-          {"ps-sync", ranks + 1, sync}};
+  Study study{.name = "demo", .file = {}, .text = {}, .overrides = {}, .cells = {}};
+  for (auto const& config : {serial, in_turn, ddp, fsdp, sync}) {
+    bool const alone = std::holds_alternative<SerialConfig>(config.strategy);
+    auto const index = static_cast<int>(study.cells.size());
+    study.cells.push_back(make_cell(index, alone ? 1 : ranks, config));
+  }
+  return study;
 }
 
-void run_cell(Cell cell, fs::path const& folder, Launcher const& launcher,
-              std::vector<std::string> const& common) {
-  auto const file = folder / (cell.name + ".yaml");
-  cell.config.run.out = (folder / cell.name).string();
-  replace_file(file, print_config(cell.config));
-  std::vector<std::string> arguments{"run", file.string()};
-  arguments.insert(arguments.end(), common.begin(), common.end());
-  int const code = launch(launcher, cell.ranks, own_program(), arguments);
-  if (code != 0)
-    throw Error(ExitCode::unexpected, str("the run ", cell.name, " ended with code ", code),
-                "see above",
-                "try `" + join(launcher.words, " ") + " " + own_program().string() + " " +
-                    join(arguments, " ") + "`");
+void run_or_throw(StudyDirectory const& directory, Cell const& cell, CellStart const& start) {
+  auto const run = run_cell(directory, cell, start);
+  if (run.status.state != CellState::complete)
+    throw Error(ExitCode::unexpected,
+                str("the run ", cell.entry.name, " ended with code ", to_int(run.status.code)),
+                "see above", "try `" + command_line(directory, cell, start) + "`");
 }
 
 }  // namespace
@@ -82,24 +82,28 @@ ExitCode execute_demo(Command const& command, std::vector<std::string> const& ar
       options.has("out") ? options.text("out") : "runs/demo-" + utc_time(wall_ns());
   if (fs::exists(folder))
     throw Error(ExitCode::usage, folder.string() + " exists", {}, "name another folder with --out");
-  fs::create_directories(folder);
 
-  std::vector<std::string> passed_on{"--progress", options.text("progress")};
-  if (common.level == LogLevel::warning) passed_on.emplace_back("-q");
-  auto const all = cells(ranks, options.integer("epochs", 1, 1000));
+  CellStart start{.launcher = launcher,
+                  .passed_on = {"--progress", options.text("progress")},
+                  .shows_output = true};
+  if (common.level == LogLevel::warning) start.passed_on.emplace_back("-q");
+  auto const study = comparison(ranks, options.integer("epochs", 1, 1000));
+  auto const directory = StudyDirectory::prepare(folder, study);
   std::vector<RunSummary> summaries;
   PhaseTable phases;
-  for (auto const& cell : all) {
-    run_cell(cell, folder, launcher, passed_on);
-    auto const traces = trace::collect_run(folder / cell.name);
-    trace::write_collected(traces, folder / cell.name / "collected.h5");
-    summaries.push_back(summarise(cell.name, traces));
-    phases.add(cell.name, traces);
+  for (auto const& cell : study.cells) {
+    run_or_throw(directory, cell, start);
+    auto const run = directory.run_directory(cell.entry.name);
+    auto const traces = trace::collect_run(run);
+    trace::write_collected(traces, run / "collected.h5");
+    summaries.push_back(summarise(cell.entry.name, traces));
+    phases.add(cell.entry.name, traces);
   }
   std::cout << '\n'
             << summary_text(summaries) << "\nmean over the steps of each rank\n"
             << phases.render() << "\ntraces:\n";
-  for (auto const& cell : all) std::cout << "  " << (folder / cell.name / "trace").string() << '\n';
+  for (auto const& cell : study.cells)
+    std::cout << "  " << (directory.run_directory(cell.entry.name) / "trace").string() << '\n';
   return ExitCode::done;
 }
 

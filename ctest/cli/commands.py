@@ -6,7 +6,10 @@ import harness
 from harness import Refusal, overridden
 
 USAGE, DOES_NOT_FIT = 2, 4
-COMMANDS = ["run", "plan", "demo", "info", "list", "commbench", "collect", "validate"]
+COMMANDS = [
+    *["run", "plan", "demo", "info", "list", "commbench"],
+    *["sweep", "status", "collect", "validate"],
+]
 PLAN = ["plan", "config.yaml"]
 MISTAKES = [
     Refusal(

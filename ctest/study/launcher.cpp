@@ -1,12 +1,17 @@
 #include "study/launcher.hpp"
 
+#include <csignal>
 #include <cstdlib>
 #include <fstream>
+#include <thread>
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "base/text.hpp"
+#include "study/held_signals.hpp"
 #include "support/scratch.hpp"
 
 namespace stratagem {
@@ -25,7 +30,7 @@ fs::path script(fs::path const& path, std::string const& text) {
 std::string output_of(std::string const& what) {
   test::Scratch const folder;
   auto const program = script(folder / "program", what + " > " + (folder / "out").string());
-  EXPECT_EQ(launch(Launcher{{"nice", "-n", "{ranks}"}}, 1, program, {}), 0);
+  EXPECT_EQ(launch(Launcher{{"nice", "-n", "{ranks}"}}, 1, program, {}).code, 0);
   return read_text(folder / "out", ExitCode::io);
 }
 
@@ -48,7 +53,7 @@ TEST(Launcher, HandsOverTheProgramAndItsArguments) {
   auto const out = folder / "words";
   auto const mpirun = script(folder / "mpirun", "printf '%s|' \"$@\" > " + out.string());
   Launcher const launcher{{mpirun.string(), "-n", "{ranks}"}};
-  EXPECT_EQ(launch(launcher, 3, "/bin/program", {"run", "a file.yaml", "$HOME"}), 0);
+  EXPECT_EQ(launch(launcher, 3, "/bin/program", {"run", "a file.yaml", "$HOME"}).code, 0);
   EXPECT_EQ(read_text(out, ExitCode::io), "-n|3|/bin/program|run|a file.yaml|$HOME|");
 }
 
@@ -57,9 +62,9 @@ TEST(Launcher, ReturnsTheExitCode) {
   auto const launcher = Launcher{{"nice", "-n", "{ranks}"}};
   for (int const code : {0, 2, 84}) {
     auto const program = script(folder / "exits", "exit " + std::to_string(code));
-    EXPECT_EQ(launch(launcher, 1, program, {}), code);
+    EXPECT_EQ(launch(launcher, 1, program, {}).code, code);
   }
-  EXPECT_EQ(launch(launcher, 1, script(folder / "dies", "kill -9 $$"), {}), 128 + 9);
+  EXPECT_EQ(launch(launcher, 1, script(folder / "dies", "kill -9 $$"), {}).code, 128 + 9);
 }
 
 TEST(Launcher, SaysWhereItIsNotInstalled) {
@@ -82,6 +87,32 @@ TEST(Launcher, KeepsAnotherLaunchersVariablesFromTheProgram) {
   EXPECT_EQ(environment.find("PMIX_RANK="), environment.npos);
   EXPECT_NE(environment.find("OMPI_MCA_btl=self,vader"), environment.npos) << "a user's setting";
   EXPECT_NE(environment.find("PATH="), environment.npos);
+}
+
+TEST(Launcher, CanKeepTheOutputInAFile) {
+  test::Scratch const folder;
+  auto const log = folder / "log";
+  Launcher const launcher{{"nice", "-n", "{ranks}"}};
+  for (auto const* word : {"one", "two"})
+    launch(launcher, 1, script(folder / "says", str("echo ", word, "; echo error >&2")), {}, log);
+  EXPECT_EQ(read_text(log, ExitCode::io), "one\nerror\ntwo\nerror\n");
+}
+
+/// As a batch script does it to the program: USR1 is for the ranks, and ends neither.
+TEST(Launcher, PassesSignalsOn) {
+  test::Scratch const folder;
+  auto const ready = (folder / "ready").string();
+  auto const program = script(
+      folder / "program", "trap 'exit 75' USR1; touch " + ready + "; while :; do sleep .05; done");
+  auto const signaller =
+      script(folder / "signaller",
+             str("while ! [ -e ", ready, " ]; do sleep .05; done; kill -USR1 ", ::getpid()));
+  HeldSignals const held_by_others;  // a sweep holds them from one cell to the next
+  std::thread other([&] { static_cast<void>(std::system(signaller.c_str())); });
+  auto const ended = launch(Launcher{{"nice", "-n", "{ranks}"}}, 1, program, {});
+  other.join();
+  EXPECT_EQ(ended.code, 75);
+  EXPECT_EQ(ended.signal, SIGUSR1);
 }
 
 TEST(Launcher, KnowsItsOwnProgram) {

@@ -6,6 +6,7 @@
 
 #include "config/problems.hpp"
 #include "config/value.hpp"
+#include "config/yaml_node.hpp"
 
 namespace stratagem {
 
@@ -35,9 +36,14 @@ struct Document {
 
 /// Reads the part of YAML that a configuration needs: one document, a map of sections that map keys
 /// to scalars. Everything else (lists, deeper maps, aliases, anchors, tags, a key given twice, a
-/// file above 1 MiB) becomes a problem. Nothing is returned where the text is no YAML: what was
-/// read of it may mean something else. Safe on any bytes.
+/// file above 1 MiB) becomes a problem. Nothing is returned where the text is no YAML.
 std::optional<Document> read_document(std::string const& text, std::string const& file,
                                       Problems& problems);
+
+/// The same for a part of a file that holds sections.
+Document read_sections(YamlNode const& node, Problems& problems);
+
+/// `base` with what `more` says; where both say something, `more` counts.
+Document merged(Document base, Document const& more);
 
 }  // namespace stratagem

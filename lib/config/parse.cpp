@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "base/text.hpp"
-#include "config/document.hpp"
 #include "config/given.hpp"
-#include "config/problems.hpp"
 #include "config/rules.hpp"
 #include "config/text_form.hpp"
 #include "config/unknown_key.hpp"
@@ -129,17 +128,13 @@ void read_values(RunConfig& config, Given const& given, KnownNames const& names,
 
 }  // namespace
 
-RunConfig parse_config(std::string const& text, std::string const& file,
-                       std::vector<std::string> const& overrides, KnownNames const& names,
-                       Environment const& environment) {
-  Problems problems;
+RunConfig read_config(Document document, Place const& begin,
+                      std::vector<std::string> const& overrides, KnownNames const& names,
+                      Environment const& environment, Problems& problems) {
   auto const override_entries = read_overrides(overrides, problems);
-  auto document = read_document(text, file, problems);
-  if (!document) problems.raise();
-
   RunConfig config;
   auto table = describe_keys(names);
-  auto const strategy = choose_strategy(document->entries, override_entries, table, environment);
+  auto const strategy = choose_strategy(document.entries, override_entries, table, environment);
   if (strategy) {
     config.strategy = *strategy;
   } else {
@@ -147,12 +142,23 @@ RunConfig parse_config(std::string const& text, std::string const& file,
     for (auto& key : table) key.strategies.clear();
   }
   auto given =
-      sort_out(*document, override_entries, std::string(name_of(config.strategy)), table, problems);
-  given.file_begin = place_in_file(file, 1, 1);
+      sort_out(document, override_entries, std::string(name_of(config.strategy)), table, problems);
+  given.file_begin = begin;
 
   read_values(config, given, names, environment, problems);
   derive_defaults(config, given, environment);
   check_rules(config, given, problems);
+  return config;
+}
+
+RunConfig parse_config(std::string const& text, std::string const& file,
+                       std::vector<std::string> const& overrides, KnownNames const& names,
+                       Environment const& environment) {
+  Problems problems;
+  auto document = read_document(text, file, problems);
+  if (!document) problems.raise();
+  auto config = read_config(std::move(*document), place_in_file(file, 1, 1), overrides, names,
+                            environment, problems);
   if (!problems.empty()) problems.raise();
   return config;
 }

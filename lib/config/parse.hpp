@@ -3,7 +3,9 @@
 #include <string>
 #include <vector>
 
+#include "config/document.hpp"
 #include "config/keys.hpp"
+#include "config/problems.hpp"
 #include "config/variables.hpp"
 #include "train/run_config.hpp"
 
@@ -19,5 +21,12 @@ namespace stratagem {
 RunConfig parse_config(std::string const& text, std::string const& file,
                        std::vector<std::string> const& overrides, KnownNames const& names,
                        Environment const& environment);
+
+/// The same for sections that were read already, and may come from several places. `begin` is where
+/// a problem of no key is. Problems are collected, not thrown: while there are any, the
+/// configuration that is returned means nothing.
+RunConfig read_config(Document document, Place const& begin,
+                      std::vector<std::string> const& overrides, KnownNames const& names,
+                      Environment const& environment, Problems& problems);
 
 }  // namespace stratagem

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 #include <tuple>
 
 #include "base/error.hpp"
@@ -39,11 +40,12 @@ void Problems::raise() const {
     return std::tuple(problem.place.line, problem.place.column);
   });
   std::vector<std::string> lines;
+  std::set<std::string> told;
   for (auto const& [place, path, message] : sorted) {
-    if (lines.size() == most_lines) break;
-    lines.push_back(place.text + ": " + (path.empty() ? "" : path + ": ") + message);
+    auto line = place.text + ": " + (path.empty() ? "" : path + ": ") + message;
+    if (told.insert(line).second && lines.size() < most_lines) lines.push_back(std::move(line));
   }
-  if (sorted.size() > most_lines) lines.push_back(str("and ", sorted.size() - most_lines, " more"));
+  if (told.size() > most_lines) lines.push_back(str("and ", told.size() - most_lines, " more"));
   throw Error(ExitCode::usage, join(lines, "\n"));
 }
 

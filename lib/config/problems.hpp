@@ -23,7 +23,8 @@ class Problems {
   bool empty() const { return problems_.empty(); }
   bool mention(std::string const& path) const;
 
-  /// Error(usage) with one line "place: path: message" for each, in the order of their places.
+  /// Error(usage) with one line "place: path: message" for each, in the order of their places; one
+  /// that several runs of a study share is told once.
   [[noreturn]] void raise() const;
 
  private:

@@ -1,9 +1,9 @@
 #include "study/launcher.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 
+#include <fcntl.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "base/system.hpp"
 #include "base/text.hpp"
+#include "study/held_signals.hpp"
 
 extern char** environ;
 
@@ -47,6 +48,35 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return result;
 }
 
+/// The signals that a child receives, and where it prints.
+class ChildSetup {
+ public:
+  ChildSetup(sigset_t const& blocked, std::filesystem::path const& log) {
+    ::posix_spawnattr_init(&attributes_);
+    ::posix_spawnattr_setsigmask(&attributes_, &blocked);
+    ::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK);
+    ::posix_spawn_file_actions_init(&files_);
+    if (log.empty()) return;
+    ::posix_spawn_file_actions_addopen(&files_, STDOUT_FILENO, log.c_str(),
+                                       O_WRONLY | O_CREAT | O_APPEND, 0644);
+    ::posix_spawn_file_actions_adddup2(&files_, STDOUT_FILENO, STDERR_FILENO);
+    ::posix_spawn_file_actions_addopen(&files_, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  }
+  ~ChildSetup() {
+    ::posix_spawn_file_actions_destroy(&files_);
+    ::posix_spawnattr_destroy(&attributes_);
+  }
+  ChildSetup(ChildSetup const&) = delete;
+  ChildSetup& operator=(ChildSetup const&) = delete;
+
+  posix_spawn_file_actions_t const* files() const { return &files_; }
+  posix_spawnattr_t const* attributes() const { return &attributes_; }
+
+ private:
+  posix_spawn_file_actions_t files_{};
+  posix_spawnattr_t attributes_{};
+};
+
 }  // namespace
 
 Launcher Launcher::parse(std::string const& text) {
@@ -60,8 +90,8 @@ Launcher Launcher::parse(std::string const& text) {
   return launcher;
 }
 
-int launch(Launcher const& launcher, int ranks, std::filesystem::path const& program,
-           std::vector<std::string> const& arguments) {
+Launched launch(Launcher const& launcher, int ranks, std::filesystem::path const& program,
+                std::vector<std::string> const& arguments, std::filesystem::path const& log) {
   std::vector<std::string> words;
   for (auto const& word : launcher.words)
     words.push_back(word == placeholder ? std::to_string(ranks) : word);
@@ -69,16 +99,18 @@ int launch(Launcher const& launcher, int ranks, std::filesystem::path const& pro
   words.insert(words.end(), arguments.begin(), arguments.end());
   auto variables = clean_environment(ranks);
   auto const argv = pointers(words), envp = pointers(variables);
+  HeldSignals held;
+  ChildSetup const setup(held.for_child(), log);
   pid_t child = 0;
-  if (int const failed =
-          ::posix_spawnp(&child, argv[0], nullptr, nullptr, argv.data(), envp.data());
+  if (int const failed = ::posix_spawnp(&child, argv[0], setup.files(), setup.attributes(),
+                                        argv.data(), envp.data());
       failed != 0)
     throw Error(ExitCode::environment, "cannot start " + words.front(), std::strerror(failed),
                 "install Open MPI (package openmpi-bin) or load its module");
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  Launched ended;
+  int const status = held.wait_for(child, ended.signal);
+  ended.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return ended;
 }
 
 std::filesystem::path own_program() {

@@ -15,11 +15,17 @@ struct Launcher {
   static Launcher parse(std::string const& text);
 };
 
-/// Starts `program` with `arguments` on `ranks` ranks, waits, and returns the exit code; 128 + n
-/// for signal n. Variables that belong to a launcher around this process are not handed on. Error
-/// (environment) when the launcher is not found.
-int launch(Launcher const& launcher, int ranks, std::filesystem::path const& program,
-           std::vector<std::string> const& arguments);
+/// How a launcher ended.
+struct Launched {
+  int code = 0;    ///< its exit code; 128 + n for signal n
+  int signal = 0;  ///< USR1 or TERM that came meanwhile and was passed on; 0: none
+};
+
+/// Starts `program` with `arguments` on `ranks` ranks and waits. Variables that belong to a
+/// launcher around this process are not handed on. What all of them print is appended to `log`,
+/// where one is named. Error(environment) when the launcher is not found.
+Launched launch(Launcher const& launcher, int ranks, std::filesystem::path const& program,
+                std::vector<std::string> const& arguments, std::filesystem::path const& log = {});
 
 /// This program's own file.
 std::filesystem::path own_program();

@@ -1,0 +1,109 @@
+#include "app/collect_study.hpp"
+
+#include <algorithm>
+#include <iostream>
+
+#include <nlohmann/json.hpp>
+
+#include "app/options.hpp"
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "base/text.hpp"
+#include "study/study_table.hpp"
+
+namespace stratagem::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Of the program that wrote a run; empty when its manifest does not tell.
+std::string commit_of(fs::path const& run) {
+  try {
+    auto const document = nlohmann::json::parse(read_text(run / "manifest.json", ExitCode::io));
+    auto const& build = document.at("build");
+    return build.at("git_sha").get<std::string>() + (build.at("git_dirty").get<bool>() ? "+" : "");
+  } catch (std::exception const&) {
+    return {};
+  }
+}
+
+/// The lines of a configuration that bear on its results.
+std::vector<std::string> settings_in(fs::path const& file) {
+  std::vector<std::string> lines;
+  for (auto& line : split(read_text(file, ExitCode::io), '\n')) {
+    auto const key = trim(line);
+    if (!key.starts_with("out:") && !key.starts_with("root:")) lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+bool has_same_config(StudyDirectory const& study, std::string const& cell) {
+  auto const ran = study.run_directory(cell) / "config.yaml", given = study.config_file(cell);
+  std::error_code ignored;
+  if (!fs::exists(ran, ignored)) return true;
+  return fs::exists(given, ignored) && settings_in(ran) == settings_in(given);
+}
+
+CellResult result_of(StudyDirectory const& study, CellEntry const& entry, Log& log) {
+  auto const run = study.run_directory(entry.name);
+  CellResult result{.entry = entry,
+                    .status = status_of(study, entry.name),
+                    .summary = {},
+                    .git_sha = commit_of(run),
+                    .same_config = has_same_config(study, entry.name)};
+  std::error_code ignored;
+  if (!fs::is_directory(run / "trace", ignored)) return result;
+  try {
+    auto const traces = trace::collect_run(run);
+    for (auto const& remark : traces.remarks) log.warning(entry.name + ": " + remark);
+    trace::write_collected(traces, run / "collected.h5");
+    result.summary = summarise(entry.name, traces);
+  } catch (Error const& error) {
+    log.warning(entry.name + ": " + error.what());
+  }
+  return result;
+}
+
+/// What forbids to compare the cells; empty: nothing.
+std::string why_mixed(std::vector<CellResult> const& cells) {
+  auto const commits = commits_of(cells);
+  if (commits.size() > 1) return "their programs are of commits " + join(commits, " and ");
+  auto const other = std::ranges::find(cells, false, &CellResult::same_config);
+  if (other != cells.end())
+    return other->entry.name + " was run with another configuration than the study's";
+  return {};
+}
+
+void print(std::vector<CellResult> const& cells, StudyDirectory const& study,
+           std::string const& format, bool mixed) {
+  if (format == "json") {
+    std::cout << study_json(cells);
+    return;
+  }
+  auto const as = table_format(format);
+  std::cout << study_table(cells, mixed).render(as);
+  auto const missing = missing_table(cells, study);
+  if (!missing.empty() && as != TableFormat::csv) std::cout << "\n" << missing.render(as);
+}
+
+}  // namespace
+
+ExitCode collect_study(fs::path const& directory, std::string const& format, bool allow_mixed,
+                       Log& log) {
+  auto const study = StudyDirectory::open(directory);
+  std::vector<CellResult> cells;
+  for (auto const& entry : study.cells()) cells.push_back(result_of(study, entry, log));
+  auto const mixed = why_mixed(cells);
+  if (!mixed.empty() && !allow_mixed)
+    throw Error(ExitCode::usage, "the cells of " + directory.string() + " cannot be compared",
+                mixed, "repeat the older ones, or take --allow-mixed, which marks them");
+  replace_file(study.summary_file(), summary_csv(cells));
+  log.info("wrote " + study.summary_file().string());
+  print(cells, study, format, !mixed.empty());
+  if (std::ranges::none_of(cells, [](auto const& cell) { return cell.is_complete(); }))
+    throw Error(ExitCode::usage, "no cell of " + directory.string() + " is complete", {},
+                "see `stratagem status " + directory.string() + "`");
+  return ExitCode::done;
+}
+
+}  // namespace stratagem::app

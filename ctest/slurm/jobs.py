@@ -1,0 +1,171 @@
+"""The scripts of slurm/ on a real Slurm: what a user of a cluster meets, from sbatch to the tables."""
+
+import csv
+import json
+import pathlib
+import re
+import shutil
+import sys
+import tempfile
+import time
+import unittest
+
+import slurm_box
+
+PROGRAM = None
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SKIPPED = 77
+ENDLESS = """schema: 1
+run: {name: endless, threads: 1, epochs: 1000000, evaluate_every: 0, out: out}
+data: {dataset: synthetic-digits, global_batch: 12, subset: 1200}
+model: {name: mlp}
+strategy: {name: ddp}
+trace: {spans_every: 100}
+"""
+
+
+class Jobs(unittest.TestCase):
+    maxDiff = None
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="sbox-"))
+        cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
+        cls.home = cls.folder / "home"
+        cls.make_home()
+        cls.box = slurm_box.SlurmBox(cls.folder / "slurm")
+        cls.box.environment.update(STRATAGEM=str(PROGRAM), USER="somebody")
+        cls.box.start()
+        cls.addClassCleanup(cls.check_nothing_is_left)
+        cls.addClassCleanup(cls.box.stop)
+
+    @classmethod
+    def check_nothing_is_left(cls):
+        assert cls.box.processes() == {}, cls.box.processes()
+
+    @classmethod
+    def make_home(cls):
+        """This checkout as it would be on Hopper, but without its modules."""
+        shutil.copytree(ROOT / "slurm", cls.home / "slurm")
+        (cls.home / "inputs").symlink_to(ROOT / "inputs")
+        site = cls.home / "slurm" / "sites" / "hopper.env"
+        site.write_text(site.read_text() + "site_modules=()\n")
+
+    def new_out(self, name):
+        return self.folder / f"{name}-{self.id().split('.')[-1]}"
+
+    def log_of(self, job, folder=None):
+        return "".join(
+            path.read_text() for path in sorted((folder or self.folder).rglob("*.log")) if job in path.name
+        )
+
+    def submit(self, *words):
+        """slurm/submit.sh; the job's number."""
+        ended = self.box.run(self.home / "slurm/submit.sh", "--site", "hopper", *words, cwd=self.folder)
+        return re.fullmatch(r"job (\d+)\n", ended.stdout)[1]
+
+    def outcome(self, run):
+        return json.loads((run / "outcome.json").read_text())
+
+    def test_smoke(self):
+        out = self.new_out("smoke")
+        job = self.submit("smoke-cpu", out)
+        [end] = self.box.wait(job, 120)
+        self.assertEqual((end["JobState"], end["ExitCode"]), ("COMPLETED", "0:0"), end)
+        rows = list(csv.DictReader((out / "summary.csv").open()))
+        self.assertEqual({row["status"] for row in rows}, {"complete"})
+        digests = {(row["seed"], row["digest"]) for row in rows}
+        self.assertEqual(len(digests), 2, "DDP, FSDP and the synchronous server end with the same bits")
+
+    def test_array_and_collect(self):
+        out = self.new_out("study")
+        told = self.box.run(
+            self.home / "slurm/submit-study.sh", self.home / "inputs/study/study-smoke.yaml", "--site", "hopper",
+            "--only", "smoke-ddp-*", "--out", out, "--time", "00:10:00", cwd=self.folder,
+        ).stdout  # fmt: skip
+        array, collect = re.findall(r"job (\d+)$", told, re.MULTILINE)
+        self.assertIn("2 cells of study-smoke", told)
+        for end in self.box.wait(collect, 120) + self.box.show(array):
+            self.assertEqual((end["JobState"], end["ExitCode"]), ("COMPLETED", "0:0"), (end, self.log_of(array, out)))
+        self.assertEqual({element["ArrayTaskId"] for element in self.box.show(array)}, {"0", "1"})
+        self.assertIn("gpu:A100.80gb:2", json.dumps(self.box.show(array)), "GPUs are asked for by the node")
+        summary = (out / "summary.md").read_text()
+        self.assertRegex(summary, r"(?m)^\| smoke-ddp-w2 \| 2 \| 2 \| .*2 complete")
+        self.assertRegex(summary, r"(?m)^\| smoke-ps-sync-w2-s1 \| missing \| not started \|")
+        self.assertEqual(self.outcome(out / "smoke-ddp-w2-s2")["status"], "COMPLETE")
+        launch = json.loads((out / "launches" / "smoke-ddp-w2-s2.json").read_text())
+        self.assertEqual(launch["job"], f"{array}_1")
+        again = self.box.run(
+            self.home / "slurm/submit-study.sh", self.home / "inputs/study/study-smoke.yaml", "--site", "hopper",
+            "--out", out, "--resume", "--dry-run", cwd=self.folder,
+        ).stdout  # fmt: skip
+        self.assertIn("--array=2-3%", again, "only what is not complete")
+        self.assertIn("--array=4-5%", again)
+
+    def test_wrong_configuration(self):
+        config = self.folder / "wrong.yaml"
+        config.write_text(ENDLESS.replace("epochs", "epoch"))
+        job = self.submit("--workers", "2", "run", config, self.new_out("wrong"))
+        [end] = self.box.wait(job)
+        self.assertEqual((end["JobState"], end["ExitCode"]), ("FAILED", "2:0"), end)
+        log = (self.folder / f"slurm-{job}.out").read_text()
+        self.assertRegex(log, r"wrong.yaml:2:\d+: run.epoch: unknown key")
+        self.assertEqual(end["Restarts"], "0", "what cannot work is not repeated")
+
+    def test_mig(self):
+        out = self.new_out("mig")
+        self.box.environment["STRATAGEM_DEVICE"] = "auto"  # there is no GPU behind the fake one
+        job = self.submit("smoke-mig", out)
+        [end] = self.box.wait(job, 120)
+        self.assertEqual((end["JobState"], end["ExitCode"]), ("COMPLETED", "0:0"), end)
+        self.assertIn("gpu:1g.10gb:1", json.dumps(end))
+        self.assertEqual(self.outcome(out)["status"], "COMPLETE")
+
+    def start_endless(self, out):
+        """A study of one cell that only a signal or the limit ends, as an array of one."""
+        study = self.folder / f"{out.name}.yaml"
+        study.write_text(
+            "schema: 1\nname: endless\nbase:\n"
+            "  run: {threads: 1, epochs: 1000000, evaluate_every: 0}\n"
+            "  data: {dataset: synthetic-digits, global_batch: 12, subset: 1200}\n"
+            "  strategy: {name: ddp}\n  trace: {spans_every: 100}\n"
+            "parts: {p: {matrix: {model.name: [mlp], workers: [2]}}}\n"
+        )
+        told = self.box.run(
+            self.home / "slurm/submit-study.sh", study, "--site", "hopper", "--out", out, "--time", "00:20:00",
+            cwd=self.folder,
+        ).stdout  # fmt: skip
+        array, collect = re.findall(r"job (\d+)$", told, re.MULTILINE)
+        cell = out / "p-mlp-w2"
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            if (cell / "trace/a0/rank-0001.h5").exists() and self.outcome(cell)["status"] == "RUNNING":
+                return array, collect, cell
+            time.sleep(0.2)
+        self.fail(f"the cell does not start: {self.log_of(array, out)}")
+
+    def test_time_limit(self):
+        out = self.new_out("limit")
+        array, collect, cell = self.start_endless(out)
+        self.box.run("timeout", "10", "scontrol", "update", f"job={array}", "EndTime=now")
+        [end] = self.box.wait(array, 90)
+        self.assertEqual(end["JobState"], "TIMEOUT", end)
+        status = self.box.run(PROGRAM, "status", out).stdout
+        self.assertRegex(status, r"p-mlp-w2 +3? *2? +(lost|failed|saved)", status)
+        [end] = self.box.wait(collect, 60)
+        self.assertEqual((end["JobState"], end["ExitCode"]), ("FAILED", "2:0"), "no cell is complete")
+        self.assertRegex((out / "summary.md").read_text(), r"(?m)^\| p-mlp-w2 \| (lost|failed|saved) \|")
+
+
+def main():
+    global PROGRAM
+    PROGRAM = pathlib.Path(sys.argv.pop(1)).resolve()
+    if missing := slurm_box.missing_tools():
+        print(f"needs Slurm: {', '.join(missing)} not found (modules/bootstrap.sh test installs it)")
+        sys.exit(SKIPPED)
+    result = unittest.main(exit=False, verbosity=2).result
+    sys.exit(0 if result.wasSuccessful() and result.testsRun > 0 else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,114 @@
+#include "study/cell_status.hpp"
+
+#include <fstream>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "base/clock.hpp"
+#include "base/system.hpp"
+#include "support/scratch.hpp"
+
+namespace stratagem {
+namespace {
+
+constexpr std::int64_t second = 1'000'000'000;
+
+/// The folder of a study with one cell, p-a.
+struct OneCell {
+  OneCell() : study(StudyDirectory::prepare(folder / "study", sample())) {
+    std::filesystem::create_directories(study.run_directory("p-a"));
+  }
+
+  static Study sample() {
+    Study study{.name = "s", .file = "s.yaml", .text = "name: s\n", .overrides = {}, .cells = {}};
+    Cell cell;
+    cell.entry.name = "p-a";
+    study.cells.push_back(cell);
+    return study;
+  }
+
+  CellStatus status() const { return status_of(study, "p-a"); }
+  CellStatus after(Outcome const& end) const {
+    write_outcome(study.run_directory("p-a"), end);
+    return status();
+  }
+
+  test::Scratch const folder;
+  StudyDirectory const study;
+};
+
+Outcome outcome(RunStatus status, ExitCode code = ExitCode::done) {
+  return {.status = status,
+          .code = code,
+          .reason = "because",
+          .started_wall_ns = wall_ns() - 300 * second,
+          .updated_wall_ns = wall_ns() - second,
+          .host = "elsewhere",
+          .process = 1};
+}
+
+TEST(CellStatus, NotStarted) {
+  OneCell const one;
+  auto const status = one.status();
+  EXPECT_EQ(status.state, CellState::missing);
+  EXPECT_EQ(status.reason, "not started");
+}
+
+TEST(CellStatus, ALauncherThatFailedBeforeTheRunTellsWhy) {
+  OneCell const one;
+  write_launch_record(one.study.launch_file("p-a"),
+                      {.exit_code = 3, .last_line = "2 ranks, but the configuration says 4"});
+  auto const status = one.status();
+  EXPECT_EQ(status.state, CellState::failed);
+  EXPECT_EQ(status.code, ExitCode::environment);
+  EXPECT_EQ(status.reason, "2 ranks, but the configuration says 4");
+}
+
+TEST(CellStatus, EndsAreTheRunsOwn) {
+  OneCell const one;
+  EXPECT_EQ(one.after(outcome(RunStatus::complete)).state, CellState::complete);
+  EXPECT_EQ(one.after(outcome(RunStatus::failed, ExitCode::non_finite)).state, CellState::failed);
+  EXPECT_EQ(one.after(outcome(RunStatus::failed, ExitCode::saved)).state, CellState::saved);
+  EXPECT_EQ(one.status().reason, "because");
+}
+
+TEST(CellStatus, ARunWithoutSignOfLifeIsLost) {
+  OneCell const one;
+  auto run = outcome(RunStatus::running);
+  EXPECT_EQ(one.after(run).state, CellState::running);
+  run.updated_wall_ns = wall_ns() - 120 * second;
+  EXPECT_EQ(one.after(run).state, CellState::lost);
+  EXPECT_EQ(one.after(run).code, ExitCode::peer_lost);
+  run = outcome(RunStatus::running);
+  run.host = host_name();
+  run.process = ::getpid();
+  EXPECT_EQ(one.after(run).state, CellState::running);
+  run.process = 0x7fffffff;
+  EXPECT_EQ(one.after(run).state, CellState::lost) << "here it is known at once";
+}
+
+TEST(CellStatus, AStartThatFailedLaterTellsMore) {
+  OneCell const one;
+  write_launch_record(one.study.launch_file("p-a"),
+                      {.exit_code = 3, .started_wall_ns = wall_ns(), .last_line = "no data"});
+  EXPECT_EQ(one.after(outcome(RunStatus::failed, ExitCode::non_finite)).reason, "no data");
+  EXPECT_EQ(one.after(outcome(RunStatus::complete)).state, CellState::complete);
+}
+
+TEST(CellStatus, ADamagedOutcomeIsAFailure) {
+  OneCell const one;
+  std::ofstream(one.study.run_directory("p-a") / "outcome.json") << "{";
+  EXPECT_EQ(one.status().state, CellState::failed);
+}
+
+TEST(CellStatus, TheTableLeavesCompleteCellsOut) {
+  OneCell const one;
+  std::vector<CellStatus> const cells{one.after(outcome(RunStatus::complete))};
+  EXPECT_EQ(count_states(cells), "1 cell: 1 complete");
+  EXPECT_TRUE(status_table(one.study, cells, false).empty());
+  EXPECT_FALSE(status_table(one.study, cells, true).empty());
+}
+
+}  // namespace
+}  // namespace stratagem

@@ -1,0 +1,153 @@
+#include "study/cell_status.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+
+#include <nlohmann/json.hpp>
+
+#include "base/clock.hpp"
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "base/system.hpp"
+#include "base/text.hpp"
+
+namespace stratagem {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::int64_t patience_ns = 60'000'000'000;  // six heartbeats
+
+/// A process of this host that is neither gone nor a zombie nobody waited for.
+bool lives(std::int64_t process) {
+  std::ifstream stat(str("/proc/", process, "/stat"));
+  std::string line;
+  if (!std::getline(stat, line)) return false;
+  auto const name_end = line.rfind(") ");
+  return name_end != std::string::npos && line.compare(name_end + 2, 1, "Z") != 0;
+}
+
+/// Why a run that says it runs does not; empty: it does.
+std::string why_lost(Outcome const& outcome) {
+  if (outcome.host == host_name() && !lives(outcome.process))
+    return str("process ", outcome.process, " on ", outcome.host, " is gone");
+  if (wall_ns() - outcome.updated_wall_ns < patience_ns) return {};
+  return str("no sign of life from ", outcome.host, " since ", utc_time(outcome.updated_wall_ns));
+}
+
+void judge_by_outcome(CellStatus& status, Outcome const& outcome) {
+  status.code = outcome.code;
+  status.reason = outcome.reason;
+  if (outcome.status == RunStatus::complete) {
+    status.state = CellState::complete;
+  } else if (outcome.status == RunStatus::running) {
+    auto const lost = why_lost(outcome);
+    status.state = lost.empty() ? CellState::running : CellState::lost;
+    status.reason = lost.empty()
+                        ? str("on ", outcome.host, " since ", utc_time(outcome.started_wall_ns))
+                        : lost;
+    if (!lost.empty()) status.code = ExitCode::peer_lost;
+  } else {
+    status.state = outcome.code == ExitCode::saved ? CellState::saved : CellState::failed;
+  }
+}
+
+void judge_by_launch(CellStatus& status) {
+  if (!status.launch) {
+    status.reason = "not started";
+    return;
+  }
+  status.state = CellState::failed;
+  status.code = static_cast<ExitCode>(status.launch->exit_code);
+  if (status.code == ExitCode::done) {
+    status.code = ExitCode::peer_lost;
+    status.reason = "the launcher ended with code 0, but no run began";
+    return;
+  }
+  status.reason = status.launch->last_line.empty()
+                      ? str("ended with code ", status.launch->exit_code, " without a word")
+                      : status.launch->last_line;
+}
+
+}  // namespace
+
+void write_launch_record(std::filesystem::path const& file, LaunchRecord const& record) {
+  json const document{{"exit_code", record.exit_code},
+                      {"started", utc_time(record.started_wall_ns)},
+                      {"started_wall_ns", record.started_wall_ns},
+                      {"seconds", record.seconds},
+                      {"host", record.host},
+                      {"job", record.job},
+                      {"last_line", record.last_line}};
+  replace_file(file, document.dump(2, ' ', false, json::error_handler_t::replace) + "\n");
+}
+
+std::optional<LaunchRecord> read_launch_record(std::filesystem::path const& file) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(file, ignored)) return std::nullopt;
+  try {
+    auto const document = json::parse(read_text(file, ExitCode::io));
+    return LaunchRecord{.exit_code = document.at("exit_code").get<int>(),
+                        .started_wall_ns = document.at("started_wall_ns").get<std::int64_t>(),
+                        .seconds = document.at("seconds").get<double>(),
+                        .host = document.at("host").get<std::string>(),
+                        .job = document.at("job").get<std::string>(),
+                        .last_line = document.at("last_line").get<std::string>()};
+  } catch (std::exception const&) {
+    return std::nullopt;
+  }
+}
+
+CellStatus status_of(StudyDirectory const& study, std::string const& cell) {
+  CellStatus status;
+  status.launch = read_launch_record(study.launch_file(cell));
+  try {
+    status.outcome = read_outcome(study.run_directory(cell));
+  } catch (Error const& damaged) {
+    status.state = CellState::failed;
+    status.code = damaged.code();
+    status.reason = damaged.what();
+    return status;
+  }
+  // A start that failed before the run could say so tells more than how an earlier one ended.
+  bool const is_old = status.outcome && status.outcome->status == RunStatus::failed &&
+                      status.launch && status.launch->exit_code != 0 &&
+                      status.outcome->updated_wall_ns < status.launch->started_wall_ns;
+  if (status.outcome && !is_old) {
+    judge_by_outcome(status, *status.outcome);
+  } else {
+    judge_by_launch(status);
+  }
+  return status;
+}
+
+std::string count_states(std::vector<CellStatus> const& cells) {
+  std::vector<std::string> counts;
+  for (std::size_t i = cell_state_names.size(); i-- > 0;) {
+    auto const count = std::ranges::count(cells, static_cast<CellState>(i), &CellStatus::state);
+    if (count > 0) counts.push_back(str(count, " ", cell_state_names[i]));
+  }
+  return str(cells.size(), cells.size() == 1 ? " cell: " : " cells: ", join(counts, ", "));
+}
+
+Table status_table(StudyDirectory const& study, std::vector<CellStatus> const& cells, bool all) {
+  Table table({{"index"},
+               {"cell", Align::left},
+               {"ranks"},
+               {"state", Align::left},
+               {"seconds"},
+               {"reason", Align::left}});
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    auto const& entry = study.cells()[i];
+    auto const& status = cells[i];
+    if (status.state == CellState::complete && !all) continue;
+    auto const seconds = status.launch ? status.launch->seconds : std::nan("");
+    table.add_row({std::to_string(entry.index), entry.name, std::to_string(entry.ranks()),
+                   std::string(name_of(status.state)), format_number(seconds, 1),
+                   split(status.reason, '\n').front()});
+  }
+  return table;
+}
+
+}  // namespace stratagem

@@ -1,0 +1,93 @@
+#include "study/run_cell.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "base/clock.hpp"
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "base/system.hpp"
+#include "base/text.hpp"
+#include "config/print.hpp"
+
+namespace stratagem {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> arguments_of(StudyDirectory const& study, Cell const& cell,
+                                      CellStart const& start) {
+  std::vector<std::string> arguments{"run", study.config_file(cell.entry.name).string(),
+                                     "--resume"};
+  arguments.insert(arguments.end(), start.passed_on.begin(), start.passed_on.end());
+  return arguments;
+}
+
+/// The element of an array, or the job, or nothing.
+std::string slurm_job() {
+  char const* const job = std::getenv("SLURM_JOB_ID");
+  char const* const array = std::getenv("SLURM_ARRAY_JOB_ID");
+  char const* const task = std::getenv("SLURM_ARRAY_TASK_ID");
+  if (array != nullptr && task != nullptr) return str(array, "_", task);
+  return job != nullptr ? job : "";
+}
+
+/// What a log says from byte `begin` on about its end: the first error, else the last line.
+std::string last_word(fs::path const& log, std::uintmax_t begin) {
+  static constexpr std::string_view mark = "error: ";
+  std::error_code ignored;
+  if (!fs::is_regular_file(log, ignored)) return {};
+  auto const text = read_text(log, ExitCode::io);
+  std::string last;
+  for (auto const& line : split(text.substr(std::min<std::size_t>(begin, text.size())), '\n')) {
+    if (auto const at = line.find(mark); at != std::string::npos && line.starts_with("stratagem"))
+      return line.substr(at + mark.size());
+    if (!trim(line).empty()) last = trim(line);
+  }
+  return last;
+}
+
+/// Now that the launcher has ended, nothing runs any more.
+void judge_end(CellStatus& status, Launched const& ended) {
+  if (status.state != CellState::running && status.state != CellState::missing) return;
+  status.state = status.state == CellState::running ? CellState::lost : CellState::failed;
+  status.code = ended.code == 0 ? ExitCode::peer_lost : static_cast<ExitCode>(ended.code);
+  status.reason = str("the launcher ended with code ", ended.code, ", but the run did not end");
+}
+
+}  // namespace
+
+std::string command_line(StudyDirectory const& study, Cell const& cell, CellStart const& start) {
+  auto words = start.launcher.words;
+  std::ranges::replace(words, std::string("{ranks}"), std::to_string(cell.entry.ranks()));
+  return join(words, " ") + " " + own_program().string() + " " +
+         join(arguments_of(study, cell, start), " ");
+}
+
+CellRun run_cell(StudyDirectory const& study, Cell cell, CellStart const& start) {
+  auto const& name = cell.entry.name;
+  auto const log = start.shows_output ? fs::path{} : study.launch_log(name);
+  cell.config.run.out = study.run_directory(name).string();
+  replace_file(study.config_file(name), print_config(cell.config));
+  std::error_code missing;
+  auto const log_size = fs::file_size(log, missing);
+
+  auto const begin = wall_ns();
+  auto const ended = launch(start.launcher, cell.entry.ranks(), own_program(),
+                            arguments_of(study, cell, start), log);
+  CellRun run{.status = {},
+              .seconds = static_cast<double>(wall_ns() - begin) * 1e-9,
+              .signal = ended.signal};
+  write_launch_record(study.launch_file(name),
+                      {.exit_code = ended.code,
+                       .started_wall_ns = begin,
+                       .seconds = run.seconds,
+                       .host = host_name(),
+                       .job = slurm_job(),
+                       .last_line = last_word(log, missing ? 0 : log_size)});
+  run.status = status_of(study, name);
+  judge_end(run.status, ended);
+  return run;
+}
+
+}  // namespace stratagem

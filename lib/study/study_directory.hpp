@@ -1,0 +1,58 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "study/cell.hpp"
+#include "study/matrix.hpp"
+
+namespace stratagem {
+
+/// The folder of a study: study.json, study.yaml and cells.csv say what belongs to it; each cell
+/// has a run directory of its name, and in configs/ and launches/ how it was started.
+class StudyDirectory {
+ public:
+  /// Makes the folder for `study`, or goes on with one that was made for it: several processes may
+  /// do so at once. Error(usage) when it holds another study, Error(io) when it cannot be written.
+  static StudyDirectory prepare(std::filesystem::path path, Study const& study);
+
+  /// One that is there. Error(usage) when it is none, or of another schema version.
+  static StudyDirectory open(std::filesystem::path path);
+
+  /// Whether `path` looks like one.
+  static bool is_one(std::filesystem::path const& path);
+
+  std::filesystem::path const& path() const { return path_; }
+  std::vector<CellEntry> const& cells() const { return cells_; }
+
+  std::filesystem::path run_directory(std::string const& cell) const { return path_ / cell; }
+  std::filesystem::path config_file(std::string const& cell) const {
+    return path_ / "configs" / (cell + ".yaml");
+  }
+  std::filesystem::path launch_file(std::string const& cell) const {
+    return path_ / "launches" / (cell + ".json");
+  }
+  std::filesystem::path launch_log(std::string const& cell) const {
+    return path_ / "launches" / (cell + ".log");
+  }
+  std::filesystem::path lock_file() const { return path_ / "sweep.lock"; }
+  /// Of one cell, while a sweep runs it.
+  std::filesystem::path lock_file(std::string const& cell) const {
+    return path_ / "launches" / (cell + ".lock");
+  }
+  std::filesystem::path summary_file() const { return path_ / "summary.csv"; }
+
+  /// Path of the study's file as it was given; "STUDY" where there is none.
+  std::string const& study_file() const { return study_file_; }
+
+ private:
+  StudyDirectory(std::filesystem::path path, std::vector<CellEntry> cells, std::string study_file)
+      : path_(std::move(path)), cells_(std::move(cells)), study_file_(std::move(study_file)) {}
+
+  std::filesystem::path path_;
+  std::vector<CellEntry> cells_;
+  std::string study_file_;
+};
+
+}  // namespace stratagem

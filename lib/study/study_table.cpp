@@ -1,0 +1,230 @@
+#include "study/study_table.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <set>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "base/text.hpp"
+
+namespace stratagem {
+namespace {
+
+using Group = std::vector<CellResult const*>;
+
+/// In the order in which their first cells stand.
+std::vector<Group> groups_of(std::vector<CellResult> const& cells) {
+  std::vector<Group> groups;
+  for (auto const& cell : cells) {
+    auto const known = std::ranges::find(
+        groups, cell.entry.group, [](Group const& group) { return group.front()->entry.group; });
+    if (known == groups.end()) {
+      groups.push_back({&cell});
+    } else {
+      known->push_back(&cell);
+    }
+  }
+  return groups;
+}
+
+Spread spread(Group const& group, std::function<double(RunSummary const&)> const& value) {
+  std::vector<double> values;
+  for (auto const* cell : group)
+    if (cell->is_complete()) values.push_back(value(*cell->summary));
+  return Spread::of(std::move(values));
+}
+
+bool hit_time_limit(CellResult const& cell) {
+  return cell.is_complete() && cell.status.reason == "time_limit";
+}
+
+/// "3 complete", "2 complete, 1 failed (86)".
+std::string states_of(Group const& group) {
+  std::vector<std::string> parts;
+  auto const complete = std::ranges::count_if(group, [](auto cell) { return cell->is_complete(); });
+  if (complete > 0) parts.push_back(str(complete, " complete"));
+  for (auto const* cell : group) {
+    if (cell->is_complete()) continue;
+    auto text = std::string(name_of(cell->status.state));
+    if (cell->status.state == CellState::complete) text = "without traces";
+    if (cell->status.state == CellState::failed) text += str(" (", to_int(cell->status.code), ")");
+    parts.push_back("1 " + text);
+  }
+  return join(parts, ", ");
+}
+
+std::string git_and_config(Group const& group, std::string const& usual) {
+  bool const same = std::ranges::all_of(group, [&](auto cell) {
+    return (cell->git_sha.empty() || cell->git_sha == usual) && cell->same_config;
+  });
+  return same ? "" : "mixed";
+}
+
+double peak_mebibytes(RunSummary const& run) {
+  return run.peak.total() > 0 ? static_cast<double>(run.peak.total()) / (1 << 20)
+                              : RunSummary::unknown;
+}
+
+/// One result of a cell for programs.
+struct Result {
+  std::string name;
+  std::function<nlohmann::json(CellResult const&)> get;  ///< null where it is not known
+};
+
+std::vector<Result> results() {
+  using nlohmann::json;
+  auto number = [](double RunSummary::*member) {
+    return [member](CellResult const& cell) {
+      return cell.summary && std::isfinite(*cell.summary.*member) ? json(*cell.summary.*member)
+                                                                  : json();
+    };
+  };
+  std::vector<Result> all{
+      {"status", [](auto const& cell) { return json(name_of(cell.status.state)); }},
+      {"reason", [](auto const& cell) { return json(cell.status.reason); }},
+      {"exit_code", [](auto const& cell) { return json(to_int(cell.status.code)); }},
+      {"attempt",
+       [](auto const& cell) {
+         return cell.status.outcome ? json(cell.status.outcome->attempt) : json();
+       }},
+      {"steps", [](auto const& cell) { return cell.summary ? json(cell.summary->steps) : json(); }},
+      {"test_accuracy", number(&RunSummary::test_accuracy)},
+      {"train_loss", number(&RunSummary::train_loss)},
+      {"train_time_s", number(&RunSummary::train_time_s)},
+      {"images_per_s", number(&RunSummary::images_per_s)},
+      {"step_ms", number(&RunSummary::step_ms)},
+      {"exposed_comm_share", number(&RunSummary::exposed_share)},
+      {"peak_B",
+       [](auto const& cell) { return cell.summary ? json(cell.summary->peak.total()) : json(); }}};
+  for (std::size_t i = 0; i < gpu::memory_categories; ++i)
+    all.push_back(
+        {"peak_" + std::string(gpu::memory_category_names[i]) + "_B", [i](auto const& cell) {
+           return cell.summary ? json(cell.summary->peak.bytes[i]) : json();
+         }});
+  all.push_back({"digest", [](auto const& cell) {
+                   return cell.status.outcome ? json(cell.status.outcome->digest) : json();
+                 }});
+  all.push_back({"git_sha", [](auto const& cell) { return json(cell.git_sha); }});
+  all.push_back({"same_config", [](auto const& cell) { return json(cell.same_config); }});
+  return all;
+}
+
+std::string csv_text(nlohmann::json const& value) {
+  if (value.is_null()) return {};
+  if (value.is_string()) return split(value.get<std::string>(), '\n').front();
+  return value.is_number_float() ? shortest(value.get<double>()) : value.dump();
+}
+
+}  // namespace
+
+Spread Spread::of(std::vector<double> values) {
+  std::erase_if(values, [](double value) { return !std::isfinite(value); });
+  std::ranges::sort(values);
+  auto const n = values.size();
+  if (n == 0) return {RunSummary::unknown, RunSummary::unknown, RunSummary::unknown, 0};
+  return {(values[(n - 1) / 2] + values[n / 2]) / 2, values.front(), values.back(), n};
+}
+
+std::string Spread::text(int digits) const {
+  auto const middle = format_number(median, digits);
+  if (count < 2) return middle;
+  return middle + " [" + format_number(least, digits) + ", " + format_number(greatest, digits) +
+         "]";
+}
+
+std::vector<std::string> commits_of(std::vector<CellResult> const& cells) {
+  std::set<std::string> commits;
+  for (auto const& cell : cells)
+    if (!cell.git_sha.empty()) commits.insert(cell.git_sha);
+  return {commits.begin(), commits.end()};
+}
+
+Table study_table(std::vector<CellResult> const& cells, bool mark_mixed) {
+  std::vector<Table::Column> columns{{"cells", Align::left},
+                                     {"ranks"},
+                                     {"n"},
+                                     {"accuracy %"},
+                                     {"time s"},
+                                     {"images/s"},
+                                     {"step ms"},
+                                     {"exposed comm %"},
+                                     {"peak MiB"},
+                                     {"state", Align::left}};
+  if (mark_mixed) columns.push_back({"compares", Align::left});
+  Table table(std::move(columns));
+  auto const commits = commits_of(cells);
+  for (auto const& group : groups_of(cells)) {
+    bool const limited =
+        std::ranges::any_of(group, [](auto cell) { return hit_time_limit(*cell); });
+    auto const time = spread(group, [](auto const& run) { return run.train_time_s; });
+    std::vector<std::string> row{
+        group.front()->entry.group,
+        std::to_string(group.front()->entry.ranks()),
+        std::to_string(time.count),
+        spread(group, [](auto const& run) { return 100 * run.test_accuracy; }).text(2),
+        (limited ? "> " : "") + time.text(2),
+        spread(group, [](auto const& run) { return run.images_per_s; }).text(0),
+        spread(group, [](auto const& run) { return run.step_ms; }).text(2),
+        spread(group, [](auto const& run) { return 100 * run.exposed_share; }).text(1),
+        spread(group, peak_mebibytes).text(1),
+        states_of(group)};
+    if (mark_mixed) row.push_back(git_and_config(group, commits.empty() ? "" : commits.front()));
+    table.add_row(std::move(row));
+  }
+  return table;
+}
+
+Table missing_table(std::vector<CellResult> const& cells, StudyDirectory const& study) {
+  Table table({{"cell", Align::left},
+               {"state", Align::left},
+               {"reason", Align::left},
+               {"repeat with", Align::left}});
+  for (auto const& cell : cells) {
+    if (cell.is_complete()) continue;
+    bool const torn = cell.status.state == CellState::complete;
+    table.add_row({cell.entry.name, std::string(name_of(cell.status.state)),
+                   torn ? "no usable trace" : split(cell.status.reason, '\n').front(),
+                   str("stratagem sweep ", study.study_file(), " --index ", cell.entry.index,
+                       " --out ", study.path().string())});
+  }
+  return table;
+}
+
+std::string summary_csv(std::vector<CellResult> const& cells) {
+  std::vector<CellEntry> entries;
+  for (auto const& cell : cells) entries.push_back(cell.entry);
+  auto const all = results();
+  std::vector<Table::Column> heads;
+  for (auto const& result : all) heads.push_back({result.name});
+  Table table(std::move(heads));
+  for (auto const& cell : cells) {
+    std::vector<std::string> row;
+    for (auto const& result : all) row.push_back(csv_text(result.get(cell)));
+    table.add_row(std::move(row));
+  }
+  auto const left = split(cells_csv(entries), '\n');
+  auto const right = split(table.render(TableFormat::csv), '\n');
+  std::string text;
+  for (std::size_t i = 0; i <= cells.size(); ++i) text += left[i] + "," + right[i] + "\n";
+  return text;
+}
+
+std::string study_json(std::vector<CellResult> const& cells) {
+  using nlohmann::json;
+  json rows = json::array();
+  for (auto const& cell : cells) {
+    auto const& entry = cell.entry;
+    json row{{"index", entry.index},     {"cell", entry.name},         {"group", entry.group},
+             {"part", entry.part},       {"model", entry.model},       {"dataset", entry.dataset},
+             {"variant", entry.variant}, {"strategy", entry.strategy}, {"workers", entry.workers},
+             {"servers", entry.servers}, {"ranks", entry.ranks()},     {"seed", entry.seed}};
+    for (auto const& result : results()) row[result.name] = result.get(cell);
+    rows.push_back(std::move(row));
+  }
+  return rows.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace stratagem

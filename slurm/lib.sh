@@ -1,0 +1,152 @@
+# shellcheck shell=bash
+# What the scripts of this folder share. Sourced, with `home` set to the folder that holds slurm/.
+# Exit codes are stratagem's own: 2 usage, 3 environment, 75 saved, 80 peer lost.
+
+die() {
+  local code=$1
+  shift
+  printf 'stratagem: error: %s\n' "$*" >&2
+  exit "$code"
+}
+
+: "${home:?}"
+dry_run=0 dry_jobs=0
+
+# ---- the site ------------------------------------------------------------------------------------
+
+# load_site NAME: reads sites/NAME.env into variables site_*.
+load_site() {
+  local file=$home/slurm/sites/$1.env known
+  known=$(cd "$home/slurm/sites" && printf '%s ' *.env)
+  [[ $1 =~ ^[A-Za-z0-9_-]+$ && -r $file ]] || die 2 "there is no site $1; known: ${known//.env/}"
+  site=$1
+  site_partition='' site_qos='' site_account='' site_gres='' site_modules=()
+  site_cpu_partition='' site_cpu_qos='' site_mig_gres=''
+  # shellcheck source=slurm/sites/generic.env
+  source "$file"
+}
+
+# resources_for WORKERS SERVERS: sets `resources`, options of sbatch for workers with a GPU each (CPUs alone
+# where the site has none) and servers beside them. GPUs are asked for by the node: every rank sees all of
+# its node and picks its own, which keeps peer access between them.
+resources_for() {
+  local workers=$1 servers=$2 nodes per_node cpus
+  nodes=$(((workers + site_gpus_per_node - 1) / site_gpus_per_node))
+  per_node=$(((workers + nodes - 1) / nodes))
+  cpus=$((workers * site_cpus_per_gpu / (workers + servers)))
+  resources=()
+  [[ -z $site_partition ]] || resources+=("--partition=$site_partition")
+  [[ -z $site_qos ]] || resources+=("--qos=$site_qos")
+  [[ -z $site_account ]] || resources+=("--account=$site_account")
+  resources+=("--nodes=$nodes" "--ntasks=$((workers + servers))" "--cpus-per-task=$((cpus > 0 ? cpus : 1))"
+    "--mem=$((per_node * site_memory_gb_per_gpu))G")
+  [[ -z $site_gres ]] || resources+=("--gres=$site_gres:$per_node")
+}
+
+# The same for a job without GPUs.
+resources_without_gpu() {
+  resources=()
+  [[ -z $site_cpu_partition ]] || resources+=("--partition=$site_cpu_partition")
+  [[ -z $site_cpu_qos ]] || resources+=("--qos=$site_cpu_qos")
+  [[ -z $site_account ]] || resources+=("--account=$site_account")
+}
+
+# submit OPTIONS... SCRIPT ARGUMENTS...: sets `job` to the job's number; with dry_run=1 shows the command
+# instead, and sets `job` to a word for the number.
+submit() {
+  local command=(sbatch --parsable "--export=ALL,STRATAGEM_HOME=$home,STRATAGEM_SITE=$site" "$@")
+  if ((dry_run)); then
+    printf '%s\n' "${command[*]}"
+    job="<job $((++dry_jobs))>"
+  else
+    job=$(timeout 60 "${command[@]}") || die 3 "sbatch refused: ${command[*]}"
+    job=${job%%;*}
+  fi
+}
+
+# Batch shells do not always know `module`: its init file is looked for first.
+load_modules() {
+  ((${#site_modules[@]} > 0)) || return 0
+  local file name
+  if ! command -v module > /dev/null; then
+    for file in "${LMOD_PKG:-/usr/share/lmod/lmod}/init/bash" "${MODULESHOME:-/usr/share/modules}/init/bash" \
+      /etc/profile.d/lmod.sh /etc/profile.d/modules.sh; do
+      [[ -r $file ]] || continue
+      set +u
+      # shellcheck source=/dev/null
+      source "$file"
+      set -u
+      break
+    done
+  fi
+  command -v module > /dev/null || die 3 "no command 'module' here, which site $site needs for: ${site_modules[*]}"
+  set +u
+  module use "$home/modules/modulefiles"
+  for name in "${site_modules[@]}"; do
+    module load "$name" || die 3 "module $name cannot be loaded; correct slurm/sites/$site.env"
+  done
+  set -u
+}
+
+# ---- the program ---------------------------------------------------------------------------------
+
+# Sets `program`: $STRATAGEM, the build folder's, an installation's, or the one on PATH.
+find_program() {
+  local candidate
+  for candidate in "${STRATAGEM:-}" "$home/build/stratagem" "$home/../../bin/stratagem" \
+    "$(command -v stratagem || true)"; do
+    [[ -n $candidate && -x $candidate ]] || continue
+    program=$candidate
+    return
+  done
+  die 3 "no program: build it (README.md, \"On a cluster\"), or name it with STRATAGEM=<path>"
+}
+
+# What a job does first.
+begin_job() {
+  load_site "${STRATAGEM_SITE:-generic}"
+  load_modules
+  find_program
+  printf 'stratagem on %s, job %s, site %s, start %s: %s\n' "$(hostname -s)" "${SLURM_JOB_ID:-none}" "$site" \
+    "$((${SLURM_RESTART_COUNT:-0} + 1))" "$("$program" --version)"
+}
+
+# ---- running -------------------------------------------------------------------------------------
+
+# supervise COMMAND...: runs it and passes USR1 on to it, as the scheduler sends it before the end of
+# the job's time. Its exit code.
+supervise() {
+  local child code=0
+  "$@" &
+  child=$!
+  # shellcheck disable=SC2064
+  trap "kill -USR1 $child 2> /dev/null || true" USR1
+  while :; do
+    code=0
+    wait "$child" || code=$?
+    kill -0 "$child" 2> /dev/null || break  # else a trap ended the wait
+  done
+  trap - USR1
+  return "$code"
+}
+
+# How the run in a directory ended, by its own word: RUNNING, COMPLETE, FAILED, ...; MISSING without one.
+outcome_of() {
+  local word=
+  [[ -r $1/outcome.json ]] && word=$(sed -n 's/^ *"status": "\([A-Z_]*\)".*/\1/p' "$1/outcome.json")
+  echo "${word:-MISSING}"
+}
+
+# end_job CODE: ends the job. What was saved, and what lost a node, goes on in the same job, later.
+end_job() {
+  local code=$1 most=20
+  if ((code == 75 || code == 80)) && [[ -n ${SLURM_JOB_ID:-} ]]; then
+    if ((${SLURM_RESTART_COUNT:-0} >= most)); then
+      echo "started $most times already: not again" >&2
+    else
+      echo "code $code: queued again"
+      timeout 60 scontrol requeue "$SLURM_JOB_ID" || echo "cannot be queued again: submit it once more" >&2
+    fi
+  fi
+  exit "$code"
+}

@@ -1,0 +1,136 @@
+#!/usr/bin/env bash
+# Submits a study: an array of jobs per shape of job (so many workers and servers), a cell per element, and a
+# job that collects when all have ended. Without a scheduler, as on a workstation, runs it here.
+#
+#   slurm/submit-study.sh [options] [STUDY]      STUDY: default inputs/study/study.yaml
+#
+#   --site S        slurm/sites/S.env; default generic
+#   --out DIR       study directory; default <site_scratch>/stratagem/<name of the file>
+#   --only PATTERN  cells whose name matches, such as 'dp-*-s1'; may be repeated
+#   --resume        go on: submit those cells of DIR that are not complete and not running
+#   --time H:M:S    of a cell; default the site's, at most a day
+#   --at-once N     elements of an array that run at the same time; default the site's
+#   --dry-run       show the commands
+set -euo pipefail
+home=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+# shellcheck source=slurm/lib.sh
+source "$home/slurm/lib.sh"
+
+usage() { sed -n '2,14s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; }
+
+# Numbers, one a line, in order: 0,1,2,5 -> 0-2,5
+ranges() {
+  awk 'function out() { printf "%s%s", sep, (first == last) ? first : first "-" last; sep = "," }
+    NR == 1 { first = last = $1; next }
+    $1 == last + 1 { last = $1; next }
+    { out(); first = last = $1 }
+    END { if (NR) out(); print "" }'
+}
+
+# H:M:S -> seconds
+seconds_of() {
+  [[ $1 =~ ^([0-9]{1,2}):([0-5][0-9]):([0-5][0-9])$ ]] || die 2 "--time $1 is not hours:minutes:seconds"
+  echo $((10#${BASH_REMATCH[1]} * 3600 + 10#${BASH_REMATCH[2]} * 60 + 10#${BASH_REMATCH[3]}))
+}
+
+parse() {
+  study=$home/inputs/study/study.yaml site_name=generic out='' resume=0 limit='' at_once='' only=()
+  local positional=0
+  while (($# > 0)); do
+    case $1 in
+      --site | --out | --only | --time | --at-once) [[ $# -ge 2 ]] || die 2 "$1 needs a value" ;;&
+      --site) site_name=$2 ; shift ;;
+      --out) out=$2 ; shift ;;
+      --only) only+=(--only "$2") ; shift ;;
+      --time) limit=$2 ; shift ;;
+      --at-once) at_once=$2 ; shift ;;
+      --resume) resume=1 ;;
+      --dry-run) dry_run=1 ;;
+      -h | --help) usage ; exit 0 ;;
+      -*) die 2 "unknown option $1; see --help" ;;
+      *) study=$1 ; ((++positional == 1)) || die 2 "one study, please: $1 is too many" ;;
+    esac
+    shift
+  done
+}
+
+# Sets `cells` to lines "index workers servers" of what is to be run.
+choose_cells() {
+  local listed open
+  listed=$("$program" sweep "$study" --list --format csv ${only[@]+"${only[@]}"}) || exit
+  cells=$(awk -F, 'NR > 1 { print $1, $9, $10 }' <<< "$listed")
+  ((resume)) || return 0
+  open=$("$program" status "$out" --format csv) || exit
+  cells=$(awk 'NR == FNR { split($0, field, ","); if (FNR > 1 && field[4] != "running") open[field[1]]; next }
+    $1 in open' <(echo "$open") <(echo "$cells"))
+}
+
+# An array for the cells of one shape.
+submit_shape() {
+  local workers=$1 servers=$2 indices count
+  indices=$(awk -v w="$workers" -v s="$servers" '$2 == w && $3 == s { print $1 }' <<< "$cells")
+  count=$(wc -l <<< "$indices")
+  resources_for "$workers" "$servers"
+  submit "--job-name=$name-w$workers${servers#0}" "${resources[@]}" "--time=$limit" \
+    "--signal=B:USR1@$site_usr1_lead_s" "--array=$(ranges <<< "$indices")%$at_once" \
+    "--output=$out/logs/%x-%A_%a.log" "$home/slurm/study.sbatch" "$study" "$out"
+  jobs+=("$job")
+  gpu_seconds=$((gpu_seconds + count * workers * seconds))
+  told+=("$(printf '%-12s %4d cells, %2d workers, %d servers: job %s' "" "$count" "$workers" "$servers" "$job")")
+}
+
+submit_all() {
+  local workers servers seconds gpu_seconds=0 jobs=() told=() unit=GPU
+  [[ -n $site_gres ]] || unit=worker
+  limit=${limit:-$(printf '%02d:00:00' "$site_hours_per_cell")}
+  seconds=$(seconds_of "$limit") || exit
+  ((seconds <= 86400)) || die 2 "--time $limit is more than a day"
+  at_once=${at_once:-$site_cells_at_once}
+  ((dry_run)) || mkdir -p "$out/logs"
+  while read -r workers servers; do
+    submit_shape "$workers" "$servers"
+  done < <(awk '{ print $2, $3 }' <<< "$cells" | sort -n -u -k1,1 -k2,2)
+  resources_without_gpu
+  submit "${resources[@]}" "--dependency=afterany:$(IFS=: ; echo "${jobs[*]}")" \
+    "--output=$out/logs/%x-%j.log" "$home/slurm/collect.sbatch" "$out"
+  printf '%s\n' "$(wc -l <<< "$cells") cells of $name into $out" "${told[@]}" "             collect: job $job" \
+    "at most $((gpu_seconds / 3600)) $unit-hours; how it stands: stratagem status $out"
+}
+
+run_here() {
+  local command=("$program" sweep "$study" --all ${only[@]+"${only[@]}"} --out "$out" --launcher "$site_launcher")
+  if ((dry_run)); then
+    printf '%q ' "${command[@]}"
+    printf '\n%s\n' "$program collect $out"
+    return
+  fi
+  local code=0
+  "${command[@]}" || code=$?
+  "$program" collect "$out" || true
+  exit "$code"
+}
+
+main() {
+  parse "$@"
+  load_site "$site_name"
+  find_program
+  [[ -r $study ]] || die 2 "no study $study"
+  study=$(realpath "$study")
+  name=$(basename "$study" .yaml)
+  out=$(realpath -m "${out:-$site_scratch/stratagem/$name}")
+  if ((resume)); then
+    [[ -r $out/study.json ]] || die 2 "nothing to resume: $out is no study directory"
+  elif [[ -r $out/study.json && $site_scheduler == slurm ]]; then
+    die 2 "$out is there already: go on with --resume, or name another with --out"
+  fi
+  if [[ $site_scheduler == none ]]; then
+    run_here
+    return
+  fi
+  choose_cells
+  [[ -n $cells ]] || { echo "all cells are complete or running: nothing to submit"; exit 0; }
+  ((dry_run)) || "$program" sweep "$study" --prepare --out "$out"
+  submit_all
+}
+
+main "$@"
