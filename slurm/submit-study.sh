@@ -67,11 +67,12 @@ choose_cells() {
 
 # An array for the cells of one shape.
 submit_shape() {
-  local workers=$1 servers=$2 indices count
+  local workers=$1 servers=$2 indices count shape=w$1
+  ((servers == 0)) || shape+=-s$servers
   indices=$(awk -v w="$workers" -v s="$servers" '$2 == w && $3 == s { print $1 }' <<< "$cells")
   count=$(wc -l <<< "$indices")
   resources_for "$workers" "$servers"
-  submit "--job-name=$name-w$workers${servers#0}" "${resources[@]}" "--time=$limit" \
+  submit "--job-name=$name-$shape" "${resources[@]}" "--time=$limit" \
     "--signal=B:USR1@$site_usr1_lead_s" "--array=$(ranges <<< "$indices")%$at_once" \
     "--output=$out/logs/%x-%A_%a.log" "$home/slurm/study.sbatch" "$study" "$out"
   jobs+=("$job")

@@ -72,7 +72,7 @@ class Jobs(unittest.TestCase):
         job = self.submit("smoke-cpu", out)
         [end] = self.box.wait(job, 120)
         self.assertEqual((end["JobState"], end["ExitCode"]), ("COMPLETED", "0:0"), end)
-        rows = list(csv.DictReader((out / "summary.csv").open()))
+        rows = list(csv.DictReader((out / "summary.csv").read_text().splitlines()))
         self.assertEqual({row["status"] for row in rows}, {"complete"})
         digests = {(row["seed"], row["digest"]) for row in rows}
         self.assertEqual(len(digests), 2, "DDP, FSDP and the synchronous server end with the same bits")
