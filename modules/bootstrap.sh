@@ -15,6 +15,8 @@ readonly torch_version=2.11.0
 readonly packages=(openmpi-bin libopenmpi-dev libhdf5-dev hdf5-tools libyaml-cpp-dev
   libboost-program-options-dev nlohmann-json3-dev libgtest-dev ccache ninja-build zlib1g-dev g++ cmake
   git python3 python3-pip python3-venv)
+# For the tests of slurm/ and of the modulefiles. No daemon is started.
+readonly test_packages=(slurm-wlm munge lmod tcl shellcheck)
 # All that LibTorch's wheel needs to compute on a CPU ...
 readonly torch_wheels=("torch==$torch_version" nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85)
 # ... and what else `import torch` and CUDA programs load, beside the libraries of a CUDA toolkit.
@@ -38,13 +40,14 @@ print_timings() { say "seconds by phase"; printf '%s\n' "${timings[@]}"; }
 
 # ---- what the system has to offer ----------------------------------------------------------------
 
+# install_packages NAMES...
 install_packages() {
   if ! command -v dpkg-query > /dev/null; then
     check_tools
     return
   fi
   local package missing=()
-  for package in "${packages[@]}"; do
+  for package in "$@"; do
     [[ $(dpkg-query -W -f='${db:Status-Status}' "$package" 2> /dev/null) == installed ]] || missing+=("$package")
   done
   if ((${#missing[@]} == 0)); then
@@ -59,7 +62,22 @@ install_packages() {
   fi
   echo "installing ${missing[*]}"
   "${as_root[@]}" apt-get -q update
-  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qy install --no-install-recommends "${missing[@]}"
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get -qy install --no-install-recommends "${missing[@]}"
+}
+
+# Environment Modules cannot be installed beside Lmod: unpacked, it serves the test of the modulefiles.
+provide_environment_modules() {
+  local folder=$deps/environment-modules temporary
+  [[ ! -d $folder ]] && command -v dpkg > /dev/null || return 0
+  temporary=$(mktemp -d)
+  chmod 755 "$temporary"
+  if (cd "$temporary" && apt-get -q download environment-modules) && dpkg -x "$temporary"/*.deb "$temporary/root"; then
+    mkdir -p "$deps"
+    mv -T "$temporary/root" "$folder" 2> /dev/null || [[ -d $folder ]]
+  else
+    echo "no package environment-modules: its test will be skipped"
+  fi
+  rm -rf "$temporary"
 }
 
 # Where there is no dpkg, as on most clusters, modules or the system's own packages bring these.
@@ -159,6 +177,8 @@ build_program() {
 
 test_everything() {
   local options=(-D STRATAGEM_WERROR=ON)
+  phase "test packages" install_packages "${test_packages[@]}"
+  provide_environment_modules
   phase "oracle" provide_oracle
   phase "configure" configure cpu-release "${options[@]}" -D "STRATAGEM_ORACLE_PYTHON=$oracle/python-oracle"
   phase "build" compile cpu-release
@@ -187,7 +207,7 @@ main() {
   deps=${STRATAGEM_DEPS:-${XDG_CACHE_HOME:-$HOME/.cache}/stratagem}
   cuda_home=${CUDA_HOME:-/usr/local/cuda}
   if ((EUID == 0)); then export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; fi
-  phase "packages" install_packages
+  phase "packages" install_packages "${packages[@]}"
   python_tag=py$(python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])')
   phase "LibTorch" provide_libtorch
   case $1 in

@@ -47,7 +47,10 @@ class Jobs(unittest.TestCase):
     def make_home(cls):
         """This checkout as it would be on Hopper, but without its modules."""
         shutil.copytree(ROOT / "slurm", cls.home / "slurm")
-        (cls.home / "inputs").symlink_to(ROOT / "inputs")
+        shutil.copytree(ROOT / "inputs", cls.home / "inputs")
+        preflight = cls.home / "inputs" / "study" / "preflight.yaml"
+        text = re.sub(r"model.name: \[.*\]", "model.name: [mlp]", preflight.read_text())
+        preflight.write_text(text.replace("cifar10", "synthetic-digits"))
         site = cls.home / "slurm" / "sites" / "hopper.env"
         site.write_text(site.read_text() + "site_modules=()\n")
 
@@ -70,7 +73,7 @@ class Jobs(unittest.TestCase):
     def test_smoke(self):
         out = self.new_out("smoke")
         job = self.submit("smoke-cpu", out)
-        [end] = self.box.wait(job, 120)
+        [end] = self.box.wait(job, 180)
         self.assertEqual((end["JobState"], end["ExitCode"]), ("COMPLETED", "0:0"), end)
         rows = list(csv.DictReader((out / "summary.csv").read_text().splitlines()))
         self.assertEqual({row["status"] for row in rows}, {"complete"})
@@ -85,7 +88,7 @@ class Jobs(unittest.TestCase):
         ).stdout  # fmt: skip
         array, collect = re.findall(r"job (\d+)$", told, re.MULTILINE)
         self.assertIn("2 cells of study-smoke", told)
-        for end in self.box.wait(collect, 120) + self.box.show(array):
+        for end in self.box.wait(collect, 180) + self.box.show(array):
             self.assertEqual((end["JobState"], end["ExitCode"]), ("COMPLETED", "0:0"), (end, self.log_of(array, out)))
         self.assertEqual({element["ArrayTaskId"] for element in self.box.show(array)}, {"0", "1"})
         self.assertIn("gpu:A100.80gb:2", json.dumps(self.box.show(array)), "GPUs are asked for by the node")
@@ -116,17 +119,27 @@ class Jobs(unittest.TestCase):
         out = self.new_out("mig")
         self.box.environment["STRATAGEM_DEVICE"] = "auto"  # there is no GPU behind the fake one
         job = self.submit("smoke-mig", out)
-        [end] = self.box.wait(job, 120)
+        [end] = self.box.wait(job, 180)
         self.assertEqual((end["JobState"], end["ExitCode"]), ("COMPLETED", "0:0"), end)
         self.assertIn("gpu:1g.10gb:1", json.dumps(end))
         self.assertEqual(self.outcome(out)["status"], "COMPLETE")
 
-    def start_endless(self, out):
-        """A study of one cell that only a signal or the limit ends, as an array of one."""
+    def test_preflight(self):
+        out = self.new_out("preflight")
+        job = self.submit("--workers", "2", "preflight", out)
+        [end] = self.box.wait(job, 240)
+        self.assertEqual((end["JobState"], end["ExitCode"]), ("COMPLETED", "0:0"), end)
+        rows = list(csv.DictReader((out / "summary.csv").read_text().splitlines()))
+        complete = [row["variant"] for row in rows if row["status"] == "complete"]
+        self.assertEqual(complete, ["ddp", "zero1", "zero2", "fsdp", "ps-sync", "ps-async"])
+        self.assertGreater(len(json.loads((out / "commbench.json").read_text())), 0)
+
+    def start_cell(self, out, max_steps=0):
+        """A study of one cell that takes long, as an array of one; once it runs."""
         study = self.folder / f"{out.name}.yaml"
         study.write_text(
             "schema: 1\nname: endless\nbase:\n"
-            "  run: {threads: 1, epochs: 1000000, evaluate_every: 0}\n"
+            f"  run: {{threads: 1, epochs: 1000000, evaluate_every: 0, max_steps: {max_steps}}}\n"
             "  data: {dataset: synthetic-digits, global_batch: 12, subset: 1200}\n"
             "  strategy: {name: ddp}\n  trace: {spans_every: 100}\n"
             "parts: {p: {matrix: {model.name: [mlp], workers: [2]}}}\n"
@@ -146,7 +159,7 @@ class Jobs(unittest.TestCase):
 
     def test_time_limit(self):
         out = self.new_out("limit")
-        array, collect, cell = self.start_endless(out)
+        array, collect, cell = self.start_cell(out)
         self.box.run("timeout", "10", "scontrol", "update", f"job={array}", "EndTime=now")
         [end] = self.box.wait(array, 90)
         self.assertEqual(end["JobState"], "TIMEOUT", end)

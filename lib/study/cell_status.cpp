@@ -111,7 +111,7 @@ CellStatus status_of(StudyDirectory const& study, std::string const& cell) {
     return status;
   }
   // A start that failed before the run could say so tells more than how an earlier one ended.
-  bool const is_old = status.outcome && status.outcome->status == RunStatus::failed &&
+  bool const is_old = status.outcome && status.outcome->status != RunStatus::complete &&
                       status.launch && status.launch->exit_code != 0 &&
                       status.outcome->updated_wall_ns < status.launch->started_wall_ns;
   if (status.outcome && !is_old) {

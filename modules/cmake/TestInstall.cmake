@@ -11,7 +11,9 @@ string(FIND "${told}" "${VERSION}" found)
 if(found EQUAL -1)
   message(FATAL_ERROR "the installed program does not tell version ${VERSION}: ${told}")
 endif()
-foreach(file share/stratagem/inputs share/doc/stratagem/LICENSE)
+foreach(file share/stratagem/inputs share/stratagem/slurm/lib.sh share/doc/stratagem/LICENSE
+        share/stratagem/modules/modulefiles/stratagem/${VERSION}
+        share/stratagem/modules/modulefiles/stratagem/${VERSION}.lua)
   if(NOT EXISTS ${PREFIX}-moved/${file})
     message(FATAL_ERROR "${file} was not installed")
   endif()
