@@ -71,7 +71,7 @@ provide_environment_modules() {
   [[ ! -d $folder ]] && command -v dpkg > /dev/null || return 0
   temporary=$(mktemp -d)
   chmod 755 "$temporary"
-  if (cd "$temporary" && apt-get -q download environment-modules) && dpkg -x "$temporary"/*.deb "$temporary/root"; then
+  if (cd "$temporary" && apt-get -q download environment-modules && dpkg -x ./*.deb root); then
     mkdir -p "$deps"
     mv -T "$temporary/root" "$folder" 2> /dev/null || [[ -d $folder ]]
   else
