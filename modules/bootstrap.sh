@@ -62,7 +62,8 @@ install_packages() {
   fi
   echo "installing ${missing[*]}"
   "${as_root[@]}" apt-get -q update
-  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get -qy install --no-install-recommends "${missing[@]}"
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 \
+    apt-get -qy install --no-install-recommends "${missing[@]}"
 }
 
 # Environment Modules cannot be installed beside Lmod: unpacked, it serves the test of the modulefiles.

@@ -20,8 +20,8 @@ import programs
 import report
 
 COLUMNS = {"model": "{model}", "ranks": "{ranks}", "strategy": "{strategy}", "size MiB": "{size_mib:.1f}",
-           "size / formula": "{size_ratio:.5f}", "training waited s": "{waited_s:.3f}", "written after s": "{written_s:.2f}",
-           "MiB/s": "{bandwidth:.0f}", "dd MiB/s": "{dd_bandwidth:.0f}"}
+           "size / formula": "{size_ratio:.5f}", "training waited s": "{waited_s:.3f}",
+           "written after s": "{written_s:.2f}", "MiB/s": "{bandwidth:.0f}", "dd MiB/s": "{dd_bandwidth:.0f}"}
 STRATEGIES = {"DDP": "{name: ddp}", "ZeRO-3": "{name: fsdp, shard: full}"}
 SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1}
 
