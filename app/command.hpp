@@ -29,6 +29,8 @@ ExitCode execute_commbench(Command const&, std::vector<std::string> const&);
 ExitCode execute_sweep(Command const&, std::vector<std::string> const&);
 ExitCode execute_status(Command const&, std::vector<std::string> const&);
 ExitCode execute_collect(Command const&, std::vector<std::string> const&);
+ExitCode execute_replay(Command const&, std::vector<std::string> const&);
+ExitCode execute_simulate(Command const&, std::vector<std::string> const&);
 ExitCode execute_validate(Command const&, std::vector<std::string> const&);
 ExitCode execute_checkpoint(Command const&, std::vector<std::string> const&);
 ExitCode execute_export_weights(Command const&, std::vector<std::string> const&);

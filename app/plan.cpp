@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <iostream>
 
 #include "app/configuration.hpp"
@@ -12,6 +13,15 @@ int ranks_of(Options const& options, RunConfig const& config) {
   if (options.has("ranks")) return static_cast<int>(options.integer("ranks", 1, 1 << 20));
   if (config.run.ranks > 0) return config.run.ranks;
   return std::holds_alternative<SerialConfig>(config.strategy) ? 1 : 2;
+}
+
+/// Of a parameter server, measured on this machine.
+std::optional<ServerLoad> server_load_of(RunPlan const& plan) {
+  auto const* ps = std::get_if<PsConfig>(&plan.config.strategy);
+  if (ps == nullptr) return std::nullopt;
+  auto const push_s = measure_push(policy_of(*ps, plan.strategy.workers), plan.config.optimizer,
+                                   std::ranges::max(plan.strategy.servers->shards));
+  return predict_load(plan.activations->pass_s, push_s, plan.strategy.workers, ps->servers);
 }
 
 }  // namespace
@@ -30,6 +40,7 @@ ExitCode execute_plan(Command const& command, std::vector<std::string> const& ar
   auto plan = make_run_plan(config, model, published_size(config.data), ranks_of(options, config));
   plan.activations = predict_activations(model, config.model, plan.input, config.precision.compute,
                                          plan.samples_per_pass, config.run.threads);
+  plan.server_load = server_load_of(plan);
   auto const needed = plan.peak_bytes();
   auto const room = options.has("gpu-memory") ? options.bytes("gpu-memory") : needed;
   std::cout << (options.flag("json") ? plan_json(plan, model) : plan_text(plan, model));

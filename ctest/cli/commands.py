@@ -8,7 +8,8 @@ from harness import Refusal, overridden
 USAGE, DOES_NOT_FIT = 2, 4
 COMMANDS = [
     *["run", "plan", "demo", "info", "list", "commbench"],
-    *["sweep", "status", "collect", "validate"],
+    *["sweep", "status", "collect", "replay", "simulate", "validate"],
+    *["checkpoint", "export-weights"],
 ]
 PLAN = ["plan", "config.yaml"]
 MISTAKES = [

@@ -65,12 +65,39 @@ class OneAndTheSame(SmallRuns):
         self.assertNotEqual(other["digest"], ddp["digest"])
 
     def test_asynchronous_workers_do_every_share(self):
-        for mode in ["async", "ssp", "lag_cap", "dana", "dc"]:
+        ps = ["strategy.name=ps", "strategy.chunk_mb=1"]
+        for mode in ["async", "ssp", "modified", "lag_cap", "dana", "dc", "softsync", "backup"]:
             with self.subTest(mode):
-                ps = ["strategy.name=ps", "strategy.chunk_mb=1", f"strategy.mode={mode}"]
-                outcome = self.finish(mode, *self.common, *ps, ranks=3)
-                self.assertEqual(outcome["steps"], 4)
+                two_rounds = ["run.max_steps=10", f"strategy.mode={mode}"]
+                outcome = self.finish(mode, *self.common, *ps, *two_rounds, ranks=3)
+                self.assertEqual(outcome["steps"], 10)
                 self.expect(0, "validate", mode)
+                replayed = self.expect(0, "replay", mode).stdout
+                self.assertIn(outcome["digest"] + ", bit for bit those of the run", replayed)
+
+    def test_a_run_whose_order_does_not_matter_is_not_replayed(self):
+        self.finish("ddp", *self.common, ranks=2)
+        self.check_refused(self.run_program("replay", "ddp"), 2, ["strategy ddp"])
+        self.finish("sync", *self.common, "strategy.name=ps", "strategy.chunk_mb=1", ranks=2)
+        self.check_refused(self.run_program("replay", "sync"), 2, ["run it again"])
+
+    def test_lags_are_told_of(self):
+        ps = ["strategy.name=ps", "strategy.chunk_mb=1", "strategy.mode=async"]
+        self.finish("out", *self.common, *ps, "strategy.server_ranks=0", ranks=3)
+        said = (self.folder / "out" / "log.txt").read_text()
+        self.assertRegex(said, r"epoch 1/.* lag mean \d.* p99 \d.*; servers \d+ % busy")
+        table = json.loads(self.expect(0, "collect", "out", "--format", "json").stdout)
+        self.assertEqual(table[0]["servers"]["pushes"], 8)
+        self.assertIn("server busy %", self.expect(0, "collect", "out").stdout)
+
+    def test_a_simulation_needs_no_launcher(self):
+        settings = ["run.max_steps=0", "run.epochs=2", "strategy.name=ps", "strategy.mode=dana"]
+        words = overridden(*self.common, *settings)[1:]
+        told = self.expect(0, "simulate", *words, "--workers", "3").stdout
+        self.assertRegex(told, r"epoch 2  loss .* test .* lag mean")
+        again = self.expect(0, "simulate", *words, "--workers", "3", "--json").stdout
+        self.assertEqual(json.loads(again)["pushes"], 2 * 3 * 8)
+        self.assertFalse((self.folder / "out").exists())
 
     def test_options_agree_between_strategies(self):
         common = [*self.common, "run.evaluate_every=0"]

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "conformance/expected.hpp"
+#include "conformance/one_process.hpp"
 
 namespace stratagem::test {
 namespace {
@@ -23,7 +24,8 @@ std::string name(testing::TestParamInfo<Case> const& info) {
   auto const& [model, ps] = info.param;
   return model + "_servers" + std::to_string(ps.servers) + "_chunk" +
          std::to_string(std::lround(ps.chunk_mb * 1024)) + "K" +
-         (ps.server_ranks == ServerPlacement::spread ? "_spread" : "");
+         (ps.server_ranks == ServerPlacement::spread ? "_spread" : "") +
+         (ps.transport == PsConfig::Transport::rma ? "_rma" : "");
 }
 
 class Ps : public testing::TestWithParam<Case> {};
@@ -38,17 +40,20 @@ TEST_P(Ps, SyncEqualsTheEmulatorBitForBit) {
 
 constexpr double kib = 1.0 / 1024;
 
-INSTANTIATE_TEST_SUITE_P(All, Ps,
-                         testing::Values(Case{"lenet", {.servers = 1}},
-                                         Case{"lenet", {.servers = 2, .chunk_mb = 0.05}},
-                                         Case{"lenet", {.servers = 3, .chunk_mb = 4 * kib}},
-                                         Case{"lenet",
-                                              {.servers = 2,
-                                               .server_ranks = ServerPlacement::spread,
-                                               .chunk_mb = 16 * kib}},
-                                         Case{"tiny_residual", {.servers = 1, .chunk_mb = 4 * kib}},
-                                         Case{"tiny_odd", {.servers = 1, .chunk_mb = 4 * kib}}),
-                         name);
+constexpr auto rma = PsConfig::Transport::rma;
+
+INSTANTIATE_TEST_SUITE_P(
+    All, Ps,
+    testing::Values(
+        Case{"lenet", {.servers = 1}}, Case{"lenet", {.servers = 2, .chunk_mb = 0.05}},
+        Case{"lenet", {.servers = 3, .chunk_mb = 4 * kib}},
+        Case{"lenet",
+             {.servers = 2, .server_ranks = ServerPlacement::spread, .chunk_mb = 16 * kib}},
+        Case{"lenet", {.servers = 1, .transport = rma}},
+        Case{"tiny_residual", {.servers = 2, .chunk_mb = 4 * kib, .transport = rma}},
+        Case{"tiny_residual", {.servers = 1, .chunk_mb = 4 * kib}},
+        Case{"tiny_odd", {.servers = 1, .chunk_mb = 4 * kib}}),
+    name);
 
 TEST(Ps, SyncEqualsTheEmulatorInBf16) {
   Training const training{.model = "tiny_residual",
@@ -57,6 +62,39 @@ TEST(Ps, SyncEqualsTheEmulatorInBf16) {
   auto const own = train_here(training);
   if (world().rank() != 0) return;
   EXPECT_EQ(fingerprint(own), emulated(training, world().size() - 1));
+}
+
+TEST(Ps, RankZeroCanBeAServer) {
+  Training const training{
+      .strategy =
+          fitted({.servers = 2, .server_ranks = ServerPlacement::first, .chunk_mb = 16 * kib})};
+  int const servers = std::get<PsConfig>(training.strategy).servers;
+  auto const own = train_here(training);
+  if (world().rank() != servers) return;  // the first worker
+  EXPECT_EQ(fingerprint(own), emulated(training, world().size() - servers));
+}
+
+TEST(Ps, TheFasterTransportGivesTheSameBits) {
+  Training const training{
+      .strategy = PsConfig{.chunk_mb = 0.5, .transport = PsConfig::Transport::automatic},
+      .steps = 5};
+  auto const own = train_here(training);
+  if (world().rank() != 0) return;
+  EXPECT_EQ(fingerprint(own), emulated(training, world().size() - 1));
+}
+
+TEST(Ps, DelayedSyncEqualsItsSimulation) {
+  for (int const servers : {1, 2}) {
+    Training const training{
+        .model = "tiny_residual",
+        .strategy = fitted({.servers = servers, .chunk_mb = 4 * kib, .mode = PsMode::delayed_sync}),
+        .steps_per_round = 7};
+    auto const own = train_here(training);
+    if (world().rank() != 0) continue;
+    int const workers = world().size() - std::get<PsConfig>(training.strategy).servers;
+    EXPECT_EQ(differences(own.parameters, simulate(training, workers).parameters),
+              std::vector<std::string>());
+  }
 }
 
 }  // namespace

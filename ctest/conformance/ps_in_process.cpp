@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "comm/inprocess/inprocess_communicator.hpp"
-#include "conformance/training.hpp"
+#include "conformance/one_process.hpp"
 
 namespace stratagem::test {
 namespace {
@@ -19,25 +19,50 @@ Trained train_interleaved(Training const& training, int ranks, std::uint64_t see
 }
 
 TEST(PsInProcess, SyncEqualsTheEmulatorWhateverTheInterleaving) {
-  Training const training{.model = "tiny_residual",
-                          .strategy = PsConfig{.servers = 2, .chunk_mb = 4 * kib},
-                          .steps = 8};
-  auto const expected = emulated(training, 3);
+  for (auto const transport : {PsConfig::Transport::two_sided, PsConfig::Transport::rma}) {
+    Training const training{
+        .model = "tiny_residual",
+        .strategy = PsConfig{.servers = 2, .chunk_mb = 4 * kib, .transport = transport},
+        .steps = 8};
+    auto const expected = emulated(training, 3);
+    for (std::uint64_t seed = 0; seed < 3; ++seed)
+      EXPECT_EQ(fingerprint(train_interleaved(training, 5, seed)), expected) << "seed " << seed;
+  }
+}
+
+TEST(PsInProcess, DelayedSyncEqualsItsSimulationWhateverTheInterleaving) {
+  Training const training{
+      .model = "tiny_residual",
+      .strategy = PsConfig{.servers = 2, .chunk_mb = 4 * kib, .mode = PsMode::delayed_sync},
+      .steps = 9,
+      .steps_per_round = 4};
+  auto const expected = simulate(training, 3).parameters;
   for (std::uint64_t seed = 0; seed < 3; ++seed)
-    EXPECT_EQ(fingerprint(train_interleaved(training, 5, seed)), expected) << "seed " << seed;
+    EXPECT_EQ(differences(train_interleaved(training, 5, seed).parameters, expected),
+              std::vector<std::string>())
+        << "seed " << seed;
 }
 
 /// Every mode ends, whatever the order of events, and the same order gives the same bits.
 TEST(PsInProcess, EveryModeEndsAndRepeatsItself) {
-  for (auto const mode : {PsMode::async, PsMode::ssp, PsMode::lag_cap, PsMode::dana, PsMode::dc}) {
+  for (auto const& ps :
+       {PsConfig{.servers = 2, .mode = PsMode::async, .pull_every = 2},
+        PsConfig{.servers = 2, .mode = PsMode::ssp, .lag_cap = 2},
+        PsConfig{.servers = 2, .mode = PsMode::modified},
+        PsConfig{.servers = 2, .mode = PsMode::lag_cap, .lag_cap = 2},
+        PsConfig{.servers = 2, .mode = PsMode::dana}, PsConfig{.servers = 2, .mode = PsMode::dc},
+        PsConfig{.servers = 2, .mode = PsMode::softsync},
+        PsConfig{.servers = 2, .mode = PsMode::delayed_sync},
+        PsConfig{.servers = 1, .mode = PsMode::backup}}) {
+    auto chunked = ps;
+    chunked.chunk_mb = 4 * kib;
     Training const training{
-        .model = "tiny_residual",
-        .strategy = PsConfig{.servers = 2, .chunk_mb = 4 * kib, .mode = mode, .lag_cap = 2},
-        .steps = 6};
+        .model = "tiny_residual", .strategy = chunked, .steps = 6, .steps_per_round = 4};
+    int const ranks = 3 + ps.servers;
     for (std::uint64_t seed = 1; seed <= 2; ++seed)
-      EXPECT_EQ(fingerprint(train_interleaved(training, 5, seed)),
-                fingerprint(train_interleaved(training, 5, seed)))
-          << "mode " << static_cast<int>(mode) << ", seed " << seed;
+      EXPECT_EQ(fingerprint(train_interleaved(training, ranks, seed)),
+                fingerprint(train_interleaved(training, ranks, seed)))
+          << "mode " << static_cast<int>(ps.mode) << ", seed " << seed;
   }
 }
 

@@ -68,6 +68,18 @@ std::filesystem::path trace_of(std::filesystem::path const& folder, int rank) {
   return folder / ("rank-" + std::to_string(rank) + ".h5");
 }
 
+StrategyParts parts_of(Training const& training, Model const& model, Communicator& communicator,
+                       trace::Recorder& recorder) {
+  return {.model = model,
+          .communicator = communicator,
+          .recorder = recorder,
+          .device = {},
+          .optimizer = training.optimizer,
+          .precision = training.precision,
+          .seed = training_seed,
+          .recompute = training.recompute};
+}
+
 Trained train(Training const& training, Communicator& communicator) {
   auto const model = test_model(training.model);
   auto const plan = plan_strategy(training.strategy, model, training.optimizer, training.precision,
@@ -79,35 +91,34 @@ Trained train(Training const& training, Communicator& communicator) {
     file.emplace(trace_of(training.trace_folder, communicator.rank()), trace::TraceHeader{},
                  recorder, trace::ClockSample{}, 0);
   }
-  auto const strategy = make_strategy(training.strategy, {.model = model,
-                                                          .communicator = communicator,
-                                                          .recorder = recorder,
-                                                          .device = {},
-                                                          .optimizer = training.optimizer,
-                                                          .precision = training.precision,
-                                                          .seed = training_seed,
-                                                          .recompute = training.recompute});
+  auto const strategy =
+      make_strategy(training.strategy, parts_of(training, model, communicator, recorder));
   Trained trained;
   if (training.before) training.before(*strategy);
-  strategy->begin_round(training.first_step, training.steps);
+  std::optional<Loader> loader;
   if (auto const slice = plan.slice_of(communicator.rank())) {
     auto wanted = load_plan(training);
     wanted.slice = *slice;
     wanted.first_step = training.first_step;
     wanted.end_step = plan.deals_shares ? 0 : training.steps;
-    Loader loader(digits(), input_format(training, model), wanted, nullptr);
-    ask(loader, *strategy);
-    while (auto const batch = loader.next()) {
+    loader.emplace(digits(), input_format(training, model), wanted, nullptr);
+  }
+  for (auto begin = training.first_step; begin < training.steps; begin += training.round()) {
+    auto const end = std::min(begin + training.round(), training.steps);
+    strategy->begin_round(begin, end);
+    for (auto step = begin; loader && (plan.deals_shares || step < end); ++step) {
+      ask(*loader, *strategy);
+      auto const batch = loader->next();
+      if (!batch) break;
       recorder.begin_step(batch->step, batch->epoch);
       auto const sent = communicator.bytes_sent();
       auto const result = strategy->step(*batch, {.lr = training.optimizer.lr});
       trained.losses.push_back(result.loss);
       trained.correct.push_back(result.correct);
       trained.bytes_sent.push_back(communicator.bytes_sent() - sent);
-      ask(loader, *strategy);
     }
+    strategy->drain();
   }
-  strategy->drain();
   if (training.after) training.after(*strategy);
   trained.parameters = strategy->gather_parameters(all_tensors);
   trained.momentum = strategy->gather_momentum(all_tensors);
@@ -125,12 +136,16 @@ std::string fingerprint(Trained const& trained) {
   return hash.hex();
 }
 
-std::string emulated(Training training, int workers, SerialConfig serial) {
+Trained train_emulated(Training training, int workers, SerialConfig serial) {
   serial.emulate_ranks = workers;
   training.strategy = serial;
   training.recompute = {};
   SerialCommunicator alone({});
-  return fingerprint(train(training, alone));
+  return train(training, alone);
+}
+
+std::string emulated(Training training, int workers, SerialConfig serial) {
+  return fingerprint(train_emulated(std::move(training), workers, serial));
 }
 
 }  // namespace stratagem::test

@@ -8,8 +8,7 @@
 #include "comm/communicator.hpp"
 #include "model/model.hpp"
 #include "optim/optim_config.hpp"
-#include "strategy/strategy.hpp"
-#include "strategy/strategy_config.hpp"
+#include "strategy/factory.hpp"
 
 namespace stratagem::test {
 
@@ -22,10 +21,13 @@ struct Training {
   Recompute recompute;
   std::int64_t steps = 20;
   std::int64_t global_batch = 24;
-  std::string trace_folder;     ///< where each rank writes a trace; empty: nowhere
-  std::int64_t first_step = 0;  ///< of those that are made
+  std::int64_t steps_per_round = 0;  ///< 0: all
+  std::string trace_folder;          ///< where each rank writes a trace; empty: nowhere
+  std::int64_t first_step = 0;       ///< of those that are made
   /// What every rank does with the strategy before the first step and after the last.
   std::function<void(Strategy&)> before, after;
+
+  std::int64_t round() const { return steps_per_round > 0 ? steps_per_round : steps; }
 };
 
 struct Trained {
@@ -34,6 +36,10 @@ struct Trained {
   std::vector<std::int64_t> correct;
   std::vector<std::int64_t> bytes_sent;  ///< by this rank, in each step
 };
+
+/// What strategies are made of; all references outlive them.
+StrategyParts parts_of(Training const& training, Model const& model, Communicator& communicator,
+                       trace::Recorder& recorder);
 
 /// Every rank of `communicator` trains its slice of the same global batches of synthetic digits.
 Trained train(Training const& training, Communicator& communicator);
@@ -50,6 +56,9 @@ Batch training_batch(Training const& training, std::int64_t step, std::int64_t f
 std::filesystem::path trace_of(std::filesystem::path const& folder, int rank);
 
 Model test_model(std::string const& name);
+
+/// What one process makes of `training` in the place of so many workers, without recomputation.
+Trained train_emulated(Training training, int workers, SerialConfig serial = {});
 
 /// The fingerprint of what one process makes of `training` in the place of so many workers, without
 /// recomputation.

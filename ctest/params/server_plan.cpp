@@ -44,15 +44,23 @@ TEST(ServerPlan, ServersAreSpreadOneToAGroup) {
   EXPECT_EQ(roles.worker_of(4), 3);
 }
 
+TEST(ServerPlan, ServersCanBeAnyRanks) {
+  EXPECT_EQ(assign_roles(4, 2, ServerPlacement::first).workers, (std::vector{2, 3}));
+  auto const roles = assign_roles(5, 2, ServerPlacement::listed, {3, 0});
+  EXPECT_EQ(roles.servers, (std::vector{0, 3}));
+  EXPECT_EQ(roles.workers, (std::vector{1, 2, 4}));
+}
+
 TEST(ServerPlan, EveryRankHasOneRoleUpTo1024Ranks) {
   for (int const ranks : {2, 3, 7, 64, 1000, 1024})
     for (int const servers : {1, 2, 3, ranks / 2, ranks - 1})
-      for (auto const placement : {ServerPlacement::last, ServerPlacement::spread}) {
+      for (auto const placement :
+           {ServerPlacement::last, ServerPlacement::first, ServerPlacement::spread}) {
         if (servers < 1 || servers >= ranks) continue;
         auto const roles = assign_roles(ranks, servers, placement);
         ASSERT_EQ(roles.servers.size(), static_cast<std::size_t>(servers));
         ASSERT_EQ(roles.workers.size(), static_cast<std::size_t>(ranks - servers));
-        ASSERT_EQ(roles.workers.front(), 0);
+        ASSERT_EQ(roles.workers.front(), placement == ServerPlacement::first ? servers : 0);
         for (int rank = 0; rank < ranks; ++rank)
           ASSERT_NE(roles.worker_of(rank) < 0, roles.server_of(rank) < 0) << rank;
       }
@@ -63,6 +71,11 @@ TEST(ServerPlan, RefusesRolesThatCannotBe) {
             std::string::npos);
   EXPECT_NE(refusal([] { assign_roles(2, 2, ServerPlacement::last); }).find("left for workers"),
             std::string::npos);
+  for (auto const& listed : {std::vector{1, 1}, {0, 4}, {2}})
+    EXPECT_NE(refusal([&] {
+                assign_roles(4, 2, ServerPlacement::listed, listed);
+              }).find("strategy.server_ranks names"),
+              std::string::npos);
 }
 
 TEST(ServerPlan, RefusesMoreServersThanChunks) {

@@ -96,6 +96,43 @@ TEST(PsParameterStore, CompensationFollowsTheParameters) {
   expect_near(store.parameters(), before - lr * (momentum * m + gradient));
 }
 
+TEST(PsParameterStore, WhatIsCollectedIsOneUpdateOfTheMean) {
+  auto store = make({.gate = ServerPolicy::Gate::softsync, .count = 2}, 2);
+  for (int round = 0; round < 2; ++round) {
+    store.slot(0).fill_(1);
+    store.collect(0, 1, 7);
+    store.slot(1).fill_(4);
+    store.collect(1, 0.5, lr);
+    store.apply_collected();
+  }
+  // (1 + 0.5 x 4) / 2, twice, with the lr of the last.
+  expect_near(store.momentum(), values({1, 1, 1}) * 1.5 * (momentum + 1));
+  expect_near(store.parameters(), values({1, 2, 3}) - lr * 1.5 * (1 + momentum + 1));
+}
+
+TEST(PsParameterStore, SynchronousWorkersCanLookAheadToo) {
+  auto store =
+      make({.gate = ServerPolicy::Gate::bsp, .momentum = Momentum::look_ahead, .delay = 1}, 2, 0.5);
+  for (int worker : {0, 1}) store.slot(worker).fill_(1);
+  store.apply_sum({0, 3}, lr);
+  store.publish({0, 2}, lr);
+  expect_near(store.parameters(), values({0.9, 1.9, 2.9}));
+  expect_near(store.outgoing(), values({0.9 - lr * momentum, 1.9 - lr * momentum, 0}));
+}
+
+TEST(PsParameterStore, AGapIsMeasuredInMeanUpdates) {
+  auto store = make({.weight = ServerPolicy::Weight::inverse_gap}, 2);
+  for (int worker : {0, 1}) store.hand_out(worker, lr);
+  EXPECT_EQ(store.gap_in_updates(0), 0);
+  store.slot(1).fill_(1);
+  store.apply(1, 1, lr);
+  EXPECT_NEAR(store.gap_in_updates(0), 1, 1e-12);
+  store.slot(1).fill_(1);
+  store.apply(1, 1, lr);
+  // Changes of 0.1 and 0.19, whose mean moved by 1 %.
+  EXPECT_NEAR(store.gap_in_updates(0), 0.29 / 0.1009, 1e-12);
+}
+
 TEST(PsParameterStore, TheGapIsWhatOthersChanged) {
   auto store = make({}, 2);
   store.hand_out(0, lr);

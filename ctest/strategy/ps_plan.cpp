@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "strategy/model_layout.hpp"
+#include "strategy/ps/server_load.hpp"
 #include "support/tiny_models.hpp"
 
 namespace stratagem {
@@ -28,6 +29,12 @@ TEST(PsPlan, RefusesWhatNoServerDoes) {
   EXPECT_EQ(refusal({}, {}, {.compute = Precision::bf16, .loss_scale = LossScale::none}), "");
   EXPECT_NE(refusal({.mode = PsMode::dana}, {.nesterov = true}, fp32).find("nesterov"),
             std::string::npos);
+  auto const rma = PsConfig::Transport::rma;
+  EXPECT_NE(refusal({.transport = rma, .mode = PsMode::delayed_sync}, {}, fp32).find("a delay"),
+            std::string::npos);
+  EXPECT_NE(refusal({.transport = rma, .mode = PsMode::async, .pull_every = 2}, {}, fp32)
+                .find("pull_every"),
+            std::string::npos);
   EXPECT_NE(refusal({.slow_worker = 2}, {}, fp32).find("slow_worker"), std::string::npos);
 }
 
@@ -36,6 +43,7 @@ TEST(PsPlan, GradientsAreMeansOverWhatAnUpdateTakes) {
   EXPECT_EQ(gradient_scale(sync, {}, 4), 0.25);
   EXPECT_EQ(gradient_scale(sync, {.reduction = Reduction::sum}, 4), 1);
   EXPECT_EQ(gradient_scale(async, {}, 4), 1);
+  EXPECT_EQ(gradient_scale({.pushes = 2}, {}, 4), 0.5) << "two pushes of a share count as one";
 }
 
 TEST(PsPlan, MemoryCountsWhatThePolicyKeeps) {
@@ -43,7 +51,7 @@ TEST(PsPlan, MemoryCountsWhatThePolicyKeeps) {
   auto const plan = plan_servers({.chunk_mb = 1}, layout, 4, 4);  // one chunk, one server
   auto const shard = plan.shards.front() * 4;
   auto of = [&](ServerPolicy const& policy, OptimizerConfig const& optimizer) {
-    return server_memory(policy, optimizer, plan, 4).total() / shard;
+    return server_memory(policy, optimizer, plan.shards.front(), 3, 4).total() / shard;
   };
   // Parameters, three gradients, momentum; then what three workers were handed; then two more
   // momenta.
@@ -51,6 +59,35 @@ TEST(PsPlan, MemoryCountsWhatThePolicyKeeps) {
   EXPECT_EQ(of({}, {}), 1 + 3 + 1 + 3);
   EXPECT_EQ(of({.momentum = ServerPolicy::Momentum::look_ahead}, {}), 1 + 3 + 3 + 3);
   EXPECT_EQ(of({}, {.momentum = 0}), 1 + 3 + 3);
+  // Parameters where the momentum leads; a sum of gradients.
+  EXPECT_EQ(of({.gate = ServerPolicy::Gate::bsp,
+                .momentum = ServerPolicy::Momentum::look_ahead,
+                .delay = 1},
+               {}),
+            1 + 3 + 1 + 1);
+  EXPECT_EQ(of({.gate = ServerPolicy::Gate::softsync, .count = 2}, {}), 1 + 3 + 1 + 3 + 1);
+}
+
+TEST(PsPlan, TellsHowManyServersAreEnough) {
+  auto const light = predict_load(0.1, 0.005, 4, 1);
+  EXPECT_NEAR(light.utilisation, 0.02 / 0.105, 1e-12);
+  EXPECT_EQ(light.servers_needed, 1);
+  auto const heavy = predict_load(0.1, 0.05, 8, 2);
+  EXPECT_GT(heavy.utilisation, 1);
+  int const enough = heavy.servers_needed;
+  EXPECT_LE(predict_load(0.1, 0.1 / enough, 8, enough).utilisation, most_utilisation);
+  EXPECT_GT(predict_load(0.1, 0.1 / (enough - 1), 8, enough - 1).utilisation, most_utilisation);
+}
+
+TEST(PsPlan, APushIsMeasured) {
+  for (auto const& policy :
+       {ServerPolicy{}, ServerPolicy{.gate = ServerPolicy::Gate::bsp},
+        ServerPolicy{.gate = ServerPolicy::Gate::softsync, .count = 2},
+        ServerPolicy{.correction = 1, .momentum = ServerPolicy::Momentum::look_ahead}}) {
+    auto const small = measure_push(policy, {}, 1 << 16);
+    EXPECT_GT(small, 0);
+    EXPECT_GT(measure_push(policy, {}, 1 << 21), 4 * small);
+  }
 }
 
 TEST(PsPlan, AllRanksMakeTheSamePlan) {

@@ -1,5 +1,6 @@
 #include <algorithm>
-#include <map>
+#include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -26,6 +27,13 @@ TEST(PsServerPolicy, AGradientCountsByItsLag) {
   EXPECT_EQ(treat(by_age, 0).weight, 1);
   EXPECT_EQ(treat(by_age, 1).weight, 1);
   EXPECT_EQ(treat(by_age, 4).weight, 0.25);
+  ServerPolicy const by_gap{.weight = Weight::inverse_gap};
+  EXPECT_EQ(treat(by_gap, 9, 0.5).weight, 1);
+  EXPECT_EQ(treat(by_gap, 9, 4).weight, 0.25);
+  ServerPolicy const attenuated{.lag_cap = 3, .over_cap = ServerPolicy::OverCap::attenuate};
+  EXPECT_EQ(treat(attenuated, 3).weight, 1);
+  EXPECT_TRUE(treat(attenuated, 12).apply);
+  EXPECT_EQ(treat(attenuated, 12).weight, 0.25);
 }
 
 TEST(PsServerPolicy, ModesAreChoicesOfParts) {
@@ -36,36 +44,84 @@ TEST(PsServerPolicy, ModesAreChoicesOfParts) {
   EXPECT_EQ(of({.mode = PsMode::lag_cap}).lag_cap, 4);
   EXPECT_EQ(of({.mode = PsMode::dana}).momentum, Momentum::look_ahead);
   EXPECT_GT(of({.mode = PsMode::dc}).correction, 0);
+  EXPECT_EQ(of({.mode = PsMode::softsync}).count, 4);
+  EXPECT_EQ(of({.mode = PsMode::softsync, .count = 9}).count, 9);
+  EXPECT_EQ(of({.mode = PsMode::backup}).count, 3);
+  EXPECT_EQ(of({.mode = PsMode::backup, .backup = 2}).count, 2);
+  auto const delayed = of({.mode = PsMode::delayed_sync});
+  EXPECT_FALSE(delayed.asynchronous());
+  EXPECT_EQ(delayed.delay, 1);
+  EXPECT_EQ(delayed.momentum, Momentum::look_ahead);
+  auto const modified = of({.mode = PsMode::modified});
+  EXPECT_EQ(modified.gate, Gate::ssp);
+  EXPECT_EQ(modified.weight, Weight::inverse_lag);
+  EXPECT_EQ(modified.pushes, 2);
 }
 
 TEST(PsServerPolicy, PartsReplaceThoseOfTheMode) {
   auto const policy = policy_of({.mode = PsMode::async,
                                  .staleness = 0,
                                  .lag_cap = 7,
+                                 .over_cap = ServerPolicy::OverCap::attenuate,
+                                 .weight = Weight::inverse_gap,
                                  .dc_lambda = 0.5,
                                  .momentum = Momentum::per_worker,
-                                 .weight = Weight::inverse_lag},
+                                 .pushes = 3},
                                 2);
   EXPECT_EQ(policy.gate, Gate::ssp);
   EXPECT_EQ(policy.staleness, 0);
   EXPECT_EQ(policy.lag_cap, 7);
+  EXPECT_EQ(policy.over_cap, ServerPolicy::OverCap::attenuate);
+  EXPECT_EQ(policy.weight, Weight::inverse_gap);
   EXPECT_EQ(policy.correction, 0.5);
   EXPECT_EQ(policy.momentum, Momentum::per_worker);
-  EXPECT_EQ(policy.weight, Weight::inverse_lag);
+  EXPECT_EQ(policy.pushes, 3);
+  EXPECT_EQ(policy_of({.mode = PsMode::async, .pull_every = 4}, 2).pull_every, 4);
+  EXPECT_EQ(policy_of({.mode = PsMode::async, .backup = 1}, 2).gate, Gate::backup);
+  EXPECT_EQ(policy_of({.mode = PsMode::ssp, .gate = Gate::none}, 2).gate, Gate::none);
+  auto const delayed = policy_of({.momentum = Momentum::look_ahead, .delay = 1}, 2);
+  EXPECT_FALSE(delayed.asynchronous());
+  EXPECT_EQ(delayed.delay, 1);
 }
 
-TEST(PsServerPolicy, PartsThatContradictSyncAreNamed) {
-  std::map<std::string, PsConfig> const contradictions{{"staleness", {.staleness = 1}},
-                                                       {"lag_cap", {.lag_cap = 1}},
-                                                       {"dc_lambda", {.dc_lambda = 1}},
-                                                       {"momentum", {.momentum = Momentum::shared}},
-                                                       {"weight", {.weight = Weight::one}}};
-  for (auto const& [part, config] : contradictions) try {
-      static_cast<void>(policy_of(config, 2));
-      ADD_FAILURE() << part;
+struct Contradiction {
+  std::string named;
+  PsConfig config;
+};
+
+TEST(PsServerPolicy, PartsThatContradictOneAnotherAreNamed) {
+  auto const cap = ServerPolicy::OverCap::drop;
+  for (auto const& [named, config] : std::vector<Contradiction>{
+           {"staleness", {.staleness = 1}},
+           {"lag_cap", {.lag_cap = 1}},
+           {"dc_lambda", {.dc_lambda = 1}},
+           {"momentum", {.momentum = Momentum::shared}},
+           {"weight", {.weight = Weight::one}},
+           {"pushes", {.pushes = 2}},
+           {"pull_every", {.pull_every = 2}},
+           {"mode", {.mode = PsMode::dana, .gate = Gate::bsp}},
+           {"momentum", {.mode = PsMode::delayed_sync, .momentum = Momentum::per_worker}},
+           {"delay", {.mode = PsMode::async, .delay = 1}},
+           {"delay", {.mode = PsMode::delayed_sync, .gate = Gate::none}},
+           {"count", {.mode = PsMode::ssp, .count = 2}},
+           {"staleness", {.mode = PsMode::softsync, .staleness = 2}},
+           {"backup", {.mode = PsMode::softsync, .backup = 1}},
+           {"over_cap", {.mode = PsMode::async, .over_cap = cap}},
+           {"pull_every", {.mode = PsMode::ssp, .pull_every = 2}},
+           {"pull_every", {.mode = PsMode::backup, .pull_every = 2}},
+           {"momentum", {.mode = PsMode::softsync, .momentum = Momentum::look_ahead}},
+           {"lag_cap", {.mode = PsMode::backup, .lag_cap = 2}},
+           {"weight", {.mode = PsMode::backup, .weight = Weight::inverse_lag}},
+           {"backup: 3 of 3", {.mode = PsMode::backup, .backup = 3}},
+           {"servers: 2", {.servers = 2, .mode = PsMode::backup}},
+       })
+    try {
+      static_cast<void>(policy_of(config, 3));
+      ADD_FAILURE() << named;
     } catch (Error const& error) {
       EXPECT_EQ(error.code(), ExitCode::usage);
-      EXPECT_NE(std::string(error.what()).find(part), std::string::npos);
+      EXPECT_NE(std::string(error.what()).find("strategy." + named), std::string::npos)
+          << error.what();
     }
 }
 
@@ -105,6 +161,50 @@ TEST(PsServerPolicy, StalenessZeroIsLockstep) {
   EXPECT_EQ(clock.release(), (std::vector{0, 1}));
 }
 
+TEST(PsServerPolicy, SoftsyncMakesAnUpdateOfSeveralPushes) {
+  ServerClock clock({.gate = Gate::softsync, .count = 2}, 2);
+  auto const first = clock.push(0);
+  EXPECT_FALSE(first.completes);
+  EXPECT_EQ(first.applied_version, 1) << "of the update it waits for";
+  EXPECT_EQ(clock.version(), 0);
+  EXPECT_EQ(clock.release(), std::vector{0}) << "it goes on at once";
+  EXPECT_TRUE(clock.push(0).completes);
+  EXPECT_EQ(clock.version(), 1);
+  EXPECT_EQ(clock.push(1).lag, 1);
+  static_cast<void>(clock.release());
+  EXPECT_FALSE(clock.finish(0));
+  EXPECT_TRUE(clock.finish(1)) << "nothing is left over at the end";
+  EXPECT_EQ(clock.version(), 2);
+}
+
+TEST(PsServerPolicy, BackupGoesOnWithoutTheSlowest) {
+  ServerClock clock({.gate = Gate::backup, .count = 2}, 3);
+  EXPECT_FALSE(clock.push(0).completes);
+  EXPECT_TRUE(clock.release().empty()) << "it waits for another";
+  EXPECT_TRUE(clock.push(1).completes);
+  EXPECT_EQ(clock.release(), (std::vector{0, 1}));
+  auto const late = clock.push(2);
+  EXPECT_FALSE(late.applied);
+  EXPECT_EQ(late.applied_version, 1);
+  EXPECT_EQ(clock.release(), std::vector{2});
+  static_cast<void>(clock.push(2));
+  EXPECT_FALSE(clock.finish(0)) << "worker 1 may still push";
+  EXPECT_TRUE(clock.finish(1)) << "nobody else will";
+  EXPECT_EQ(clock.release(), std::vector{2});
+}
+
+TEST(PsServerPolicy, AWorkerThatDoesNotPullKeepsItsVersion) {
+  ServerClock clock({.pull_every = 3}, 1);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(clock.push(0).base_version, 0);
+    EXPECT_TRUE(clock.computing(0));
+  }
+  EXPECT_EQ(clock.push(0).lag, 2);
+  EXPECT_FALSE(clock.computing(0));
+  EXPECT_EQ(clock.release(), std::vector{0});
+  EXPECT_EQ(clock.push(0).base_version, 3);
+}
+
 TEST(PsServerPolicy, NobodyWaitsForOneWhoHasFinished) {
   ServerClock clock({.gate = Gate::ssp}, 2);
   static_cast<void>(clock.push(0));
@@ -135,6 +235,15 @@ struct Crowd {
   std::int64_t events;
 };
 
+/// Fewest pushes of those that have not finished.
+std::int64_t least_of(std::vector<std::int64_t> const& pushes,
+                      std::vector<std::int64_t> const& left) {
+  std::int64_t least = 1LL << 62;
+  for (std::size_t i = 0; i < left.size(); ++i)
+    if (left[i] >= 0) least = std::min(least, pushes[i]);
+  return least;
+}
+
 /// Lets the crowd go until all have finished, and checks after every event what must always hold.
 void expect_bounds_and_an_end(Crowd const& crowd) {
   CounterRandom const random(crowd.seed, "crowd");
@@ -147,7 +256,7 @@ void expect_bounds_and_an_end(Crowd const& crowd) {
     left.push_back(1 + random.word(static_cast<std::uint64_t>(worker), 1) % (2 * share));
   }
   std::vector<std::int64_t> pushes(left.size(), 0);
-  std::int64_t applied = 0, dropped = 0, done = 0;
+  std::int64_t applied = 0, dropped = 0, done = 0, updates = 0;
   for (std::uint64_t event = 0; !clock.all_finished(); ++event) {
     ASSERT_FALSE(ready.empty()) << "everybody waits";
     // The lower half of the workers is four times as fast as the rest.
@@ -155,51 +264,72 @@ void expect_bounds_and_an_end(Crowd const& crowd) {
     if (ready[pick] >= crowd.workers / 2 && random.word(2 * event + 1) % 4 != 0)
       pick = random.word(2 * event + 1) / 4 % ready.size();
     int const worker = ready[pick];
-    ready.erase(ready.begin() + static_cast<std::ptrdiff_t>(pick));
     auto const w = static_cast<std::size_t>(worker);
+    auto const before = clock.version();
     if (left[w]-- == 0) {
-      clock.finish(worker);
+      if (clock.finish(worker)) ++updates;
     } else {
-      auto const before = clock.version();
       auto const verdict = clock.push(worker);
       ++pushes[w];
       ++done;
       ASSERT_GE(verdict.lag, 0);
       ASSERT_EQ(verdict.lag, before - verdict.base_version);
-      ASSERT_EQ(clock.version(), before + (verdict.applied ? 1 : 0));
+      ASSERT_EQ(clock.version(), before + (verdict.completes ? 1 : 0));
       ++(verdict.applied ? applied : dropped);
+      updates += verdict.completes ? 1 : 0;
       if (crowd.policy.lag_cap > 0) {
         ASSERT_EQ(verdict.applied, verdict.lag <= crowd.policy.lag_cap);
       }
+      if (crowd.policy.gate == Gate::backup) {
+        ASSERT_EQ(verdict.applied, verdict.lag == 0);
+      }
     }
+    ASSERT_LE(clock.version() - before, 1);
+    if (!clock.computing(worker)) ready.erase(ready.begin() + static_cast<std::ptrdiff_t>(pick));
     for (int const next : clock.release()) ready.push_back(next);
     if (crowd.policy.gate != Gate::ssp) continue;
-    std::int64_t least = 1LL << 62, most = 0;
-    for (std::size_t i = 0; i < left.size(); ++i)
-      if (left[i] >= 0) {
-        least = std::min(least, pushes[i]);
-        most = std::max(most, pushes[i]);
-      }
-    if (least <= most) {
-      ASSERT_LE(most - least, crowd.policy.staleness + 1);
+    auto const least = least_of(pushes, left);
+    if (left[w] >= 0) {
+      ASSERT_LE(pushes[w] - least, crowd.policy.staleness + 1);
     }
   }
   ASSERT_EQ(applied + dropped, done);
-  ASSERT_EQ(clock.version(), applied);
+  ASSERT_EQ(clock.version(), updates);
+  if (!crowd.policy.collects()) {
+    ASSERT_EQ(updates, applied);
+  }
 }
 
 TEST(PsServerPolicy, BoundsHoldAndAllFinishWhateverTheOrder) {
   for (auto const& policy :
        {ServerPolicy{}, ServerPolicy{.gate = Gate::ssp},
         ServerPolicy{.gate = Gate::ssp, .staleness = 3}, ServerPolicy{.lag_cap = 2},
-        ServerPolicy{.gate = Gate::ssp, .staleness = 1, .lag_cap = 4}})
+        ServerPolicy{.gate = Gate::ssp, .staleness = 1, .lag_cap = 4},
+        ServerPolicy{.gate = Gate::softsync, .count = 3}, ServerPolicy{.pull_every = 3},
+        ServerPolicy{.gate = Gate::softsync, .count = 40, .lag_cap = 1},
+        ServerPolicy{.lag_cap = 5, .pull_every = 4}})
     for (int const workers : {1, 2, 5, 16})
       expect_bounds_and_an_end({policy, workers, static_cast<std::uint64_t>(workers), 10'000});
+}
+
+TEST(PsServerPolicy, BackupsNeverWaitForOneAnother) {
+  for (int const workers : {2, 3, 5, 16})
+    for (std::int64_t const count : {1, workers / 2, workers - 1})
+      expect_bounds_and_an_end({{.gate = Gate::backup, .count = std::max<std::int64_t>(count, 1)},
+                                workers,
+                                static_cast<std::uint64_t>(workers),
+                                10'000});
+}
+
+TEST(PsServerPolicy, BoundsHoldForAMillionPushes) {
+  expect_bounds_and_an_end({{.gate = Gate::ssp, .staleness = 2}, 8, 1, 1'000'000});
+  expect_bounds_and_an_end({{.lag_cap = 6}, 8, 2, 1'000'000});
 }
 
 TEST(PsServerPolicy, BoundsHoldFor1024Workers) {
   expect_bounds_and_an_end({{.gate = Gate::ssp, .staleness = 2}, 1024, 1, 10'000});
   expect_bounds_and_an_end({{.lag_cap = 1024}, 1024, 2, 100'000});
+  expect_bounds_and_an_end({{.gate = Gate::backup, .count = 1000}, 1024, 3, 100'000});
 }
 
 }  // namespace

@@ -86,6 +86,32 @@ TEST(Summary, NumbersFollowFromTheTraces) {
   EXPECT_EQ(summary.peak.total(), 9 * MiB) << "of one moment of one rank";
 }
 
+TEST(Summary, ServersAreCountedFromTheirUpdates) {
+  trace::RunTraces traces{{sample(0, 3, 0.5), empty_trace(1)}, {}};
+  EXPECT_FALSE(summarise("cell", traces).servers.has_value());
+  auto& server = traces.ranks[1];
+  add_row(server, "/epochs", {{"time_s", 0.5}});
+  for (double const lag : {0, 1, 1, 6})
+    add_row(server, "/ps",
+            {{"applied_version", 7},
+             {"lag", lag},
+             {"dropped", lag > 5 ? 1 : 0},
+             {"queue_depth", 2},
+             {"dur_busy_ns", 25.0 * ms}});
+  auto const summary = summarise("cell", traces);
+  ASSERT_TRUE(summary.servers.has_value());
+  auto const& servers = *summary.servers;
+  EXPECT_EQ(servers.updates, 7);
+  EXPECT_EQ(servers.pushes, 4);
+  EXPECT_EQ(servers.dropped, 1);
+  EXPECT_DOUBLE_EQ(servers.lags.mean(), 2);
+  EXPECT_DOUBLE_EQ(servers.queue_depth, 2);
+  EXPECT_DOUBLE_EQ(servers.busy_share, 0.2);
+  EXPECT_NE(summary_text({summary}).find("lag p95"), std::string::npos);
+  EXPECT_EQ(nlohmann::json::parse(summary_json({summary}))[0].at("servers").at("lag_max"), 6);
+  EXPECT_EQ(summary.steps, 3) << "a server makes none";
+}
+
 TEST(Summary, WhatIsNotKnownIsNan) {
   auto const summary = summarise("cell", {{empty_trace(0)}, {}});
   for (double const value : {summary.train_time_s, summary.images_per_s, summary.step_ms,

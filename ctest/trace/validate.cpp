@@ -65,9 +65,17 @@ INSTANTIATE_TEST_SUITE_P(
                 integers(t, "/steps", "dur_forward_ns")[5] += 10;
               },
               "negative duration"},
-        Fault{"update_without_version",
-              [](auto& t) { integers(t, "/ps", "applied_version")[1] = 1; }, "versions have a gap"},
-        Fault{"drop_with_version", [](auto& t) { integers(t, "/ps", "dropped")[1] = 1; },
+        Fault{"version_left_out",
+              [](auto& t) {
+                integers(t, "/ps", "applied_version")[1] = 3;
+                integers(t, "/ps", "lag")[1] = 2;
+              },
+              "versions have a gap"},
+        Fault{"drop_with_version",
+              [](auto& t) {
+                integers(t, "/ps", "dropped")[1] = 1;
+                integers(t, "/ps", "lag")[1] = 2;
+              },
               "versions have a gap"},
         Fault{"lag_of_other_versions", [](auto& t) { integers(t, "/ps", "lag")[1] = 5; },
               "lag is not"},

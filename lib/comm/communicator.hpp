@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string_view>
 
 #include <ATen/core/Tensor.h>
 
+#include "comm/remote_memory.hpp"
 #include "comm/work.hpp"
 
 namespace stratagem {
@@ -41,6 +43,11 @@ class Communicator {
   virtual Work send(at::Tensor const& tensor, int peer, int tag) = 0;
   virtual Work receive(at::Tensor const& tensor, int peer, int tag) = 0;
   static constexpr int max_tag = 16383;
+
+  /// Memory of `numel` elements on this rank, zeroed, perhaps none, that the others write and read.
+  /// Goes before the communicator does, collectively. Collective; AgreedError(environment) where it
+  /// cannot be had.
+  virtual std::unique_ptr<RemoteMemory> share_memory(std::int64_t numel, at::ScalarType type);
 
   /// Bytes this rank has sent since the communicator was made.
   virtual std::int64_t bytes_sent() const = 0;

@@ -13,6 +13,7 @@ namespace {
 
 using Keys = std::vector<Key>;
 
+constexpr std::int64_t most_rank = 1 << 20;
 constexpr double most_int = std::numeric_limits<int>::max();
 
 Keys keys_of(RunOptions& run) {
@@ -199,33 +200,82 @@ Keys keys_of(FsdpConfig& fsdp) {
   };
 }
 
+/// A part of a policy, which need not be given.
+template <class Enum>
+Value part(std::optional<Enum>& place, std::vector<std::string> const& names) {
+  return if_given(place, [&](Enum& which) { return choice(which, names); });
+}
+Value part(std::optional<int>& place, Range const& range) {
+  return if_given(place, [&](int& n) { return integer(n, range); });
+}
+
+/// The names of rules, or numbers with commas between them.
+Value server_ranks(PsConfig& ps) {
+  static std::vector<std::string> const rules{"last", "first", "spread"};
+  return {"last | first | spread | <ranks>", "",
+          [&ps] {
+            if (ps.server_ranks != ServerPlacement::listed)
+              return rules.at(static_cast<std::size_t>(ps.server_ranks));
+            std::vector<std::string> ranks;
+            for (int const rank : ps.listed_ranks) ranks.push_back(std::to_string(rank));
+            return quoted(join(ranks, ","));
+          },
+          [&ps](Scalar const& scalar) -> Complaint {
+            if (auto const rule = std::ranges::find(rules, scalar.text); rule != rules.end()) {
+              ps.server_ranks = static_cast<ServerPlacement>(rule - rules.begin());
+              return {};
+            }
+            std::vector<int> ranks;
+            for (auto const& piece : split(scalar.text, ',')) {
+              auto const rank = parse_integer(piece);
+              if (!rank || *rank < 0 || *rank > most_rank)
+                return "is " + abridged(scalar.text) +
+                       ", must be last, first, spread, or ranks such as 0,4";
+              ranks.push_back(static_cast<int>(*rank));
+            }
+            ps.server_ranks = ServerPlacement::listed;
+            ps.listed_ranks = std::move(ranks);
+            return {};
+          }};
+}
+
 Keys keys_of(PsConfig& ps) {
   return {
       {"servers", integer(ps.servers, at_least(1)), "ranks that own the parameters"},
-      {"server_ranks", choice(ps.server_ranks, {"last", "spread"}),
-       "the highest ranks, or the last of each of equal groups of ranks"},
+      {"server_ranks", server_ranks(ps),
+       "the highest or lowest ranks, the last of each of equal groups, or a list such as 0,4"},
       {"chunk_mb", number(ps.chunk_mb, above(0)),
        "pieces in which parameters and gradients travel [MiB]"},
-      {"mode", choice(ps.mode, {"sync", "async", "ssp", "lag_cap", "dana", "dc"}),
+      {"transport", choice(ps.transport, {"auto", "two_sided", "rma"}),
+       "messages, or access to the servers' memory; auto: what is faster where the run starts"},
+      {"mode",
+       choice(ps.mode, {"sync", "async", "ssp", "modified", "lag_cap", "dana", "dc", "delayed_sync",
+                        "softsync", "backup"}),
        "when gradients are applied, and how; what is not given below is the mode's"},
-      {"staleness", if_given(ps.staleness, [](int& n) { return integer(n, at_least(0)); }),
-       "steps by which a worker may be ahead of the slowest; ssp: 2"},
-      {"lag_cap", if_given(ps.lag_cap, [](int& n) { return integer(n, at_least(0)); }),
-       "older gradients are dropped; 0 drops none; lag_cap: the number of workers"},
+      {"gate", part(ps.gate, {"none", "bsp", "ssp", "softsync", "backup"}),
+       "when an update is made, and when a worker that has pushed may go on"},
+      {"staleness", part(ps.staleness, at_least(0)),
+       "of gate ssp: steps by which a worker may be ahead of the slowest; ssp, modified: 2"},
+      {"count", part(ps.count, at_least(1)),
+       "of gate softsync: gradients that make an update; softsync: the number of workers"},
+      {"backup", part(ps.backup, at_least(1)),
+       "of gate backup: workers that are not waited for; backup: 1"},
+      {"lag_cap", part(ps.lag_cap, at_least(0)),
+       "of gradients that are applied as they are; 0: none; lag_cap: the number of workers"},
+      {"over_cap", part(ps.over_cap, {"drop", "attenuate"}),
+       "a gradient beyond lag_cap is dropped, or counts cap / lag"},
+      {"weight", part(ps.weight, {"one", "inverse_lag", "inverse_gap"}),
+       "factor of a gradient: 1 / lag, 1 / gap in mean updates; modified: inverse_lag"},
       {"dc_lambda", if_given(ps.dc_lambda, [](double& x) { return number(x, at_least(0)); }),
        "of g + lambda g g (p - p_base); dc: 0.04"},
-      {"momentum",
-       if_given(ps.momentum,
-                [](auto& which) {
-                  return choice(which, {"shared", "per_worker", "look_ahead"});
-                }),
-       "of which gradients one momentum is the sum; dana: look_ahead"},
-      {"weight",
-       if_given(ps.weight,
-                [](auto& which) {
-                  return choice(which, {"one", "inverse_lag"});
-                }),
-       "factor of a gradient by its lag"},
+      {"momentum", part(ps.momentum, {"shared", "per_worker", "look_ahead"}),
+       "of which gradients one momentum is the sum; dana, delayed_sync: look_ahead"},
+      {"delay", part(ps.delay, between(0, 1)),
+       "of gate bsp: versions by which workers are behind; delayed_sync: 1"},
+      {"pushes", part(ps.pushes, at_least(1)),
+       "of a worker per share of a global batch, each of fewer samples; modified: 2"},
+      {"pull_every", part(ps.pull_every, at_least(1)),
+       "pushes from one pull of the parameters to the next"},
       {"slow_worker", integer(ps.slow_worker, at_least(-1)),
        "the worker that is made slower, for experiments; -1: none"},
       {"slow", number(ps.slow, at_least(1)), "by this factor"},

@@ -41,6 +41,7 @@ class Comm {
 
  private:
   friend class Session;
+  friend class Window;
   struct Shared;
   explicit Comm(std::shared_ptr<Shared const> shared);
 

@@ -2,10 +2,12 @@
 
 namespace stratagem {
 
-/// Where among the ranks the servers are. Rank 0 is a worker either way.
+/// Where among the ranks the servers are.
 enum class ServerPlacement {
-  last,   ///< the highest ranks
-  spread  ///< the last rank of each of equal groups: one per node, where nodes have equal ranks
+  last,    ///< the highest ranks
+  first,   ///< the lowest ranks
+  spread,  ///< the last rank of each of equal groups: one per node, where nodes have equal ranks
+  listed   ///< as a list says
 };
 
 }  // namespace stratagem

@@ -20,8 +20,10 @@ struct Roles {
   int server_of(int rank) const;
 };
 
-/// Error(usage) unless there is a server and a worker.
-Roles assign_roles(int ranks, int servers, ServerPlacement placement);
+/// Error(usage) unless there is a server and a worker, and where `listed` (of placement listed)
+/// does not name `servers` ranks.
+Roles assign_roles(int ranks, int servers, ServerPlacement placement,
+                   std::vector<int> const& listed = {});
 
 /// Parameters that travel together between a worker and the server that owns them.
 struct ServerChunk {
@@ -38,6 +40,12 @@ struct ServerPlan {
   std::vector<std::int64_t> shards;  ///< elements of each server's shard, with padding
   std::vector<std::int64_t> loads;   ///< parameters' elements of each server
 
+  int workers() const { return static_cast<int>(roles.workers.size()); }
+  int rank_of_worker(int worker) const { return roles.workers[static_cast<std::size_t>(worker)]; }
+  /// The rank of the server that owns a chunk.
+  int owner_of(ServerChunk const& chunk) const {
+    return roles.servers[static_cast<std::size_t>(chunk.server)];
+  }
   /// The chunks of one server, in the order of `chunks`.
   std::vector<ServerChunk> chunks_of(int server) const;
   /// Largest load over the mean one; 1 is even.
@@ -46,7 +54,7 @@ struct ServerPlan {
 };
 
 /// As many as messages can be told apart.
-inline constexpr std::int64_t max_chunks = 16000;
+inline constexpr std::int64_t max_chunks = 8000;
 
 /// Cuts the flat space, from its end (whose gradients are there first) to its start, into chunks of
 /// `chunk_bytes` whose bounds are on multiples of 4 KiB, and gives each, the largest first, to the

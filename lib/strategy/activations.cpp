@@ -6,6 +6,7 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
+#include "base/clock.hpp"
 #include "gpu/memory.hpp"
 #include "model/block_tape.hpp"
 #include "strategy/buffers.hpp"
@@ -137,11 +138,15 @@ ActivationUse predict_activations(Model const& model, ModelConfig const& config,
                                   std::int64_t samples, int threads) {
   Threads const as_in_the_run(probe_threads(samples, threads));
   Probe probe(model, config, input, precision == Precision::fp16 ? Precision::bf16 : precision);
-  auto const one = probe.run(few), two = probe.run(2 * few);
+  auto const one = probe.run(few);
+  auto const begin = monotonic_ns();
+  auto const two = probe.run(2 * few);
+  auto const time_s = static_cast<double>(monotonic_ns() - begin) * 1e-9;
   auto const predict = [&](std::int64_t at_few, std::int64_t at_twice) {
     return at_few + (at_twice - at_few) * (samples - few) / few;
   };
-  ActivationUse use{.kept = predict(one.kept, two.kept)};
+  ActivationUse use{.kept = predict(one.kept, two.kept),
+                    .pass_s = time_s * static_cast<double>(samples) / (2 * few)};
   for (std::size_t i = 0; i < one.peaks.size(); ++i)
     use.peak = std::max(use.peak, predict(one.peaks[i], two.peaks[i]));
   return use;

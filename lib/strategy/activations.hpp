@@ -12,6 +12,7 @@ namespace stratagem {
 struct ActivationUse {
   std::int64_t kept = 0;  ///< for the backward pass, where it begins
   std::int64_t peak = 0;  ///< most at any moment: what is kept, what autograd returns, temporaries
+  double pass_s = 0;  ///< its time on this machine, in proportion to that of a small pass; rough
 };
 
 /// Predicts the pass of one worker over `samples` samples of `model`, which was made from `config`

@@ -26,11 +26,13 @@ std::unique_ptr<Strategy> make(PsConfig const& config, StrategyParts const& part
     throw AgreedError(ExitCode::usage, "strategy ps on a GPU",
                       "its servers and workers compute on CPUs in this version",
                       "take run.device: cpu, or strategy ddp or fsdp");
-  auto const roles = assign_roles(parts.communicator.size(), config.servers, config.server_ranks);
+  auto const roles = assign_roles(parts.communicator.size(), config.servers, config.server_ranks,
+                                  config.listed_ranks);
   if (roles.server_of(parts.communicator.rank()) < 0)
     return std::make_unique<PsWorker>(config, parts);
-  if (config.mode == PsMode::sync) return std::make_unique<SyncPsServer>(config, parts);
-  return std::make_unique<AsyncPsServer>(config, parts);
+  if (policy_of(config, static_cast<int>(roles.workers.size())).asynchronous())
+    return std::make_unique<AsyncPsServer>(config, parts);
+  return std::make_unique<SyncPsServer>(config, parts);
 }
 
 }  // namespace

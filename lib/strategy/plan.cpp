@@ -85,9 +85,14 @@ void plan(PsConfig const& config, PlanInput const& input, int ranks, StrategyPla
   auto const policy = policy_of(config, plan.workers);
   check_ps(config, input.optimizer, input.precision, plan.workers);
   plan.deals_shares = policy.asynchronous();
+  plan.micro_batches = policy.pushes;
   plan.memory[gpu::MemoryCategory::optimizer] = 0;
-  plan.server_memory = server_memory(policy, input.optimizer, *plan.servers, plan.element_size);
-  plan.server_memory[gpu::MemoryCategory::buffers] = plan.memory[gpu::MemoryCategory::buffers];
+  for (auto const shard : plan.servers->shards) {
+    auto use = server_memory(policy, input.optimizer, shard, plan.workers, plan.element_size);
+    use[gpu::MemoryCategory::buffers] = plan.memory[gpu::MemoryCategory::buffers];
+    plan.server_bytes.push_back(use.total());
+    if (use.total() > plan.server_memory.total()) plan.server_memory = use;
+  }
   plan.bytes_sent_per_step = input.layout.size() * plan.element_size;
 }
 

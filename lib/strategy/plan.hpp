@@ -28,13 +28,14 @@ struct StrategyPlan {
   gpu::MemoryUse memory;         ///< lasting bytes per rank; activations and workspace are 0 here
   BucketPlan buckets;            ///< DDP's; empty for others
   std::optional<FsdpPlan> fsdp;  ///< FSDP's
-  std::optional<ServerPlan> servers;     ///< the parameter server's
-  gpu::MemoryUse server_memory;          ///< as `memory`, of the server with the most
-  Roles roles;                           ///< only workers are handed batches
-  std::vector<int> holders;              ///< ranks that can gather whole tensors
-  bool deals_shares = false;             ///< who works on what is decided as training goes on
-  std::int64_t element_size = 4;         ///< of parameters and gradients [B]
-  std::int64_t bytes_sent_per_step = 0;  ///< by each rank
+  std::optional<ServerPlan> servers;       ///< the parameter server's
+  gpu::MemoryUse server_memory;            ///< as `memory`, of the server with the most
+  std::vector<std::int64_t> server_bytes;  ///< the same of each server, in all
+  Roles roles;                             ///< only workers are handed batches
+  std::vector<int> holders;                ///< ranks that can gather whole tensors
+  bool deals_shares = false;               ///< who works on what is decided as training goes on
+  std::int64_t element_size = 4;           ///< of parameters and gradients [B]
+  std::int64_t bytes_sent_per_step = 0;    ///< by each rank
   /// Of the parts of the plan, by name; equal on all ranks.
   std::vector<std::pair<std::string, std::uint64_t>> hashes;
 

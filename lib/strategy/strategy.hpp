@@ -55,6 +55,9 @@ class Strategy {
   virtual StepResult step(Batch const& batch, StepOptions const& options) = 0;
   /// Finishes what is under way; parameters are whole afterwards.
   virtual void drain() = 0;
+  /// What a line about the steps since the last call should tell beside their results; on rank 0,
+  /// empty elsewhere. Collective.
+  virtual std::string report() { return {}; }
 
   /// Makes the model that predict() uses: running statistics averaged over the workers, in rank
   /// order.

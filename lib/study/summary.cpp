@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <numeric>
 
 #include <nlohmann/json.hpp>
@@ -90,6 +91,38 @@ void add_rates(std::vector<RankTrace> const& ranks, RunSummary& summary) {
   summary.images_per_s = samples / slowest;
 }
 
+double sum(h5::Reals const& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0);
+}
+
+/// Of the first rank that made any: a server makes none.
+std::int64_t steps_of(std::vector<RankTrace> const& ranks) {
+  auto const made = [](RankTrace const& rank) { return rank.table(trace::steps_table()).rows; };
+  auto const first = std::ranges::find_if(ranks, [&](auto const& rank) { return made(rank) > 0; });
+  return first == ranks.end() ? 0 : made(*first);
+}
+
+/// Nothing where no rank updated parameters for others.
+std::optional<ServerSummary> servers_of(std::vector<RankTrace> const& ranks) {
+  ServerSummary summary;
+  double depths = 0, busy = 0, whole = 0;
+  for (auto const& rank : ranks) {
+    auto const& updates = rank.table(trace::ps_table());
+    if (updates.rows == 0) continue;
+    summary.updates = std::max(summary.updates, updates.integers("applied_version").back());
+    summary.pushes += updates.rows;
+    summary.dropped += static_cast<std::int64_t>(sum(updates.integers("dropped")));
+    for (auto const lag : updates.integers("lag")) summary.lags.add(std::max<std::int64_t>(lag, 0));
+    depths += sum(updates.integers("queue_depth"));
+    busy += sum(updates.integers("dur_busy_ns")) * 1e-9;
+    whole += sum(rank.table(trace::epochs_table()).reals("time_s"));
+  }
+  if (summary.pushes == 0) return std::nullopt;
+  summary.queue_depth = depths / static_cast<double>(summary.pushes);
+  summary.busy_share = whole > 0 ? busy / whole : RunSummary::unknown;
+  return summary;
+}
+
 std::string percent(double share, int digits) {
   return format_number(100 * share, digits);
 }
@@ -140,6 +173,67 @@ std::vector<std::string> memory_cells(RunSummary const& run) {
   return cells;
 }
 
+std::vector<Table::Column> server_columns() {
+  return {{"updates"}, {"pushes"},  {"dropped"}, {"lag mean"}, {"lag p50"},
+          {"lag p95"}, {"lag p99"}, {"lag max"}, {"queue"},    {"server busy %"}};
+}
+
+std::vector<std::string> server_cells(RunSummary const& run) {
+  if (!run.servers) return std::vector<std::string>(server_columns().size(), "-");
+  auto const& servers = *run.servers;
+  auto const lag = [&](double share) { return format_number(servers.lags.quantile(share), 0); };
+  return {std::to_string(servers.updates),
+          std::to_string(servers.pushes),
+          std::to_string(servers.dropped),
+          format_number(servers.lags.mean(), 2),
+          lag(0.5),
+          lag(0.95),
+          lag(0.99),
+          lag(1),
+          format_number(servers.queue_depth, 1),
+          percent(servers.busy_share, 1)};
+}
+
+bool has_servers(std::vector<RunSummary> const& runs) {
+  return std::ranges::any_of(runs, [](RunSummary const& run) { return run.servers.has_value(); });
+}
+
+void append(std::vector<std::string>& row, std::vector<std::string> cells) {
+  std::ranges::move(cells, std::back_inserter(row));
+}
+
+/// A row per run that `shows`, its name in front.
+template <class Shows, class Cells>
+std::string table_of(std::string const& what, std::vector<Table::Column> columns,
+                     std::vector<RunSummary> const& runs, Shows shows, Cells cells) {
+  columns.insert(columns.begin(), {what, Align::left});
+  Table table(std::move(columns));
+  for (auto const& run : runs) {
+    if (!shows(run)) continue;
+    std::vector<std::string> row{run.name};
+    append(row, cells(run));
+    table.add_row(std::move(row));
+  }
+  return table.render();
+}
+
+nlohmann::json number(double value) {
+  return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json(nullptr);
+}
+
+nlohmann::json servers_json(ServerSummary const& servers) {
+  return {{"updates", servers.updates},
+          {"pushes", servers.pushes},
+          {"dropped", servers.dropped},
+          {"lag_mean", number(servers.lags.mean())},
+          {"lag_p50", number(servers.lags.quantile(0.5))},
+          {"lag_p95", number(servers.lags.quantile(0.95))},
+          {"lag_p99", number(servers.lags.quantile(0.99))},
+          {"lag_max", number(servers.lags.most())},
+          {"queue_depth", number(servers.queue_depth)},
+          {"busy_share", number(servers.busy_share)}};
+}
+
 }  // namespace
 
 RunSummary summarise(std::string const& name, trace::RunTraces const& traces) {
@@ -150,7 +244,7 @@ RunSummary summarise(std::string const& name, trace::RunTraces const& traces) {
                      .dataset = text_of(first.provenance, "dataset_name"),
                      .ranks = static_cast<int>(traces.ranks.size()),
                      .status = status_of(traces.ranks),
-                     .steps = first.table(trace::steps_table()).rows};
+                     .steps = steps_of(traces.ranks)};
   std::vector<double> durations;
   double exposed = 0, total = 0;
   for (auto const& rank : traces.ranks) {
@@ -160,6 +254,7 @@ RunSummary summarise(std::string const& name, trace::RunTraces const& traces) {
   summary.step_ms = median(std::move(durations));
   if (total > 0) summary.exposed_share = exposed / total;
   add_rates(traces.ranks, summary);
+  summary.servers = servers_of(traces.ranks);
   summary.train_loss = last_known(first.table(trace::epochs_table()).reals("train_loss"));
   summary.test_accuracy = last_known(first.table(trace::epochs_table()).reals("test_accuracy"));
   return summary;
@@ -167,34 +262,32 @@ RunSummary summarise(std::string const& name, trace::RunTraces const& traces) {
 
 Table summary_table(std::vector<RunSummary> const& runs) {
   auto columns = result_columns();
-  auto const memory = memory_columns();
-  columns.insert(columns.end(), memory.begin(), memory.end());
+  std::ranges::move(memory_columns(), std::back_inserter(columns));
+  if (has_servers(runs)) std::ranges::move(server_columns(), std::back_inserter(columns));
   Table table(std::move(columns));
   for (auto const& run : runs) {
     auto row = result_cells(run);
-    for (auto& cell : memory_cells(run)) row.push_back(std::move(cell));
+    append(row, memory_cells(run));
+    if (has_servers(runs)) append(row, server_cells(run));
     table.add_row(std::move(row));
   }
   return table;
 }
 
 std::string summary_text(std::vector<RunSummary> const& runs) {
+  auto const all = [](RunSummary const&) { return true; };
+  auto const with_servers = [](RunSummary const& run) { return run.servers.has_value(); };
   Table results(result_columns());
-  auto columns = memory_columns();
-  columns.insert(columns.begin(), {"peak MiB of a rank", Align::left});
-  Table memory(std::move(columns));
-  for (auto const& run : runs) {
-    results.add_row(result_cells(run));
-    auto cells = memory_cells(run);
-    cells.insert(cells.begin(), run.name);
-    memory.add_row(std::move(cells));
-  }
-  return results.render() + "\n" + memory.render();
+  for (auto const& run : runs) results.add_row(result_cells(run));
+  auto text = results.render() + "\n" +
+              table_of("peak MiB of a rank", memory_columns(), runs, all, memory_cells);
+  if (has_servers(runs))
+    text += "\n" + table_of("servers", server_columns(), runs, with_servers, server_cells);
+  return text;
 }
 
 std::string summary_json(std::vector<RunSummary> const& runs) {
   using nlohmann::json;
-  auto number = [](double value) { return std::isfinite(value) ? json(value) : json(nullptr); };
   json rows = json::array();
   for (auto const& run : runs) {
     json memory = json::object();
@@ -214,6 +307,7 @@ std::string summary_json(std::vector<RunSummary> const& runs) {
                     {"train_loss", number(run.train_loss)},
                     {"test_accuracy", number(run.test_accuracy)},
                     {"peak_memory_B", memory}});
+    if (run.servers) rows.back()["servers"] = servers_json(*run.servers);
   }
   return rows.dump(2) + "\n";
 }

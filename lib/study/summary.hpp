@@ -3,14 +3,26 @@
 #include <array>
 #include <filesystem>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/table.hpp"
 #include "gpu/memory.hpp"
+#include "strategy/ps/lag_counts.hpp"
 #include "trace/collect.hpp"
 
 namespace stratagem {
+
+/// What the servers of a run did.
+struct ServerSummary {
+  std::int64_t updates = 0;  ///< versions of the parameters, of the server that made most
+  std::int64_t pushes = 0;   ///< of all workers to all servers; one per update in sync
+  std::int64_t dropped = 0;  ///< of these
+  LagCounts lags;            ///< of these
+  double queue_depth = 0;    ///< mean number of pushes under way when one was treated
+  double busy_share = 0;     ///< of training time that servers computed, mean over servers
+};
 
 /// One run in numbers, all from its traces; NaN where a number is not known.
 struct RunSummary {
@@ -27,14 +39,17 @@ struct RunSummary {
   double exposed_share = unknown;  ///< of step time that waits for communication, over all ranks
   double train_loss = unknown, test_accuracy = unknown;  ///< last known
   gpu::MemoryUse peak;                                   ///< of the rank that needed most
+  std::optional<ServerSummary> servers;                  ///< of a run that had some
 };
 
 /// `name` is what the table calls the run.
 RunSummary summarise(std::string const& name, trace::RunTraces const& traces);
 
-/// Accuracy, time, throughput, exposed communication and peak memory, a row per run.
+/// Accuracy, time, throughput, exposed communication, peak memory and what servers did, a row per
+/// run.
 Table summary_table(std::vector<RunSummary> const& runs);
-/// The same in two tables that fit a terminal: results, and peak memory by category.
+/// The same in tables that fit a terminal: results, peak memory by category, and servers where some
+/// run had any.
 std::string summary_text(std::vector<RunSummary> const& runs);
 std::string summary_json(std::vector<RunSummary> const& runs);
 

@@ -94,7 +94,7 @@ TableSpec const& ps_table() {
        integer("step", "1", "global step of its samples"),
        integer("first_slot", "1", "place of its first sample in the global batch"),
        integer("base_version", "1", "version of the parameters it was computed with"),
-       integer("applied_version", "1", "version of the parameters afterwards"),
+       integer("applied_version", "1", "first version of the parameters that has it"),
        integer("lag", "1", "updates since the base version, without its own"),
        real("gap", "1", "root mean square of the parameters' change since the base version"),
        real("weight", "1", "factor of the gradient"), real("lr", "1", "learning rate"),

@@ -112,15 +112,30 @@ std::string unit_tables(FsdpPlan const& plan, Model const& model) {
   return summary.render() + "\n" + table.render();
 }
 
-std::string server_table(ServerPlan const& plan, std::int64_t element_size) {
-  Table table({{"server"}, {"rank"}, {"chunks"}, {"parameters"}});
+std::string server_table(StrategyPlan const& strategy) {
+  auto const& plan = *strategy.servers;
+  Table table({{"server"}, {"rank"}, {"chunks"}, {"parameters"}, {"memory"}});
   for (int server = 0; server < static_cast<int>(plan.roles.servers.size()); ++server) {
     auto const s = static_cast<std::size_t>(server);
     table.add_row({std::to_string(server), std::to_string(plan.roles.servers[s]),
                    std::to_string(plan.chunks_of(server).size()),
-                   bytes_text(plan.loads[s] * element_size)});
+                   bytes_text(plan.loads[s] * strategy.element_size),
+                   bytes_text(strategy.server_bytes[s])});
   }
   return table.render() + str("largest over mean load: ", format_number(plan.imbalance(), 3), "\n");
+}
+
+/// What was measured, what follows from it, and a warning when that is bad.
+std::string load_text(ServerLoad const& load) {
+  auto const milliseconds = [](double s) { return format_number(1000 * s, 2) + " ms"; };
+  auto text = str("busiest server, predicted: ", format_number(100 * load.utilisation, 0),
+                  " % (on this machine ", milliseconds(load.push_s), " per push, a worker's pass ",
+                  milliseconds(load.pass_s), ")\n");
+  if (load.utilisation > most_utilisation)
+    text += str("warning: beyond ", format_number(100 * most_utilisation, 0),
+                " % pushes queue up and gradients grow old; take ", load.servers_needed,
+                " servers, or fewer workers\n");
+  return text;
 }
 
 std::string rank_table(RunPlan const& plan) {
@@ -131,7 +146,7 @@ std::string rank_table(RunPlan const& plan) {
     if (!slice) {
       table.add_row({std::to_string(rank), "server", ""});
     } else if (plan.strategy.deals_shares) {
-      table.add_row({std::to_string(rank), "worker", str(plan.batch_per_rank, " at a time")});
+      table.add_row({std::to_string(rank), "worker", str(plan.samples_per_pass, " at a time")});
     } else {
       auto const part = slice->of_batch(plan.global_batch);
       table.add_row({std::to_string(rank), "worker", str(part.begin, " to ", part.end - 1)});
@@ -176,7 +191,8 @@ std::string plan_text(RunPlan const& plan, Model const& model) {
               memory_table(servers ? "worker" : "rank", plan.strategy.memory, plan, true) + "\n";
   if (servers)
     text += memory_table("server", plan.strategy.server_memory, plan, false) + "\n" +
-            server_table(*servers, plan.strategy.element_size) + "\n";
+            server_table(plan.strategy) +
+            (plan.server_load ? load_text(*plan.server_load) : std::string()) + "\n";
   if (!plan.strategy.buckets.buckets.empty()) text += bucket_table(plan, model) + "\n";
   if (plan.strategy.fsdp) text += unit_tables(*plan.strategy.fsdp, model) + "\n";
   return text + rank_table(plan);
@@ -236,7 +252,13 @@ std::string plan_json(RunPlan const& plan, Model const& model) {
                       {"chunks", servers->chunks.size()},
                       {"elements", servers->loads},
                       {"imbalance", servers->imbalance()},
+                      {"server_B", plan.strategy.server_bytes},
                       {"server_memory_B", memory_json(plan.strategy.server_memory)}};
+  if (auto const& load = plan.server_load)
+    document["ps"]["load"] = {{"pass_s", load->pass_s},
+                              {"push_s", load->push_s},
+                              {"utilisation", load->utilisation},
+                              {"servers_needed", load->servers_needed}};
   return document.dump(2) + "\n";
 }
 

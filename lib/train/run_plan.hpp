@@ -8,6 +8,7 @@
 #include "model/model.hpp"
 #include "strategy/activations.hpp"
 #include "strategy/plan.hpp"
+#include "strategy/ps/server_load.hpp"
 #include "train/run_config.hpp"
 
 namespace stratagem {
@@ -32,6 +33,7 @@ struct RunPlan {
   std::int64_t total_steps = 0;
   StrategyPlan strategy;
   std::optional<ActivationUse> activations;  ///< where they were asked for: they take seconds
+  std::optional<ServerLoad> server_load;     ///< likewise, of a parameter server
 
   /// Most bytes that a rank will hold, as far as they are known: without its data.
   std::int64_t peak_bytes() const {

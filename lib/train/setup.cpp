@@ -12,11 +12,6 @@
 namespace stratagem {
 namespace {
 
-TensorMap read_weights(ModelConfig const& config, Model const& model) {
-  if (config.weights.empty()) return {};
-  return match_weights(model, read_safetensors(config.weights), config.head, config.weights);
-}
-
 void check_classes(ModelConfig const& config, Dataset const& dataset) {
   if (config.num_classes < dataset.classes)
     throw Error(ExitCode::usage, str("model.num_classes is ", config.num_classes),
@@ -25,6 +20,11 @@ void check_classes(ModelConfig const& config, Dataset const& dataset) {
 }
 
 }  // namespace
+
+TensorMap read_weights(ModelConfig const& config, Model const& model) {
+  if (config.weights.empty()) return {};
+  return match_weights(model, read_safetensors(config.weights), config.head, config.weights);
+}
 
 Setup set_up(RunConfig const& config, mpi::Comm const& world, Log& log) {
   if (config.run.ranks != 0 && config.run.ranks != world.size())

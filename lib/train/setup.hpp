@@ -50,6 +50,9 @@ std::string from_rank_0(mpi::Comm const& world, Make make) {
   return text;
 }
 
+/// Of the file that `config` names, matched to the model; empty where it names none.
+TensorMap read_weights(ModelConfig const& config, Model const& model);
+
 /// Everything that is known of a run before it writes anything.
 struct Setup {
   ProcessInfo process;

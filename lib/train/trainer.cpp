@@ -135,8 +135,8 @@ Requests Trainer::train_round(std::optional<Loader>& loader) {
   sums.comm_bytes += parts_.communicator.bytes_sent() - bytes_before;
   sums.energy_J += (telemetry_->sample().energy - energy_before) / 1000;
   if (plan.servers) join(sums, requests);
-  position_.step =
-      first_step + (sums.steps - steps_before) / (plan.deals_shares ? plan.workers : 1);
+  position_.step = first_step + (sums.steps - steps_before) /
+                                    (plan.deals_shares ? plan.workers * plan.micro_batches : 1);
   if (plan.deals_shares) sums += position_.epoch;
   position_.epoch = sums;
   auto const every = parts_.plan.config.checkpoint.every_steps;
@@ -235,7 +235,8 @@ void Trainer::end_epoch(bool last) {
   position_.train_time_s += epoch.time_s;
   position_.epoch = {};
   write_metrics(epoch);
-  auto const line = describe_epoch(epoch, run.epochs);
+  auto line = describe_epoch(epoch, run.epochs);
+  if (auto const more = parts_.strategy.report(); !more.empty()) line += "  " + more;
   if (parts_.display != nullptr) parts_.display->say(line);
   parts_.log.detail(line);
   gpu::reset_peak_memory(parts_.device);

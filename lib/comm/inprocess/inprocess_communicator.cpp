@@ -13,6 +13,7 @@
 #include "base/contract.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "comm/inprocess/inprocess_memory.hpp"
 #include "comm/inprocess/turns.hpp"
 #include "comm/reduction.hpp"
 
@@ -90,6 +91,7 @@ struct InProcessGroup {
   Turns turns;
   std::map<std::int64_t, Meeting> meetings;  ///< by sequence number
   std::map<std::tuple<int, int, int>, Mailbox> mailboxes;
+  std::map<std::size_t, std::shared_ptr<std::vector<at::Tensor>>> memories;  ///< each by rank
 };
 
 namespace {
@@ -272,6 +274,16 @@ Work InProcessCommunicator::receive(at::Tensor const& tensor, int peer, int tag)
   for_all(*group_, [&] { deliver(mailbox); });
   return Work(
       std::make_shared<InProcessWork>(group_, rank_, str("receive from rank ", peer), done));
+}
+
+std::unique_ptr<RemoteMemory> InProcessCommunicator::share_memory(std::int64_t numel,
+                                                                  at::ScalarType type) {
+  auto& memories = group_->memories[shared_++];
+  if (!memories)
+    memories = std::make_shared<std::vector<at::Tensor>>(static_cast<std::size_t>(size()));
+  memories->at(static_cast<std::size_t>(rank_)) = at::zeros({numel}, type);
+  barrier().wait_on_host();
+  return std::make_unique<InProcessMemory>(*this, memories);
 }
 
 void run_ranks(int ranks, std::uint64_t seed, std::function<void(Communicator&)> const& body) {

@@ -30,6 +30,7 @@ class InProcessCommunicator final : public Communicator {
   Work barrier() override;
   Work send(at::Tensor const& tensor, int peer, int tag) override;
   Work receive(at::Tensor const& tensor, int peer, int tag) override;
+  std::unique_ptr<RemoteMemory> share_memory(std::int64_t numel, at::ScalarType type) override;
   std::int64_t bytes_sent() const override { return bytes_sent_; }
 
  private:
@@ -38,6 +39,7 @@ class InProcessCommunicator final : public Communicator {
   std::shared_ptr<InProcessGroup> group_;
   int rank_;
   std::int64_t sequence_ = 0;  ///< of this rank's next collective
+  std::size_t shared_ = 0;     ///< memories made so far
   std::int64_t bytes_sent_ = 0;
 };
 

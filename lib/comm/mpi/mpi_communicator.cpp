@@ -4,6 +4,7 @@
 
 #include "base/contract.hpp"
 #include "comm/delayed_operation.hpp"
+#include "comm/mpi/mpi_memory.hpp"
 #include "comm/mpi/operations.hpp"
 #include "comm/reduction.hpp"
 
@@ -37,8 +38,8 @@ MpiCommunicator::MpiCommunicator(mpi::Comm const& comm, gpu::Device const& devic
       delay_(delay),
       random_(static_cast<std::uint64_t>(comm.rank()), "delays"),
       progress_(recorder, timeout) {
-  for (auto const* name :
-       {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "barrier", "send", "receive"})
+  for (auto const* name : {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "barrier",
+                           "send", "receive", "rma"})
     names_.push_back(recorder != nullptr ? recorder->intern(name) : 0);
 }
 
@@ -138,6 +139,19 @@ Work MpiCommunicator::receive(at::Tensor const& tensor, int peer, int tag) {
                                            collective_tags + tag),
             0};
   });
+}
+
+std::unique_ptr<RemoteMemory> MpiCommunicator::share_memory(std::int64_t numel,
+                                                            at::ScalarType type) {
+  expects(device_.kind == gpu::DeviceKind::cpu, "memory of the host");
+  auto const hand_over = [this](std::unique_ptr<Operation> operation, int peer,
+                                std::int64_t bytes) {
+    bytes_sent_ += bytes;
+    return submit(
+        std::move(operation),
+        {.name = names_[static_cast<std::size_t>(Name::rma)], .bytes = bytes, .peer = peer});
+  };
+  return std::make_unique<MpiMemory>(comm_, numel, type, hand_over);
 }
 
 }  // namespace stratagem

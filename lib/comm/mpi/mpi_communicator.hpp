@@ -34,10 +34,20 @@ class MpiCommunicator final : public Communicator {
   Work barrier() override;
   Work send(at::Tensor const& tensor, int peer, int tag) override;
   Work receive(at::Tensor const& tensor, int peer, int tag) override;
+  std::unique_ptr<RemoteMemory> share_memory(std::int64_t numel, at::ScalarType type) override;
   std::int64_t bytes_sent() const override { return bytes_sent_; }
 
  private:
-  enum class Name { all_reduce, reduce_scatter, all_gather, broadcast, barrier, send, receive };
+  enum class Name {
+    all_reduce,
+    reduce_scatter,
+    all_gather,
+    broadcast,
+    barrier,
+    send,
+    receive,
+    rma
+  };
 
   /// Makes the operation on the host versions of `arguments` and submits it.
   template <class Make>

@@ -25,14 +25,16 @@ AsyncPsServer::AsyncPsServer(PsConfig const& config, StrategyParts const& parts)
       inboxes_(static_cast<std::size_t>(workers())) {}
 
 void AsyncPsServer::begin_round(std::int64_t first_step, std::int64_t end_step) {
-  round_ = ShareSequence(first_step, end_step, workers());
+  round_ = ShareSequence(first_step, end_step, workers(), policy_.pushes);
   next_share_ = round_.dealt_at_first();
+  parts_.recorder.event(trace::Severity::info, round_event, "");
 }
 
 void AsyncPsServer::drain() {
+  auto const begin = monotonic_ns();
   clock_.restart();
   for (int worker = 0; worker < workers(); ++worker) {
-    store_.hand_out(worker, lr_);  // what the worker has, or, after look-ahead, nearly
+    store_.hand_out(worker, 0);  // what every worker has: the parameters, not ahead of them
     expect_line(worker);
   }
   while (!clock_.all_finished()) {
@@ -40,9 +42,13 @@ void AsyncPsServer::drain() {
     for (int worker = 0; worker < workers(); ++worker) moved = attend(worker) || moved;
     if (!moved) std::this_thread::sleep_for(nap);
   }
-  for (int worker = 0; worker < workers(); ++worker)
-    of(worker).sends = send_shard(worker, store_.parameters());
+  for (int worker = 0; worker < workers(); ++worker) {
+    of(worker).sends.clear();
+    store_.hand_out(worker, 0);
+    of(worker).sends = send_parameters(worker);
+  }
   for (auto& inbox : inboxes_) inbox.sends.clear();
+  counts_.whole_ns += monotonic_ns() - begin;
 }
 
 void AsyncPsServer::expect_line(int worker) {
@@ -63,7 +69,7 @@ bool AsyncPsServer::attend(int worker) {
   inbox.line = line_from(inbox.message);
   inbox.t_ready = monotonic_ns();
   if (inbox.line.last) {
-    clock_.finish(worker);
+    if (clock_.finish(worker)) store_.apply_collected();
     release();
     return true;
   }
@@ -85,28 +91,36 @@ void AsyncPsServer::apply(int worker) {
   for (auto& work : inbox.gradients) work.wait_on_host();
   auto const t_seen = monotonic_ns();
   int const depth = pushes_under_way();
-  lr_ = inbox.line.lr;
   auto const gap = store_.gap(worker);
-  auto const verdict = clock_.push(worker);
-  if (verdict.applied) store_.apply(worker, verdict.weight, lr_);
+  auto const verdict = clock_.push(worker, store_.gap_in_updates(worker));
+  treat(worker, verdict);
   inbox.gradients.clear();
   auto const t_applied = monotonic_ns();
-  parts_.recorder.record(trace::PsRecord{.worker = worker,
-                                         .step = inbox.line.step,
-                                         .first_slot = inbox.line.first_slot,
-                                         .base_version = verdict.base_version,
-                                         .applied_version = verdict.applied_version,
-                                         .lag = verdict.lag,
-                                         .gap = gap,
-                                         .weight = verdict.weight,
-                                         .lr = lr_,
-                                         .dropped = !verdict.applied,
-                                         .queue_depth = depth,
-                                         .t_ready = inbox.t_ready,
-                                         .t_seen = t_seen,
-                                         .t_applied = t_applied,
-                                         .busy = t_applied - t_seen,
-                                         .bytes = shard_bytes()});
+  note({.worker = worker,
+        .step = inbox.line.step,
+        .first_slot = inbox.line.first_slot,
+        .base_version = verdict.base_version,
+        .applied_version = verdict.applied_version,
+        .lag = verdict.lag,
+        .gap = gap,
+        .weight = verdict.weight,
+        .lr = inbox.line.lr,
+        .dropped = !verdict.applied,
+        .queue_depth = depth,
+        .t_ready = inbox.t_ready,
+        .t_seen = t_seen,
+        .t_applied = t_applied,
+        .busy = t_applied - t_seen,
+        .bytes = shard_bytes()});
+  if (clock_.computing(worker)) expect_line(worker);  // it goes on with what it has
+}
+
+void AsyncPsServer::treat(int worker, ServerClock::Verdict const& verdict) {
+  if (!verdict.applied) return;
+  lr_ = of(worker).line.lr;
+  if (!policy_.collects()) return store_.apply(worker, verdict.weight, lr_);
+  store_.collect(worker, verdict.weight, lr_);
+  if (verdict.completes) store_.apply_collected();
 }
 
 void AsyncPsServer::release() {
@@ -114,7 +128,7 @@ void AsyncPsServer::release() {
     auto& inbox = of(worker);
     inbox.sends.clear();  // of the parameters that are replaced now
     store_.hand_out(worker, lr_);
-    inbox.sends = send_shard(worker, store_.handed(worker));
+    inbox.sends = send_parameters(worker);
     expect_line(worker);
   }
 }

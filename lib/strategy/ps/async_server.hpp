@@ -7,8 +7,8 @@
 
 namespace stratagem {
 
-/// One update from each worker's gradient, in the order in which they come, treated as the policy
-/// has it. Workers take their shares of the round from server 0.
+/// Gradients of workers in the order in which they come, each treated as the policy has it. Workers
+/// take their shares of the round from server 0.
 class AsyncPsServer final : public PsServer {
  public:
   AsyncPsServer(PsConfig const& config, StrategyParts const& parts);
@@ -32,6 +32,8 @@ class AsyncPsServer final : public PsServer {
   bool attend(int worker);
   void answer(int worker);
   void apply(int worker);
+  /// The store's part in what the clock decided.
+  void treat(int worker, ServerClock::Verdict const& verdict);
   /// Hands parameters to those that may go on.
   void release();
   int pushes_under_way() const;
@@ -40,7 +42,7 @@ class AsyncPsServer final : public PsServer {
   ServerClock clock_;
   ShareSequence round_;
   std::int64_t next_share_ = 0;  ///< of round_
-  double lr_ = 0;                ///< of the last push
+  double lr_ = 0;                ///< of the last push that was applied
   std::vector<Inbox> inboxes_;   ///< by worker
 };
 

@@ -12,10 +12,10 @@ namespace stratagem {
 // that server's chunks of the gradient as the backward pass completes them; back come an answer
 // (from server 0) and the chunks of the parameters.
 
-/// Tags of messages. A chunk has its own, the same for its gradients and its parameters.
+/// Tags of messages. A chunk has its own two, the same for its gradients and its parameters.
 inline constexpr int line_tag = 0, answer_tag = 1;
 inline constexpr int chunk_tag(int index) {
-  return 2 + index;
+  return 2 + 2 * index;
 }
 
 /// A worker's announcement, made when the loss of a step is known and before its gradients follow.
@@ -41,6 +41,9 @@ at::Tensor to_message(PsLine const& line);
 at::Tensor to_message(PsAnswer const& answer);
 PsLine line_from(at::Tensor const& message);
 PsAnswer answer_from(at::Tensor const& message);
+
+/// The event of a server's trace with which a round of asynchronous training begins.
+inline constexpr char const* round_event = "round";
 
 /// Room for either.
 at::Tensor empty_message();

@@ -13,6 +13,8 @@
 namespace stratagem {
 namespace {
 
+using Momentum = ServerPolicy::Momentum;
+
 constexpr std::int64_t grain = 1 << 16;
 constexpr std::int64_t gap_stride = 64;
 
@@ -26,12 +28,23 @@ STRATAGEM_SIMD_CLONES void compensate(double* g, double const* p, double const* 
   for (std::int64_t i = 0; i < n; ++i) g[i] = g[i] + lambda * g[i] * g[i] * (p[i] - base[i]);
 }
 
-/// out <- p - factor out.
-STRATAGEM_SIMD_CLONES void look_ahead(float* out, float const* p, std::int64_t n, float factor) {
-  for (std::int64_t i = 0; i < n; ++i) out[i] = p[i] - factor * out[i];
+/// out <- p - factor m; out may be m.
+STRATAGEM_SIMD_CLONES void look_ahead(float* out, float const* p, float const* m, std::int64_t n,
+                                      float factor) {
+  for (std::int64_t i = 0; i < n; ++i) out[i] = p[i] - factor * m[i];
 }
-STRATAGEM_SIMD_CLONES void look_ahead(double* out, double const* p, std::int64_t n, double factor) {
-  for (std::int64_t i = 0; i < n; ++i) out[i] = p[i] - factor * out[i];
+STRATAGEM_SIMD_CLONES void look_ahead(double* out, double const* p, double const* m, std::int64_t n,
+                                      double factor) {
+  for (std::int64_t i = 0; i < n; ++i) out[i] = p[i] - factor * m[i];
+}
+
+/// sum <- sum + weight g
+STRATAGEM_SIMD_CLONES void add_weighted(float* sum, float const* g, std::int64_t n, float weight) {
+  for (std::int64_t i = 0; i < n; ++i) sum[i] = sum[i] + weight * g[i];
+}
+STRATAGEM_SIMD_CLONES void add_weighted(double* sum, double const* g, std::int64_t n,
+                                        double weight) {
+  for (std::int64_t i = 0; i < n; ++i) sum[i] = sum[i] + weight * g[i];
 }
 
 /// Calls `kernel` with pointers to the elements of the tensors from `begin` on, and how many.
@@ -45,6 +58,35 @@ void for_pieces(Kernel kernel, at::Tensor const& first, Tensors const&... others
       kernel(end - begin, first.data_ptr<double>() + begin,
              (others.template data_ptr<double>() + begin)...);
   });
+}
+
+/// `factor` in the type that a kernel's pointers have.
+template <class Pointer>
+auto as_element(Pointer, double factor) {
+  return static_cast<std::remove_const_t<std::remove_pointer_t<Pointer>>>(factor);
+}
+
+template <class T>
+double distance_of(T const* a, T const* b, std::int64_t n, std::int64_t stride_a,
+                   std::int64_t stride_b) {
+  double sum = 0;
+  for (std::int64_t i = 0; i < n; ++i) {
+    auto const change = static_cast<double>(a[i * stride_a]) - static_cast<double>(b[i * stride_b]);
+    sum += change * change;
+  }
+  return std::sqrt(sum / static_cast<double>(n));
+}
+
+/// Root mean square of the difference.
+double distance(at::Tensor const& a, at::Tensor const& b) {
+  return a.scalar_type() == at::kFloat ? distance_of(a.data_ptr<float>(), b.data_ptr<float>(),
+                                                     a.numel(), a.stride(0), b.stride(0))
+                                       : distance_of(a.data_ptr<double>(), b.data_ptr<double>(),
+                                                     a.numel(), a.stride(0), b.stride(0));
+}
+
+at::Tensor sampled(at::Tensor const& tensor) {
+  return tensor.slice(0, 0, tensor.numel(), gap_stride);
 }
 
 std::byte* bytes(at::Tensor const& tensor, std::int64_t element = 0) {
@@ -68,26 +110,43 @@ std::vector<at::Tensor> several_like(at::Tensor const& tensor, int count) {
 
 }  // namespace
 
-ParameterStore::ParameterStore(ServerPolicy const& policy, OptimizerConfig const& optimizer,
-                               int workers, double scale, at::Tensor parameters)
-    : policy_(policy),
-      momentum_factor_(optimizer.momentum),
-      scale_(scale),
-      parameters_(std::move(parameters)) {
-  expects(parameters_.is_cpu() && parameters_.dim() == 1, "a flat CPU tensor");
-  {
-    gpu::MemoryScope const scope(gpu::MemoryCategory::optimizer, {});
-    int const optimizers = policy.momentum == ServerPolicy::Momentum::shared ? 1 : workers;
-    for (int i = 0; i < optimizers; ++i)
-      optimizers_.emplace_back(optimizer, parameters_.numel(), parameters_.options());
-  }
+bool sends_parameters(ServerPolicy const& policy, OptimizerConfig const& optimizer) {
+  return !policy.asynchronous() &&
+         (policy.momentum != Momentum::look_ahead || optimizer.momentum == 0);
+}
+
+StoreMemory make_store_memory(ServerPolicy const& policy, OptimizerConfig const& optimizer,
+                              int workers, at::Tensor parameters) {
+  StoreMemory memory{.parameters = std::move(parameters)};
   {
     gpu::MemoryScope const scope(gpu::MemoryCategory::gradients, {});
-    slots_ = several_like(parameters_, workers);
+    memory.slots = several_like(memory.parameters, workers);
   }
-  if (!policy.asynchronous()) return;
   gpu::MemoryScope const scope(gpu::MemoryCategory::parameters, {});
-  handed_ = several_like(parameters_, workers);
+  if (sends_parameters(policy, optimizer))
+    memory.outgoing = {memory.parameters};
+  else
+    memory.outgoing = several_like(memory.parameters, policy.asynchronous() ? workers : 1);
+  return memory;
+}
+
+ParameterStore::ParameterStore(ServerPolicy const& policy, OptimizerConfig const& optimizer,
+                               double scale, StoreMemory memory)
+    : policy_(policy),
+      momentum_factor_(optimizer.momentum),
+      mean_(optimizer.reduction == Reduction::mean),
+      scale_(scale),
+      memory_(std::move(memory)) {
+  expects(parameters().is_cpu() && parameters().dim() == 1, "a flat CPU tensor");
+  if (policy.collects()) {
+    gpu::MemoryScope const scope(gpu::MemoryCategory::gradients, {});
+    collected_ = at::zeros_like(parameters());
+  }
+  gpu::MemoryScope const scope(gpu::MemoryCategory::optimizer, {});
+  bool const one = policy.momentum == Momentum::shared || !policy.asynchronous();
+  auto const count = one ? 1 : memory_.slots.size();
+  for (std::size_t i = 0; i < count; ++i)
+    optimizers_.emplace_back(optimizer, parameters().numel(), parameters().options());
 }
 
 Sgd& ParameterStore::optimizer_of(int worker) {
@@ -96,60 +155,84 @@ Sgd& ParameterStore::optimizer_of(int worker) {
 }
 
 void ParameterStore::apply_sum(FlatRange range, double lr) {
-  auto const& sum = slots_.front();
-  if (slots_.size() > 1) sum_range(slots_, sum, range);
-  optimizers_.front().step(range, parameters_.narrow(0, range.begin, range.size()),
+  auto const& sum = memory_.slots.front();
+  if (memory_.slots.size() > 1) sum_range(memory_.slots, sum, range);
+  optimizers_.front().step(range, parameters().narrow(0, range.begin, range.size()),
                            sum.narrow(0, range.begin, range.size()), lr, scale_);
 }
 
+void ParameterStore::publish(FlatRange range, double lr) {
+  if (outgoing().is_same(parameters())) return;
+  auto const factor = lr * momentum_factor_;
+  auto const part = [&](at::Tensor const& of) { return of.narrow(0, range.begin, range.size()); };
+  for_pieces([factor](std::int64_t n, auto* to, auto const* p,
+                      auto const* m) { look_ahead(to, p, m, n, as_element(to, factor)); },
+             part(outgoing()), part(parameters()), part(optimizers_.front().momentum()));
+}
+
 void ParameterStore::apply(int worker, double weight, double lr) {
-  auto const& gradient = slot(worker);
-  if (policy_.correction != 0) {
-    auto const lambda = policy_.correction;
-    for_pieces(
-        [lambda](std::int64_t n, auto* g, auto const* p, auto const* base) {
-          compensate(g, p, base, n, static_cast<std::remove_pointer_t<decltype(g)>>(lambda));
-        },
-        gradient, parameters_, handed(worker));
-  }
-  optimizer_of(worker).step({0, parameters_.numel()}, parameters_, gradient, lr, scale_ * weight);
+  correct(worker);
+  update(optimizer_of(worker), slot(worker), lr, scale_ * weight);
+}
+
+void ParameterStore::collect(int worker, double weight, double lr) {
+  correct(worker);
+  for_pieces([weight](std::int64_t n, auto* sum,
+                      auto const* g) { add_weighted(sum, g, n, as_element(sum, weight)); },
+             collected_, slot(worker));
+  ++collected_count_;
+  collected_lr_ = lr;
+}
+
+void ParameterStore::apply_collected() {
+  auto const scale = mean_ ? scale_ / static_cast<double>(collected_count_) : scale_;
+  update(optimizers_.front(), collected_, collected_lr_, scale);
+  collected_.zero_();
+  collected_count_ = 0;
+}
+
+void ParameterStore::correct(int worker) {
+  if (policy_.correction == 0) return;
+  auto const lambda = policy_.correction;
+  for_pieces([lambda](std::int64_t n, auto* g, auto const* p,
+                      auto const* base) { compensate(g, p, base, n, as_element(g, lambda)); },
+             slot(worker), parameters(), handed(worker));
+}
+
+void ParameterStore::update(Sgd& optimizer, at::Tensor const& gradient, double lr, double scale) {
+  bool const measured = policy_.weight == ServerPolicy::Weight::inverse_gap;
+  auto const before = measured ? sampled(parameters()).clone() : at::Tensor();
+  optimizer.step({0, parameters().numel()}, parameters(), gradient, lr, scale);
+  if (!measured) return;
+  auto const change = distance(sampled(parameters()), before);
+  mean_update_ = mean_update_ == 0 ? change : mean_update_ + 0.01 * (change - mean_update_);
 }
 
 void ParameterStore::hand_out(int worker, double lr) {
   auto const& out = handed(worker);
-  if (policy_.momentum != ServerPolicy::Momentum::look_ahead || momentum_factor_ == 0) {
-    out.copy_(parameters_);
+  if (policy_.momentum != Momentum::look_ahead || momentum_factor_ == 0) {
+    out.copy_(parameters());
     return;
   }
   sum_of_momenta(out);
   auto const factor = lr * momentum_factor_;
-  for_pieces(
-      [factor](std::int64_t n, auto* to, auto const* p) {
-        look_ahead(to, p, n, static_cast<std::remove_pointer_t<decltype(to)>>(factor));
-      },
-      out, parameters_);
+  for_pieces([factor](std::int64_t n, auto* to,
+                      auto const* p) { look_ahead(to, p, to, n, as_element(to, factor)); },
+             out, parameters());
 }
 
 double ParameterStore::gap(int worker) const {
-  auto const& base = handed(worker);
-  auto const of = [&](auto const* now, auto const* then) {
-    double sum = 0;
-    std::int64_t count = 0;
-    for (std::int64_t i = 0; i < base.numel(); i += gap_stride, ++count) {
-      auto const change = static_cast<double>(now[i]) - static_cast<double>(then[i]);
-      sum += change * change;
-    }
-    return std::sqrt(sum / static_cast<double>(count));
-  };
-  return base.scalar_type() == at::kFloat
-             ? of(parameters_.data_ptr<float>(), base.data_ptr<float>())
-             : of(parameters_.data_ptr<double>(), base.data_ptr<double>());
+  return distance(sampled(parameters()), sampled(handed(worker)));
+}
+
+double ParameterStore::gap_in_updates(int worker) const {
+  return mean_update_ > 0 ? gap(worker) / mean_update_ : 0;
 }
 
 at::Tensor ParameterStore::momentum() const {
   if (momentum_factor_ == 0) return {};
   if (optimizers_.size() == 1) return optimizers_.front().momentum();
-  auto const sum = at::empty_like(parameters_);
+  auto const sum = at::empty_like(parameters());
   sum_of_momenta(sum);
   return sum;
 }

@@ -1,5 +1,8 @@
 #include "strategy/ps/ps_config.hpp"
 
+#include <array>
+#include <string>
+
 #include "base/error.hpp"
 #include "base/text.hpp"
 
@@ -18,45 +21,138 @@ ServerPolicy preset(PsMode mode, int workers) {
       return {};
     case PsMode::ssp:
       return {.gate = Gate::ssp, .staleness = 2};
+    case PsMode::modified:
+      return {.gate = Gate::ssp, .staleness = 2, .weight = Weight::inverse_lag, .pushes = 2};
     case PsMode::lag_cap:
       return {.lag_cap = workers};
     case PsMode::dana:
       return {.momentum = Momentum::look_ahead};
     case PsMode::dc:
       return {.correction = 0.04};
+    case PsMode::delayed_sync:
+      return {.gate = Gate::bsp, .momentum = Momentum::look_ahead, .delay = 1};
+    case PsMode::softsync:
+      return {.gate = Gate::softsync, .count = workers};
+    case PsMode::backup:
+      return {.gate = Gate::backup, .count = workers - 1};
   }
   return {};
 }
 
-void refuse_parts_of_sync(PsConfig const& config) {
-  char const* part = config.staleness   ? "staleness"
-                     : config.lag_cap   ? "lag_cap"
-                     : config.dc_lambda ? "dc_lambda"
-                     : config.momentum  ? "momentum"
-                     : config.weight    ? "weight"
-                                        : nullptr;
-  if (part != nullptr)
-    throw Error(ExitCode::usage, str("strategy.", part, " beside mode sync"),
-                "synchronous gradients have no lag that it could treat",
-                "leave it out, or take mode async");
+/// The gate that is given, or the one whose part is, or the mode's.
+Gate choose_gate(PsConfig const& config, Gate of_mode) {
+  if (config.gate) return *config.gate;
+  if (of_mode != Gate::none) return of_mode;
+  if (config.staleness) return Gate::ssp;
+  if (config.count) return Gate::softsync;
+  if (config.backup) return Gate::backup;
+  return Gate::none;
+}
+
+std::string gate_name(Gate gate) {
+  static constexpr std::array names{"none", "bsp", "ssp", "softsync", "backup"};
+  return str("gate ", names[static_cast<std::size_t>(gate)]);
+}
+
+/// Refuses `part` when it is in the way of what stands beside it.
+class Contradictions {
+ public:
+  explicit Contradictions(std::string beside) : beside_(std::move(beside)) {}
+
+  void refuse(bool is_there, char const* part, char const* why, char const* cure) const {
+    if (is_there)
+      throw Error(ExitCode::usage, str("strategy.", part, " beside ", beside_), why, cure);
+  }
+
+ private:
+  std::string beside_;
+};
+
+constexpr char const* leave_out = "leave it out";
+
+void check_gate(PsConfig const& config, ServerPolicy const& policy) {
+  Contradictions const gate(gate_name(policy.gate));
+  gate.refuse(!policy.asynchronous() && preset(config.mode, 2).asynchronous() &&
+                  config.mode != PsMode::async,
+              "mode", "it treats gradients that come one by one",
+              "take mode sync or delayed_sync, or another gate");
+  gate.refuse(config.staleness && policy.gate != Gate::ssp, "staleness",
+              "only ssp bounds how far a worker is ahead", "take gate ssp, or leave it out");
+  gate.refuse(config.count && policy.gate != Gate::softsync, "count",
+              "only softsync counts the gradients of an update",
+              "take gate softsync, or leave it out");
+  gate.refuse(config.backup && policy.gate != Gate::backup, "backup",
+              "only backup goes on without some workers", "take gate backup, or leave it out");
+  gate.refuse(policy.delay > 0 && policy.asynchronous(), "delay",
+              "a worker that waits for nobody has nothing to hide", "take gate bsp, or delay 0");
+  gate.refuse(policy.pull_every > 1 && (policy.gate == Gate::ssp || policy.gate == Gate::backup),
+              "pull_every", "a worker that does not pull is not held back",
+              "take pull_every 1, or another gate");
+  gate.refuse(policy.collects() && policy.momentum != Momentum::shared, "momentum",
+              "an update has gradients of several workers", "take momentum shared");
+}
+
+/// Parts that treat a lag, where there is none.
+void refuse_treatment(PsConfig const& config, ServerPolicy const& policy, char const* why) {
+  Contradictions const gate(gate_name(policy.gate));
+  gate.refuse(config.lag_cap.has_value(), "lag_cap", why, leave_out);
+  gate.refuse(config.over_cap.has_value(), "over_cap", why, leave_out);
+  gate.refuse(config.weight.has_value(), "weight", why, leave_out);
+  gate.refuse(config.dc_lambda.has_value(), "dc_lambda", why, leave_out);
+}
+
+void check_sync(PsConfig const& config, ServerPolicy const& policy) {
+  refuse_treatment(config, policy, "synchronous gradients have no lag that it could treat");
+  Contradictions const sync(policy.delay > 0 ? "gate bsp with a delay" : gate_name(policy.gate));
+  sync.refuse(config.pushes.has_value(), "pushes", "all workers push together, once per step",
+              leave_out);
+  sync.refuse(config.pull_every.has_value(), "pull_every", "every update goes to all workers",
+              leave_out);
+  sync.refuse(config.momentum && policy.momentum == Momentum::per_worker, "momentum",
+              "an update has gradients of all workers", "take shared or look_ahead");
+  sync.refuse(config.momentum && policy.delay == 0, "momentum",
+              "there is one, and nothing to look ahead over",
+              "leave it out, or take optimizer.nesterov");
+}
+
+void check_counts(PsConfig const& config, ServerPolicy const& policy, int workers) {
+  if (policy.gate != Gate::backup) return;
+  auto const spare = workers - policy.count;
+  if (policy.count < 1 || spare < 1)
+    throw Error(ExitCode::usage, str("strategy.backup: ", spare, " of ", workers, " workers"),
+                "an update needs a gradient, and somebody it does not wait for",
+                workers > 1 ? str("take 1 to ", workers - 1) : "start more ranks");
+  if (config.servers > 1)
+    throw Error(ExitCode::usage, str("strategy.servers: ", config.servers, " beside gate backup"),
+                "they would drop different workers' gradients", "take strategy.servers: 1");
 }
 
 }  // namespace
 
 ServerPolicy policy_of(PsConfig const& config, int workers) {
   auto policy = preset(config.mode, workers);
-  if (config.mode == PsMode::sync) {
-    refuse_parts_of_sync(config);
-    return policy;
-  }
-  if (config.staleness) {
-    policy.gate = Gate::ssp;
-    policy.staleness = *config.staleness;
-  }
-  policy.lag_cap = config.lag_cap.value_or(policy.lag_cap);
+  policy.gate = choose_gate(config, policy.gate);
+  policy.staleness = config.staleness.value_or(static_cast<int>(policy.staleness));
+  policy.count = policy.gate == Gate::softsync ? config.count.value_or(workers)
+                 : policy.gate == Gate::backup ? workers - config.backup.value_or(1)
+                                               : 1;
+  policy.lag_cap = config.lag_cap.value_or(static_cast<int>(policy.lag_cap));
+  policy.over_cap = config.over_cap.value_or(policy.over_cap);
+  policy.weight = config.weight.value_or(policy.weight);
   policy.correction = config.dc_lambda.value_or(policy.correction);
   policy.momentum = config.momentum.value_or(policy.momentum);
-  policy.weight = config.weight.value_or(policy.weight);
+  policy.delay = config.delay.value_or(policy.delay);
+  policy.pushes = config.pushes.value_or(policy.pushes);
+  policy.pull_every = config.pull_every.value_or(policy.pull_every);
+
+  check_gate(config, policy);
+  if (!policy.asynchronous()) check_sync(config, policy);
+  if (policy.gate == Gate::backup)
+    refuse_treatment(config, policy, "gradients with a lag are dropped already");
+  if (config.over_cap && policy.lag_cap == 0)
+    throw Error(ExitCode::usage, "strategy.over_cap without strategy.lag_cap",
+                "there is no cap to be over", "give one, or leave it out");
+  check_counts(config, policy, workers);
   return policy;
 }
 

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "params/server_placement.hpp"
 #include "strategy/ps/server_policy.hpp"
@@ -10,12 +11,17 @@ namespace stratagem {
 
 /// Named policies of a parameter server; each is a choice of the parts below it.
 enum class PsMode {
-  sync,     ///< one update from the gradients of all workers: what DDP computes
-  async,    ///< one update from each gradient, when it comes
-  ssp,      ///< async, but nobody runs far ahead of the slowest (Ho et al., NIPS 2013)
-  lag_cap,  ///< async without gradients that are too old (Maranjyan et al., "Ringmaster", 2025)
-  dana,     ///< async with look-ahead momentum (Hakimi et al., arXiv 1907.11612)
-  dc,       ///< async with delay-compensated gradients (Zheng et al., ICML 2017)
+  sync,          ///< one update from the gradients of all workers: what DDP computes
+  async,         ///< one update from each gradient, when it comes
+  ssp,           ///< async, but nobody runs far ahead of the slowest (Ho et al., NIPS 2013)
+  modified,      ///< ssp, weighted by age, two pushes per share (arXiv 2505.12832)
+  lag_cap,       ///< async without gradients that are too old (Maranjyan et al., ICML 2025)
+  dana,          ///< async with look-ahead momentum (Hakimi et al., arXiv 1907.11612)
+  dc,            ///< async with delay-compensated gradients (Zheng et al., ICML 2017)
+  delayed_sync,  ///< sync that hides its communication: workers are one version behind, and get
+                 ///< parameters where the momentum leads next (after Xu et al., arXiv 2005.06728)
+  softsync,      ///< one update from several gradients, whoever's (Zhang et al., IJCAI 2016)
+  backup,        ///< sync that drops the slowest gradients (Chen et al., arXiv 1604.00981)
 };
 
 /// Servers hold the parameters, workers compute gradients.
@@ -23,19 +29,29 @@ struct PsConfig {
   static constexpr std::string_view name = "ps";
   int servers = 1;
   ServerPlacement server_ranks = ServerPlacement::last;
-  double chunk_mb = 4;  ///< pieces in which parameters and gradients travel [MiB]
+  std::vector<int> listed_ranks;  ///< of server_ranks: listed
+  double chunk_mb = 4;            ///< pieces in which parameters and gradients travel [MiB]
+  enum class Transport { automatic, two_sided, rma };
+  Transport transport = Transport::two_sided;
   PsMode mode = PsMode::sync;
   // Parts of the policy; those not given are the mode's.
-  std::optional<int> staleness;     ///< steps by which a worker may be ahead of the slowest
-  std::optional<int> lag_cap;       ///< older gradients are dropped; 0 drops none
+  std::optional<ServerPolicy::Gate> gate;
+  std::optional<int> staleness;  ///< of gate ssp: steps by which a worker may be ahead
+  std::optional<int> count;      ///< of gate softsync: gradients that make an update
+  std::optional<int> backup;     ///< of gate backup: workers that are not waited for
+  std::optional<int> lag_cap;    ///< older gradients are dropped or attenuated; 0 is no cap
+  std::optional<ServerPolicy::OverCap> over_cap;
+  std::optional<ServerPolicy::Weight> weight;
   std::optional<double> dc_lambda;  ///< strength of the delay compensation; 0 is none
   std::optional<ServerPolicy::Momentum> momentum;
-  std::optional<ServerPolicy::Weight> weight;
-  int slow_worker = -1;  ///< the one that is made slower, for experiments; -1 is none
-  double slow = 1;       ///< by this factor
+  std::optional<int> delay;       ///< of gate bsp: versions that workers are behind
+  std::optional<int> pushes;      ///< that a worker makes of its share of a global batch
+  std::optional<int> pull_every;  ///< pushes from one pull to the next
+  int slow_worker = -1;           ///< the one that is made slower, for experiments; -1 is none
+  double slow = 1;                ///< by this factor
 };
 
-/// The policy that mode and parts make. Error(usage) naming parts that contradict the mode.
+/// The policy that mode and parts make. Error(usage) naming parts that contradict one another.
 ServerPolicy policy_of(PsConfig const& config, int workers);
 
 }  // namespace stratagem

@@ -1,9 +1,8 @@
 #include "strategy/ps/ps_plan.hpp"
 
-#include <algorithm>
-
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "strategy/ps/transport.hpp"
 #include "strategy/update.hpp"
 
 namespace stratagem {
@@ -11,31 +10,37 @@ namespace stratagem {
 ServerPlan plan_servers(PsConfig const& config, ParameterLayout const& layout, int ranks,
                         std::int64_t element_size) {
   auto const bytes = static_cast<std::int64_t>(config.chunk_mb * (1 << 20));
-  return make_server_plan(layout, assign_roles(ranks, config.servers, config.server_ranks), bytes,
-                          element_size);
+  return make_server_plan(
+      layout, assign_roles(ranks, config.servers, config.server_ranks, config.listed_ranks), bytes,
+      element_size);
 }
 
 gpu::MemoryUse server_memory(ServerPolicy const& policy, OptimizerConfig const& optimizer,
-                             ServerPlan const& plan, std::int64_t element_size) {
-  auto const shard = std::ranges::max(plan.shards) * element_size;
-  auto const workers = static_cast<std::int64_t>(plan.roles.workers.size());
+                             std::int64_t shard, int workers, std::int64_t element_size) {
+  bool const one_momentum =
+      policy.momentum == ServerPolicy::Momentum::shared || !policy.asynchronous();
+  bool const looks_ahead =
+      policy.momentum == ServerPolicy::Momentum::look_ahead && optimizer.momentum != 0;
+  auto const bytes = shard * element_size;
   gpu::MemoryUse use;
-  use[gpu::MemoryCategory::parameters] = shard * (policy.asynchronous() ? 1 + workers : 1);
-  use[gpu::MemoryCategory::gradients] = shard * workers;
+  use[gpu::MemoryCategory::parameters] = bytes * (1 + (policy.asynchronous() ? workers
+                                                       : looks_ahead         ? 1
+                                                                             : 0));
+  use[gpu::MemoryCategory::gradients] = bytes * (workers + (policy.collects() ? 1 : 0));
   if (optimizer.momentum != 0)
-    use[gpu::MemoryCategory::optimizer] =
-        shard * (policy.momentum == ServerPolicy::Momentum::shared ? 1 : workers);
+    use[gpu::MemoryCategory::optimizer] = bytes * (one_momentum ? 1 : workers);
   return use;
 }
 
 double gradient_scale(ServerPolicy const& policy, OptimizerConfig const& optimizer, int workers) {
-  bool const mean = !policy.asynchronous() && optimizer.reduction == Reduction::mean;
-  return mean ? 1.0 / workers : 1.0;
+  if (policy.asynchronous()) return 1.0 / policy.pushes;
+  return optimizer.reduction == Reduction::mean ? 1.0 / workers : 1.0;
 }
 
 void check_ps(PsConfig const& config, OptimizerConfig const& optimizer,
               PrecisionConfig const& precision, int workers) {
   auto const policy = policy_of(config, workers);
+  check_transport(config, policy);
   if (optimizer.clip_norm > 0)
     throw Error(ExitCode::usage, "optimizer.clip_norm beside strategy ps",
                 "no server sees the whole gradient", "leave it out, or take strategy ddp or fsdp");

@@ -11,12 +11,13 @@ namespace stratagem {
 ServerPlan plan_servers(PsConfig const& config, ParameterLayout const& layout, int ranks,
                         std::int64_t element_size);
 
-/// Lasting bytes of the server that has the most.
+/// Lasting bytes of a server whose shard has so many elements.
 gpu::MemoryUse server_memory(ServerPolicy const& policy, OptimizerConfig const& optimizer,
-                             ServerPlan const& plan, std::int64_t element_size);
+                             std::int64_t shard, int workers, std::int64_t element_size);
 
 /// By what servers scale a gradient: the mean over workers of `reduction: mean` in sync; one of an
-/// asynchronous worker is a mean over its samples already.
+/// asynchronous worker is a mean over its samples already, and its pushes of one share count as
+/// one.
 double gradient_scale(ServerPolicy const& policy, OptimizerConfig const& optimizer, int workers);
 
 /// Error(usage) naming what a parameter server does not do.

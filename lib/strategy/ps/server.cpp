@@ -25,10 +25,9 @@ PsServer::PsServer(PsConfig const& config, StrategyParts const& parts)
       policy_(policy_of(config, workers())),
       server_(plan_.roles.server_of(parts.communicator.rank())),
       own_(plan_.chunks_of(server_)),
-      store_(policy_, parts.optimizer, workers(),
-             gradient_scale(policy_, parts.optimizer, workers()),
-             parts.allocate(gpu::MemoryCategory::parameters,
-                            plan_.shards[static_cast<std::size_t>(server_)])),
+      transport_(make_transport(config, plan_, parts)),
+      store_(policy_, parts.optimizer, gradient_scale(policy_, parts.optimizer, workers()),
+             transport_->memory()),
       buffers_(make_buffers(parts.model, parts.device, parts.precision.compute)) {
   for (auto const& entry : layout_.entries()) {
     if (!owns_part_of(entry)) continue;
@@ -71,20 +70,14 @@ void PsServer::load_momentum(std::map<std::string, at::Tensor> const& tensors) {
 
 std::vector<Work> PsServer::receive_gradients(int worker) {
   std::vector<Work> works;
-  for (auto const& chunk : own_)
-    works.push_back(parts_.communicator.receive(piece(store_.slot(worker), chunk), rank_of(worker),
-                                                chunk_tag(chunk.index)));
+  for (auto const& chunk : own_) works.push_back(transport_->receive(worker, chunk));
   return works;
 }
 
-Work PsServer::send_chunk(int worker, at::Tensor const& shard, ServerChunk const& chunk) {
-  return parts_.communicator.send(piece(shard, chunk), rank_of(worker), chunk_tag(chunk.index));
-}
-
-std::vector<Work> PsServer::send_shard(int worker, at::Tensor const& shard) {
+std::vector<Work> PsServer::send_parameters(int worker) {
   std::vector<Work> works;
   for (auto chunk = own_.rbegin(); chunk != own_.rend(); ++chunk)
-    works.push_back(send_chunk(worker, shard, *chunk));
+    works.push_back(transport_->send(worker, *chunk));
   return works;
 }
 
@@ -107,10 +100,27 @@ at::Tensor PsServer::predict(at::Tensor const&) {
   return {};
 }
 
+std::string PsServer::report() {
+  auto const text = describe(counts_.joined(parts_.communicator), policy_);
+  counts_ = {};
+  return parts_.communicator.rank() == 0 ? text : "";
+}
+
+void PsServer::note(trace::PsRecord const& record) {
+  parts_.recorder.record(record);
+  counts_.lags.add(record.lag);
+  counts_.dropped += record.dropped ? 1 : 0;
+  counts_.busy_ns += record.busy;
+}
+
 NamedTensors PsServer::gather_momentum(Wanted const&) {
   auto const momentum = store_.momentum();
   if (!momentum.defined()) return {};
-  for (auto& work : send_shard(0, momentum)) work.wait_on_host();
+  std::vector<Work> works;
+  for (auto const& chunk : own_)
+    works.push_back(
+        parts_.communicator.send(piece(momentum, chunk), rank_of(0), chunk_tag(chunk.index)));
+  for (auto& work : works) work.wait_on_host();
   return {};
 }
 

@@ -8,6 +8,8 @@
 #include "strategy/ps/messages.hpp"
 #include "strategy/ps/parameter_store.hpp"
 #include "strategy/ps/ps_plan.hpp"
+#include "strategy/ps/round_counts.hpp"
+#include "strategy/ps/transport.hpp"
 
 namespace stratagem {
 
@@ -18,6 +20,7 @@ class PsServer : public Strategy {
   PsServer(PsConfig const& config, StrategyParts const& parts);
 
   StepResult step(Batch const& batch, StepOptions const& options) override;
+  std::string report() override;
   void prepare_evaluation() override;
   at::Tensor predict(at::Tensor const& images) override;
   NamedTensors gather_parameters(Wanted const&) override { return {}; }
@@ -29,17 +32,18 @@ class PsServer : public Strategy {
   void load_buffers(int, std::map<std::string, at::Tensor> const&) override {}
 
  protected:
-  int workers() const { return static_cast<int>(plan_.roles.workers.size()); }
-  int rank_of(int worker) const { return plan_.roles.workers[static_cast<std::size_t>(worker)]; }
+  int workers() const { return plan_.workers(); }
+  int rank_of(int worker) const { return plan_.rank_of_worker(worker); }
   /// Server 0 answers the workers' lines.
   bool answers() const { return server_ == 0; }
 
   /// The chunks of a worker's gradient into its slot, in the order in which they come.
   std::vector<Work> receive_gradients(int worker);
-  Work send_chunk(int worker, at::Tensor const& shard, ServerChunk const& chunk);
-  /// All chunks, those that the forward pass needs first in front.
-  std::vector<Work> send_shard(int worker, at::Tensor const& shard);
+  /// All chunks of what is outgoing to a worker, those that the forward pass needs first in front.
+  std::vector<Work> send_parameters(int worker);
   std::int64_t shard_bytes() const;
+  /// Into the trace, and into what is told of the round.
+  void note(trace::PsRecord const& record);
 
   StrategyParts parts_;
   ParameterLayout layout_;
@@ -47,7 +51,9 @@ class PsServer : public Strategy {
   ServerPolicy policy_;
   int server_;
   std::vector<ServerChunk> own_;  ///< in the order of the plan
+  std::unique_ptr<PsTransport> transport_;
   ParameterStore store_;
+  RoundCounts counts_;  ///< since the last report
 
  private:
   bool owns_part_of(ParameterEntry const& entry) const;

@@ -6,44 +6,77 @@
 #include "base/contract.hpp"
 
 namespace stratagem {
+namespace {
 
-Treatment treat(ServerPolicy const& policy, std::int64_t lag) {
-  if (policy.lag_cap > 0 && lag > policy.lag_cap) return {.apply = false, .weight = 0};
-  if (policy.weight == ServerPolicy::Weight::inverse_lag)
-    return {.weight = 1.0 / static_cast<double>(std::max<std::int64_t>(lag, 1))};
-  return {};
+using Gate = ServerPolicy::Gate;
+
+double weight_of(ServerPolicy::Weight weight, std::int64_t lag, double gap) {
+  switch (weight) {
+    case ServerPolicy::Weight::one:
+      return 1;
+    case ServerPolicy::Weight::inverse_lag:
+      return 1.0 / static_cast<double>(std::max<std::int64_t>(lag, 1));
+    case ServerPolicy::Weight::inverse_gap:
+      return 1.0 / std::max(gap, 1.0);
+  }
+  return 1;
+}
+
+}  // namespace
+
+Treatment treat(ServerPolicy const& policy, std::int64_t lag, double gap) {
+  constexpr Treatment dropped{.apply = false, .weight = 0};
+  if (policy.gate == Gate::backup && lag > 0) return dropped;
+  auto const weight = weight_of(policy.weight, lag, gap);
+  if (policy.lag_cap == 0 || lag <= policy.lag_cap) return {.weight = weight};
+  if (policy.over_cap == ServerPolicy::OverCap::drop) return dropped;
+  return {.weight = weight * static_cast<double>(policy.lag_cap) / static_cast<double>(lag)};
 }
 
 ServerClock::ServerClock(ServerPolicy const& policy, int workers)
-    : policy_(policy), workers_(static_cast<std::size_t>(workers)) {
+    : policy_(policy), unfinished_(workers), workers_(static_cast<std::size_t>(workers)) {
   expects(policy.asynchronous(), "a policy that treats pushes one by one");
 }
 
-ServerClock::Verdict ServerClock::push(int worker) {
+ServerClock::Verdict ServerClock::push(int worker, double gap) {
   auto& self = of(worker);
-  expects(!self.waiting && !self.finished, "a worker pushes once it was released");
+  expects(computing(worker), "a worker pushes once it was released");
   auto const lag = version_ - self.base;
-  auto const [apply, weight] = treat(policy_, lag);
-  if (apply) ++version_;
+  auto const [apply, weight] = treat(policy_, lag, gap);
+  Verdict verdict{self.base, version_ + (apply ? 1 : 0), lag, apply, weight, false};
   ++self.pushes;
-  self.waiting = true;
-  return {self.base, version_, lag, apply, weight};
+  self.waiting = policy_.pulls_after(self.pushes);
+  if (apply) {
+    ++collected_;
+    verdict.completes = complete();
+  }
+  return verdict;
 }
 
-void ServerClock::finish(int worker) {
-  auto& self = of(worker);
-  expects(!self.waiting && !self.finished, "a worker finishes once it was released");
-  self.finished = true;
+bool ServerClock::finish(int worker) {
+  expects(computing(worker), "a worker finishes once it was released");
+  of(worker).finished = true;
+  --unfinished_;
+  return complete();
+}
+
+bool ServerClock::complete() {
+  // Who has finished is not waited for, and at the end of a round nothing is left over.
+  auto const others = policy_.gate == Gate::backup || unfinished_ == 0
+                          ? std::int64_t{unfinished_}
+                          : std::numeric_limits<std::int64_t>::max();
+  if (collected_ == 0 || collected_ < std::min(policy_.count, others)) return false;
+  collected_ = 0;
+  ++version_;
+  return true;
 }
 
 std::vector<int> ServerClock::release() {
   std::vector<int> released;
-  auto const least = policy_.gate == ServerPolicy::Gate::ssp ? slowest() : 0;
+  auto const least = policy_.gate == Gate::ssp ? slowest() : 0;
   for (int worker = 0; worker < static_cast<int>(workers_.size()); ++worker) {
     auto& self = of(worker);
-    if (!self.waiting) continue;
-    if (policy_.gate == ServerPolicy::Gate::ssp && self.pushes - least > policy_.staleness)
-      continue;
+    if (!self.waiting || !may_go_on(self, least)) continue;
     self.waiting = false;
     self.base = version_;
     released.push_back(worker);
@@ -51,12 +84,17 @@ std::vector<int> ServerClock::release() {
   return released;
 }
 
-bool ServerClock::all_finished() const {
-  return std::ranges::all_of(workers_, &Worker::finished);
+bool ServerClock::may_go_on(Worker const& worker, std::int64_t slowest) const {
+  if (policy_.gate == Gate::ssp) return worker.pushes - slowest <= policy_.staleness;
+  // Its push is in an update, or came too late for one.
+  if (policy_.gate == Gate::backup) return worker.base < version_;
+  return true;
 }
 
 void ServerClock::restart() {
+  expects(collected_ == 0, "a round ends with its last update");
   for (auto& worker : workers_) worker = {.base = version_};
+  unfinished_ = static_cast<int>(workers_.size());
 }
 
 std::int64_t ServerClock::slowest() const {

@@ -7,11 +7,13 @@ namespace stratagem {
 
 /// How a server treats what workers push: a plain value.
 struct ServerPolicy {
-  /// When a worker that has pushed may go on.
+  /// When an update is made, and when a worker that has pushed may go on.
   enum class Gate {
-    none,  ///< at once
-    bsp,   ///< when all have pushed and their mean was applied
-    ssp,   ///< when it is at most `staleness` pushes ahead of the slowest
+    none,      ///< each push is an update, and its worker goes on at once
+    bsp,       ///< all have pushed; their mean is the update
+    ssp,       ///< each push is an update; its worker is at most `staleness` ahead of the slowest
+    softsync,  ///< `count` pushes, whoever's, are an update; workers go on at once
+    backup,    ///< the first `count` pushes to a version are; who comes later is dropped
   };
   /// Whose gradients a momentum vector sums up.
   enum class Momentum {
@@ -19,29 +21,46 @@ struct ServerPolicy {
     per_worker,  ///< one worker's
     look_ahead,  ///< one worker's, and workers get the parameters where all momenta lead next
   };
-  /// What a gradient of some lag counts.
+  /// What a gradient counts.
   enum class Weight {
     one,
     inverse_lag,  ///< 1 / lag, from lag 1 on (Zhang et al., IJCAI 2016)
+    inverse_gap,  ///< 1 / gap, from a gap of one mean step on (Barkai et al., ICLR 2020)
+  };
+  /// What becomes of a gradient beyond the lag cap.
+  enum class OverCap {
+    drop,
+    attenuate,  ///< it counts cap / lag (Koloskova et al., NeurIPS 2022)
   };
 
   Gate gate = Gate::none;
   std::int64_t staleness = 0;
-  std::int64_t lag_cap = 0;  ///< a gradient with more lag is dropped; 0 drops none
+  std::int64_t count = 1;
+  std::int64_t lag_cap = 0;  ///< 0 is no cap
+  OverCap over_cap = OverCap::drop;
   Weight weight = Weight::one;
   double correction = 0;  ///< lambda of g + lambda g g (p - p_base); 0 is none
   Momentum momentum = Momentum::shared;
+  int delay = 0;       ///< of bsp: versions by which workers compute behind the newest
+  int pushes = 1;      ///< that a worker makes of its share of a global batch
+  int pull_every = 1;  ///< pushes from one pull of the parameters to the next
 
-  /// True when each push is an update of its own.
+  /// True when workers take shares of the work on their own.
   bool asynchronous() const { return gate != Gate::bsp; }
+  /// True when an update may take several pushes that come at different times.
+  bool collects() const { return gate == Gate::softsync || gate == Gate::backup; }
+  /// Whether a worker pulls after its n-th push of a round, counted from 1.
+  bool pulls_after(std::int64_t push) const { return push % pull_every == 0; }
 };
 
-/// What becomes of a push whose gradient is `lag` versions old.
+/// What becomes of a push.
 struct Treatment {
   bool apply = true;
   double weight = 1;
 };
-Treatment treat(ServerPolicy const& policy, std::int64_t lag);
+/// `lag`: versions by which its gradient is old. `gap`: by how many mean steps the parameters have
+/// moved meanwhile.
+Treatment treat(ServerPolicy const& policy, std::int64_t lag, double gap = 0);
 
 /// Who pushed how often, and which version everybody computes with: a policy's state machine on
 /// numbers alone. Only for asynchronous policies. A lag is the number of updates between the
@@ -55,19 +74,22 @@ class ServerClock {
 
   struct Verdict {
     std::int64_t base_version = 0;     ///< that the gradient was computed with
-    std::int64_t applied_version = 0;  ///< after this push
+    std::int64_t applied_version = 0;  ///< the first that has it; of one that is dropped, the last
     std::int64_t lag = 0;
     bool applied = true;
     double weight = 1;
+    bool completes = true;  ///< with it an update is complete, and made
   };
-  /// A push of `worker` is complete; from now on the worker waits.
-  Verdict push(int worker);
-  /// The worker makes no more pushes in this round.
-  void finish(int worker);
+  /// A push of `worker` is complete, with a gap as in treat(). If the worker pulls thereupon, it
+  /// waits from now on.
+  Verdict push(int worker, double gap = 0);
+  /// The worker makes no more pushes in this round. True when those that were waiting for it are
+  /// an update now.
+  bool finish(int worker);
   /// The workers that wait and may go on now, with the present version.
   std::vector<int> release();
-  bool all_finished() const;
-  /// True for a worker that was released and has neither pushed nor finished.
+  bool all_finished() const { return unfinished_ == 0; }
+  /// True for a worker that goes on: it has neither to wait nor finished.
   bool computing(int worker) const { return !of(worker).waiting && !of(worker).finished; }
   /// A new round: every worker has the present version and goes on.
   void restart();
@@ -86,9 +108,14 @@ class ServerClock {
   Worker const& of(int worker) const { return workers_[static_cast<std::size_t>(worker)]; }
   /// Fewest pushes among the workers that have not finished.
   std::int64_t slowest() const;
+  bool may_go_on(Worker const& worker, std::int64_t slowest) const;
+  /// Makes an update of what was collected if that is enough.
+  bool complete();
 
   ServerPolicy policy_;
   std::int64_t version_ = 0;
+  std::int64_t collected_ = 0;  ///< pushes that wait for others to become an update
+  int unfinished_;
   std::vector<Worker> workers_;
 };
 

@@ -14,12 +14,16 @@ namespace stratagem {
 class ShareSequence {
  public:
   ShareSequence() = default;
-  ShareSequence(std::int64_t first_step, std::int64_t end_step, int workers)
-      : first_step_(first_step), count_((end_step - first_step) * workers), workers_(workers) {}
+  /// Every global batch is cut into workers x pushes shares.
+  ShareSequence(std::int64_t first_step, std::int64_t end_step, int workers, int pushes)
+      : first_step_(first_step),
+        count_((end_step - first_step) * workers * pushes),
+        workers_(workers),
+        parts_(workers * pushes) {}
 
   std::int64_t count() const { return count_; }
   Share at(std::int64_t number) const {
-    return {first_step_ + number / workers_, {static_cast<int>(number % workers_), workers_}};
+    return {first_step_ + number / parts_, {static_cast<int>(number % parts_), parts_}};
   }
   /// What a worker begins with.
   std::vector<Share> first_of(int worker) const {
@@ -35,6 +39,7 @@ class ShareSequence {
   std::int64_t first_step_ = 0;
   std::int64_t count_ = 0;
   int workers_ = 1;
+  int parts_ = 1;  ///< of a global batch
 };
 
 }  // namespace stratagem

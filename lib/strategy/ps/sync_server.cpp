@@ -1,5 +1,6 @@
 #include "strategy/ps/sync_server.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/clock.hpp"
@@ -7,6 +8,11 @@
 
 namespace stratagem {
 namespace {
+
+void wait_all(std::vector<Work>& works) {
+  for (auto& work : works) work.wait_on_host();
+  works.clear();
+}
 
 PsAnswer sum_of(std::vector<PsLine> const& lines) {
   PsAnswer sums;
@@ -21,6 +27,9 @@ PsAnswer sum_of(std::vector<PsLine> const& lines) {
 }  // namespace
 
 void SyncPsServer::drain() {
+  auto const begin = monotonic_ns();
+  round_begin_ = version_;
+  leaving_.resize(own_.size());
   while (true) {
     auto const lines = receive_lines();
     if (lines.front().last) break;
@@ -34,8 +43,13 @@ void SyncPsServer::drain() {
     if (!std::isfinite(sums.loss))
       refuse_loss(parts_.model, parts_.communicator, lines.front().step, -1);
   }
-  for (int worker = 0; worker < workers(); ++worker)
-    for (auto& work : send_shard(worker, store_.parameters())) work.wait_on_host();
+  for (auto& works : leaving_) wait_all(works);
+  store_.publish({0, store_.parameters().numel()}, 0);  // the parameters, not ahead of them
+  for (int worker = 0; worker < workers(); ++worker) {
+    auto works = send_parameters(worker);
+    wait_all(works);
+  }
+  counts_.whole_ns += monotonic_ns() - begin;
 }
 
 std::vector<PsLine> SyncPsServer::receive_lines() {
@@ -55,31 +69,41 @@ std::vector<PsLine> SyncPsServer::receive_lines() {
 
 void SyncPsServer::update(std::vector<PsLine> const& lines) {
   auto const t_ready = monotonic_ns();
+  auto const lr = lines.front().lr;
   std::int64_t busy = 0;
   std::vector<std::vector<Work>> arriving;
   for (int worker = 0; worker < workers(); ++worker) arriving.push_back(receive_gradients(worker));
-  std::vector<Work> leaving;
   std::int64_t t_seen = t_ready;
   for (std::size_t i = 0; i < own_.size(); ++i) {
     for (auto& of_worker : arriving) of_worker[i].wait_on_host();
+    wait_all(leaving_[i]);  // the version before
     t_seen = monotonic_ns();
-    store_.apply_sum({own_[i].offset, own_[i].offset + own_[i].range.size()}, lines.front().lr);
+    FlatRange const range{own_[i].offset, own_[i].offset + own_[i].range.size()};
+    store_.apply_sum(range, lr);
+    store_.publish(range, lr);
     busy += monotonic_ns() - t_seen;
     for (int worker = 0; worker < workers(); ++worker)
-      leaving.push_back(send_chunk(worker, store_.parameters(), own_[i]));
+      leaving_[i].push_back(transport_->send(worker, own_[i]));
   }
+  record(lines.front(), t_ready, t_seen, busy);
+}
+
+void SyncPsServer::record(PsLine const& line, std::int64_t t_ready, std::int64_t t_seen,
+                          std::int64_t busy) {
+  // The round's first version is what everybody begins with.
+  auto const base = std::max(version_ - policy_.delay, round_begin_);
+  note({.step = line.step,
+        .base_version = base,
+        .applied_version = version_ + 1,
+        .lag = version_ - base,
+        .lr = line.lr,
+        .queue_depth = workers(),
+        .t_ready = t_ready,
+        .t_seen = t_seen,
+        .t_applied = monotonic_ns(),
+        .busy = busy,
+        .bytes = shard_bytes() * workers()});
   ++version_;
-  parts_.recorder.record(trace::PsRecord{.step = lines.front().step,
-                                         .base_version = version_ - 1,
-                                         .applied_version = version_,
-                                         .lr = lines.front().lr,
-                                         .queue_depth = workers(),
-                                         .t_ready = t_ready,
-                                         .t_seen = t_seen,
-                                         .t_applied = monotonic_ns(),
-                                         .busy = busy,
-                                         .bytes = shard_bytes() * workers()});
-  for (auto& work : leaving) work.wait_on_host();
 }
 
 }  // namespace stratagem

@@ -11,6 +11,7 @@
 #include "base/text.hpp"
 #include "strategy/control.hpp"
 #include "strategy/cross_entropy.hpp"
+#include "strategy/ps/round_counts.hpp"
 
 namespace stratagem {
 
@@ -22,7 +23,8 @@ PsWorker::PsWorker(PsConfig const& config, StrategyParts const& parts)
       replica_(parts.model, parts.precision.compute, parts.device, parts.seed),
       plan_(plan_servers(config, replica_.layout(), parts.communicator.size(),
                          static_cast<std::int64_t>(replica_.flat().element_size()))),
-      policy_(policy_of(config, static_cast<int>(plan_.roles.workers.size()))),
+      transport_(make_transport(config, plan_, parts)),
+      policy_(policy_of(config, workers())),
       worker_(plan_.roles.worker_of(parts.communicator.rank())),
       buffers_(make_buffers(parts.model, parts.device, parts.precision.compute)),
       gradients_(parts.allocate(gpu::MemoryCategory::gradients, replica_.layout().size())),
@@ -35,8 +37,9 @@ PsWorker::PsWorker(PsConfig const& config, StrategyParts const& parts)
 }
 
 void PsWorker::begin_round(std::int64_t first_step, std::int64_t end_step) {
+  pushes_ = 0;
   if (!policy_.asynchronous()) return;
-  round_ = ShareSequence(first_step, end_step, workers());
+  round_ = ShareSequence(first_step, end_step, workers(), policy_.pushes);
   shares_ = round_.first_of(worker_);
 }
 
@@ -52,6 +55,7 @@ StepResult PsWorker::step(Batch const& batch, StepOptions const& options) {
   if (!std::isfinite(line.loss)) note_bad_loss(batch);
   be_slow(monotonic_ns() - begin - waited_ns_ + backward_ns_);
   announce(line);
+  ++pushes_;
   backward(loss.gradient);
   return result_of(batch, line);
 }
@@ -83,7 +87,7 @@ void PsWorker::backward(at::Tensor gradient) {
     for (; next != plan_.chunks.end() && next->range.begin >= replica_.layout().range(block).begin;
          ++next) {
       push(*next);
-      pull(*next);
+      if (pulls()) pull(*next);
     }
   }
   backward_ns_ = monotonic_ns() - begin;
@@ -100,14 +104,24 @@ void PsWorker::announce(PsLine const& line) {
 
 void PsWorker::push(ServerChunk const& chunk) {
   auto const piece = gradients_.narrow(0, chunk.range.begin, chunk.range.size());
-  sends_.push_back(parts_.communicator.send(piece, rank_of(chunk), chunk_tag(chunk.index)));
+  sends_.push_back(transport_->push(piece, chunk));
 }
 
 void PsWorker::pull(ServerChunk const& chunk) {
   auto const piece = replica_.flat().narrow(0, chunk.range.begin, chunk.range.size());
   auto const index = static_cast<std::size_t>(chunk.index);
-  pulls_[index] = parts_.communicator.receive(piece, rank_of(chunk), chunk_tag(chunk.index));
+  pulls_[index] = transport_->pull(piece, chunk);
   awaited_ = index + 1;
+}
+
+void PsWorker::pull_all() {
+  for (auto const& chunk : plan_.chunks) pull(chunk);
+  await_parameters(replica_.layout().size());
+}
+
+bool PsWorker::pulls() const {
+  if (policy_.asynchronous()) return policy_.pulls_after(pushes_);
+  return pushes_ > policy_.delay;  // what comes is the answer to that many pushes ago
 }
 
 void PsWorker::await_parameters(std::int64_t end) {
@@ -165,10 +179,15 @@ void PsWorker::be_slow(std::int64_t busy_ns) const {
 
 void PsWorker::drain() {
   await_parameters(replica_.layout().size());
+  if (policy_.delay > 0 && pushes_ > 0) pull_all();  // the answer to the last push is still due
   announce({.last = true});
-  for (auto const& chunk : plan_.chunks) pull(chunk);
-  await_parameters(replica_.layout().size());
+  pull_all();
   sends_.clear();
+}
+
+std::string PsWorker::report() {
+  auto const counts = RoundCounts().joined(parts_.communicator);
+  return parts_.communicator.rank() == 0 ? describe(counts, policy_) : "";
 }
 
 void PsWorker::prepare_evaluation() {
@@ -190,7 +209,7 @@ NamedTensors PsWorker::gather_momentum(Wanted const& wanted) {
   for (auto const& chunk : plan_.chunks)
     works.push_back(
         parts_.communicator.receive(momentum.narrow(0, chunk.range.begin, chunk.range.size()),
-                                    rank_of(chunk), chunk_tag(chunk.index)));
+                                    plan_.owner_of(chunk), chunk_tag(chunk.index)));
   for (auto& work : works) work.wait_on_host();
   return replica_.named(momentum, wanted);
 }

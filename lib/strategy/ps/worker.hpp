@@ -10,6 +10,7 @@
 #include "strategy/ps/messages.hpp"
 #include "strategy/ps/ps_plan.hpp"
 #include "strategy/ps/share.hpp"
+#include "strategy/ps/transport.hpp"
 #include "strategy/replica.hpp"
 
 namespace stratagem {
@@ -29,6 +30,7 @@ class PsWorker final : public Strategy {
 
   void prepare_evaluation() override;
   at::Tensor predict(at::Tensor const& images) override;
+  std::string report() override;
   NamedTensors gather_parameters(Wanted const& wanted) override;
   NamedTensors gather_momentum(Wanted const& wanted) override;
   NamedTensors gather_buffers() override;
@@ -44,6 +46,9 @@ class PsWorker final : public Strategy {
   void announce(PsLine const& line);
   void push(ServerChunk const& chunk);
   void pull(ServerChunk const& chunk);
+  void pull_all();
+  /// Whether parameters come back for the push that is made now.
+  bool pulls() const;
   /// Waits until the parameters before `end` of the flat space are there.
   void await_parameters(std::int64_t end);
   StepResult result_of(Batch const& batch, PsLine const& line);
@@ -52,15 +57,13 @@ class PsWorker final : public Strategy {
   void be_slow(std::int64_t busy_ns) const;
   /// All workers have the parameters; one is enough to hand them out.
   bool holds_whole_tensors() const { return worker_ == 0; }
-  int workers() const { return static_cast<int>(plan_.roles.workers.size()); }
-  int rank_of(ServerChunk const& chunk) const {
-    return plan_.roles.servers[static_cast<std::size_t>(chunk.server)];
-  }
+  int workers() const { return plan_.workers(); }
 
   PsConfig config_;
   StrategyParts parts_;
   Replica replica_;
   ServerPlan plan_;
+  std::unique_ptr<PsTransport> transport_;
   ServerPolicy policy_;
   int worker_;
   Buffers buffers_, evaluation_buffers_;
@@ -75,6 +78,7 @@ class PsWorker final : public Strategy {
   Work answered_;
   ShareSequence round_;           ///< asynchronous only
   std::vector<Share> shares_;     ///< dealt and not yet taken
+  std::int64_t pushes_ = 0;       ///< in this round, the one under way included
   int first_bad_block_ = -1;      ///< of this step's pass
   std::int64_t waited_ns_ = 0;    ///< for parameters, in this forward pass
   std::int64_t backward_ns_ = 0;  ///< of the last backward pass

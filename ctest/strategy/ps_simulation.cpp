@@ -1,0 +1,62 @@
+#include <gtest/gtest.h>
+
+#include "conformance/one_process.hpp"
+#include "strategy/ps/simulation.hpp"
+
+namespace stratagem::test {
+namespace {
+
+std::vector<std::string> const nothing;
+
+Training training_of(PsConfig const& ps) {
+  return {.model = "tiny_residual", .strategy = ps, .steps = 10, .steps_per_round = 6};
+}
+
+TEST(PsSimulation, OfSyncIsTheEmulatorBitForBit) {
+  for (int const workers : {1, 3}) {
+    auto const training = training_of({});
+    EXPECT_EQ(differences(simulate(training, workers).parameters,
+                          train_emulated(training, workers).parameters),
+              nothing);
+  }
+}
+
+TEST(PsSimulation, OfOneAsynchronousWorkerIsSerialBitForBit) {
+  auto const training = training_of({.mode = PsMode::async});
+  EXPECT_EQ(differences(simulate(training, 1).parameters, train_emulated(training, 1).parameters),
+            nothing);
+}
+
+TEST(PsSimulation, TheSeedDecidesEveryBit) {
+  auto const training = training_of({.mode = PsMode::dana});
+  ClusterModel cluster{.jitter = 0.5};
+  auto const one = simulate(training, 3, cluster);
+  EXPECT_EQ(differences(simulate(training, 3, cluster).parameters, one.parameters), nothing);
+  cluster.seed = 2;
+  EXPECT_NE(differences(simulate(training, 3, cluster).parameters, one.parameters), nothing);
+}
+
+TEST(PsSimulation, EveryPolicyDoesEveryShare) {
+  for (auto const& ps :
+       {PsConfig{.mode = PsMode::ssp}, PsConfig{.mode = PsMode::modified},
+        PsConfig{.mode = PsMode::lag_cap, .lag_cap = 1}, PsConfig{.mode = PsMode::dc},
+        PsConfig{.mode = PsMode::softsync}, PsConfig{.mode = PsMode::backup},
+        PsConfig{.mode = PsMode::delayed_sync}, PsConfig{.mode = PsMode::async, .pull_every = 3}}) {
+    auto const counts = simulate(training_of(ps), 3, {.jitter = 0.4}).counts;
+    EXPECT_EQ(counts.pushes, 30 * policy_of(ps, 3).pushes) << static_cast<int>(ps.mode);
+    EXPECT_EQ(counts.dropped > 0, ps.mode == PsMode::lag_cap || ps.mode == PsMode::backup);
+  }
+}
+
+TEST(PsSimulation, OnlyAsynchronyHidesASlowWorker) {
+  ClusterModel const cluster{.slow_worker = 0, .slow = 4};
+  auto const time = [&](PsMode mode) {
+    return simulate(training_of({.mode = mode}), 4, cluster).counts.time;
+  };
+  auto const sync = time(PsMode::sync);
+  EXPECT_LT(time(PsMode::async), 0.6 * sync);
+  EXPECT_LT(time(PsMode::dana), 0.6 * sync);
+}
+
+}  // namespace
+}  // namespace stratagem::test

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <vector>
+
+#include "model/block_tape.hpp"
+#include "strategy/factory.hpp"
+#include "strategy/replica.hpp"
+
+namespace stratagem {
+
+/// The pass that any worker of a parameter server makes, in one process that plays all of them.
+class LocalPass {
+ public:
+  /// The references of `parts` outlive it.
+  explicit LocalPass(StrategyParts const& parts);
+
+  /// Whose flat() holds the parameters of the next pass.
+  Replica& replica() { return replica_; }
+  Replica const& replica() const { return replica_; }
+
+  struct Result {
+    double loss = 0;  ///< mean over the batch
+    std::int64_t correct = 0;
+  };
+  /// Forward and backward; updates the running statistics in `buffers`.
+  Result run(Batch const& batch, Buffers const& buffers);
+  /// Laid out as replica().flat().
+  at::Tensor const& gradients() const { return gradients_; }
+
+  /// Logits in evaluation mode.
+  at::Tensor predict(at::Tensor const& images, Buffers const& buffers) {
+    return infer(replica_, buffers, tape_, images);
+  }
+
+ private:
+  StrategyParts parts_;
+  Replica replica_;
+  at::Tensor gradients_;
+  std::vector<std::vector<at::Tensor>> views_;  ///< of gradients_, by block
+  BlockTape tape_;
+};
+
+}  // namespace stratagem

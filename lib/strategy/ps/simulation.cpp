@@ -1,0 +1,157 @@
+#include "strategy/ps/simulation.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <ATen/ATen.h>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "strategy/ps/ps_plan.hpp"
+
+namespace stratagem {
+
+PsSimulation::PsSimulation(PsConfig const& config, ClusterModel const& cluster, int workers,
+                           StrategyParts const& parts, Inputs inputs)
+    : parts_(parts),
+      workers_(workers),
+      policy_(policy_of(config, workers)),
+      inputs_(std::move(inputs)),
+      pass_(parts),
+      store_(policy_, parts.optimizer, workers, gradient_scale(policy_, parts.optimizer, workers),
+             pass_.replica().flat().clone()),
+      cluster_(cluster, workers),
+      dealt_(static_cast<std::size_t>(workers)) {
+  if (policy_.asynchronous()) clock_.emplace(policy_, workers);
+  for (int worker = 0; worker < workers; ++worker)
+    buffers_.push_back(make_buffers(parts.model, parts.device, parts.precision.compute));
+}
+
+void PsSimulation::load(std::map<std::string, at::Tensor> const& tensors) {
+  pass_.replica().load(tensors);
+  store_.parameters().copy_(pass_.replica().flat());
+  for (auto& buffers : buffers_) stratagem::load(parts_.model, tensors, buffers);
+}
+
+double PsSimulation::run_round(std::int64_t first_step, std::int64_t end_step) {
+  loss_ = 0;
+  shares_ = 0;
+  if (policy_.asynchronous())
+    run_asynchronous(first_step, end_step);
+  else
+    run_synchronous(first_step, end_step);
+  return loss_ / static_cast<double>(shares_);
+}
+
+void PsSimulation::run_synchronous(std::int64_t first_step, std::int64_t end_step) {
+  FlatRange const all{0, store_.parameters().numel()};
+  // What workers compute with, oldest first, and when it was made.
+  std::deque<std::pair<at::Tensor, double>> versions(static_cast<std::size_t>(policy_.delay) + 1,
+                                                     {store_.parameters().clone(), cluster_.now()});
+  std::vector<double> free_at(static_cast<std::size_t>(workers_), cluster_.now());
+  for (auto step = first_step; step < end_step; ++step) {
+    auto const [in_use, in_use_at] = versions.front();
+    double complete = 0;
+    for (int worker = 0; worker < workers_; ++worker) {
+      compute(worker, in_use, {step, {worker, workers_}});
+      auto& free = free_at[static_cast<std::size_t>(worker)];
+      free = std::max(free, in_use_at + cluster_.model().message) + cluster_.next_pass(worker, 1);
+      complete = std::max(complete, free + cluster_.model().message);
+    }
+    store_.apply_sum(all, inputs_.lr(step));
+    store_.publish(all, inputs_.lr(step));
+    versions.pop_front();
+    versions.emplace_back(store_.outgoing().clone(), cluster_.treat(complete, workers_));
+    counts_.lags.add(step == first_step ? 0 : policy_.delay);
+    ++counts_.updates;
+    counts_.pushes += workers_;
+  }
+}
+
+void PsSimulation::run_asynchronous(std::int64_t first_step, std::int64_t end_step) {
+  round_ = ShareSequence(first_step, end_step, workers_, policy_.pushes);
+  next_share_ = round_.dealt_at_first();
+  clock_->restart();
+  for (int worker = 0; worker < workers_; ++worker) {
+    auto const first = round_.first_of(worker);
+    dealt_[static_cast<std::size_t>(worker)] = {first.begin(), first.end()};
+    store_.hand_out(worker, 0);
+    go_on(worker, true);
+  }
+  release();
+  while (auto const worker = cluster_.next()) {
+    receive(*worker);
+    release();
+  }
+}
+
+void PsSimulation::go_on(int worker, bool pulls) {
+  if (!dealt_[static_cast<std::size_t>(worker)].empty())
+    return cluster_.start(worker, 1.0 / policy_.pushes, pulls);
+  if (!clock_->finish(worker)) return;
+  store_.apply_collected();
+  ++counts_.updates;
+}
+
+void PsSimulation::release() {
+  for (auto free = clock_->release(); !free.empty(); free = clock_->release())
+    for (int const worker : free) {
+      store_.hand_out(worker, lr_);
+      go_on(worker, true);
+    }
+}
+
+void PsSimulation::receive(int worker) {
+  auto& dealt = dealt_[static_cast<std::size_t>(worker)];
+  auto const share = dealt.front();
+  dealt.pop_front();
+  if (next_share_ < round_.count()) dealt.push_back(round_.at(next_share_++));
+  compute(worker, store_.handed(worker), share);
+  auto const verdict = clock_->push(worker, store_.gap_in_updates(worker));
+  ++counts_.pushes;
+  counts_.lags.add(verdict.lag);
+  counts_.dropped += verdict.applied ? 0 : 1;
+  counts_.updates += verdict.completes ? 1 : 0;
+  if (verdict.applied) {
+    lr_ = inputs_.lr(share.step);
+    if (policy_.collects())
+      store_.collect(worker, verdict.weight, lr_);
+    else
+      store_.apply(worker, verdict.weight, lr_);
+    if (policy_.collects() && verdict.completes) store_.apply_collected();
+  }
+  if (clock_->computing(worker)) go_on(worker, false);
+}
+
+void PsSimulation::compute(int worker, at::Tensor const& parameters, Share const& share) {
+  pass_.replica().flat().copy_(parameters);
+  auto const batch = inputs_.batch(share);
+  auto const result = pass_.run(batch, buffers_[static_cast<std::size_t>(worker)]);
+  if (!std::isfinite(result.loss))
+    throw Error(ExitCode::non_finite,
+                str("the loss is not finite at step ", share.step, " of worker ", worker), {},
+                "lower optimizer.lr or optimizer.momentum");
+  store_.slot(worker).copy_(pass_.gradients());
+  loss_ += result.loss;
+  ++shares_;
+}
+
+SimulatedCounts PsSimulation::counts() const {
+  auto counts = counts_;
+  counts.time = cluster_.now();
+  counts.idle_share = 1 - cluster_.computed() / (workers_ * cluster_.now());
+  counts.server_share = cluster_.busy() / cluster_.now();
+  return counts;
+}
+
+NamedTensors PsSimulation::parameters() {
+  return pass_.replica().named(store_.parameters(), all_tensors);
+}
+
+at::Tensor PsSimulation::predict(at::Tensor const& images) {
+  pass_.replica().flat().copy_(store_.parameters());
+  pass_.replica().refresh({0, store_.parameters().numel()});
+  return pass_.predict(images, average(buffers_));
+}
+
+}  // namespace stratagem
