@@ -34,6 +34,7 @@ ExitCode execute_simulate(Command const&, std::vector<std::string> const&);
 ExitCode execute_validate(Command const&, std::vector<std::string> const&);
 ExitCode execute_checkpoint(Command const&, std::vector<std::string> const&);
 ExitCode execute_export_weights(Command const&, std::vector<std::string> const&);
+ExitCode execute_export_trace(Command const&, std::vector<std::string> const&);
 
 std::vector<Command> const& commands();
 

@@ -45,6 +45,8 @@ std::vector<Command> const& commands() {
       {"export-weights", "CHECKPOINT|DIR FILE",
        "Write a checkpoint's weights as a safetensors file with torchvision's names.",
        execute_export_weights},
+      {"export-trace", "DIR [options]", "Write a run's traces for Perfetto's timeline.",
+       execute_export_trace},
   };
   return all;
 }

@@ -23,6 +23,8 @@ readonly torch_wheels=("torch==$torch_version" nvidia-cuda-runtime==13.0.96 nvid
 readonly cuda_wheels=(nvidia-cusparselt-cu13==0.8.0 nvidia-nvshmem-cu13==3.4.5 nvidia-cufile==1.15.1.6)
 readonly oracle_wheels=(torchvision==0.26.0 numpy pillow safetensors h5py typing_extensions sympy mpmath
   networkx jinja2 markupsafe filelock fsspec)
+# What analysis/requirements.txt asks for, as the tests run it.
+readonly analysis_wheels=(h5py==3.16.0 pandas==2.3.3 matplotlib==3.10.8 jinja2==3.1.6)
 
 say() { printf '\n== %s\n' "$*"; }
 fail() { printf 'bootstrap: %s\n' "$*" >&2; exit 3; }
@@ -132,6 +134,22 @@ provide_libtorch() {
   echo "LibTorch: $LIBTORCH_ROOT"
 }
 
+# write_python FILE MODULES [LIBRARIES]: a python that finds what `unpack` put into other folders.
+write_python() {
+  local libraries=
+  [[ -z ${3:-} ]] || libraries="export LD_LIBRARY_PATH=\"$3\${LD_LIBRARY_PATH:+:\$LD_LIBRARY_PATH}\""
+  cat > "$1.$$" << END
+#!/bin/sh
+# The Python of this machine with the packages that some tests need.
+export PYTHONPATH="$2"
+$libraries
+export PYTHONDONTWRITEBYTECODE=1
+exec "$(python3 -c 'import sys; print(sys.executable)')" "\$@"
+END
+  chmod 755 "$1.$$"
+  mv "$1.$$" "$1"
+}
+
 # The Python that the tests compare with: LibTorch's own wheel where a CUDA toolkit has the libraries
 # that `import torch` loads, else all of torch's wheels (5 GB).
 provide_oracle() {
@@ -145,17 +163,21 @@ provide_oracle() {
     [[ -d $oracle ]] || unpack "$oracle" "torch==$torch_version" "${oracle_wheels[@]}"
   fi
   cuda_libraries=$(printf '%s:' "$oracle"/nvidia/*/lib)$cuda_home/lib64
-  cat > "$oracle/python-oracle.$$" << END
-#!/bin/sh
-# Python with torch and torchvision, for the tests that compare with them.
-export PYTHONPATH="$oracle${wheel:+:$(realpath "$LIBTORCH_ROOT/..")}"
-export LD_LIBRARY_PATH="$cuda_libraries\${LD_LIBRARY_PATH:+:\$LD_LIBRARY_PATH}"
-export PYTHONDONTWRITEBYTECODE=1
-exec "$(python3 -c 'import sys; print(sys.executable)')" "\$@"
-END
-  chmod 755 "$oracle/python-oracle.$$"
-  mv "$oracle/python-oracle.$$" "$oracle/python-oracle"
+  write_python "$oracle/python-oracle" "$oracle${wheel:+:$(realpath "$LIBTORCH_ROOT/..")}" "$cuda_libraries"
   "$oracle/python-oracle" -c 'import torch, torchvision; print("oracle: torch", torch.__version__)'
+}
+
+# The Python that makes reports.
+provide_analysis() {
+  local pins
+  pins=$(printf '%s\n' "${analysis_wheels[@]}" | cksum | cut -d' ' -f1)
+  analysis=$deps/analysis-$pins-$python_tag
+  if [[ ! -d $analysis ]]; then
+    unpack "$analysis" "${analysis_wheels[@]}"
+    python3 -m compileall -q "$analysis" > /dev/null || true # saves every test seconds
+  fi
+  write_python "$analysis/python-analysis" "$analysis"
+  "$analysis/python-analysis" -c 'import matplotlib, pandas; print("analysis: pandas", pandas.__version__)'
 }
 
 # ---- build and test -----------------------------------------------------------------------------
@@ -181,7 +203,9 @@ test_everything() {
   phase "test packages" install_packages "${test_packages[@]}"
   provide_environment_modules
   phase "oracle" provide_oracle
-  phase "configure" configure cpu-release "${options[@]}" -D "STRATAGEM_ORACLE_PYTHON=$oracle/python-oracle"
+  phase "analysis" provide_analysis
+  phase "configure" configure cpu-release "${options[@]}" -D "STRATAGEM_ORACLE_PYTHON=$oracle/python-oracle" \
+    -D "STRATAGEM_ANALYSIS_PYTHON=$analysis/python-analysis"
   phase "build" compile cpu-release
   phase "test" run_tests cpu-release --label-exclude long
   if has_cuda_toolkit; then

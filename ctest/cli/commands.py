@@ -9,7 +9,7 @@ USAGE, DOES_NOT_FIT = 2, 4
 COMMANDS = [
     *["run", "plan", "demo", "info", "list", "commbench"],
     *["sweep", "status", "collect", "replay", "simulate", "validate"],
-    *["checkpoint", "export-weights"],
+    *["checkpoint", "export-weights", "export-trace"],
 ]
 PLAN = ["plan", "config.yaml"]
 MISTAKES = [

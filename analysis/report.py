@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+"""Turns a study into a report: tables, figures, and what became of the claims of arXiv 2505.12832.
+
+    analysis/report.py runs/study-mini
+
+DIR is what `stratagem sweep` wrote, or any folder of run directories. The report goes to DIR/report: report.html (one
+file), report.md, tables/ and figures/. Needs the packages in requirements.txt.
+"""
+
+import argparse
+import pathlib
+import sys
+
+from stratagem_report import compare, document, predict, study
+from stratagem_report.errors import ReportError
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("directory", metavar="DIR", type=pathlib.Path)
+    parser.add_argument(
+        "-o", "--output", type=pathlib.Path, help="folder of the report; default DIR/report"
+    )
+    parser.add_argument(
+        "--allow-mixed",
+        action="store_true",
+        help="compare cells of different programs or configurations, and mark the report",
+    )
+    parser.add_argument(
+        "--program", help="stratagem, for predictions; default: on PATH, or ../build/stratagem"
+    )
+    options = parser.parse_args()
+    try:
+        loaded = study.load(options.directory, options.allow_mixed)
+        comparison = compare.compare(
+            loaded, predict.predict(loaded, predict.find_program(options.program))
+        )
+        output = options.output or options.directory / "report"
+        document.write(comparison, output)
+    except ReportError as problem:
+        print(f"report: error: {problem}", file=sys.stderr)
+        return problem.code
+    print(
+        f"{len(loaded.runs)} of {len(loaded.cells)} cells are complete; wrote"
+        f" {output / 'report.html'}"
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

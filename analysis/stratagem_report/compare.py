@@ -1,0 +1,160 @@
+"""What may be compared with what: families of cells that do the same work under different strategies."""
+
+import dataclasses
+import math
+
+import pandas as pd
+
+from . import measures, style
+from .spread import UNKNOWN, ratio, spread
+from .study import FAMILY, Study
+
+REACHED = 0.98  # of the best final accuracy of a family: the target of "time to accuracy"
+
+
+@dataclasses.dataclass
+class Family:
+    """The complete cells of one model, data set, batch, precision and part of the study."""
+
+    key: dict
+    cells: pd.DataFrame
+
+    @property
+    def title(self):
+        return style.family_title(self.key)
+
+    @property
+    def label(self):
+        """A file name's part."""
+        return (
+            "-".join(str(self.key[name]) for name in ("part", "model", "dataset") if self.key[name])
+            + f"-b{self.key['global_batch']}-{self.key['input_size']}px"
+        )
+
+    @property
+    def variants(self):
+        return style.in_order(self.cells["variant"])
+
+    @property
+    def workers(self):
+        return sorted(set(self.cells["workers"]))
+
+    def of(self, variant, workers):
+        """Cells of a variant; where there is none of the name, of the one that stands for that kind of strategy."""
+        of_workers = self.cells[self.cells["workers"] == workers]
+        exact = of_workers[of_workers["variant"] == variant]
+        return (
+            exact
+            if len(exact)
+            else of_workers[of_workers["variant"] == self.find(variant, workers)]
+        )
+
+    def has(self, variant, workers):
+        return len(self.of(variant, workers)) > 0
+
+    def variants_with(self, workers):
+        return style.in_order(self.cells[self.cells["workers"] == workers]["variant"])
+
+    def find(self, kind, workers):
+        """The variant that stands for a kind of strategy: the plain one, else the only one; None when there is none."""
+        names = [name for name in self.variants_with(workers) if style.kind_of(name) == kind]
+        return kind if kind in names else names[0] if len(names) == 1 else None
+
+    def pairs(self):
+        """(variant, workers) that there are, as tables list them."""
+        found = [
+            (variant, workers)
+            for workers in self.workers
+            for variant in self.variants_with(workers)
+        ]
+        return sorted(found, key=lambda pair: (self.variants.index(pair[0]), pair[1]))
+
+    def spread(self, quantity, variant, workers):
+        """Of a measure, over the seeds."""
+        if quantity not in self.cells:
+            return UNKNOWN
+        return spread(self.of(variant, workers)[quantity])
+
+    def limited(self, variant, workers):
+        """Whether a run of it was ended by its time limit."""
+        return bool(self.of(variant, workers)["limited"].any())
+
+    def base_of(self, variant):
+        """(variant, workers) that its speed-up is measured against: itself on one worker, else the serial run."""
+        for base in (variant, "serial", "ddp"):
+            if self.has(base, 1):
+                return base, 1
+        return None
+
+    def speed_up(self, variant, workers):
+        base = self.base_of(variant)
+        if base is None:
+            return UNKNOWN
+        return ratio(self.spread("epoch_s", *base), self.spread("epoch_s", variant, workers))
+
+    def target_accuracy(self):
+        """What a run must reach for its "time to accuracy": near the best median of final accuracies."""
+        finals = [self.spread("test_accuracy", *pair).median for pair in self.pairs()]
+        known = [value for value in finals if math.isfinite(value)]
+        return REACHED * max(known) if known else math.nan
+
+
+@dataclasses.dataclass
+class Comparison:
+    """A study, its cells with their measures, and the families in it."""
+
+    study: Study
+    cells: pd.DataFrame
+    predictions: dict  # cell -> plan of the program, as JSON
+
+    def __post_init__(self):
+        complete = self.cells[self.cells["state"] == "complete"]
+        sweeps = batch_sweeps(complete)
+        self.families = [
+            Family(dict(zip(FAMILY, key)), rows)
+            for key, rows in complete.groupby(list(FAMILY), sort=False)
+        ]
+        self.sweeps = [
+            Family({**dict(zip(sweep_key(), key)), "global_batch": None}, rows)
+            for key, rows in sweeps.groupby(list(sweep_key()), sort=False)
+        ]
+        # To draw: the points of a sweep over the batch have a figure of their own.
+        of_sweeps = set(sweeps["cell"])
+        self.drawn = [
+            family for family in self.families if not set(family.cells["cell"]) <= of_sweeps
+        ] or self.families
+
+    def run(self, cell):
+        return self.study.runs[cell]
+
+    def first_run(self, family, variant, workers):
+        """The run with the least seed."""
+        return self.run(family.of(variant, workers).sort_values("seed")["cell"].iloc[0])
+
+    def time_to_target(self, family, variant, workers):
+        target = family.target_accuracy()
+        times = [
+            measures.time_to(self.run(cell), target) for cell in family.of(variant, workers)["cell"]
+        ]
+        # A run that never got there has no time: it must not be left out of a median of the others.
+        return spread(times) if all(math.isfinite(time) for time in times) else UNKNOWN
+
+    @property
+    def on_gpu(self):
+        return bool(self.cells["gpu"].eq(True).any())
+
+
+def sweep_key():
+    return tuple(name for name in FAMILY if name != "global_batch")
+
+
+def batch_sweeps(cells):
+    """The cells of which there are others that differ in the batch alone."""
+    key = [*sweep_key(), "variant", "workers"]
+    return (
+        cells[cells.groupby(key)["global_batch"].transform("nunique") > 1] if len(cells) else cells
+    )
+
+
+def compare(study, predictions):
+    return Comparison(study, measures.measure_all(study), predictions)

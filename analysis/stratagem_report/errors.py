@@ -1,0 +1,12 @@
+"""What a user can cause."""
+
+
+class ReportError(Exception):
+    """Ends the program with one line and `code`, which means what it means for `stratagem`."""
+
+    def __init__(self, message, code=2):
+        super().__init__(message)
+        self.code = code
+
+
+USAGE, BAD_DATA = 2, 5

@@ -1,0 +1,318 @@
+"""Figures of memory and device use: F3, F4, F5, F9, F12."""
+
+import math
+
+import pandas as pd
+
+from . import style
+from .figures_time import by_workers
+from .style import Figure, look_of
+from .tables_training import prediction_rows
+from .trace import MEMORY_CATEGORIES
+
+MIB = 2**-20
+
+
+def at_most_workers(family):
+    """(variant, workers) of every strategy at the greatest number of workers that most of them have."""
+    counts = {workers: len(family.variants_with(workers)) for workers in family.workers}
+    best = max(counts, key=lambda workers: (counts[workers], workers))
+    return [(variant, best) for variant in family.variants_with(best)]
+
+
+def f3_peak_memory(comparison):
+    families = comparison.drawn
+    figure, axes = style.bar_panels([len(family.pairs()) for family in families])
+    rows = []
+    for axis, family in zip(axes, families):
+        labels = []
+        for place, (variant, workers) in enumerate(by_workers(family)):
+            left = 0.0
+            for category in MEMORY_CATEGORIES:
+                value = family.spread(f"peak_{category}_B", variant, workers).median * MIB
+                axis.barh(
+                    place,
+                    value,
+                    0.8,
+                    left=left,
+                    color=style.CATEGORY_COLOURS[category],
+                    label=category,
+                )
+                left += value
+                rows.append(
+                    {
+                        **family.key,
+                        "variant": variant,
+                        "workers": workers,
+                        "category": category,
+                        "MiB": value,
+                    }
+                )
+            labels.append(f"{look_of(variant).label}, {workers}")
+        axis.set_yticks(range(len(labels)), labels)
+        axis.invert_yaxis()
+        axis.grid(axis="y", visible=False)
+        axis.set(title=family.title, xlabel="peak memory of a worker [MiB]")
+    style.legend_below(figure, axes, entry_width=1.3)
+    return Figure(
+        "F3-peak-memory",
+        "Peak memory by category",
+        "A bar per strategy and number of workers. Sharding divides parameters, gradients and"
+        " optimizer state (blue and green); it cannot divide activations (orange).",
+        figure,
+        pd.DataFrame(rows),
+    )
+
+
+def per_family_grid(family):
+    pairs = at_most_workers(family)
+    return pairs, style.panels(len(pairs), columns=3, height=1.75, sharex=True, sharey=True)
+
+
+def f4_utilisation(comparison, family):
+    """Utilisation over time, a line per rank, epochs marked."""
+    pairs, (figure, axes) = per_family_grid(family)
+    rows = []
+    unit = "GPU utilisation [%]" if comparison.on_gpu else "cores in use"
+    scale = 100 if comparison.on_gpu else 1
+    for axis, (variant, workers) in zip(axes, pairs):
+        run, look = comparison.first_run(family, variant, workers), look_of(variant)
+        start = run.trace.workers[0]["steps"]["t_begin_ns"].min()
+        for rank in run.trace.ranks:
+            device = rank["device"]
+            seconds = (rank.on_rank0_clock(device["t_ns"]) - start) * 1e-9
+            server = rank.is_server
+            axis.plot(
+                seconds,
+                scale * device["utilization"],
+                color="#777777" if server else look.colour,
+                linewidth=1.1,
+                linestyle=":" if server else "-",
+                alpha=1 if server else 0.45 + 0.55 / (1 + rank.rank),
+            )
+            rows += [
+                {
+                    **family.key,
+                    "variant": variant,
+                    "workers": workers,
+                    "rank": rank.rank,
+                    "role": "server" if server else "worker",
+                    "s": second,
+                    "utilization": value,
+                }
+                for second, value in zip(seconds, device["utilization"])
+            ]
+        for _, steps in run.trace.workers[0]["steps"].groupby("epoch"):
+            axis.axvline(
+                (steps["t_begin_ns"].iloc[0] - start) * 1e-9,
+                color="#BBBBBB",
+                linewidth=0.6,
+                zorder=0,
+            )
+        axis.set(title=f"{look.label}, {workers} workers", xlabel="time [s]", ylabel=unit)
+    axes[0].set_ylim(0, None)
+    style.label_outer(axes)
+    figure.suptitle(family.title)
+    return Figure(
+        f"F4-utilisation-{family.label}",
+        f"Utilisation over time: {family.title}",
+        "A line per rank, a server's dotted; thin vertical lines are begins of epochs."
+        + (
+            ""
+            if comparison.on_gpu
+            else " On a CPU, utilisation is the cores that a process kept busy."
+        ),
+        figure,
+        pd.DataFrame(rows),
+    )
+
+
+def f5_memory_over_time(comparison, family):
+    """Live, reserved and device memory of the first worker over time."""
+    pairs, (figure, axes) = per_family_grid(family)
+    rows = []
+    for axis, (variant, workers) in zip(axes, pairs):
+        rank = comparison.first_run(family, variant, workers).trace.workers[0]
+        memory, device = rank["memory"], rank["device"]
+        start = min(table["t_ns"].min() for table in (memory, device) if len(table))
+        for label, table, column, look in [
+            (
+                "live tensors",
+                memory,
+                "allocated_B",
+                {"color": look_of(variant).colour, "marker": ".", "markersize": 3},
+            ),
+            (
+                "reserved by the allocator",
+                memory,
+                "reserved_B",
+                {"color": "#777777", "linestyle": "--"},
+            ),
+            (
+                "in use on the device" if comparison.on_gpu else "resident set",
+                device,
+                "memory_used_B",
+                {"color": "#222222", "linestyle": ":"},
+            ),
+        ]:
+            table = table.sort_values("t_ns")
+            seconds = (table["t_ns"] - start) * 1e-9
+            axis.plot(seconds, table[column] * MIB, linewidth=1.2, label=label, **look)
+            rows += [
+                {
+                    **family.key,
+                    "variant": variant,
+                    "workers": workers,
+                    "measure": label,
+                    "s": second,
+                    "MiB": value,
+                }
+                for second, value in zip(seconds, table[column] * MIB)
+            ]
+        axis.set(
+            title=f"{look_of(variant).label}, {workers} workers",
+            xlabel="time [s]",
+            ylabel="memory [MiB]",
+        )
+    axes[0].set_ylim(0, None)
+    style.label_outer(axes)
+    figure.suptitle(family.title)
+    style.legend_below(figure, axes[:1])
+    return Figure(
+        f"F5-memory-{family.label}",
+        f"Memory over time: {family.title}",
+        "Of the first worker. Live tensors are sampled where backward passes begin and, at the end"
+        " of an epoch, at their peak.",
+        figure,
+        pd.DataFrame(rows),
+    )
+
+
+def dominated(points):
+    """Which of the (x, y) have another that is no worse in both and better in one."""
+    return [any(a <= x and b <= y and (a, b) != (x, y) for a, b in points) for x, y in points]
+
+
+def f9_pareto(comparison):
+    """Time to accuracy, or per epoch where no run evaluated, against peak memory."""
+    families = comparison.drawn
+    figure, axes = style.panels(len(families))
+    rows = []
+    for axis, family in zip(axes, families):
+        timed = {pair: comparison.time_to_target(family, *pair).median for pair in family.pairs()}
+        reached = any(math.isfinite(time) for time in timed.values())
+        if not reached:
+            timed = {pair: family.spread("epoch_s", *pair).median for pair in family.pairs()}
+        label = "time to target accuracy [s]" if reached else "time per epoch [s]"
+        shown = [
+            (variant, workers, family.spread("peak_B", variant, workers).median * MIB, time)
+            for (variant, workers), time in timed.items()
+            if math.isfinite(time)
+        ]
+        for (variant, workers, memory, time), worse in zip(
+            shown, dominated([point[2:] for point in shown])
+        ):
+            look = look_of(variant)
+            axis.plot(
+                [], [], color=look.colour, marker=look.marker, linestyle="none", label=look.label
+            )
+            axis.plot(
+                memory,
+                time,
+                color=look.colour,
+                marker=look.marker,
+                linestyle="none",
+                markerfacecolor="white" if worse else look.colour,
+                markersize=6.5,
+            )
+            axis.annotate(
+                str(workers),
+                (memory, time),
+                textcoords="offset points",
+                xytext=(5, 3),
+                fontsize=7,
+                color="#444444",
+            )
+            rows.append(
+                {
+                    **family.key,
+                    "variant": variant,
+                    "workers": workers,
+                    "peak_MiB": memory,
+                    label: time,
+                    "dominated": worse,
+                }
+            )
+        axis.set(title=family.title, xlabel="peak memory of a worker [MiB]", ylabel=label)
+        axis.margins(0.15)
+    style.legend_below(figure, axes)
+    return Figure(
+        "F9-time-memory",
+        "Time against memory",
+        "Towards the lower left is better; hollow points are beaten in both by another. The number"
+        " at a point is that of its workers.",
+        figure,
+        pd.DataFrame(rows),
+    )
+
+
+def f12_prediction(comparison):
+    """Predicted against measured peak memory."""
+    rows = [
+        {
+            **family.key,
+            "variant": variant,
+            "workers": workers,
+            "planned_MiB": plan["peak_B"] * MIB,
+            "measured_MiB": (cells["peak_B"] - cells["data_B"]).median() * MIB,
+        }
+        for family, variant, workers, plan, cells in prediction_rows(comparison)
+        if "peak_B" in plan
+    ]
+    data = pd.DataFrame([row for row in rows if math.isfinite(row["measured_MiB"])])
+    if data.empty:
+        return None
+    figure, axes = style.panels(1, columns=1, height=3.4, width=4.6)
+    ends = [
+        0.8 * data[["planned_MiB", "measured_MiB"]].min().min(),
+        1.25 * data[["planned_MiB", "measured_MiB"]].max().max(),
+    ]
+    axes[0].plot(ends, ends, color="#999999", linewidth=1, linestyle=":", label="equal")
+    axes[0].fill_between(
+        ends,
+        [0.95 * end for end in ends],
+        [1.05 * end for end in ends],
+        color="#EEEEEE",
+        zorder=0,
+        label="within 5 %",
+    )
+    for variant in style.in_order(data["variant"]):
+        look, rows = look_of(variant), data[data["variant"] == variant]
+        axes[0].plot(
+            rows["planned_MiB"],
+            rows["measured_MiB"],
+            color=look.colour,
+            marker=look.marker,
+            linestyle="none",
+            label=look.label,
+        )
+    axes[0].set(
+        xscale="log",
+        yscale="log",
+        xlabel="planned peak [MiB]",
+        ylabel="measured peak [MiB]",
+        xlim=ends,
+        ylim=ends,
+    )
+    for side in axes[0].xaxis, axes[0].yaxis:
+        side.set_major_formatter("{x:g}")
+        side.set_minor_formatter("{x:g}" if ends[1] < 10 * ends[0] else "")
+    style.legend_below(figure, axes)
+    return Figure(
+        "F12-predicted-memory",
+        "Predicted and measured peak memory",
+        "Planned by `stratagem plan` before anything ran, against the peak of live tensors without"
+        " the data.",
+        figure,
+        data,
+    )

@@ -1,0 +1,192 @@
+"""Figures of the parameter server and of learning: F6, F7, F10."""
+
+import dataclasses
+
+import numpy as np
+import pandas as pd
+
+from . import measures, style
+from .figures_memory import at_most_workers
+from .figures_time import collect, grouped_bars
+from .style import Figure, look_of
+
+
+def learning_curves(comparison, family, variant, workers):
+    """Median and range over seeds of every evaluated epoch."""
+    cells = family.of(variant, workers)["cell"]
+    curves = pd.concat([measures.learning_curve(comparison.run(cell)) for cell in cells])
+    curves = curves[np.isfinite(curves["test_accuracy"])]
+    return (
+        curves.groupby("epoch")
+        .agg(
+            time_s=("time_s", "median"),
+            accuracy=("test_accuracy", "median"),
+            least=("test_accuracy", "min"),
+            greatest=("test_accuracy", "max"),
+            runs=("test_accuracy", "size"),
+        )
+        .reset_index()
+    )
+
+
+def f6_accuracy(comparison):
+    """Accuracy over epochs and over time."""
+    drawn = []
+    for family in comparison.drawn:
+        curves = {
+            pair: learning_curves(comparison, family, *pair) for pair in at_most_workers(family)
+        }
+        curves = {pair: curve for pair, curve in curves.items() if len(curve) > 1}
+        if curves:
+            drawn.append((family, curves))
+    if not drawn:
+        return None
+    figure, axes = style.panels(2 * len(drawn), columns=2, height=2.7)
+    rows = []
+    for index, (family, curves) in enumerate(drawn):
+        for axis, (column, label) in zip(
+            axes[2 * index :], [("epoch", "epoch"), ("time_s", "training time [s]")]
+        ):
+            for (variant, workers), curve in curves.items():
+                look = look_of(variant)
+                axis.plot(
+                    curve[column],
+                    100 * curve["accuracy"],
+                    color=look.colour,
+                    marker=look.marker,
+                    linestyle=look.line,
+                    label=look.label,
+                    markersize=4,
+                )
+                axis.fill_between(
+                    curve[column],
+                    100 * curve["least"],
+                    100 * curve["greatest"],
+                    color=look.colour,
+                    alpha=0.13,
+                    linewidth=0,
+                )
+                if column == "epoch":
+                    rows.append(curve.assign(**family.key, variant=variant, workers=workers))
+            workers = max(count for _, count in curves)
+            axis.set(
+                title=f"{family.title}, {workers} workers", xlabel=label, ylabel="test accuracy [%]"
+            )
+            if column == "epoch":
+                axis.xaxis.get_major_locator().set_params(integer=True)
+        zoom(axes[2 * index : 2 * index + 2], [curve["least"].min() for curve in curves.values()])
+    style.legend_below(figure, axes)
+    return Figure(
+        "F6-accuracy",
+        "Accuracy over epochs and over time",
+        "Median over seeds, shaded their range. Left: what an epoch teaches. Right: what a second"
+        " does.",
+        figure,
+        pd.concat(rows, ignore_index=True),
+    )
+
+
+def zoom(axes, lows):
+    """Begins the axis of accuracies near the lowest point."""
+    low = 100 * min(lows)
+    for axis in axes:
+        axis.set_ylim(max(0, low - 0.05 * (100 - low) - 0.5), None)
+
+
+def asynchronous(family):
+    """(variant, workers) of servers that apply gradients one by one."""
+    return [
+        (variant, workers)
+        for variant, workers in at_most_workers(family)
+        if variant.startswith("ps-")
+        and style.kind_of(variant) != "ps-sync"
+        and family.spread("lag_mean", variant, workers).known
+    ]
+
+
+def f7_staleness(comparison, family):
+    """Distribution of the lag, a panel per mode."""
+    pairs = asynchronous(family)
+    if not pairs:
+        return None
+    figure, axes = style.panels(len(pairs), columns=3, height=1.9, sharex=True, sharey=True)
+    rows = []
+    for axis, (variant, workers) in zip(axes, pairs):
+        updates = pd.concat(
+            [
+                measures.updates_of(comparison.run(cell).trace)
+                for cell in family.of(variant, workers)["cell"]
+            ]
+        )
+        lag, look = updates["lag"], look_of(variant)
+        shares = lag.value_counts(normalize=True).sort_index()
+        axis.bar(shares.index, 100 * shares, 0.85, color=look.colour)
+        axis.text(
+            0.97,
+            0.95,
+            f"mean {lag.mean():.2f}\np95 {lag.quantile(0.95):.0f}\nmost {lag.max()}",
+            transform=axis.transAxes,
+            ha="right",
+            va="top",
+            fontsize=8,
+        )
+        axis.set(
+            title=f"{look.label}, {workers} workers", xlabel="lag [updates]", ylabel="updates [%]"
+        )
+        axis.xaxis.get_major_locator().set_params(integer=True)
+        rows += [
+            {**family.key, "variant": variant, "workers": workers, "lag": value, "share": share}
+            for value, share in shares.items()
+        ]
+    style.label_outer(axes)
+    figure.suptitle(family.title)
+    return Figure(
+        f"F7-staleness-{family.label}",
+        f"Staleness: {family.title}",
+        "How many updates came between the parameters a gradient was computed with and those it was"
+        " applied to; all seeds together.",
+        figure,
+        pd.DataFrame(rows),
+    )
+
+
+def f10_server_load(comparison):
+    families = [
+        dataclasses.replace(family, cells=family.cells[family.cells["strategy"] == "ps"])
+        for family in comparison.drawn
+    ]
+    families = [family for family in families if len(family.cells)]
+    if not families:
+        return None
+    measured = [
+        ("updates_per_s", 1, "updates per s"),
+        ("queue_mean", 1, "pushes under way"),
+        ("server_busy_share", 100, "server busy [%]"),
+    ]
+    figure, axes = style.panels(3 * len(families), columns=3, height=2.2)
+    for index, family in enumerate(families):
+        for axis, (quantity, factor, label) in zip(axes[3 * index :], measured):
+            grouped_bars(axis, family, quantity, factor)
+            axis.set(
+                title=family.title if axis is axes[3 * index] else "",
+                xlabel="workers",
+                ylabel=label,
+            )
+    style.legend_below(figure, axes)
+    data = pd.concat(
+        [
+            collect(comparison, families, quantity)
+            .rename(columns={quantity: "value"})
+            .assign(quantity=quantity)
+            for quantity, _, _ in measured
+        ],
+        ignore_index=True,
+    )
+    return Figure(
+        "F10-server-load",
+        "Load of the server",
+        "Of the first server: updates applied, pushes under way when one was treated, and the share"
+        " of its time in which it computed. Near 100 % busy, the server is what limits.",
+        figure,
+        data,
+    )

@@ -1,0 +1,311 @@
+"""Figures of time: F1, F2, F11, F14, F15."""
+
+import numpy as np
+import pandas as pd
+from matplotlib import ticker
+
+from . import style
+from .style import Figure, look_of
+from .trace import PHASES
+
+
+def error_bars(spreads, factor=1.0):
+    """Distances to the ends of the ranges, as matplotlib takes them."""
+    return factor * np.array(
+        [
+            [value.median - value.low for value in spreads],
+            [value.high - value.median for value in spreads],
+        ]
+    )
+
+
+def collect(comparison, families, quantity):
+    """The data of a figure: a row per family, variant and number of workers, with the range over seeds."""
+    rows = []
+    for family in families:
+        for variant, workers in family.pairs():
+            value = family.spread(quantity, variant, workers)
+            rows.append(
+                {
+                    **family.key,
+                    "variant": variant,
+                    "workers": workers,
+                    quantity: value.median,
+                    "least": value.low,
+                    "greatest": value.high,
+                    "runs": value.n,
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def grouped_bars(axis, family, quantity, factor=1.0):
+    """Bars of each strategy, in a group per number of workers; whiskers are ranges over seeds."""
+    place = 0.0
+    ticks = []
+    for workers in family.workers:
+        variants = family.variants_with(workers)
+        for index, variant in enumerate(variants):
+            look, value = look_of(variant), family.spread(quantity, variant, workers).scaled(factor)
+            axis.bar(
+                place + index,
+                value.median,
+                0.88,
+                color=look.colour,
+                hatch=look.hatch,
+                edgecolor="white",
+                linewidth=0.4,
+                label=look.label,
+            )
+            if value.low < value.high:
+                axis.errorbar(
+                    place + index,
+                    value.median,
+                    error_bars([value]),
+                    color="#222222",
+                    capsize=2,
+                    linewidth=0.9,
+                )
+        ticks.append((place + (len(variants) - 1) / 2, str(workers)))
+        place += len(variants) + 1
+    axis.set_xticks(*zip(*ticks))
+    axis.grid(axis="x", visible=False)
+
+
+def f1_time_per_epoch(comparison):
+    figure, axes = style.panels(len(comparison.drawn))
+    for axis, family in zip(axes, comparison.drawn):
+        grouped_bars(axis, family, "epoch_s")
+        axis.set(title=family.title, xlabel="workers", ylabel="time per epoch [s]")
+    style.legend_below(figure, axes)
+    return Figure(
+        "F1-time-per-epoch",
+        "Time per epoch",
+        "Lower is better. From the median steps of each run; whiskers: range over seeds.",
+        figure,
+        collect(comparison, comparison.drawn, "epoch_s"),
+    )
+
+
+def scaled_families(comparison):
+    return [family for family in comparison.drawn if len(family.workers) > 1]
+
+
+def f2_scaling(comparison):
+    families = scaled_families(comparison)
+    if not families:
+        return None
+    figure, axes = style.panels(len(families))
+    rows = []
+    for axis, family in zip(axes, families):
+        most = max(family.workers)
+        axis.plot([1, most], [1, most], color="#999999", linewidth=1, linestyle=":", label="ideal")
+        for variant in family.variants:
+            points = [
+                (workers, family.speed_up(variant, workers))
+                for name, workers in family.pairs()
+                if name == variant and (workers > 1 or style.kind_of(variant) != "serial")
+            ]
+            points = [(workers, gain) for workers, gain in points if gain.known]
+            rows += [
+                {
+                    **family.key,
+                    "variant": variant,
+                    "workers": workers,
+                    "speed_up": gain.median,
+                    "least": gain.low,
+                    "greatest": gain.high,
+                    "efficiency": gain.median / workers,
+                }
+                for workers, gain in points
+            ]
+            if len(points) < 2 and (not points or points[0][0] == 1):
+                continue
+            look = look_of(variant)
+            axis.errorbar(
+                [workers for workers, _ in points],
+                [gain.median for _, gain in points],
+                error_bars([gain for _, gain in points]),
+                color=look.colour,
+                marker=look.marker,
+                linestyle=look.line,
+                capsize=2,
+                label=look.label,
+            )
+        axis.set(
+            title=family.title, xlabel="workers", ylabel="speed-up", xscale="log", yscale="log"
+        )
+        for side, ticks in (axis.xaxis, family.workers), (
+            axis.yaxis,
+            [0.25, 0.5, 1, 2, 4, 8, 16, 32, 64],
+        ):
+            side.set_major_locator(ticker.FixedLocator(ticks))
+            side.set_minor_locator(ticker.NullLocator())
+            side.set_major_formatter(ticker.FormatStrFormatter("%g"))
+    style.legend_below(figure, axes)
+    return Figure(
+        "F2-strong-scaling",
+        "Strong scaling",
+        "Speed-up over the same strategy on one worker (else the serial run), with the global batch"
+        " kept; the dotted line is ideal. Whiskers: range over seeds. Efficiency is in the data of"
+        " the figure.",
+        figure,
+        pd.DataFrame(rows),
+    )
+
+
+def f11_exposed(comparison):
+    data = collect(comparison, comparison.drawn, "exposed_share")
+    sizes = {
+        (family.key["model"]): family.cells["parameters"].iloc[0] for family in comparison.drawn
+    }
+    data["parameters"] = data["model"].map(sizes)
+    data = data[(data["workers"] > 1) & data["exposed_share"].notna()]
+    if data.empty:
+        return None
+    workers = sorted(data["workers"].unique())
+    figure, axes = style.panels(len(workers), columns=2, height=2.9, sharey=True)
+    for axis, count in zip(axes, workers):
+        for variant in style.in_order(data["variant"]):
+            rows = data[(data["variant"] == variant) & (data["workers"] == count)].sort_values(
+                "parameters"
+            )
+            if len(rows):
+                look = look_of(variant)
+                axis.plot(
+                    rows["parameters"] / 1e6,
+                    100 * rows["exposed_share"],
+                    color=look.colour,
+                    marker=look.marker,
+                    linestyle="none",
+                    label=look.label,
+                )
+        axis.set(
+            title=f"{count} workers",
+            xlabel="parameters [million]",
+            ylabel="waiting for communication [%]",
+            xscale="log",
+            ylim=(0, None),
+        )
+        axis.xaxis.set_major_formatter(ticker.FormatStrFormatter("%g"))
+    style.legend_below(figure, axes)
+    return Figure(
+        "F11-exposed-communication",
+        "Exposed communication over model size",
+        "Share of the steps that waited for communication; lower is better.",
+        figure,
+        data,
+    )
+
+
+def f14_batch(comparison):
+    families = comparison.sweeps
+    if not families:
+        return None
+    figure, axes = style.panels(2 * len(families), columns=2)
+    rows = []
+    for index, family in enumerate(families):
+        for axis, (quantity, factor, label) in zip(
+            axes[2 * index :],
+            [("steady_images_per_s", 1, "images/s"), ("peak_B", 2**-20, "peak live memory [MiB]")],
+        ):
+            for variant, workers in family.pairs():
+                look, cells = look_of(variant), family.of(variant, workers)
+                curve = cells.groupby("global_batch")[quantity].median() * factor
+                axis.plot(
+                    curve.index,
+                    curve,
+                    color=look.colour,
+                    marker=look.marker,
+                    linestyle=look.line,
+                    label=(
+                        f"{look.label}, {workers} workers"
+                        if len(family.workers) > 1
+                        else look.label
+                    ),
+                )
+                rows += [
+                    {
+                        **family.key,
+                        "variant": variant,
+                        "workers": workers,
+                        "global_batch": batch,
+                        "quantity": label,
+                        "value": value,
+                    }
+                    for batch, value in curve.items()
+                ]
+            axis.set(
+                title=family.title,
+                xlabel="global batch [images]",
+                ylabel=label,
+                xscale="log",
+                ylim=(0, None),
+            )
+            axis.xaxis.set_major_locator(
+                ticker.FixedLocator(sorted(set(family.cells["global_batch"])))
+            )
+            axis.xaxis.set_minor_locator(ticker.NullLocator())
+            axis.xaxis.set_major_formatter(ticker.FormatStrFormatter("%g"))
+    style.legend_below(figure, axes)
+    return Figure(
+        "F14-batch-size",
+        "Throughput and memory over batch size",
+        "The rightmost point of a strategy is the largest batch that was run; what did not fit is"
+        " in T8.",
+        figure,
+        pd.DataFrame(rows),
+    )
+
+
+def by_workers(family):
+    """(variant, workers) with those on the same number of workers together."""
+    return [
+        (variant, workers)
+        for workers in family.workers
+        for variant in family.variants_with(workers)
+    ]
+
+
+def f15_phases(comparison):
+    families = comparison.drawn
+    figure, axes = style.bar_panels([len(family.pairs()) for family in families])
+    rows = []
+    for axis, family in zip(axes, families):
+        labels = []
+        for place, (variant, workers) in enumerate(by_workers(family)):
+            left = 0.0
+            for phase in PHASES:
+                value = family.spread(f"{phase}_ms", variant, workers).median
+                axis.barh(
+                    place,
+                    value,
+                    0.8,
+                    left=left,
+                    color=style.PHASE_COLOURS[phase],
+                    label=style.PHASE_LABELS.get(phase, phase),
+                )
+                left += value
+                rows.append(
+                    {
+                        **family.key,
+                        "variant": variant,
+                        "workers": workers,
+                        "phase": phase,
+                        "ms": value,
+                    }
+                )
+            labels.append(f"{look_of(variant).label}, {workers}")
+        axis.set_yticks(range(len(labels)), labels)
+        axis.invert_yaxis()
+        axis.grid(axis="y", visible=False)
+        axis.set(title=family.title, xlabel="mean step of a worker [ms]")
+    style.legend_below(figure, axes, entry_width=1.3)
+    return Figure(
+        "F15-where-the-time-goes",
+        "Where the time of a step goes",
+        "A bar per strategy and number of workers. Red is communication that computation did not"
+        " hide.",
+        figure,
+        pd.DataFrame(rows),
+    )

@@ -1,0 +1,61 @@
+"""The study's published figures."""
+
+import pathlib
+
+import pandas as pd
+
+FOLDER = pathlib.Path(__file__).resolve().parent.parent / "published"
+# As the study names models and strategies, and as stratagem does.
+MODELS = {"efficientnet_v2": "efficientnetv2_l", "convnext_large": "convnext_l"}
+VARIANTS = {"ps_sync": "ps-sync", "ps_async": "ps-async", "ps_modified_async": "ps-modified"}
+DATASETS = {"CIFAR-10": "cifar10", "MNIST": "mnist"}
+
+
+def read(file):
+    """version, table, dataset, variant, model, workers, value (NaN above a limit), limited."""
+    table = pd.read_csv(FOLDER / file)
+    text = table["value"].astype(str)
+    return pd.DataFrame(
+        {
+            "version": table["version"],
+            "table": table["table"],
+            "dataset": table["dataset"].replace(DATASETS),
+            "variant": table["strategy"].replace(VARIANTS),
+            "model": table["model"].replace(MODELS),
+            "workers": table["gpus"],
+            "value": pd.to_numeric(text.str.lstrip(">")),
+            "limited": text.str.startswith(">"),
+        }
+    )
+
+
+def times(dataset=None):
+    """Training times [s], of one data set or of all."""
+    return of_dataset(read("training_time_s.csv"), dataset)
+
+
+def accuracies(dataset=None):
+    """Test accuracies [%]."""
+    return of_dataset(read("accuracy_pct.csv"), dataset)
+
+
+def of_dataset(table, dataset):
+    return table if dataset is None else table[table["dataset"] == dataset]
+
+
+def lookup(table, model, variant, workers, version="v2"):
+    """The one published value; NaN when there is none, or when it is only a bound."""
+    found = table[
+        (table["model"] == model)
+        & (table["variant"] == variant)
+        & (table["workers"] == workers)
+        & (table["version"] == version)
+        & ~table["limited"]
+    ]
+    return float(found["value"].iloc[0]) if len(found) else float("nan")
+
+
+def ratio(family, variant, base, workers):
+    """Published time of `variant` over that of `base`, of the model and data set of a family's key."""
+    table, model = times(family["dataset"]), family["model"]
+    return lookup(table, model, variant, workers) / lookup(table, model, base, workers)

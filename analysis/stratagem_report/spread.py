@@ -1,0 +1,57 @@
+"""Repetitions: a value with its range over seeds, and whether two of them differ."""
+
+import dataclasses
+import math
+
+
+@dataclasses.dataclass(frozen=True)
+class Spread:
+    """Median, least and greatest of `n` repetitions; all NaN when n is 0."""
+
+    median: float
+    low: float
+    high: float
+    n: int
+
+    @property
+    def known(self):
+        return self.n > 0
+
+    def scaled(self, factor):
+        return Spread(self.median * factor, self.low * factor, self.high * factor, self.n)
+
+
+UNKNOWN = Spread(math.nan, math.nan, math.nan, 0)
+
+
+def spread(values):
+    known = sorted(value for value in values if math.isfinite(value))
+    if not known:
+        return UNKNOWN
+    middle = len(known) // 2
+    median = known[middle] if len(known) % 2 else (known[middle - 1] + known[middle]) / 2
+    return Spread(median, known[0], known[-1], len(known))
+
+
+def ratio(a, b):
+    """a / b; its range holds the quotients of all pairs."""
+    if not a.known or not b.known or b.low <= 0:
+        return UNKNOWN
+    return Spread(a.median / b.median, a.low / b.high, a.high / b.low, min(a.n, b.n))
+
+
+def difference(a, b):
+    """a - b; its range holds the differences of all pairs."""
+    if not a.known or not b.known:
+        return UNKNOWN
+    return Spread(a.median - b.median, a.low - b.high, a.high - b.low, min(a.n, b.n))
+
+
+def separate(a, b, noise=0.0):
+    """True: the ranges do not overlap. False: they do. None where a single run on either side has no range; there
+    `noise`, as a share of the smaller value, stands in for it when it is given."""
+    if min(a.n, b.n) >= 2:
+        return a.low > b.high or b.low > a.high
+    if noise > 0 and min(a.n, b.n) == 1:
+        return abs(a.median - b.median) > noise * min(abs(a.median), abs(b.median))
+    return None

@@ -1,0 +1,295 @@
+"""The files of a study: which cells there should be, how each stands, and its run where there is one."""
+
+import dataclasses
+import datetime
+import json
+import pathlib
+import re
+
+import pandas as pd
+
+from . import trace
+from .errors import ReportError, USAGE
+
+SCHEMA = 1
+SILENCE_S = 60  # a run that has not renewed its outcome for so long is gone
+CELL_COLUMNS = (
+    "cell",
+    "group",
+    "part",
+    "model",
+    "dataset",
+    "variant",
+    "strategy",
+    "workers",
+    "servers",
+    "ranks",
+    "seed",
+    "global_batch",
+    "input_size",
+    "precision",
+    "epochs",
+    "max_steps",
+)
+# Cells that agree in these are compared with each other: same work, different strategies.
+FAMILY = ("part", "model", "dataset", "input_size", "global_batch", "precision")
+# Keys of a configuration that do not change what a run computes, or that cells of one group differ in.
+BESIDE_THE_POINT = re.compile(
+    r"run\.(name|seed|out|ranks|save_weights)|data\.root|trace\..*|comm\..*|checkpoint\..*|"
+    r"watchdog\..*|expect\..*"
+)
+
+
+@dataclasses.dataclass
+class Run:
+    """A run directory, read."""
+
+    path: pathlib.Path
+    config: dict  # "section.key" -> value
+    manifest: dict
+    outcome: dict
+    trace: trace.RunTrace
+
+
+@dataclasses.dataclass
+class Study:
+    """`cells` has a row for each expected cell: CELL_COLUMNS, and state and reason. `runs` has the complete ones."""
+
+    path: pathlib.Path
+    name: str
+    cells: pd.DataFrame
+    runs: dict  # cell -> Run
+    remarks: list  # (cell, text)
+    marks: list  # what was mixed, where that was allowed
+
+    def complete(self):
+        return self.cells[self.cells["state"] == "complete"]
+
+
+def parse_config(text):
+    """The configuration that the program printed, as {"section.key": value}. It has two levels and a value a line."""
+    config, section = {}, ""
+    for line in text.splitlines():
+        name, _, value = line.strip().partition(": ")
+        if line.startswith(" "):
+            config[f"{section}.{name}"] = parse_value(value)
+        elif value:
+            config[name] = parse_value(value)
+        else:
+            section = name.rstrip(":")
+    return config
+
+
+def parse_value(text):
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def read_json(path):
+    """{} where there is none, or a torn one."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+
+
+def state_of(folder, launch):
+    """(state, reason) of a cell, from its run directory and the note of its last start."""
+    outcome = read_json(folder / "outcome.json")
+    if not outcome:
+        if launch.get("exit_code", 0) != 0:
+            return "failed", f"exit code {launch['exit_code']}: {launch.get('last_line', '')}"
+        return "missing", "not started" if not launch else "left no outcome.json"
+    if outcome["status"] == "COMPLETE":
+        return "complete", outcome["reason"]
+    if outcome["status"] == "RUNNING":
+        updated = outcome["updated_wall_ns"] / 1e9
+        silent = datetime.datetime.now(datetime.timezone.utc).timestamp() - updated
+        return (
+            ("running", "")
+            if silent < SILENCE_S
+            else ("lost", f"no sign of life since {outcome['updated']}")
+        )
+    if outcome["exit_code"] == 75:
+        return "saved", outcome["reason"]
+    return "failed", f"{outcome['exit_code_meaning']} ({outcome['exit_code']}): {outcome['reason']}"
+
+
+def variant_of(config):
+    """What the tables call a strategy, for runs that no study named."""
+    name = config["strategy.name"]
+    if name == "fsdp":
+        label = {"optimizer": "zero1", "gradients": "zero2", "full": "fsdp"}[
+            config["strategy.shard"]
+        ]
+    elif name == "ps":
+        mode = config["strategy.mode"]
+        label = f"ps-{mode}" + (str(config.get("strategy.staleness", 2)) if mode == "ssp" else "")
+    elif config.get("strategy.emulate_ranks", 1) > 1:
+        label = "emulator"
+    else:
+        label = name
+    return label + ("" if config.get("strategy.overlap", True) else "-no-overlap")
+
+
+def cell_of_run(path, config, manifest):
+    """A row of CELL_COLUMNS for a run that no cells.csv tells of."""
+    plan, servers = manifest["plan"], config.get("strategy.servers", 0)
+    ranks = len(manifest["ranks"])
+    return {
+        "cell": path.name,
+        "group": json.dumps([ranks, sorted(settled_of(config).items())]),
+        "part": "",
+        "model": config["model.name"],
+        "dataset": config["data.dataset"],
+        "variant": variant_of(config),
+        "strategy": config["strategy.name"],
+        "workers": ranks - servers,
+        "servers": servers,
+        "ranks": ranks,
+        "seed": config["run.seed"],
+        "global_batch": plan["global_batch"],
+        "input_size": config["data.input_size"],
+        "precision": config["precision.compute"],
+        "epochs": config["run.epochs"],
+        "max_steps": config["run.max_steps"],
+    }
+
+
+def tell_apart(cells, runs):
+    """Variants that would look alike but differ in a setting get it into their names; the first keeps its own."""
+    complete = cells[cells["cell"].isin(list(runs))]
+    for _, alike in complete.groupby([*FAMILY, "variant", "workers"], sort=False):
+        first = None
+        for index, row in alike.iterrows():
+            settled = settled_of(runs[row["cell"]].config)
+            first = first or settled
+            cells.loc[index, "variant"] += "".join(
+                f" {key.split('.')[1]}={value}"
+                for key, value in settled.items()
+                if first.get(key) != value
+            )
+
+
+def settled_of(config):
+    """What of a configuration decides what a run computes, but for its seed."""
+    return {key: value for key, value in config.items() if not BESIDE_THE_POINT.fullmatch(key)}
+
+
+def cells_of_folder(folder):
+    """Cells of a folder of runs, or of a single one, without a cells.csv."""
+    rows = []
+    for path in [folder, *sorted(folder.iterdir())]:
+        config, manifest = path / "config.yaml", (
+            read_json(path / "manifest.json") if path.is_dir() else {}
+        )
+        if config.exists() and manifest:
+            rows.append(
+                cell_of_run(path, parse_config(config.read_text(encoding="utf-8")), manifest)
+            )
+    return pd.DataFrame(rows, columns=CELL_COLUMNS)
+
+
+def read_cells(folder):
+    about = read_json(folder / "study.json")
+    if about and about.get("schema") != SCHEMA:
+        raise ReportError(
+            f"{folder} is a study of schema {about.get('schema')}, this report reads {SCHEMA}: "
+            "use the version of stratagem that made it",
+            USAGE,
+        )
+    if not (folder / "cells.csv").exists():
+        return about.get("name", folder.resolve().name), cells_of_folder(folder)
+    cells = pd.read_csv(folder / "cells.csv", dtype={"settings": str}, keep_default_na=False)
+    missing = [column for column in CELL_COLUMNS if column not in cells]
+    if missing:
+        raise ReportError(f"{folder / 'cells.csv'} has no column {', '.join(missing)}", USAGE)
+    return about.get("name", folder.resolve().name), cells
+
+
+def load(folder, allow_mixed=False):
+    """ReportError when there is nothing to report on, or when what there is cannot be compared."""
+    folder = pathlib.Path(folder)
+    if not folder.is_dir():
+        raise ReportError(f"{folder} is no directory: name a study, or a folder of runs", USAGE)
+    name, cells = read_cells(folder)
+    single = list(cells["cell"]) == [folder.name] and (folder / "config.yaml").exists()
+    runs, remarks, states = {}, [], []
+    for cell in cells["cell"]:
+        path = folder if single else folder / cell
+        state, reason = state_of(path, read_json(folder / "launches" / f"{cell}.json"))
+        if state == "complete":
+            try:
+                runs[cell] = read_cell(path)
+                remarks += [(cell, remark) for remark in runs[cell].trace.remarks]
+            except ReportError as problem:
+                state, reason = "unreadable", str(problem)
+        states.append((state, reason))
+    cells[["state", "reason"]] = pd.DataFrame(
+        states, columns=["state", "reason"], index=cells.index
+    )
+    tell_apart(cells, runs)
+    study = Study(folder, name, cells, runs, remarks, [])
+    if not runs:
+        raise ReportError(f"no complete cell in {folder}" + summary_of_states(cells), USAGE)
+    study.marks = mixtures(study)
+    if study.marks and not allow_mixed:
+        raise ReportError(
+            f"the cells of {folder} cannot be compared: {'; '.join(study.marks)}. "
+            "Run the odd ones again, or mark them with --allow-mixed",
+            USAGE,
+        )
+    return study
+
+
+def read_cell(path):
+    config = parse_config((path / "config.yaml").read_text(encoding="utf-8"))
+    return Run(
+        path,
+        config,
+        read_json(path / "manifest.json"),
+        read_json(path / "outcome.json"),
+        trace.read_run(path),
+    )
+
+
+def summary_of_states(cells):
+    counts = cells["state"].value_counts()
+    return (
+        "".join(f", {count} {state}" for state, count in counts.items())
+        if len(cells)
+        else ": it holds no runs"
+    )
+
+
+def mixtures(study):
+    """In what the complete cells differ that should be one: a line each."""
+    told = []
+    shas = {}
+    for cell, run in study.runs.items():
+        build = run.manifest.get("build", {})
+        changed = " with changes" if build.get("git_dirty") else ""
+        shas.setdefault(build.get("git_sha", "unknown") + changed, []).append(cell)
+    if len(shas) > 1:
+        told.append(
+            "they were made by different programs: "
+            + "; ".join(
+                f"{sha} ({len(of)} cells, such as {of[0]})" for sha, of in sorted(shas.items())
+            )
+        )
+    for cell, run in study.runs.items():
+        expected = study.path / "configs" / f"{cell}.yaml"
+        if not expected.exists():
+            continue
+        planned = parse_config(expected.read_text(encoding="utf-8"))
+        odd = [
+            key
+            for key in sorted({*planned, *run.config})
+            if planned.get(key) != run.config.get(key)
+            and not re.fullmatch(r"run\.(out|threads|ranks)|data\.root", key)
+        ]
+        if odd:
+            told.append(f"{cell} was run with another {', '.join(odd)} than its study says")
+    return told

@@ -1,0 +1,193 @@
+"""How figures look: a colour and a marker per strategy, the same everywhere; sizes; how a figure is written."""
+
+import dataclasses
+
+import matplotlib
+from matplotlib.figure import Figure as Canvas
+
+# Distinguishable with any common colour blindness (Okabe and Ito; Tol); markers tell them apart in grey.
+STRATEGIES = {
+    "serial": ("#555555", "s", "serial"),
+    "emulator": ("#999999", "s", "emulator"),
+    "ddp": ("#0072B2", "o", "DDP"),
+    "zero1": ("#F0C36D", "<", "ZeRO-1"),
+    "zero2": ("#E69F00", ">", "ZeRO-2"),
+    "fsdp": ("#D55E00", "^", "FSDP (ZeRO-3)"),
+    "ps-sync": ("#009E73", "D", "PS sync"),
+    "ps-async": ("#CC79A7", "v", "PS async"),
+    "ps-modified": ("#882255", "P", "PS modified async"),
+    "ps-ssp": ("#AA4499", "X", "PS bounded"),
+    "ps-lag": ("#DDCC77", "p", "PS lag cap"),
+    "ps-dana": ("#332288", "*", "PS DANA"),
+    "ps-dc": ("#88CCEE", "h", "PS delay-compensated"),
+    "ps-delayed": ("#117733", "d", "PS delayed sync"),
+}
+OTHER = ("#777777", "8")
+PHASE_COLOURS = {
+    "data": "#BBBBBB",
+    "forward": "#88CCEE",
+    "backward": "#4477AA",
+    "comm_exposed": "#CC3311",
+    "optimizer": "#DDAA33",
+}
+PHASE_LABELS = {"comm_exposed": "waiting for communication"}
+OPERATION_COLOURS = {
+    "gradients": "#AA3377",
+    "parameters": "#228833",
+    "control": "#999933",
+    "apply": "#009E73",
+}
+CATEGORY_COLOURS = {
+    "parameters": "#0072B2",
+    "gradients": "#56B4E9",
+    "optimizer": "#009E73",
+    "buffers": "#999999",
+    "activations": "#E69F00",
+    "workspace": "#F5D9A0",
+}
+
+WIDTH = 7.2  # inches, of a page's column
+matplotlib.rcParams.update(
+    {
+        "figure.dpi": 100,
+        "savefig.dpi": 130,
+        "font.size": 9,
+        "axes.titlesize": 9.5,
+        "axes.labelsize": 9,
+        "legend.fontsize": 8,
+        "xtick.labelsize": 8,
+        "ytick.labelsize": 8,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.grid": True,
+        "axes.axisbelow": True,
+        "grid.color": "#E4E4E4",
+        "grid.linewidth": 0.7,
+        "legend.frameon": False,
+        "svg.fonttype": "none",
+        "pdf.fonttype": 42,
+        "figure.constrained_layout.use": True,
+        "lines.linewidth": 1.6,
+        "lines.markersize": 5.5,
+    }
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Look:
+    colour: str
+    marker: str
+    label: str
+    line: str = "-"
+    hatch: str = ""
+    place: int = 99  # among the strategies of a legend
+
+
+def kind_of(variant):
+    """The longest known strategy that a variant's name begins with; None when there is none."""
+    return max((name for name in STRATEGIES if variant.startswith(name)), key=len, default=None)
+
+
+def look_of(variant):
+    """The look of a variant's kind; what follows in its name, such as a bound or another setting, goes into its label,
+    its line and its hatch."""
+    known = kind_of(variant)
+    if known is None:
+        return Look(*OTHER, variant)
+    colour, marker, label = STRATEGIES[known]
+    rest = variant[len(known) :].strip("-_ ").replace("-", " ")
+    return Look(
+        colour,
+        marker,
+        f"{label} {rest}".strip(),
+        "--" if rest else "-",
+        "//" if rest else "",
+        list(STRATEGIES).index(known),
+    )
+
+
+def in_order(variants):
+    """Variants as every legend and table lists them."""
+    return sorted(set(variants), key=lambda variant: (look_of(variant).place, variant))
+
+
+@dataclasses.dataclass
+class Figure:
+    """A drawn figure, the data it shows, and what it says."""
+
+    name: str  # "F1-time-per-epoch"
+    title: str
+    caption: str
+    canvas: Canvas
+    data: object  # DataFrame
+
+    def write(self, folder):
+        """NAME.png, NAME.pdf and NAME.csv."""
+        self.data.to_csv(folder / f"{self.name}.csv", index=False)
+        self.canvas.draw_without_rendering()
+        self.canvas.set_layout_engine("none")  # the layout is found, once for both
+        for kind, more in ("png", {}), ("pdf", {"metadata": {"CreationDate": None}}):
+            self.canvas.savefig(folder / f"{self.name}.{kind}", **more)
+
+
+def panels(count, columns=3, height=2.6, width=WIDTH, **how):
+    """A figure with `count` axes in rows of at most `columns`, as a list; those of the last row that nothing needs are
+    hidden."""
+    width *= max(0.62, min(1, count / columns))  # a few panels need no whole page
+    columns = min(columns, max(count, 1))
+    rows = -(-count // columns)
+    figure = Canvas(figsize=(width, height * rows))
+    grid = figure.subplots(rows, columns, squeeze=False, **how)
+    axes = list(grid.ravel())
+    for unused in axes[count:]:
+        unused.set_visible(False)
+    return figure, axes[:count]
+
+
+def bar_panels(rows_of_each):
+    """Panels of horizontal bars, two in a row, as high as their numbers of bars need."""
+    pairs = [rows_of_each[index : index + 2] for index in range(0, len(rows_of_each), 2)]
+    heights = [0.95 + 0.2 * max(pair) for pair in pairs]
+    return panels(
+        len(rows_of_each),
+        columns=2,
+        height=sum(heights) / len(heights),
+        gridspec_kw={"height_ratios": heights},
+    )
+
+
+def label_outer(axes, columns=3):
+    """Of panels with shared axes, labels only where no panel is below, or to the left."""
+    for index, axis in enumerate(axes):
+        lowest = index + columns >= len(axes)
+        axis.tick_params(labelbottom=lowest, labelleft=index % columns == 0)
+        if not lowest:
+            axis.set_xlabel("")
+        if index % columns:
+            axis.set_ylabel("")
+
+
+def legend_below(figure, axes, entry_width=1.7):
+    """One legend for all axes, under them, each label once; `entry_width` in inches."""
+    handles = {}
+    for one in axes:
+        for handle, label in zip(*one.get_legend_handles_labels()):
+            handles.setdefault(label, handle)
+    if handles:
+        columns = max(1, int(figure.get_figwidth() / entry_width))
+        figure.legend(
+            handles.values(),
+            handles.keys(),
+            loc="outside lower center",
+            ncols=min(columns, len(handles)),
+        )
+
+
+def family_title(family):
+    """Of a model's comparison: what it is and on what."""
+    text = f"{family['model']}, {family['dataset']}"
+    if family["input_size"] not in (28, 32):
+        text += f" at {family['input_size']} px"
+    if family["global_batch"]:
+        text += f", batch {family['global_batch']}"
+    return text + ("" if family["precision"] == "fp32" else f", {family['precision']}")

@@ -1,0 +1,124 @@
+"""Tables of the parameter server: T3 and T4."""
+
+from . import published
+from .spread import difference, ratio
+from .style import kind_of
+from .table import Column, Note, Table
+from .tables_training import WHAT, of_run, time_or_limit
+
+
+def with_servers(comparison):
+    return [
+        family
+        for family in comparison.families
+        if any(name.startswith("ps-") for name in family.variants)
+    ]
+
+
+def t3_servers(comparison):
+    """Accuracy, time and staleness of every mode, beside the synchronous strategies."""
+    table = Table(
+        "T3",
+        "Parameter servers: accuracy, time, staleness",
+        [
+            *WHAT,
+            Column("accuracy %", 2, 100),
+            Column("published %", 1),
+            Column("loss", 4),
+            Column("training s", 2),
+            Column("published s", 1),
+            Column("s to target", 2),
+            Column("lag mean", 2),
+            Column("lag p95", 0),
+            Column("lag max", 0),
+            Column("dropped %", 1, 100),
+            Column("updates/s", 1),
+            Column("server busy %", 0, 100),
+            Column("runs", 0),
+        ],
+        note=(
+            "Lag: updates between the parameters that a gradient was computed with and those it was"
+            " applied to. The target is 98 % of the best final accuracy of the comparison; a dash"
+            " there: a run did not reach it. Server busy: share of its time in which the first"
+            " server computed."
+        ),
+    )
+    for family in with_servers(comparison):
+        dataset = family.key["dataset"]
+        times, accuracies = published.times(dataset), published.accuracies(dataset)
+        for variant, workers in family.pairs():
+            quantities = (
+                "lag_mean",
+                "lag_p95",
+                "lag_max",
+                "dropped_share",
+                "updates_per_s",
+                "server_busy_share",
+            )
+            model = family.key["model"]
+            table.add(
+                *of_run(family, variant, workers),
+                family.spread("test_accuracy", variant, workers),
+                published.lookup(accuracies, model, kind_of(variant), workers),
+                family.spread("train_loss", variant, workers),
+                time_or_limit(family, variant, workers),
+                published.lookup(times, model, kind_of(variant), workers),
+                comparison.time_to_target(family, variant, workers),
+                *(family.spread(name, variant, workers) for name in quantities),
+                len(family.of(variant, workers))
+            )
+    return table
+
+
+def t4_modified(comparison):
+    """Each way to mend asynchronous training against plain async and sync."""
+    table = Table(
+        "T4",
+        "What corrections of asynchronous training gain, and what they cost",
+        [
+            *WHAT,
+            Column("points over async", 2, 100, sign=True),
+            Column("published", 1, sign=True),
+            Column("points over sync", 2, 100, sign=True),
+            Column("time / async", 2),
+            Column("time / sync", 2),
+            Column("published / sync", 2),
+            Column("lag mean", 2),
+        ],
+        note=(
+            "Accuracy in percentage points, time per epoch as a ratio, on the same number of"
+            " workers; positive points and ratios below 1 are gains. The published correction is"
+            ' the study\'s "modified async".'
+        ),
+    )
+    for family in with_servers(comparison):
+        accuracies = published.accuracies(family.key["dataset"])
+        for variant, workers in family.pairs():
+            if variant.startswith("ps-") and kind_of(variant) not in ("ps-sync", "ps-async"):
+                table.add(*modified_row(family, variant, workers, accuracies))
+    if not table.rows:
+        table.note = "No cell with a correction of asynchronous training is complete."
+    return table
+
+
+def modified_row(family, variant, workers, accuracies):
+    def change(quantity, combine, base):
+        own, other = (
+            family.spread(quantity, of, workers) for of in (variant, family.find(base, workers))
+        )
+        return combine(own, other) if other.known else Note("not run")
+
+    model = family.key["model"]
+    gain = published.lookup(accuracies, model, kind_of(variant), workers) - published.lookup(
+        accuracies, model, "ps-async", workers
+    )
+    return (
+        *of_run(family, variant, workers),
+        change("test_accuracy", difference, "ps-async"),
+        gain,
+        change("test_accuracy", difference, "ps-sync"),
+        change("epoch_s", ratio, "ps-async"),
+        change("epoch_s", ratio, "ps-sync"),
+        published.ratio(family.key, kind_of(variant), "ps-sync", workers),
+        family.spread("lag_mean", variant, workers),
+    )

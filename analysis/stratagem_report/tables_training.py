@@ -1,0 +1,214 @@
+"""Tables of time and memory: T1, T2, T5, T9."""
+
+import math
+
+from . import published
+from .spread import Spread, difference, ratio, spread
+from .style import kind_of, look_of
+from .table import Column, Note, Table
+from .trace import MEMORY_CATEGORIES, PHASES, STATE_CATEGORIES
+
+MIB = 1 / 2**20
+WHAT = [Column("comparison"), Column("strategy"), Column("workers", 0)]
+CATEGORY_SIZES = [Column(f"{category} MiB", 1, MIB) for category in MEMORY_CATEGORIES]
+
+
+def of_run(family, variant, workers):
+    """What stands in the first columns of every table."""
+    return family.title, look_of(variant).label, workers
+
+
+def time_or_limit(family, variant, workers):
+    time = family.spread("train_time_s", variant, workers)
+    return Note(f"> {time.median:.0f}, its limit") if family.limited(variant, workers) else time
+
+
+def t1_time(comparison):
+    """Time, speed-up, efficiency, and FSDP against DDP beside the published ratio."""
+    table = Table(
+        "T1",
+        "Training time",
+        [
+            *WHAT,
+            Column("training s", 2),
+            Column("s per epoch", 2),
+            Column("images/s", 0),
+            Column("step ms", 2),
+            Column("speed-up", 2),
+            Column("efficiency %", 0, 100),
+            Column("time / DDP", 2),
+            Column("published", 2),
+            Column("runs", 0),
+        ],
+        note=(
+            "Median and, of several runs, their range. An epoch's time is that of its median steps,"
+            " so that short runs count as well; training time and images/s are the whole run's."
+            " Speed-up is against the same strategy on one worker, else the serial run (strong"
+            " scaling: the global batch stays). `time / DDP` compares epochs on the same number of"
+            " workers; `published` is the same ratio in arXiv 2505.12832."
+        ),
+    )
+    for family in comparison.families:
+        for variant, workers in family.pairs():
+            gain = family.speed_up(variant, workers)
+            ddp = family.find("ddp", workers)
+            over_ddp = ratio(
+                family.spread("epoch_s", variant, workers), family.spread("epoch_s", "ddp", workers)
+            )
+            table.add(
+                *of_run(family, variant, workers),
+                time_or_limit(family, variant, workers),
+                *(
+                    family.spread(name, variant, workers)
+                    for name in ("epoch_s", "images_per_s", "step_ms")
+                ),
+                gain,
+                gain.scaled(1 / workers),
+                over_ddp if variant != ddp else None,
+                (
+                    published.ratio(family.key, kind_of(variant), "ddp", workers)
+                    if variant != ddp
+                    else None
+                ),
+                len(family.of(variant, workers)),
+            )
+    return table
+
+
+def t2_memory(comparison):
+    """Peak memory of a worker: three measures, by category, and against DDP."""
+    table = Table(
+        "T2",
+        "Peak memory of a worker",
+        [
+            *WHAT,
+            Column("live MiB", 1, MIB),
+            *CATEGORY_SIZES,
+            Column("reserved MiB", 1, MIB),
+            Column("device MiB", 1, MIB),
+            Column("less than DDP %", 0, 100),
+            Column("state less than DDP %", 0, 100),
+            Column("server live MiB", 1, MIB),
+        ],
+        note=(
+            "Live: bytes of tensors, by category at the moment of the peak, of the worker that"
+            " needed most. Reserved: what the allocator held. Device: memory in use on the GPU; on"
+            " a CPU, the resident set of the process. State: parameters, gradients, optimizer and"
+            " buffers, the part that sharding can divide. The study published reductions of 75 to"
+            ' 83 % ("4-6x", version 2) and of more than 60 % (version 1).'
+        ),
+    )
+    for family in comparison.families:
+        for variant, workers in family.pairs():
+            peak, state = (family.spread(name, variant, workers) for name in ("peak_B", "state_B"))
+            ddp = family.find("ddp", workers)
+            of_ddp = (family.spread(name, ddp, workers) for name in ("peak_B", "state_B"))
+            saved = [
+                difference(Spread(1, 1, 1, own.n), ratio(own, ddp))
+                for own, ddp in zip((peak, state), of_ddp)
+            ]
+            table.add(
+                *of_run(family, variant, workers),
+                peak,
+                *(
+                    family.spread(f"peak_{category}_B", variant, workers)
+                    for category in MEMORY_CATEGORIES
+                ),
+                family.spread("reserved_B", variant, workers),
+                family.spread("device_used_B", variant, workers),
+                *(saved if variant != ddp else (None, None)),
+                family.spread("server_peak_B", variant, workers),
+            )
+    return table
+
+
+def t5_use(comparison):
+    """Where a step's time goes, and how busy the devices were."""
+    unit = "utilisation %" if comparison.on_gpu else "cores in use"
+    table = Table(
+        "T5",
+        "Where the time goes",
+        [
+            *WHAT,
+            *(Column(f"{phase.replace('_', ' ')} ms", 2) for phase in PHASES),
+            Column("exposed %", 1, 100),
+            Column("overlap %", 0, 100),
+            Column("sent MiB/step", 2, MIB),
+            Column(unit, 2 if unit[0] == "c" else 0, 1 if unit[0] == "c" else 100),
+            Column("energy J", 0),
+        ],
+        note=(
+            "Phases are means over steps and workers. Exposed: share of the steps that waited for"
+            " communication. Overlap: share of the time in which communication was under way that"
+            " nobody waited for, in the sampled steps. Sent: by each worker, as planned. Energy and"
+            " utilisation come from NVML; a CPU tells its process's cores instead, and no energy."
+        ),
+    )
+    for family in comparison.families:
+        for variant, workers in family.pairs():
+            quantities = [
+                *(f"{phase}_ms" for phase in PHASES),
+                "exposed_share",
+                "overlap_share",
+                "sent_per_step_B",
+                "utilization",
+                "energy_J",
+            ]
+            table.add(
+                *of_run(family, variant, workers),
+                *(family.spread(name, variant, workers) for name in quantities),
+            )
+    return table
+
+
+def prediction_rows(comparison):
+    """(family, variant, workers, plan, cells) of what the program predicted."""
+    for family in comparison.families:
+        for variant, workers in family.pairs():
+            cells = family.of(variant, workers)
+            plan = comparison.predictions.get(cells["cell"].iloc[0])
+            if plan:
+                yield family, variant, workers, plan, cells
+
+
+def t9_prediction(comparison):
+    """Memory as `stratagem plan` predicts it without running, and as measured."""
+    table = Table(
+        "T9",
+        "Predicted and measured memory of a worker",
+        [
+            *WHAT,
+            Column("state planned MiB", 2, MIB),
+            Column("state measured MiB", 2, MIB),
+            Column("peak planned MiB", 1, MIB),
+            Column("peak measured MiB", 1, MIB),
+            Column("error %", 1, 100, sign=True),
+        ],
+        note=(
+            "Planned by `stratagem plan` from the configuration alone. The measured peak contains"
+            " the images of the data set, where they lie in the worker's memory: they are taken off"
+            " here, as a plan does not hold them."
+        ),
+    )
+    errors = []
+    for family, variant, workers, plan, cells in prediction_rows(comparison):
+        state = float(sum(plan["memory_B"][category] for category in STATE_CATEGORIES))
+        measured = spread(cells["peak_B"] - cells["data_B"])
+        peak = float(plan.get("peak_B", math.nan))
+        errors.append(measured.median / peak - 1)
+        table.add(
+            *of_run(family, variant, workers),
+            state,
+            spread(cells["state_B"]),
+            peak,
+            measured,
+            errors[-1],
+        )
+    if not table.rows:
+        table.note = "No predictions: the program was not found. Name it with --program."
+    elif any(math.isfinite(error) for error in errors):
+        sizes = spread(abs(error) for error in errors)
+        table.note += (
+            f" Median error {100 * sizes.median:.1f} %, greatest {100 * sizes.high:.1f} %."
+        )
+    return table

@@ -1,0 +1,263 @@
+"""Reads the HDF5 traces of one run: a file per rank and attempt, or what `stratagem collect` made of them."""
+
+import dataclasses
+import multiprocessing
+import os
+import pathlib
+import re
+
+os.environ.setdefault(
+    "HDF5_USE_FILE_LOCKING", "FALSE"
+)  # nothing is written here, and many file systems refuse locks
+import h5py  # noqa: E402
+import numpy as np  # noqa: E402
+import pandas as pd  # noqa: E402
+
+from .errors import BAD_DATA, ReportError
+
+SCHEMA_VERSION = 2
+RANK_SCHEMA, COLLECTED_SCHEMA = "stratagem-rank-trace", "stratagem-collected-trace"
+TABLES = (
+    "status",
+    "clock",
+    "names",
+    "steps",
+    "epochs",
+    "ps",
+    "spans",
+    "memory",
+    "memory/breakdown",
+    "device",
+    "events",
+)
+PATIENCE_S = 20  # with a file that was never closed
+LANES = ("compute", "comm", "loader")
+PHASES = ("data", "forward", "backward", "comm_exposed", "optimizer")
+MEMORY_CATEGORIES = ("parameters", "gradients", "optimizer", "buffers", "activations", "workspace")
+STATE_CATEGORIES = MEMORY_CATEGORIES[:4]  # what lasts from step to step
+# Of a step or epoch that several attempts made, the last one counts: the column that tells.
+REPEATED = {"steps": "step", "spans": "step", "ps": "step", "epochs": "epoch"}
+
+
+@dataclasses.dataclass
+class RankTrace:
+    """What one rank recorded: its tables, with times still on its own clock [ns]."""
+
+    rank: int
+    tables: dict  # name in TABLES -> DataFrame
+    process: dict
+    provenance: dict
+    closed: bool  # False: its writer was killed, or still writes
+
+    def __getitem__(self, table):
+        return self.tables[table]
+
+    @property
+    def is_server(self):
+        return len(self["steps"]) == 0 and len(self["ps"]) > 0
+
+    def on_rank0_clock(self, times):
+        """Monotonic times of this rank [ns] as rank 0 would have read them."""
+        times = np.asarray(times)
+        compared = self["clock"].query("uncertainty_ns > 0")
+        if compared.empty:  # rank 0 itself
+            return times
+        start = int(
+            compared["monotonic_ns"].iloc[0]
+        )  # floats hold differences of ns, not days of them
+        offsets = np.interp(
+            times - start, compared["monotonic_ns"] - start, compared["offset_to_rank0_ns"]
+        )
+        return times + np.rint(offsets).astype(np.int64)
+
+    def named_spans(self):
+        """Spans with `name` and `lane` as text and `begin`, `end` on rank 0's clock [ns]."""
+        spans = self["spans"]
+        names = self["names"]["name"].to_numpy()
+        return pd.DataFrame(
+            {
+                "name": names[spans["name_id"].to_numpy()] if len(spans) else np.array([], str),
+                "lane": (
+                    np.array(LANES)[spans["lane"].to_numpy()] if len(spans) else np.array([], str)
+                ),
+                "begin": self.on_rank0_clock(spans["t_begin_ns"]),
+                "end": self.on_rank0_clock(spans["t_end_ns"]),
+                "step": spans["step"],
+                "bytes": spans["bytes"],
+                "peer": spans["peer"],
+            }
+        )
+
+
+@dataclasses.dataclass
+class RunTrace:
+    """All ranks of a run, in rank order, and what is wrong with their files."""
+
+    ranks: list
+    remarks: list
+
+    @property
+    def workers(self):
+        return [rank for rank in self.ranks if not rank.is_server]
+
+    @property
+    def servers(self):
+        return [rank for rank in self.ranks if rank.is_server]
+
+
+def text(value):
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def read_table(group):
+    """A group of columns as a DataFrame: the rows that all of its columns have."""
+    columns = {name: item[:] for name, item in group.items() if isinstance(item, h5py.Dataset)}
+    rows = min((len(values) for values in columns.values()), default=0)
+    return pd.DataFrame(
+        {
+            name: (
+                [text(value) for value in values[:rows]]
+                if values.dtype.kind in "SO"
+                else values[:rows]
+            )
+            for name, values in columns.items()
+        }
+    )
+
+
+def read_rank(group, closed):
+    process = {
+        name: text(value) if isinstance(value, (bytes, str)) else int(value)
+        for name, value in group["process"].attrs.items()
+    }
+    provenance = {name: text(value) for name, value in group["provenance"].attrs.items()}
+    return RankTrace(
+        rank=process["rank"],
+        tables={name: read_table(group[name]) for name in TABLES},
+        process=process,
+        provenance=provenance,
+        closed=closed,
+    )
+
+
+def ranks_in(path, **how):
+    """The ranks in one file. ReportError when it is no trace, or one of another schema."""
+    try:
+        with h5py.File(path, "r", **how) as file:
+            schema, version = text(file.attrs.get("schema_name", "")), int(
+                file.attrs.get("schema_version", 0)
+            )
+            if schema not in (RANK_SCHEMA, COLLECTED_SCHEMA):
+                raise ReportError(f"{path} is not a trace of stratagem", BAD_DATA)
+            if version != SCHEMA_VERSION:
+                raise ReportError(
+                    f"{path} has schema version {version}, this report reads {SCHEMA_VERSION}",
+                    BAD_DATA,
+                )
+            if schema == RANK_SCHEMA:
+                return [read_rank(file, closed=not how)]
+            return [
+                read_rank(file[name], bool(file[name].attrs["closed_cleanly"]))
+                for name in sorted(file)
+                if name.startswith("rank-")
+            ]
+    except (OSError, KeyError, ValueError, RuntimeError) as problem:
+        raise ReportError(f"{path} cannot be read: {problem}", BAD_DATA) from problem
+
+
+def left_open(path):
+    """Whether the rank that wrote the file was killed, or still writes: by the flags in HDF5's superblock."""
+    with open(path, "rb") as file:
+        head = file.read(12)
+    return len(head) == 12 and head[:8] == b"\x89HDF\r\n\x1a\n" and head[8] >= 3 and head[11] != 0
+
+
+def send_ranks(path, sender):
+    try:
+        sender.send(ranks_in(path, libver="latest", swmr=True))
+    except ReportError as problem:
+        sender.send(problem)
+
+
+def read_left_open(path):
+    """In a process of its own: in this mode HDF5 reads a block that does not fit its checksum again and again, and its
+    patience has no end."""
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    reader = context.Process(target=send_ranks, args=(path, sender), daemon=True)
+    reader.start()
+    sender.close()
+    try:
+        found = receiver.recv() if receiver.poll(PATIENCE_S) else None
+    except EOFError:  # it crashed
+        found = None
+    finally:
+        reader.kill()
+        reader.join()
+    if found is None:
+        raise ReportError(f"{path} cannot be read: it was never closed, and is damaged", BAD_DATA)
+    if isinstance(found, ReportError):
+        raise found
+    return found
+
+
+def read_file(path):
+    """The ranks in one file. ReportError when it cannot be used."""
+    try:
+        return read_left_open(path) if left_open(path) else ranks_in(path)
+    except OSError as problem:
+        raise ReportError(f"{path} cannot be read: {problem}", BAD_DATA) from problem
+
+
+def join_attempts(earlier, later):
+    """One trace of two attempts of a rank."""
+    tables = {}
+    shift = len(earlier["names"])
+    for name, table in earlier.tables.items():
+        more = later.tables[name].copy()
+        for column in {"spans": ("name_id",), "events": ("name_id", "text_id")}.get(name, ()):
+            more[column] += shift
+        if name in REPEATED and len(more):
+            table = table[table[REPEATED[name]] < more[REPEATED[name]].iloc[0]]
+        tables[name] = pd.concat([table, more], ignore_index=True) if len(table) else more
+    return dataclasses.replace(later, tables=tables)
+
+
+def rank_files(run):
+    """trace/a0/rank-0000.h5 and so on, by attempt, then rank."""
+    numbered = []
+    for attempt in (run / "trace").glob("a*"):
+        if re.fullmatch(r"a\d+", attempt.name):
+            numbered += [(int(attempt.name[1:]), path) for path in attempt.glob("rank-*.h5")]
+    return [path for _, path in sorted(numbered)]
+
+
+def read_run(run):
+    """The traces of a run directory. What cannot be used is left out and remarked on; ReportError when
+    nothing can."""
+    run = pathlib.Path(run)
+    files = rank_files(run) or list(run.glob("collected.h5"))
+    by_rank, remarks = {}, []
+    for path in files:
+        try:
+            for trace in read_file(path):
+                if not trace.closed:
+                    remarks.append(
+                        f"{path.relative_to(run)} was not closed: {len(trace['steps'])} steps of "
+                        f"rank {trace.rank} were read"
+                    )
+                known = by_rank.get(trace.rank)
+                by_rank[trace.rank] = join_attempts(known, trace) if known else trace
+        except ReportError as problem:
+            remarks.append(f"left out: {problem}")
+    if not by_rank:
+        raise ReportError(
+            f"no usable trace in {run}" + "".join(f"; {remark}" for remark in remarks), BAD_DATA
+        )
+    ranks = [by_rank[rank] for rank in sorted(by_rank)]
+    remarks += [
+        f"rank {rank} of {ranks[0].process['world']} has no trace"
+        for rank in range(ranks[0].process["world"])
+        if rank not in by_rank
+    ]
+    return RunTrace(ranks, remarks)

@@ -1,0 +1,275 @@
+"""The report of a small study: everything is there, and what is missing or odd is told, not hidden."""
+
+import json
+import re
+import shutil
+import sys
+import time
+
+import support
+import harness
+from stratagem_report import claims, compare, document, study, trace
+from stratagem_report.errors import ReportError
+
+USAGE = 2
+TABLES = [f"T{number}" for number in range(1, 11)]
+# The families' figures carry its name; of the others every report of such a study has one. F14 needs several batches.
+FIGURES = ["F1", "F2", "F3", "F4", "F5", "F6", "F7", "F8", "F9", "F10", "F11", "F12", "F13", "F15"]
+PNG, PDF = b"\x89PNG", b"%PDF"
+OUTSIDE = re.compile(r"""(?:src|href)=["']?(?!data:|#)""")
+
+
+class Report(support.StudyTest):
+    cells = [
+        ("serial", 1, 1),
+        ("ddp", 1, 1),
+        ("fsdp", 1, 1),
+        ("ps-async", 1, 1),
+        ("ddp", 2, 1),
+        ("ddp", 2, 2),
+        ("fsdp", 2, 1),
+        ("ps-sync", 2, 1),
+        ("ps-async", 2, 1),
+    ]
+
+    def setUp(self):
+        super().setUp()
+        rows = [
+            support.describe(index, *cell)
+            for index, cell in enumerate([*self.cells, ("ps-sync", 2, 2), ("fsdp", 4, 1)])
+        ]
+        support.write_cells(self.study, rows)
+        failed = self.study / rows[-1]["cell"]
+        failed.mkdir()
+        shutil.copy(self.study / rows[0]["cell"] / "config.yaml", failed)
+        outcome = json.loads((self.study / rows[0]["cell"] / "outcome.json").read_text())
+        outcome.update(
+            status="FAILED",
+            exit_code=86,
+            exit_code_meaning="out of memory",
+            reason="rank 2 ran out of memory",
+        )
+        (failed / "outcome.json").write_text(json.dumps(outcome))
+
+    def test_everything_is_there(self):
+        ended = self.report("study", "--program", self.program)
+        self.assertEqual(ended.code, 0, str(ended))
+        self.assertIn("9 of 11 cells", ended.stdout)
+        report = self.study / "report"
+        self.check_figures(report)
+        self.check_tables(report)
+        self.check_html((report / "report.html").read_text(encoding="utf-8"))
+
+    def check_figures(self, report):
+        text = (report / "report.md").read_text(encoding="utf-8")
+        linked = re.findall(r"\]\(figures/(.*?)\.png\)", text)
+        self.assertEqual(
+            sorted(linked), sorted(path.stem for path in (report / "figures").glob("*.png"))
+        )
+        for name in FIGURES:
+            self.assertTrue(
+                [figure for figure in linked if figure.startswith(f"{name}-")], f"{name} is missing"
+            )
+        for name in linked:
+            for suffix, magic in (".png", PNG), (".pdf", PDF), (".csv", b""):
+                content = (report / "figures" / f"{name}{suffix}").read_bytes()
+                self.assertTrue(content.startswith(magic), f"{name}{suffix}")
+            self.assertGreater(content.count(b"\n"), 1, f"{name}.csv has no rows")
+
+    def check_tables(self, report):
+        self.assertEqual(
+            sorted(path.stem for path in (report / "tables").glob("*.csv")), sorted(TABLES)
+        )
+        for name in TABLES:
+            self.assertIn(
+                "\\toprule", (report / "tables" / f"{name}.tex").read_text(encoding="utf-8")
+            )
+            if name != "T4":  # no correction of asynchronous training was run
+                self.assertTrue(self.table(name), name)
+        missing = {row["cell"]: (row["state"], row["reason"]) for row in self.table("T8")}
+        self.assertEqual(
+            missing,
+            {
+                "head-lenet-ps-sync-w2-s2": ("missing", "not started"),
+                "head-lenet-fsdp-w4-s1": ("failed", "out of memory (86): rank 2 ran out of memory"),
+            },
+        )
+        self.assertEqual({row["verdict"] for row in self.table("T10")}, {"all equal"})
+        ddp = next(
+            row for row in self.table("T1") if (row["strategy"], row["workers"]) == ("DDP", "2")
+        )
+        self.assertEqual((ddp["runs"], ddp["training s n"]), ("2", "2"))
+        for row in self.table("T9"):
+            self.assertEqual(row["state planned MiB"], row["state measured MiB"], row)
+
+    def check_html(self, html):
+        self.assertIsNone(OUTSIDE.search(html), "the page needs nothing but itself")
+        for name in TABLES:
+            self.assertIn(f'id="{name}"', html)
+        for number in range(1, 10):
+            self.assertIn(f"<tr><td>{number}</td>", html)
+
+    def test_findings(self):
+        comparison = compare.compare(study.load(self.study), {})
+        found = {finding.number: finding for finding in claims.findings(comparison)}
+        self.assertEqual(list(found), [str(number) for number in range(1, 10)])
+        self.assertEqual(found["3"].verdict, claims.UNTESTED, "no GPU here")
+        self.assertEqual(found["7"].verdict, claims.UNTESTED, "no modified async here")
+        self.assertIn("no cell of modified async", found["7"].measured)
+        self.assertIn(found["1"].verdict, (claims.CONFIRMED, claims.REFUTED))
+        self.assertIn("of 2 comparisons", found["1"].measured)
+        checks = {finding.number: finding for finding in document.checks.findings(comparison)}
+        self.assertEqual(
+            (checks["a"].verdict, checks["b"].verdict, checks["k"].verdict), ("holds",) * 3
+        )
+        self.assertIn("bitwise equal to serial", checks["a"].measured)
+        self.assertIn("sends 0 bytes", checks["b"].measured)
+
+    def spoil(self, cell, name, change):
+        """Changes a JSON file of a cell's run directory."""
+        path = self.study / cell / name
+        content = json.loads(path.read_text())
+        change(content)
+        path.write_text(json.dumps(content))
+
+    def test_mixed_programs(self):
+        self.spoil(
+            "head-lenet-ddp-w2-s1",
+            "manifest.json",
+            lambda manifest: manifest["build"].update(git_sha="0ther"),
+        )
+        ended = self.report("study")
+        self.assertEqual(ended.code, USAGE, str(ended))
+        for word in "0ther", "head-lenet-ddp-w2-s1", "--allow-mixed":
+            self.assertIn(word, ended.stderr)
+        self.assertFalse((self.study / "report").exists())
+        marked = study.load(self.study, allow_mixed=True)
+        self.assertIn("0ther", marked.marks[0])
+        self.assertIn("MIXED", "\n".join(document.summary(compare.compare(marked, {}), [])))
+
+    def test_mixed_configurations(self):
+        configs = self.study / "configs"
+        configs.mkdir()
+        for cell in "head-lenet-ddp-w2-s1", "head-lenet-ddp-w2-s2":
+            shutil.copy(self.study / cell / "config.yaml", configs / f"{cell}.yaml")
+        study.load(self.study)
+        path = configs / "head-lenet-ddp-w2-s2.yaml"
+        path.write_text(path.read_text().replace("lr: 0.01", "lr: 0.1"))
+        with self.assertRaisesRegex(ReportError, "head-lenet-ddp-w2-s2 .*optimizer.lr"):
+            study.load(self.study)
+
+    def test_damaged_traces_are_named(self):
+        traces = self.study / "head-lenet-ddp-w2-s1" / "trace" / "a0"
+        whole = (traces / "rank-0001.h5").read_bytes()
+        alone = self.study / "head-lenet-ddp-w1-s1" / "trace" / "a0" / "rank-0000.h5"
+        for damage, word in [
+            (whole[: len(whole) // 2], "left out"),
+            (b"", "left out"),
+            (None, "rank 1 of 2 has no trace"),
+        ]:
+            with self.subTest(word, size=len(damage or b"")):
+                (traces / "rank-0001.h5").unlink()
+                if damage is not None:
+                    (traces / "rank-0001.h5").write_bytes(damage)
+                loaded = study.load(self.study)
+                self.assertTrue(
+                    [
+                        text
+                        for cell, text in loaded.remarks
+                        if cell == "head-lenet-ddp-w2-s1" and word in text
+                    ],
+                    loaded.remarks,
+                )
+                self.assertIn("head-lenet-ddp-w2-s1", loaded.runs)
+                (traces / "rank-0001.h5").write_bytes(whole)
+        alone.write_bytes(b"not a trace")
+        loaded = study.load(self.study)
+        state = loaded.cells.set_index("cell").loc["head-lenet-ddp-w1-s1"]
+        self.assertEqual(state["state"], "unreadable")
+        self.assertIn("rank-0000.h5", state["reason"])
+
+    def test_nothing_else_is_replaced(self):
+        self.assertEqual(self.report("study", "-o", "study", "--program", "none").code, USAGE)
+        self.assertTrue((self.study / "cells.csv").exists())
+
+    def test_timeline(self):
+        for name in "step.svg", "step.png":
+            ended = self.report("study/head-lenet-ddp-w2-s1", "-o", name, script="timeline.py")
+            self.assertEqual(ended.code, 0, str(ended))
+            self.assertGreater((self.folder / name).stat().st_size, 4000)
+        ended = self.report("study/head-lenet-ddp-w2-s1", "--step", "7", script="timeline.py")
+        self.assertEqual(ended.code, USAGE)
+        self.assertIn("step 7 was not kept", ended.stderr)
+
+
+class NothingToReport(harness.ProgramTest):
+    def refused(self, *arguments, words):
+        ended = self.run_words([sys.executable, "-B", support.ANALYSIS / "report.py", *arguments])
+        self.assertEqual(ended.code, USAGE, str(ended))
+        for word in words:
+            self.assertIn(word, ended.stderr)
+        self.assertEqual(len(ended.stderr.splitlines()), 1, str(ended))
+
+    def test_zero_complete_cells(self):
+        (self.folder / "empty").mkdir()
+        self.refused("empty", words=["no complete cell in empty", "no runs"])
+        self.refused("nowhere", words=["nowhere is no directory"])
+        support.write_cells(
+            self.folder / "empty",
+            [support.describe(0, "ddp", 2, 1), support.describe(1, "ddp", 2, 2)],
+        )
+        self.refused("empty", words=["no complete cell", "2 missing"])
+        self.assertEqual(
+            sorted(path.name for path in (self.folder / "empty").iterdir()), ["cells.csv"]
+        )
+
+    def test_another_schema(self):
+        (self.folder / "study").mkdir()
+        (self.folder / "study" / "study.json").write_text('{"schema": 9, "name": "x"}')
+        self.refused("study", words=["schema 9", "reads 1"])
+
+    def test_a_folder_of_runs_needs_no_study(self):
+        for name, settings in (
+            ("one", ["strategy.bucket_mb=1"]),
+            ("two", ["strategy.name=serial"]),
+            ("three", []),
+        ):
+            self.expect(0, *harness.overridden(f"run.out=runs/{name}", *settings), "-q")
+        loaded = study.load(self.folder / "runs")
+        variants = dict(zip(loaded.cells["cell"], loaded.cells["variant"]))
+        self.assertEqual(variants, {"one": "ddp", "two": "serial", "three": "ddp bucket_mb=25"})
+        self.assertEqual(len(compare.compare(loaded, {}).families), 1)
+        single = study.load(self.folder / "runs" / "one")
+        self.assertEqual(list(single.cells["cell"]), ["one"])
+
+
+class OtherTraces(harness.ProgramTest):
+    def test_a_killed_rank_s_trace_is_read(self):
+        process = self.start([self.program, *harness.overridden(*harness.ENDLESS), "-q"])
+        time.sleep(4)  # its writer writes every second
+        process.kill()
+        self.wait(process)
+        read = trace.read_run(self.folder / "out")
+        steps = read.ranks[0]["steps"]
+        self.assertGreater(len(steps), 10)
+        self.assertEqual(list(steps["step"]), list(range(len(steps))))
+        self.assertIn(f"was not closed: {len(steps)} steps of rank 0 were read", read.remarks[0])
+
+    def test_of_a_repeated_step_the_later_attempt_counts(self):
+        self.expect(0, "run", "config.yaml", "-q")
+        self.expect(0, *harness.overridden("run.out=again", "run.seed=2", "run.max_steps=2"), "-q")
+        shutil.copytree(
+            self.folder / "again" / "trace" / "a0", self.folder / "out" / "trace" / "a1"
+        )
+        first, second = (trace.read_run(self.folder / name).ranks[0] for name in ("out", "again"))
+        self.assertEqual(
+            list(first["steps"]["loss"]), list(second["steps"]["loss"]), "all steps were made again"
+        )
+        self.expect(0, "collect", "out", "-o", "joined.h5")
+        joined = trace.read_file(self.folder / "joined.h5")[0]
+        for name in trace.TABLES:
+            self.assertTrue(joined[name].equals(first[name]), name)
+
+
+if __name__ == "__main__":
+    harness.main()

@@ -1,0 +1,118 @@
+"""What the tests of analysis/ share: its modules, or a visible skip; and cells that are run once for a class."""
+
+import csv
+import importlib.util
+import pathlib
+import shutil
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+ANALYSIS = HERE.parent.parent / "analysis"
+sys.path[:0] = [str(ANALYSIS), str(HERE.parent / "cli")]
+
+import harness  # noqa: E402
+
+NEEDED = ("h5py", "jinja2", "matplotlib", "numpy", "pandas")
+MISSING = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+if MISSING:
+    print(f"SKIPPED: needs {', '.join(MISSING)} (pip install -r analysis/requirements.txt)")
+    sys.exit(harness.SKIPPED)
+
+COMMON = [
+    "model.name=lenet",
+    "data.subset=192",
+    "data.global_batch=24",
+    "run.max_steps=0",
+    "run.epochs=2",
+    "trace.spans_every=2",
+    "trace.device_sample_hz=20",
+]
+STRATEGIES = {
+    "serial": ["strategy.name=serial"],
+    "ddp": ["strategy.bucket_mb=0.5"],
+    "fsdp": ["strategy.name=fsdp", "strategy.unit_mb=0.0625"],
+    "ps-sync": ["strategy.name=ps", "strategy.chunk_mb=0.5"],
+    "ps-async": ["strategy.name=ps", "strategy.chunk_mb=0.5", "strategy.mode=async"],
+}
+CELL_COLUMNS = (
+    "index,cell,group,part,model,dataset,variant,strategy,workers,servers,ranks,seed,global_batch,input_size,"
+    "precision,epochs,max_steps,threads,settings"
+).split(",")
+
+
+class StudyTest(harness.ProgramTest):
+    """Has a study in `study`, in the layout that `stratagem sweep` makes, whose cells the class ran once."""
+
+    cells = []  # (variant, workers, seed)
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.made = pathlib.Path(tempfile.mkdtemp(prefix="stratagem-analysis-"))
+        cls.addClassCleanup(shutil.rmtree, cls.made, ignore_errors=True)
+        (cls.made / "config.yaml").write_text(harness.CONFIG)
+        maker = cls()
+        rows = []
+        for index, (variant, workers, seed) in enumerate(cls.cells):
+            row = describe(index, variant, workers, seed)
+            rows.append(row)
+            settings = [
+                *COMMON,
+                *STRATEGIES[variant],
+                f"run.seed={seed}",
+                f"run.out=study/{row['cell']}",
+            ]
+            ended = maker.run_program(
+                *harness.overridden(*settings), "-q", ranks=row["ranks"], folder=cls.made
+            )
+            assert ended.code == 0, str(ended)
+        write_cells(cls.made / "study", rows)
+
+    def setUp(self):
+        super().setUp()
+        self.study = self.folder / "study"
+        shutil.copytree(self.made / "study", self.study)
+
+    def report(self, *arguments, script="report.py"):
+        return self.run_words([sys.executable, "-B", ANALYSIS / script, *arguments])
+
+    def table(self, name):
+        """Rows of a table of the report."""
+        with open(
+            self.study / "report" / "tables" / f"{name}.csv", newline="", encoding="utf-8"
+        ) as file:
+            return list(csv.DictReader(file))
+
+
+def describe(index, variant, workers, seed):
+    strategy = variant.split("-")[0]
+    servers = int(strategy == "ps")
+    return {
+        "index": index,
+        "cell": f"head-lenet-{variant}-w{workers}-s{seed}",
+        "group": f"head-lenet-{variant}-w{workers}",
+        "part": "head",
+        "model": "lenet",
+        "dataset": "synthetic-digits",
+        "variant": variant,
+        "strategy": strategy,
+        "workers": workers,
+        "servers": servers,
+        "ranks": workers + servers,
+        "seed": seed,
+        "global_batch": 24,
+        "input_size": 32,
+        "precision": "fp32",
+        "epochs": 2,
+        "max_steps": 0,
+        "threads": 1,
+        "settings": "",
+    }
+
+
+def write_cells(folder, rows):
+    with open(folder / "cells.csv", "w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, CELL_COLUMNS)
+        writer.writeheader()
+        writer.writerows(rows)
