@@ -13,6 +13,7 @@ from .tables_study import choices
 from .trace import PHASES
 
 CONFIRMED, REFUTED, UNTESTED = "confirmed", "refuted", "not testable here"
+LISTED = 10  # comparisons of a claim
 TIME_NOISE = 0.1  # what single runs must differ by
 
 
@@ -42,23 +43,24 @@ class Case:
         return f"{self.family.title}, {count}: {self.text}"
 
 
-def both(comparison, *variants, least_workers=1):
-    """(family, workers) where all of the variants are complete."""
+def both(comparison, *variants, least_workers=1, known="epoch_s"):
+    """(family, workers) where all of the variants are complete and have a measure."""
     return [
         (family, workers)
         for family in comparison.families
         for workers in family.workers
-        if workers >= least_workers and all(family.has(variant, workers) for variant in variants)
+        if workers >= least_workers
+        and all(family.spread(known, variant, workers).known for variant in variants)
     ]
 
 
 def judge(number, statement, where, cases, cause, missing):
     judged = [case for case in cases if case.holds is not None]
     if not judged:
-        told = "; ".join(map(str, cases)) or missing
+        told = listing(cases) or missing
         return Finding(number, statement, where, UNTESTED, told, cause if cases else "")
     hold = sum(case.holds for case in judged)
-    listed = "; ".join(map(str, cases))
+    listed = listing(cases)
     return Finding(
         number,
         statement,
@@ -67,6 +69,12 @@ def judge(number, statement, where, cases, cause, missing):
         f"It holds in {hold} of {len(judged)} comparisons. {listed}.",
         cause,
     )
+
+
+def listing(cases):
+    """As many as a reader looks at; all of them stand in the tables."""
+    told = "; ".join(map(str, cases[:LISTED]))
+    return told + (f"; and {len(cases) - LISTED} more" if len(cases) > LISTED else "")
 
 
 def times(value):
@@ -238,7 +246,7 @@ def async_is_faster(comparison):
 
 def async_costs_accuracy(comparison):
     cases, causes = [], []
-    for family, workers in both(comparison, "ps-async", "ps-sync"):
+    for family, workers in both(comparison, "ps-async", "ps-sync", known="test_accuracy"):
         own, sync = (
             family.spread("test_accuracy", variant, workers) for variant in ("ps-async", "ps-sync")
         )
@@ -273,7 +281,11 @@ def accuracy_falls_with_workers(comparison):
     cases = []
     for family in comparison.families:
         for variant in ("ps-sync", "ps-async"):
-            counts = [workers for workers in family.workers if family.has(variant, workers)]
+            counts = [
+                workers
+                for workers in family.workers
+                if family.spread("test_accuracy", variant, workers).known
+            ]
             if len(counts) < 2:
                 continue
             few, many = (
@@ -310,7 +322,9 @@ def accuracy_falls_with_workers(comparison):
 
 def modified_recovers(comparison):
     cases, causes = [], []
-    for family, workers in both(comparison, "ps-modified", "ps-async", "ps-sync"):
+    for family, workers in both(
+        comparison, "ps-modified", "ps-async", "ps-sync", known="test_accuracy"
+    ):
         accuracy = {
             name: family.spread("test_accuracy", name, workers)
             for name in ("ps-modified", "ps-async", "ps-sync")
@@ -389,7 +403,8 @@ def none_is_best(comparison):
             won = [
                 choice for choice in made if choice.family is family and choice.workers == workers
             ]
-            if len(won) >= 2:
+            respects = {choice.goal.respect for choice in won}
+            if len(respects) >= 2:
                 told = ", ".join(
                     f"{choice.goal.name}: {style.look_of(choice.best).label}" for choice in won
                 )

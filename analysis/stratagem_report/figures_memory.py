@@ -79,8 +79,8 @@ def f4_utilisation(comparison, family):
         run, look = comparison.first_run(family, variant, workers), look_of(variant)
         start = run.trace.workers[0]["steps"]["t_begin_ns"].min()
         for rank in run.trace.ranks:
-            device = rank["device"]
-            seconds = (rank.on_rank0_clock(device["t_ns"]) - start) * 1e-9
+            seconds = (rank.on_rank0_clock(rank["device"]["t_ns"]) - start) * 1e-9
+            device, seconds = rank["device"][seconds >= 0], seconds[seconds >= 0]
             server = rank.is_server
             axis.plot(
                 seconds,

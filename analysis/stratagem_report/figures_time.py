@@ -164,7 +164,7 @@ def f11_exposed(comparison):
     if data.empty:
         return None
     workers = sorted(data["workers"].unique())
-    figure, axes = style.panels(len(workers), columns=2, height=2.9, sharey=True)
+    figure, axes = style.panels(len(workers), columns=2, height=3.3, sharey=True)
     for axis, count in zip(axes, workers):
         for variant in style.in_order(data["variant"]):
             rows = data[(data["variant"] == variant) & (data["workers"] == count)].sort_values(

@@ -206,11 +206,9 @@ def time_to(run, accuracy):
 def recipe_of(config):
     """What two runs must share so that synchronous strategies give the same bits, as text."""
     shared = {
-        key: value
-        for key, value in settled_of(config).items()
-        if not key.startswith("strategy.") or key == "strategy.micro_batches"
+        key: value for key, value in settled_of(config).items() if not key.startswith("strategy.")
     }
-    return json.dumps(sorted(shared.items()))
+    return json.dumps([sorted(shared.items()), config.get("strategy.micro_batches", 1)])
 
 
 def measure(run):

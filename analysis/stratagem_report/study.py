@@ -125,7 +125,7 @@ def variant_of(config):
             config["strategy.shard"]
         ]
     elif name == "ps":
-        mode = config["strategy.mode"]
+        mode = config["strategy.mode"].replace("_", "-")
         label = f"ps-{mode}" + (str(config.get("strategy.staleness", 2)) if mode == "ssp" else "")
     elif config.get("strategy.emulate_ranks", 1) > 1:
         label = "emulator"

@@ -17,10 +17,12 @@ STRATEGIES = {
     "ps-async": ("#CC79A7", "v", "PS async"),
     "ps-modified": ("#882255", "P", "PS modified async"),
     "ps-ssp": ("#AA4499", "X", "PS bounded"),
-    "ps-lag": ("#DDCC77", "p", "PS lag cap"),
+    "ps-lag-cap": ("#DDCC77", "p", "PS lag cap"),
     "ps-dana": ("#332288", "*", "PS DANA"),
     "ps-dc": ("#88CCEE", "h", "PS delay-compensated"),
-    "ps-delayed": ("#117733", "d", "PS delayed sync"),
+    "ps-delayed-sync": ("#117733", "d", "PS delayed sync"),
+    "ps-softsync": ("#999933", "H", "PS softsync"),
+    "ps-backup": ("#CC6677", "1", "PS backup workers"),
 }
 OTHER = ("#777777", "8")
 PHASE_COLOURS = {

@@ -14,6 +14,8 @@ CARRIES = {
     "send": "gradients",
     "all_gather": "parameters",
     "receive": "parameters",
+    "put": "gradients",
+    "get": "parameters",
 }
 SHOWN_AS = {
     "gradients": "gradients under way",
