@@ -169,6 +169,29 @@ class Jobs(unittest.TestCase):
         self.assertEqual((end["JobState"], end["ExitCode"]), ("FAILED", "2:0"), "no cell is complete")
         self.assertRegex((out / "summary.md").read_text(), r"(?m)^\| p-mlp-w2 \| (lost|failed|saved) \|")
 
+    def test_told_to_stop_it_saves_is_queued_again_and_ends_with_the_same_bits(self):
+        out = self.new_out("saved")
+        array, _, cell = self.start_cell(out, max_steps=3000)
+        self.box.run("timeout", "10", "scancel", "-b", "-s", "USR1", array)
+        [pending] = self.box.wait(array, 60, states=("PENDING", "FAILED", "COMPLETED"))
+        self.assertEqual((pending["JobState"], pending["Restarts"]), ("PENDING", "1"), self.log_of(array, out))
+        saved = self.outcome(cell)
+        self.assertEqual((saved["status"], saved["exit_code"]), ("SAVED", 75))
+        self.assertLess(saved["steps"], 3000)
+        self.assertIn("1 cell: 1 saved", self.box.run(PROGRAM, "status", out).stdout)
+        straight = self.folder / "straight"
+        self.box.run(
+            "mpirun", "--bind-to", "none", "-n", "2", PROGRAM, "run", out / "configs/p-mlp-w2.yaml",
+            "-q", "--out", straight, timeout=120,
+        )  # fmt: skip
+        time.sleep(6)  # sooner Slurm would keep the job on hold
+        self.box.run("timeout", "10", "scontrol", "update", f"job={array}", "StartTime=now")
+        [end] = self.box.wait(array, 120)
+        self.assertEqual((end["JobState"], end["ExitCode"], end["Restarts"]), ("COMPLETED", "0:0", "1"), end)
+        final, uninterrupted = self.outcome(cell), self.outcome(straight)
+        self.assertEqual((final["status"], final["attempt"], final["steps"]), ("COMPLETE", 1, 3000))
+        self.assertEqual(final["digest"], uninterrupted["digest"])
+
 
 def main():
     global PROGRAM
