@@ -44,6 +44,11 @@ class OneAndTheSame(SmallRuns):
             ("in-turn", ["strategy.overlap=false", "strategy.bucket_mb=0.01"], 2),
             ("ps", ["strategy.name=ps", "strategy.chunk_mb=0.5"], 3),
             (
+                "rma",
+                ["strategy.name=ps", "strategy.transport=rma", "strategy.server_ranks=first"],
+                3,
+            ),
+            (
                 "two-servers",
                 ["strategy.name=ps", "strategy.servers=2", "strategy.server_ranks=spread"]
                 + ["strategy.chunk_mb=0.1", "run.save_weights=two-servers.safetensors"],

@@ -92,8 +92,8 @@ ActivationUse predicted(Case const& of, std::int64_t samples) {
 
 void expect_near(std::int64_t predicted, std::int64_t measured, std::string const& what) {
   EXPECT_NEAR(static_cast<double>(predicted) / static_cast<double>(measured), 1, 0.02)
-      << what << ", on " << at::get_num_threads() << " threads: " << predicted << " predicted, "
-      << measured << " measured";
+      << what << ", on " << at::get_num_threads() << " threads: " << predicted << " predicted, " << measured
+      << " measured";
 }
 
 void expect_predicted(Case const& of, std::int64_t samples) {
