@@ -1,5 +1,7 @@
 #pragma once
 
+#include <vector>
+
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
