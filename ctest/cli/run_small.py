@@ -69,6 +69,41 @@ class OneAndTheSame(SmallRuns):
         )
         self.assertNotEqual(other["digest"], ddp["digest"])
 
+    def test_options_agree_between_strategies(self):
+        common = [*self.common, "run.evaluate_every=0"]
+        emulated = ["strategy.name=serial", "strategy.emulate_ranks=2"]
+        for name, settings in {
+            "bf16": ["precision.compute=bf16"],
+            "bf16-scaled": [
+                "precision.compute=bf16",
+                "precision.loss_scale=dynamic",
+                "strategy.micro_batches=3",
+            ],
+            "augmented": ["data.augment=standard", "optimizer.clip_norm=0.5"],
+            "scaled-up": ["data.input_size=64", "optimizer.reduction=sum"],
+            "lr-scaled": [
+                "optimizer.lr_scaling=linear",
+                "data.batch_per_worker=4",
+                "data.global_batch=0",
+            ],
+        }.items():
+            with self.subTest(name):
+                ddp = self.finish(f"{name}-ddp", *common, *settings, ranks=2)
+                serial = self.finish(f"{name}-serial", *common, *settings, *emulated)
+                self.assertEqual(ddp["digest"], serial["digest"])
+        self.assertEqual(float(self.metrics("lr-scaled-ddp")[0]["lr"]), 0.02)
+        digests = [
+            self.outcome(f"{name}-ddp")["digest"]
+            for name in ("bf16", "bf16-scaled", "augmented", "scaled-up", "lr-scaled")
+        ]
+        self.assertEqual(len(set(digests)), len(digests), "every option changes the result")
+
+
+class Servers(SmallRuns):
+    """The parameter server's modes, replays and simulations."""
+
+    common = OneAndTheSame.common
+
     def test_asynchronous_workers_do_every_share(self):
         ps = ["strategy.name=ps", "strategy.chunk_mb=1"]
         for mode in ["async", "ssp", "modified", "lag_cap", "dana", "dc", "softsync", "backup"]:
@@ -103,35 +138,6 @@ class OneAndTheSame(SmallRuns):
         again = self.expect(0, "simulate", *words, "--workers", "3", "--json").stdout
         self.assertEqual(json.loads(again)["pushes"], 2 * 3 * 8)
         self.assertFalse((self.folder / "out").exists())
-
-    def test_options_agree_between_strategies(self):
-        common = [*self.common, "run.evaluate_every=0"]
-        emulated = ["strategy.name=serial", "strategy.emulate_ranks=2"]
-        for name, settings in {
-            "bf16": ["precision.compute=bf16"],
-            "bf16-scaled": [
-                "precision.compute=bf16",
-                "precision.loss_scale=dynamic",
-                "strategy.micro_batches=3",
-            ],
-            "augmented": ["data.augment=standard", "optimizer.clip_norm=0.5"],
-            "scaled-up": ["data.input_size=64", "optimizer.reduction=sum"],
-            "lr-scaled": [
-                "optimizer.lr_scaling=linear",
-                "data.batch_per_worker=4",
-                "data.global_batch=0",
-            ],
-        }.items():
-            with self.subTest(name):
-                ddp = self.finish(f"{name}-ddp", *common, *settings, ranks=2)
-                serial = self.finish(f"{name}-serial", *common, *settings, *emulated)
-                self.assertEqual(ddp["digest"], serial["digest"])
-        self.assertEqual(float(self.metrics("lr-scaled-ddp")[0]["lr"]), 0.02)
-        digests = [
-            self.outcome(f"{name}-ddp")["digest"]
-            for name in ("bf16", "bf16-scaled", "augmented", "scaled-up", "lr-scaled")
-        ]
-        self.assertEqual(len(set(digests)), len(digests), "every option changes the result")
 
 
 class Files(SmallRuns):
