@@ -19,7 +19,18 @@ namespace fs = std::filesystem;
 
 constexpr std::int64_t nobody = 1 << 30;  // no process has this id
 
-enum class Before { nothing, empty, file, foreign, complete, failed, died, lives, lives_elsewhere };
+enum class Before {
+  nothing,
+  empty,
+  file,
+  foreign,
+  hardly_begun,
+  complete,
+  failed,
+  died,
+  lives,
+  lives_elsewhere
+};
 
 void make(fs::path const& path, Before before) {
   if (before == Before::nothing) return;
@@ -28,6 +39,7 @@ void make(fs::path const& path, Before before) {
   if (before == Before::empty) return;
   if (before == Before::foreign) return replace_file(path / "thesis.tex", "years of work");
   fs::create_directories(path / "trace" / "a0");
+  if (before == Before::hardly_begun) return replace_file(path / "config.yaml", "schema: 1");
   Outcome outcome{.updated_wall_ns = wall_ns(), .host = host_name(), .process = nobody};
   if (before == Before::complete) outcome.status = RunStatus::complete;
   if (before == Before::failed) outcome.status = RunStatus::failed;
@@ -49,6 +61,7 @@ constexpr Rule rules[]{
     {Before::empty, first, first, moved_aside},
     {Before::file, refused, refused, refused},
     {Before::foreign, refused, refused, moved_aside},
+    {Before::hardly_begun, refused, second, moved_aside},
     {Before::complete, refused, done_already, moved_aside},
     {Before::failed, refused, second, moved_aside},
     {Before::died, refused, second, moved_aside},

@@ -47,6 +47,14 @@ std::string host_name() {
   return name.data();
 }
 
+bool process_lives(std::int64_t process) {
+  std::ifstream stat("/proc/" + std::to_string(process) + "/stat");
+  std::string line;
+  if (!std::getline(stat, line)) return false;
+  auto const name_end = line.rfind(") ");
+  return name_end != std::string::npos && line.compare(name_end + 2, 1, "Z") != 0;
+}
+
 std::string processor_name() {
   std::ifstream info("/proc/cpuinfo");
   std::string model = "unknown processor", vector_extension;

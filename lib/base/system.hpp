@@ -10,6 +10,8 @@ namespace stratagem {
 std::vector<int> usable_cores();
 
 std::string host_name();
+/// A process of this host that is neither gone nor a zombie that nobody waited for.
+bool process_lives(std::int64_t process);
 /// As /proc/cpuinfo names it, with the widest vector extension: "AMD EPYC 7543, AVX2".
 std::string processor_name();
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 
 #include <nlohmann/json.hpp>
 
@@ -19,18 +18,9 @@ using nlohmann::json;
 
 constexpr std::int64_t patience_ns = 60'000'000'000;  // six heartbeats
 
-/// A process of this host that is neither gone nor a zombie nobody waited for.
-bool lives(std::int64_t process) {
-  std::ifstream stat(str("/proc/", process, "/stat"));
-  std::string line;
-  if (!std::getline(stat, line)) return false;
-  auto const name_end = line.rfind(") ");
-  return name_end != std::string::npos && line.compare(name_end + 2, 1, "Z") != 0;
-}
-
 /// Why a run that says it runs does not; empty: it does.
 std::string why_lost(Outcome const& outcome) {
-  if (outcome.host == host_name() && !lives(outcome.process))
+  if (outcome.host == host_name() && !process_lives(outcome.process))
     return str("process ", outcome.process, " on ", outcome.host, " is gone");
   if (wall_ns() - outcome.updated_wall_ns < patience_ns) return {};
   return str("no sign of life from ", outcome.host, " since ", utc_time(outcome.updated_wall_ns));

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <system_error>
 
-#include <signal.h>
-
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/system.hpp"
@@ -43,8 +41,24 @@ int next_attempt(fs::path const& path) {
 /// True while the process that writes the directory lives, as far as this host can tell.
 bool alive(Outcome const& outcome) {
   if (outcome.status != RunStatus::running) return false;
-  if (outcome.host == host_name()) return ::kill(static_cast<pid_t>(outcome.process), 0) == 0;
+  if (outcome.host == host_name()) return process_lives(outcome.process);
   return wall_ns() - outcome.updated_wall_ns < 30'000'000'000;
+}
+
+/// True when there is nothing but what a run makes before its first outcome.json, and something.
+bool hardly_begun(fs::path const& path) {
+  std::error_code ignored;
+  bool any = false;
+  for (auto const& entry : fs::directory_iterator(path, ignored)) {
+    auto const name = entry.path().filename().string();
+    bool const known = name == "trace" || name == "logs" || name == "log.txt" ||
+                       name == "metrics.csv" || name == ".outcome.reserve" ||
+                       name.starts_with("config.yaml") || name.starts_with("manifest.json") ||
+                       name.starts_with("outcome.json.tmp.");
+    if (!known) return false;
+    any = any || name == "trace";
+  }
+  return any;
 }
 
 fs::path move_aside(fs::path const& path) {
@@ -88,10 +102,11 @@ RunDirectory claim_run_directory(fs::path const& path, Existing existing) {
              "name another with --out, or --overwrite moves it aside");
     directory.already_complete = true;
     return directory;
-  } else if (outcome && existing == Existing::refuse) {
+  } else if ((outcome || hardly_begun(path)) && existing == Existing::refuse) {
     refuse(path, "it holds an unfinished run",
            "go on with --resume, or --overwrite moves it aside");
-  } else if (!outcome && fs::exists(path, ignored) && !fs::is_empty(path, ignored)) {
+  } else if (!outcome && fs::exists(path, ignored) && !fs::is_empty(path, ignored) &&
+             !hardly_begun(path)) {
     refuse(path, "it holds something that is no run", "name another with --out");
   }
   directory.attempt = next_attempt(path);
