@@ -55,8 +55,8 @@ class Resume(harness.ProgramTest):
         self.expect(0, "collect", out, "-o", f"{out}.h5")
         dump = ["h5dump", "-y", "-w", "0", "-m", "%.17g", "-d", "/rank-0000/steps/loss", f"{out}.h5"]
         text = subprocess.run(dump, cwd=self.folder, check=True, capture_output=True, text=True)
-        data = text.stdout[text.stdout.index("   DATA {") :]
-        losses = re.findall(r"^ +\(\d+\): (.*)$", data, re.MULTILINE)
+        data = re.search(r"^   DATA \{\n(.*?)^   \}", text.stdout, re.MULTILINE | re.DOTALL)
+        losses = data[1].replace(",", " ").split()
         self.assertTrue(losses)
         return losses
 
@@ -96,6 +96,7 @@ class Resume(harness.ProgramTest):
             os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
             subprocess.run(["pkill", "-KILL", "-f", f"run.out={out} "], check=False)
+            time.sleep(0.3)
             self.expect(0, "checkpoint", out)
             self.finish(way, out)
             self.check_equal(way, out)

@@ -62,9 +62,18 @@ void RunEnd::die_of(int signal) {
   if (!lock) return;
   if (auto const file = std::exchange(file_, nullptr))
     static_cast<void>(file->close(trace::Status::stopped, {}));
-  if (tells_ && !known_)
+  if (tells_ && !known_ && !another_told())
     write_failure(ExitCode::unexpected,
                   str("ended by signal ", signal, " (", ::strsignal(signal), ")"));
+}
+
+bool RunEnd::another_told() const {
+  try {
+    auto const found = read_outcome(directory_.path);
+    return found && found->status == RunStatus::failed;
+  } catch (Error const&) {
+    return false;
+  }
 }
 
 void RunEnd::write_failure(ExitCode code, std::string const& reason) {

@@ -39,6 +39,8 @@ class RunEnd {
 
  private:
   void write_failure(ExitCode code, std::string const& reason);
+  /// A rank that failed has said why, which is why this one is ended.
+  bool another_told() const;
 
   RunDirectory directory_;
   bool tells_;
