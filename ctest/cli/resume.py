@@ -67,7 +67,6 @@ class Resume(harness.ProgramTest):
     def check_equal(self, way, out):
         self.assertEqual(self.outcome(out)["digest"], self.outcome("straight")["digest"], way)
         self.assertEqual(self.metrics(out), self.metrics("straight"), way)
-        self.assertEqual(self.losses(out), self.losses("straight"), way)
 
     def straight(self, way):
         begin = time.monotonic()
@@ -132,6 +131,8 @@ class Resume(harness.ProgramTest):
                     self.assertTrue(outcome["trace_complete"])
                     self.finish(way, out)
                     self.check_equal(way, out)
+                    # A killed run may lack its trace's last second; this one was closed.
+                    self.assertEqual(self.losses(out), self.losses("straight"), way)
             for folder in self.folder.glob("straight*"):
                 folder.rename(folder.with_name(f"done-{way}-{folder.name}"))
 
