@@ -16,6 +16,13 @@ CIFAR_IMAGES = 50_000
 MNIST_STEPS = 938  # per epoch of 60,000 images at a batch of 64
 
 
+def judged(bearing):
+    """What follows from comparisons that each bear a check out, or do not."""
+    if not bearing:
+        return UNTESTED
+    return HOLDS if all(bearing) else FAILS
+
+
 def title(family, workers):
     return f"{family.title}, {workers} worker" + ("" if workers == 1 else "s")
 
@@ -40,7 +47,7 @@ def one_worker_is_exact(comparison):
         " that staleness cannot be the cause there. A one-worker async server must equal sequential"
         " SGD.",
         "v2, table 4",
-        UNTESTED if not equal else HOLDS if all(equal) else FAILS,
+        judged(equal),
         listing(told) or "no asynchronous run with one worker is complete beside a synchronous one",
     )
 
@@ -62,7 +69,7 @@ def one_rank_has_no_communication(comparison):
         " 3, so that all-gathers cannot be the cause there, but host overhead, recomputation or"
         " offloading.",
         "v2, table 3",
-        UNTESTED if not shares else HOLDS if not any(shares) else FAILS,
+        judged([not share for share in shares]),
         listing(told) or "no pair of DDP and FSDP on one worker is complete",
     )
 
@@ -87,7 +94,7 @@ def speed_ups(comparison):
         + ", ".join(f"{value:.2f} ({model})" for model, value in printed.items())
         + ". Beyond linear, two of them: the runs on one GPU were handicapped.",
         "v2, table 3",
-        UNTESTED if not above else FAILS if any(above) else HOLDS,
+        judged([not found for found in above]),
         (
             (f"{sum(above)} of {len(above)} measured speed-ups are beyond linear. " + listing(told))
             if above
@@ -112,7 +119,7 @@ def sharding_is_bounded(comparison):
         "4 to 6 times less memory on at most 4 GPUs is more than sharding can give: at most N times"
         " of the state on N workers, and nothing of the activations.",
         "v2, figures 15-19",
-        UNTESTED if not within else HOLDS if all(within) else FAILS,
+        judged(within),
         listing(told) or "no pair of DDP and FSDP on several workers is complete",
     )
 
@@ -132,7 +139,7 @@ def mnist_in_an_epoch(comparison):
         "MNIST at 40 to 65 % for ResNet50 and DenseNet121 is far below what a correct run reaches"
         " in its first epoch.",
         "v2, table 4",
-        UNTESTED if not good else HOLDS if all(good) else FAILS,
+        judged(good),
         (
             ("Test accuracy after one epoch: " + listing(told))
             if told
@@ -263,7 +270,7 @@ def sync_has_no_staleness(comparison):
         "A synchronous server has no staleness, yet VGG16 falls from 98.4 to 47.6 % at 4 workers in"
         " table 4: the batch, summed gradients, the learning rate or loss scaling must differ.",
         "v2, table 4",
-        UNTESTED if not drops else HOLDS if all(drops) else FAILS,
+        judged(drops),
         (
             (listing(told) + "." + bits)
             if told

@@ -5,7 +5,7 @@ import math
 import pandas as pd
 
 from . import style
-from .figures_time import by_workers
+from .stacked_bars import Part, stacked_bars
 from .style import Figure, look_of
 from .tables_training import prediction_rows
 from .trace import MEMORY_CATEGORIES
@@ -21,46 +21,20 @@ def at_most_workers(family):
 
 
 def f3_peak_memory(comparison):
-    families = comparison.drawn
-    figure, axes = style.bar_panels([len(family.pairs()) for family in families])
-    rows = []
-    for axis, family in zip(axes, families):
-        labels = []
-        for place, (variant, workers) in enumerate(by_workers(family)):
-            left = 0.0
-            for category in MEMORY_CATEGORIES:
-                value = family.spread(f"peak_{category}_B", variant, workers).median * MIB
-                axis.barh(
-                    place,
-                    value,
-                    0.8,
-                    left=left,
-                    color=style.CATEGORY_COLOURS[category],
-                    label=category,
-                )
-                left += value
-                rows.append(
-                    {
-                        **family.key,
-                        "variant": variant,
-                        "workers": workers,
-                        "category": category,
-                        "MiB": value,
-                    }
-                )
-            labels.append(f"{look_of(variant).label}, {workers}")
-        axis.set_yticks(range(len(labels)), labels)
-        axis.invert_yaxis()
-        axis.grid(axis="y", visible=False)
-        axis.set(title=family.title, xlabel="peak memory of a worker [MiB]")
-    style.legend_below(figure, axes, entry_width=1.3)
+    parts = [
+        Part(category, f"peak_{category}_B", style.CATEGORY_COLOURS[category], category)
+        for category in MEMORY_CATEGORIES
+    ]
+    figure, data = stacked_bars(
+        comparison, parts, "category", "MiB", "peak memory of a worker", factor=MIB
+    )
     return Figure(
         "F3-peak-memory",
         "Peak memory by category",
         "A bar per strategy and number of workers. Sharding divides parameters, gradients and"
         " optimizer state (blue and green); it cannot divide activations (orange).",
         figure,
-        pd.DataFrame(rows),
+        data,
     )
 
 

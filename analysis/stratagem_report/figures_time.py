@@ -5,6 +5,7 @@ import pandas as pd
 from matplotlib import ticker
 
 from . import style
+from .stacked_bars import Part, stacked_bars
 from .style import Figure, look_of
 from .trace import PHASES
 
@@ -258,54 +259,17 @@ def f14_batch(comparison):
     )
 
 
-def by_workers(family):
-    """(variant, workers) with those on the same number of workers together."""
-    return [
-        (variant, workers)
-        for workers in family.workers
-        for variant in family.variants_with(workers)
-    ]
-
-
 def f15_phases(comparison):
-    families = comparison.drawn
-    figure, axes = style.bar_panels([len(family.pairs()) for family in families])
-    rows = []
-    for axis, family in zip(axes, families):
-        labels = []
-        for place, (variant, workers) in enumerate(by_workers(family)):
-            left = 0.0
-            for phase in PHASES:
-                value = family.spread(f"{phase}_ms", variant, workers).median
-                axis.barh(
-                    place,
-                    value,
-                    0.8,
-                    left=left,
-                    color=style.PHASE_COLOURS[phase],
-                    label=style.PHASE_LABELS.get(phase, phase),
-                )
-                left += value
-                rows.append(
-                    {
-                        **family.key,
-                        "variant": variant,
-                        "workers": workers,
-                        "phase": phase,
-                        "ms": value,
-                    }
-                )
-            labels.append(f"{look_of(variant).label}, {workers}")
-        axis.set_yticks(range(len(labels)), labels)
-        axis.invert_yaxis()
-        axis.grid(axis="y", visible=False)
-        axis.set(title=family.title, xlabel="mean step of a worker [ms]")
-    style.legend_below(figure, axes, entry_width=1.3)
+    parts = [
+        Part(phase, f"{phase}_ms", style.PHASE_COLOURS[phase], style.PHASE_LABELS.get(phase, phase))
+        for phase in PHASES
+    ]
+    figure, data = stacked_bars(comparison, parts, "phase", "ms", "mean step of a worker")
     return Figure(
         "F15-where-the-time-goes",
         "Where the time of a step goes",
         "A bar per strategy and number of workers. Red is communication that computation did not"
         " hide.",
         figure,
-        pd.DataFrame(rows),
+        data,
     )

@@ -6,6 +6,7 @@
 #include "base/arithmetic.hpp"
 #include "base/error.hpp"
 #include "base/hash.hpp"
+#include "base/largest_first.hpp"
 #include "base/text.hpp"
 
 namespace stratagem {
@@ -26,14 +27,12 @@ std::vector<ServerChunk> cut(std::int64_t size, std::int64_t chunk) {
 }
 
 void deal_out(std::vector<ServerChunk>& chunks, std::vector<std::int64_t>& loads) {
-  std::vector<std::size_t> order(chunks.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(
-      order, [&](auto a, auto b) { return chunks[a].range.size() > chunks[b].range.size(); });
-  for (auto const i : order) {
-    auto const least = std::ranges::min_element(loads);
-    chunks[i].server = static_cast<int>(least - loads.begin());
-    *least += chunks[i].range.size();
+  std::vector<std::int64_t> sizes;
+  for (auto const& chunk : chunks) sizes.push_back(chunk.range.size());
+  auto const server_of = deal_largest_first(sizes, loads.size());
+  for (std::size_t i = 0; i < chunks.size(); ++i) {
+    chunks[i].server = static_cast<int>(server_of[i]);
+    loads[server_of[i]] += sizes[i];
   }
 }
 

@@ -90,11 +90,15 @@ Launcher Launcher::parse(std::string const& text) {
   return launcher;
 }
 
+std::vector<std::string> Launcher::words_for(int ranks) const {
+  auto filled = words;
+  std::ranges::replace(filled, std::string(placeholder), std::to_string(ranks));
+  return filled;
+}
+
 Launched launch(Launcher const& launcher, int ranks, std::filesystem::path const& program,
                 std::vector<std::string> const& arguments, std::filesystem::path const& log) {
-  std::vector<std::string> words;
-  for (auto const& word : launcher.words)
-    words.push_back(word == placeholder ? std::to_string(ranks) : word);
+  auto words = launcher.words_for(ranks);
   words.push_back(program.string());
   words.insert(words.end(), arguments.begin(), arguments.end());
   auto variables = clean_environment(ranks);

@@ -13,6 +13,7 @@ struct Launcher {
 
   /// "mpirun --bind-to none -n {ranks}". Error(usage) when it has no {ranks}.
   static Launcher parse(std::string const& text);
+  std::vector<std::string> words_for(int ranks) const;
 };
 
 /// How a launcher ended.

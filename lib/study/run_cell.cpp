@@ -58,10 +58,8 @@ void judge_end(CellStatus& status, Launched const& ended) {
 }  // namespace
 
 std::string command_line(StudyDirectory const& study, Cell const& cell, CellStart const& start) {
-  auto words = start.launcher.words;
-  std::ranges::replace(words, std::string("{ranks}"), std::to_string(cell.entry.ranks()));
-  return join(words, " ") + " " + own_program().string() + " " +
-         join(arguments_of(study, cell, start), " ");
+  return join(start.launcher.words_for(cell.entry.ranks()), " ") + " " + own_program().string() +
+         " " + join(arguments_of(study, cell, start), " ");
 }
 
 CellRun run_cell(StudyDirectory const& study, Cell cell, CellStart const& start) {

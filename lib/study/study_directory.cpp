@@ -12,6 +12,7 @@
 #include "base/sha256.hpp"
 #include "base/text.hpp"
 #include "study/directory_lock.hpp"
+#include "train/run_directory.hpp"
 
 namespace stratagem {
 namespace {
@@ -20,14 +21,6 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 constexpr int schema = 1;
-
-void make_folder(fs::path const& path) {
-  std::error_code failed;
-  fs::create_directories(path, failed);
-  if (failed)
-    throw Error(ExitCode::io, "cannot create " + path.string(), failed.message(),
-                "name a writable folder with --out");
-}
 
 json description(Study const& study) {
   auto const& info = build_info();

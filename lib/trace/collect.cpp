@@ -124,9 +124,7 @@ void write_collected(RunTraces const& traces, fs::path const& path) {
     file.set_attribute("/", "schema_version", schema_version);
     file.set_attribute("/", "created_utc", utc_time(wall_ns()));
     for (auto const& trace : traces.ranks) {
-      auto digits = std::to_string(trace.rank());
-      auto const group =
-          "/rank-" + std::string(digits.size() < 4 ? 4 - digits.size() : 0, '0') + digits;
+      auto const group = "/" + rank_label(trace.rank());
       file.create_group(group);
       file.set_attribute(group, "closed_cleanly", std::int64_t{trace.closed_cleanly});
       for (auto const& [name, attributes] :

@@ -60,6 +60,11 @@ RankTrace read_rank_trace(std::filesystem::path const& path) {
   return read_group(file, path, "");
 }
 
+std::string rank_label(int rank) {
+  auto const digits = std::to_string(rank);
+  return "rank-" + std::string(digits.size() < 4 ? 4 - digits.size() : 0, '0') + digits;
+}
+
 std::vector<RankTrace> read_collected_trace(std::filesystem::path const& path) {
   h5::FileReader const file(path);
   require_schema(file, path, collected_schema_name);

@@ -28,6 +28,9 @@ struct RankTrace {
 /// Error(io) for a file that HDF5 cannot read, Error(bad_data) for one of another schema.
 RankTrace read_rank_trace(std::filesystem::path const& path);
 
+/// "rank-0007": what the files and groups of a rank are called.
+std::string rank_label(int rank);
+
 /// All ranks of a collected file.
 std::vector<RankTrace> read_collected_trace(std::filesystem::path const& path);
 

@@ -7,25 +7,13 @@
 #include "base/error.hpp"
 #include "base/system.hpp"
 #include "base/text.hpp"
+#include "trace/rank_trace.hpp"
 #include "train/outcome.hpp"
 
 namespace stratagem {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string four_digits(int number) {
-  auto digits = std::to_string(number);
-  return std::string(digits.size() < 4 ? 4 - digits.size() : 0, '0') + digits;
-}
-
-void make_folder(fs::path const& path) {
-  std::error_code failed;
-  fs::create_directories(path, failed);
-  if (failed)
-    throw Error(ExitCode::io, "cannot create " + path.string(), failed.message(),
-                "name a writable folder with --out");
-}
 
 int next_attempt(fs::path const& path) {
   int next = 0;
@@ -77,12 +65,20 @@ fs::path move_aside(fs::path const& path) {
 
 }  // namespace
 
+void make_folder(fs::path const& path) {
+  std::error_code failed;
+  fs::create_directories(path, failed);
+  if (failed)
+    throw Error(ExitCode::io, "cannot create " + path.string(), failed.message(),
+                "name a writable folder with --out");
+}
+
 fs::path RunDirectory::trace_file(int rank) const {
-  return trace_folder() / ("rank-" + four_digits(rank) + ".h5");
+  return trace_folder() / (trace::rank_label(rank) + ".h5");
 }
 
 fs::path RunDirectory::log_file(int rank) const {
-  return rank == 0 ? path / "log.txt" : path / "logs" / ("rank-" + four_digits(rank) + ".log");
+  return rank == 0 ? path / "log.txt" : path / "logs" / (trace::rank_label(rank) + ".log");
 }
 
 RunDirectory claim_run_directory(fs::path const& path, Existing existing) {

@@ -21,6 +21,9 @@ struct RunDirectory {
   std::filesystem::path log_file(int rank) const;
 };
 
+/// With those above it. Error(io) naming --out, by which users choose where results go.
+void make_folder(std::filesystem::path const& path);
+
 /// Makes the directory with its folders, by one process for all. What a run wrote is never
 /// overwritten: Error(usage) when the directory holds a run that `existing` does not allow for, or
 /// something else; Error(io) when it cannot be written. With Existing::overwrite the old directory

@@ -174,6 +174,7 @@ bool Trainer::step(Loader& loader, std::int64_t end, EpochSums& sums, Requests& 
   requests = result.requests;
   return !requests.any();
 }
+
 std::optional<Batch> Trainer::next_batch(Loader& loader, std::int64_t end) {
   if (parts_.plan.strategy.deals_shares) {
     for (auto const& share : parts_.strategy.new_shares()) loader.ask(share);

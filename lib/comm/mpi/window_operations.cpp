@@ -6,10 +6,15 @@
 namespace stratagem {
 namespace {
 
-std::vector<std::span<std::byte>> pieces_of(at::Tensor const& tensor) {
-  return parts_of(
-      {static_cast<std::byte*>(tensor.data_ptr()), static_cast<std::size_t>(bytes_of(tensor))},
-      mpi::Comm::max_message);
+/// transfer(piece, where it lies) for pieces that one call of MPI can move.
+template <class Transfer>
+void in_pieces(at::Tensor const& tensor, std::size_t offset, Transfer transfer) {
+  auto const size = static_cast<std::size_t>(bytes_of(tensor));
+  auto* const begin = static_cast<std::byte*>(tensor.data_ptr());
+  for (auto const piece : parts_of({begin, size}, mpi::Comm::max_message)) {
+    transfer(piece, offset);
+    offset += piece.size();
+  }
 }
 
 }  // namespace
@@ -30,11 +35,9 @@ Operation::State CloseWindow::advance() {
 
 Operation::State PutOperation::advance() {
   if (!told_) {
-    auto offset = place_.offset;
-    for (auto const piece : pieces_of(source_)) {
+    in_pieces(source_, place_.offset, [this](std::span<std::byte> piece, std::size_t offset) {
       window_.put(piece, place_.peer, offset);
-      offset += piece.size();
-    }
+    });
     window_.flush(place_.peer);
     told_ = comm_.send({}, place_.peer, place_.tag);
   }
@@ -52,11 +55,9 @@ Operation::State GetOperation::advance() {
   if (!heard_) heard_ = comm_.receive({}, place_.peer, place_.tag);
   if (!told_) {
     if (!heard_->test()) return State::stuck;
-    auto offset = place_.offset;
-    for (auto const piece : pieces_of(target_)) {
+    in_pieces(target_, place_.offset, [this](std::span<std::byte> piece, std::size_t offset) {
       window_.get(piece, place_.peer, offset);
-      offset += piece.size();
-    }
+    });
     window_.flush(place_.peer);
     told_ = comm_.send({}, place_.peer, place_.tag + 1);
   }

@@ -118,9 +118,7 @@ void AsyncPsServer::apply(int worker) {
 void AsyncPsServer::treat(int worker, ServerClock::Verdict const& verdict) {
   if (!verdict.applied) return;
   lr_ = of(worker).line.lr;
-  if (!policy_.collects()) return store_.apply(worker, verdict.weight, lr_);
-  store_.collect(worker, verdict.weight, lr_);
-  if (verdict.completes) store_.apply_collected();
+  store_.take(worker, verdict.weight, lr_, verdict.completes);
 }
 
 void AsyncPsServer::release() {

@@ -208,6 +208,12 @@ void ParameterStore::update(Sgd& optimizer, at::Tensor const& gradient, double l
   mean_update_ = mean_update_ == 0 ? change : mean_update_ + 0.01 * (change - mean_update_);
 }
 
+void ParameterStore::take(int worker, double weight, double lr, bool completes) {
+  if (!policy_.collects()) return apply(worker, weight, lr);
+  collect(worker, weight, lr);
+  if (completes) apply_collected();
+}
+
 void ParameterStore::hand_out(int worker, double lr) {
   auto const& out = handed(worker);
   if (policy_.momentum != Momentum::look_ahead || momentum_factor_ == 0) {

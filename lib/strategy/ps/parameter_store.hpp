@@ -67,6 +67,9 @@ class ParameterStore {
   /// One update from the mean of what was collected (its sum for `reduction: sum`), with the
   /// learning rate of the last of it.
   void apply_collected();
+  /// One push, as the policy treats it: an update of its own, or a part of one that is made when
+  /// the push `completes` it.
+  void take(int worker, double weight, double lr, bool completes);
   /// Makes handed(worker) what the worker computes with next.
   void hand_out(int worker, double lr);
   at::Tensor const& handed(int worker) const { return memory_.outgoing_to(worker); }

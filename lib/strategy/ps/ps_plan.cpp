@@ -1,5 +1,7 @@
 #include "strategy/ps/ps_plan.hpp"
 
+#include <ATen/ATen.h>
+
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "strategy/ps/transport.hpp"
@@ -13,6 +15,14 @@ ServerPlan plan_servers(PsConfig const& config, ParameterLayout const& layout, i
   return make_server_plan(
       layout, assign_roles(ranks, config.servers, config.server_ranks, config.listed_ranks), bytes,
       element_size);
+}
+
+at::Tensor in_shard(at::Tensor const& shard, ServerChunk const& chunk) {
+  return shard.narrow(0, chunk.offset, chunk.range.size());
+}
+
+at::Tensor in_flat(at::Tensor const& flat, ServerChunk const& chunk) {
+  return flat.narrow(0, chunk.range.begin, chunk.range.size());
 }
 
 gpu::MemoryUse server_memory(ServerPolicy const& policy, OptimizerConfig const& optimizer,

@@ -11,6 +11,11 @@ namespace stratagem {
 ServerPlan plan_servers(PsConfig const& config, ParameterLayout const& layout, int ranks,
                         std::int64_t element_size);
 
+/// A chunk within its server's shard.
+at::Tensor in_shard(at::Tensor const& shard, ServerChunk const& chunk);
+/// A chunk within what is laid out as the parameters.
+at::Tensor in_flat(at::Tensor const& flat, ServerChunk const& chunk);
+
 /// Lasting bytes of a server whose shard has so many elements.
 gpu::MemoryUse server_memory(ServerPolicy const& policy, OptimizerConfig const& optimizer,
                              std::int64_t shard, int workers, std::int64_t element_size);

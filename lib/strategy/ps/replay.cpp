@@ -7,17 +7,11 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "strategy/ps/messages.hpp"
+#include "strategy/ps/ps_plan.hpp"
 #include "trace/schema.hpp"
 
 namespace stratagem {
 namespace {
-
-at::Tensor in_flat(at::Tensor const& flat, ServerChunk const& chunk) {
-  return flat.narrow(0, chunk.range.begin, chunk.range.size());
-}
-at::Tensor in_shard(at::Tensor const& shard, ServerChunk const& chunk) {
-  return shard.narrow(0, chunk.offset, chunk.range.size());
-}
 
 /// Times [ns].
 std::vector<std::int64_t> begins_of_rounds(trace::RankTrace const& server) {
@@ -176,18 +170,13 @@ bool PsReplay::apply_next(Server& server) {
 
 void PsReplay::apply(Server& server, RecordedPush const& push) {
   server.lr = push.lr;
-  if (!policy_.collects()) {
-    server.store.apply(push.worker, push.weight, push.lr);
-    ++server.version;
-    return;
-  }
-  server.store.collect(push.worker, push.weight, push.lr);
   auto const after =
       std::find_if(server.pushes.begin() + static_cast<std::ptrdiff_t>(server.next) + 1,
                    server.pushes.end(), [](auto const& p) { return !p.dropped; });
-  if (after != server.pushes.end() && after->applied_version == push.applied_version) return;
-  server.store.apply_collected();
-  ++server.version;
+  bool const completes = !policy_.collects() || after == server.pushes.end() ||
+                         after->applied_version != push.applied_version;
+  server.store.take(push.worker, push.weight, push.lr, completes);
+  if (completes) ++server.version;
 }
 
 }  // namespace stratagem

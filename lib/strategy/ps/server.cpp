@@ -7,16 +7,9 @@
 #include "base/contract.hpp"
 #include "params/initialise.hpp"
 #include "strategy/model_layout.hpp"
+#include "strategy/ps/ps_plan.hpp"
 
 namespace stratagem {
-namespace {
-
-at::Tensor piece(at::Tensor const& shard, ServerChunk const& chunk) {
-  return shard.narrow(0, chunk.offset, chunk.range.size());
-}
-
-}  // namespace
-
 PsServer::PsServer(PsConfig const& config, StrategyParts const& parts)
     : parts_(parts),
       layout_(make_layout(parts.model)),
@@ -47,7 +40,7 @@ bool PsServer::owns_part_of(ParameterEntry const& entry) const {
 void PsServer::place(ParameterEntry const& entry, at::Tensor const& values,
                      at::Tensor const& shard) const {
   for (auto const& chunk : own_)
-    copy_overlap(values, entry, entry.offset, chunk.range, piece(shard, chunk));
+    copy_overlap(values, entry, entry.offset, chunk.range, in_shard(shard, chunk));
 }
 
 void PsServer::load(std::map<std::string, at::Tensor> const& tensors) {
@@ -119,7 +112,7 @@ NamedTensors PsServer::gather_momentum(Wanted const&) {
   std::vector<Work> works;
   for (auto const& chunk : own_)
     works.push_back(
-        parts_.communicator.send(piece(momentum, chunk), rank_of(0), chunk_tag(chunk.index)));
+        parts_.communicator.send(in_shard(momentum, chunk), rank_of(0), chunk_tag(chunk.index)));
   for (auto& work : works) work.wait_on_host();
   return {};
 }

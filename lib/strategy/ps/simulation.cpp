@@ -114,11 +114,7 @@ void PsSimulation::receive(int worker) {
   counts_.updates += verdict.completes ? 1 : 0;
   if (verdict.applied) {
     lr_ = inputs_.lr(share.step);
-    if (policy_.collects())
-      store_.collect(worker, verdict.weight, lr_);
-    else
-      store_.apply(worker, verdict.weight, lr_);
-    if (policy_.collects() && verdict.completes) store_.apply_collected();
+    store_.take(worker, verdict.weight, lr_, verdict.completes);
   }
   if (clock_->computing(worker)) go_on(worker, false);
 }

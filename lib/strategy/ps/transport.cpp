@@ -11,15 +11,12 @@
 #include "base/text.hpp"
 #include "comm/remote_memory.hpp"
 #include "strategy/model_layout.hpp"
+#include "strategy/ps/ps_plan.hpp"
 
 namespace stratagem {
 namespace {
 
 using Transport = PsConfig::Transport;
-
-at::Tensor piece(at::Tensor const& shard, ServerChunk const& chunk) {
-  return shard.narrow(0, chunk.offset, chunk.range.size());
-}
 
 /// Messages, with a copy on both sides.
 class TwoSided final : public PsTransport {
@@ -41,11 +38,11 @@ class TwoSided final : public PsTransport {
   }
   StoreMemory const& memory() const override { return memory_; }
   Work receive(int worker, ServerChunk const& chunk) override {
-    return communicator_.receive(piece(memory_.slot(worker), chunk), plan_.rank_of_worker(worker),
-                                 chunk_tag(chunk.index));
+    return communicator_.receive(in_shard(memory_.slot(worker), chunk),
+                                 plan_.rank_of_worker(worker), chunk_tag(chunk.index));
   }
   Work send(int worker, ServerChunk const& chunk) override {
-    return communicator_.send(piece(memory_.outgoing_to(worker), chunk),
+    return communicator_.send(in_shard(memory_.outgoing_to(worker), chunk),
                               plan_.rank_of_worker(worker), chunk_tag(chunk.index));
   }
 

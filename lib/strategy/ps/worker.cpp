@@ -103,12 +103,12 @@ void PsWorker::announce(PsLine const& line) {
 }
 
 void PsWorker::push(ServerChunk const& chunk) {
-  auto const piece = gradients_.narrow(0, chunk.range.begin, chunk.range.size());
+  auto const piece = in_flat(gradients_, chunk);
   sends_.push_back(transport_->push(piece, chunk));
 }
 
 void PsWorker::pull(ServerChunk const& chunk) {
-  auto const piece = replica_.flat().narrow(0, chunk.range.begin, chunk.range.size());
+  auto const piece = in_flat(replica_.flat(), chunk);
   auto const index = static_cast<std::size_t>(chunk.index);
   pulls_[index] = transport_->pull(piece, chunk);
   awaited_ = index + 1;
@@ -207,9 +207,8 @@ NamedTensors PsWorker::gather_momentum(Wanted const& wanted) {
   auto const momentum = at::zeros_like(replica_.flat());
   std::vector<Work> works;
   for (auto const& chunk : plan_.chunks)
-    works.push_back(
-        parts_.communicator.receive(momentum.narrow(0, chunk.range.begin, chunk.range.size()),
-                                    plan_.owner_of(chunk), chunk_tag(chunk.index)));
+    works.push_back(parts_.communicator.receive(in_flat(momentum, chunk), plan_.owner_of(chunk),
+                                                chunk_tag(chunk.index)));
   for (auto& work : works) work.wait_on_host();
   return replica_.named(momentum, wanted);
 }

@@ -28,6 +28,16 @@ bool is_plain_name(std::string const& name) {
 
 }  // namespace
 
+TensorMap average(std::map<std::string, std::map<int, at::Tensor>> const& buffers) {
+  TensorMap means;
+  for (auto const& [name, by_worker] : buffers) {
+    std::vector<at::Tensor> workers;
+    for (auto const& [_, tensor] : by_worker) workers.push_back(tensor);
+    means.emplace(name, average(workers));
+  }
+  return means;
+}
+
 Checkpoint::Checkpoint(fs::path folder)
     : folder_(std::move(folder)), record_(read_checkpoint_record(folder_ / "manifest.json")) {}
 
@@ -69,11 +79,7 @@ TensorMap Checkpoint::weights() const {
     if (name.kind == Kind::parameters) tensors.emplace(name.tensor, tensor);
     if (name.kind == Kind::buffers) buffers[name.tensor].emplace(name.worker, tensor);
   });
-  for (auto const& [name, by_worker] : buffers) {
-    std::vector<at::Tensor> workers;
-    for (auto const& [_, tensor] : by_worker) workers.push_back(tensor);
-    tensors.emplace(name, average(workers));
-  }
+  tensors.merge(average(buffers));
   return tensors;
 }
 

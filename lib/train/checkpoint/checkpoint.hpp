@@ -12,6 +12,9 @@
 
 namespace stratagem {
 
+/// Running statistics by name and worker, averaged over the workers.
+TensorMap average(std::map<std::string, std::map<int, at::Tensor>> const& buffers);
+
 /// A saved state of a training, in a folder of its own: manifest.json and one safetensors file per
 /// rank that saved something.
 class Checkpoint {

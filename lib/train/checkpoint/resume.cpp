@@ -11,7 +11,6 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "model/weights.hpp"
-#include "strategy/buffers.hpp"
 
 namespace stratagem {
 namespace {
@@ -46,10 +45,6 @@ std::string order_of_sums(StrategyConfig const& config, StrategyPlan const& plan
     return order(fsdp->accumulate) +
            (fsdp->reduce == ReduceType::compute ? ", in the compute type" : "");
   return plan.deals_shares ? "asynchronous" : passes;
-}
-
-std::string list_of(std::vector<std::string> const& differences) {
-  return join(differences, "; ");
 }
 
 void check_tensors(Checkpoint const& checkpoint, Model const& model) {
@@ -115,11 +110,12 @@ void check_resumable(Checkpoint const& checkpoint, Facts const& facts, Model con
   if (!forbidden.empty())
     throw Error(
         ExitCode::checkpoint, str("the run cannot go on from ", checkpoint.folder().string()),
-        list_of(forbidden),
+        join(forbidden, "; "),
         "change it back; --resume=compatible goes on with all but another model or dataset");
   check_tensors(checkpoint, model);
   if (!changed.empty())
-    log.warning("goes on, but its numbers are others than without the stop: " + list_of(changed));
+    log.warning("goes on, but its numbers are others than without the stop: " +
+                join(changed, "; "));
 }
 
 void restore(Checkpoint const& checkpoint, int workers, Strategy& strategy) {
@@ -132,11 +128,7 @@ void restore(Checkpoint const& checkpoint, int workers, Strategy& strategy) {
     if (name.kind == Kind::buffers && same_workers) strategy.load_buffers(name.worker, one);
     if (name.kind == Kind::buffers && !same_workers) of_workers[name.tensor][name.worker] = tensor;
   });
-  for (auto const& [name, by_worker] : of_workers) {
-    std::vector<at::Tensor> tensors;
-    for (auto const& [_, tensor] : by_worker) tensors.push_back(tensor);
-    strategy.load({{name, average(tensors)}});
-  }
+  strategy.load(average(of_workers));
   strategy.load_counters(checkpoint.record().counters);
 }
 

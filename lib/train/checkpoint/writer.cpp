@@ -10,10 +10,12 @@
 
 #include "base/clock.hpp"
 #include "base/file.hpp"
+#include "base/largest_first.hpp"
 #include "base/text.hpp"
 #include "comm/agreement.hpp"
 #include "gpu/memory.hpp"
 #include "model/safetensors.hpp"
+#include "trace/rank_trace.hpp"
 #include "train/checkpoint/checkpoint.hpp"
 #include "train/failure.hpp"
 
@@ -33,11 +35,6 @@ constexpr char const* given_up = ".old-";
 
 double seconds_since(std::int64_t ns) {
   return static_cast<double>(monotonic_ns() - ns) / 1e9;
-}
-
-std::string part_name(int rank) {
-  auto const number = std::to_string(rank);
-  return "rank-" + std::string(number.size() < 4 ? 4 - number.size() : 0, '0') + number;
 }
 
 [[noreturn]] void fail(std::string const& action, fs::path const& path, int reason) {
@@ -74,21 +71,16 @@ void give_up(fs::path const& checkpoint) {
 }  // namespace
 
 std::map<std::string, int> deal_tensors(Model const& model, std::span<int const> ranks) {
-  std::vector<std::pair<std::int64_t, std::string>> tensors;
+  std::vector<std::string> names;
+  std::vector<std::int64_t> sizes;
   for (auto const& state : state_of(model)) {
-    std::int64_t numel = 1;
-    for (auto const extent : state.shape) numel *= extent;
-    if (state.parameter) tensors.emplace_back(numel, state.name);
+    if (!state.parameter) continue;
+    names.push_back(state.name);
+    sizes.push_back(c10::multiply_integers(state.shape));
   }
-  std::ranges::sort(tensors, std::greater());
-  std::map<int, std::int64_t> loads;
-  for (int const rank : ranks) loads[rank] = 0;
+  auto const place_of = deal_largest_first(sizes, ranks.size());
   std::map<std::string, int> dealt;
-  for (auto const& [numel, name] : tensors) {
-    auto const least = std::ranges::min_element(loads, {}, [](auto const& l) { return l.second; });
-    dealt[name] = least->first;
-    least->second += numel;
-  }
+  for (std::size_t i = 0; i < names.size(); ++i) dealt[names[i]] = ranks[place_of[i]];
   return dealt;
 }
 
@@ -202,7 +194,7 @@ void CheckpointWriter::tell(std::string const& text) {
 }
 
 void CheckpointWriter::write(Job const& job, std::stop_token const& stop) {
-  auto const part = part_name(parts_.communicator.rank());
+  auto const part = trace::rank_label(parts_.communicator.rank());
   try {
     // Its appearance tells rank 0 that the file it describes is whole.
     replace_file(job.folder / (part + ".json"), to_json(write_own_file(job)));
@@ -233,7 +225,7 @@ void CheckpointWriter::write(Job const& job, std::stop_token const& stop) {
 CheckpointFile CheckpointWriter::write_own_file(Job const& job) const {
   CheckpointFile file;
   if (job.tensors.empty()) return file;
-  file.name = part_name(parts_.communicator.rank()) + ".safetensors";
+  file.name = trace::rank_label(parts_.communicator.rank()) + ".safetensors";
   auto const path = job.folder / file.name;
   write_safetensors(path, job.tensors);
   for (auto const& [name, tensor] : job.tensors) file.tensors[name] = describe(name, tensor);
@@ -250,7 +242,7 @@ void CheckpointWriter::commit(Job const& job, std::stop_token const& stop) {
   auto record = job.record;
   auto pause = 5ms;
   for (int rank = 0; rank < parts_.communicator.size();) {
-    auto const part = job.folder / part_name(rank);
+    auto const part = job.folder / trace::rank_label(rank);
     if (fs::exists(part.string() + ".json")) {
       auto file = checkpoint_file_from(read_text(part.string() + ".json", ExitCode::io));
       if (!file.name.empty()) record.files.push_back(std::move(file));
@@ -264,7 +256,7 @@ void CheckpointWriter::commit(Job const& job, std::stop_token const& stop) {
   }
   replace_file(job.folder / "manifest.json", to_json(record));
   for (int rank = 0; rank < parts_.communicator.size(); ++rank)
-    fs::remove(job.folder / (part_name(rank) + ".json"));
+    fs::remove(job.folder / (trace::rank_label(rank) + ".json"));
   sync_folder(job.folder);
   auto const home = job.folder.parent_path();
   auto const name = checkpoint_name(record.position.step);

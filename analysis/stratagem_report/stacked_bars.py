@@ -1,0 +1,58 @@
+"""A panel per family with a stacked bar per strategy and number of workers."""
+
+import dataclasses
+
+import pandas as pd
+
+from . import style
+from .style import look_of
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """One colour of all bars."""
+
+    name: str
+    column: str  # of the cells
+    colour: str
+    label: str
+
+
+def by_workers(family):
+    """(variant, workers) with those on the same number of workers together."""
+    return [
+        (variant, workers)
+        for workers in family.workers
+        for variant in family.variants_with(workers)
+    ]
+
+
+def stacked_bars(comparison, parts, kind, unit, xlabel, factor=1.0):
+    """The figure and its data; `kind` is what a part is called there, `unit` that of factor x column."""
+    families = comparison.drawn
+    figure, axes = style.bar_panels([len(family.pairs()) for family in families])
+    rows = []
+    for axis, family in zip(axes, families):
+        labels = []
+        for place, (variant, workers) in enumerate(by_workers(family)):
+            left = 0.0
+            for part in parts:
+                value = family.spread(part.column, variant, workers).median * factor
+                axis.barh(place, value, 0.8, left=left, color=part.colour, label=part.label)
+                left += value
+                rows.append(
+                    {
+                        **family.key,
+                        "variant": variant,
+                        "workers": workers,
+                        kind: part.name,
+                        unit: value,
+                    }
+                )
+            labels.append(f"{look_of(variant).label}, {workers}")
+        axis.set_yticks(range(len(labels)), labels)
+        axis.invert_yaxis()
+        axis.grid(axis="y", visible=False)
+        axis.set(title=family.title, xlabel=f"{xlabel} [{unit}]")
+    style.legend_below(figure, axes, entry_width=1.3)
+    return figure, pd.DataFrame(rows)
