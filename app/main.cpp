@@ -18,8 +18,8 @@ std::vector<Command> const& commands() {
   static std::vector<Command> const all{
       {"run", "CONFIG [options]", "Train as CONFIG says; start it with mpirun for several ranks.",
        execute_run},
-      {"plan", "CONFIG [options]",
-       "Check CONFIG and show what a run would do and hold, without running it.", execute_plan},
+      {"plan", "CONFIG|STUDY [options]",
+       "Check a run, or all of a study, and show what it would do and hold.", execute_plan},
       {"demo", "[options]",
        "Train a small model on built-in data under every strategy and compare them.", execute_demo},
       {"info", "[options]", "Show versions, launcher, devices, and what is wrong with them.",

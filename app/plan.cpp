@@ -2,8 +2,10 @@
 #include <iostream>
 
 #include "app/configuration.hpp"
+#include "app/plan_study.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "train/plan_comparison.hpp"
 #include "train/plan_report.hpp"
 
 namespace stratagem::app {
@@ -24,33 +26,80 @@ std::optional<ServerLoad> server_load_of(RunPlan const& plan) {
   return predict_load(plan.activations->pass_s, push_s, plan.strategy.workers, ps->servers);
 }
 
-}  // namespace
-
-ExitCode execute_plan(Command const& command, std::vector<std::string> const& arguments) {
-  Options options(command);
+void declare(Options& options) {
   add_configuration(options);
   options.add()("ranks", text_value(),
                 "for so many ranks; else run.ranks, else 1 for serial and 2 for others")(
       "gpu-memory", text_value(),
-      "memory of each rank, such as 80GiB: exit 4 when the run cannot fit")("json", flag_value(),
-                                                                            "as JSON");
-  if (!options.parse(arguments)) return ExitCode::done;
-  auto const config = read_configuration(options);
-  auto const model = make_model(config.model, input_shape(config));
-  auto plan = make_run_plan(config, model, published_size(config.data), ranks_of(options, config));
-  plan.activations = predict_activations(model, config.model, plan.input, config.precision.compute,
-                                         plan.samples_per_pass, config.run.threads);
-  plan.server_load = server_load_of(plan);
+      "memory of each rank, such as 80GiB: exit 4 when the run cannot fit")(
+      "compare", flag_value(),
+      "all strategies side by side, for --ranks ranks that compute, and which one to take")(
+      "no-activations", flag_value(), "leave out what takes seconds: running small passes")(
+      "json", flag_value(), "as JSON");
+}
+
+/// 0 where it was not given.
+std::int64_t room_of(Options const& options) {
+  return options.has("gpu-memory") ? options.bytes("gpu-memory") : 0;
+}
+
+ExitCode plan_all(Options const& options, ActivationPredictor* predictor) {
+  for (auto const* other : {"compare", "ranks", "out", "max-steps"})
+    if (other == std::string_view("compare") ? options.flag(other) : options.has(other))
+      throw Error(ExitCode::usage, str("--", other, " is for one run"),
+                  options.texts("config").front() + " is a study", "change its cells with -s");
+  auto const cells = cells_of(options.texts("config").front(), options.texts("set"));
+  auto const planned = plan_study(cells, predictor, room_of(options));
+  std::cout << (options.flag("json") ? planned.json : planned.text);
+  if (planned.refused == 0) return ExitCode::done;
+  throw Error(ExitCode::usage, str(planned.refused, " of ", cells.size(), " cells cannot run"),
+              "see the verdicts", "mend the study, or exclude them");
+}
+
+ExitCode compare(RunConfig const& config, Model const& model, int workers,
+                 ActivationPredictor* predictor, Options const& options) {
+  auto const compared = compare_strategies(config, model, workers, predictor);
+  auto const room = room_of(options);
+  std::cout << (options.flag("json") ? comparison_json(compared, room)
+                                     : comparison_text(compared, room));
+  return recommended(compared, room) == nullptr ? ExitCode::does_not_fit : ExitCode::done;
+}
+
+void check_room(RunPlan const& plan, std::int64_t room) {
   auto const needed = plan.peak_bytes();
-  auto const room = options.has("gpu-memory") ? options.bytes("gpu-memory") : needed;
-  std::cout << (options.flag("json") ? plan_json(plan, model) : plan_text(plan, model));
-  if (needed <= room) return ExitCode::done;
+  if (room == 0 || needed <= room) return;
   throw Error(ExitCode::does_not_fit,
               str("each rank needs ", format_bytes(static_cast<double>(needed)), ", of which ",
                   format_bytes(static_cast<double>(plan.strategy.memory.total())),
                   " before any activation"),
-              "--gpu-memory is " + options.text("gpu-memory"),
-              "take a smaller batch or model, more ranks, model.recompute, or another strategy");
+              "--gpu-memory is " + format_bytes(static_cast<double>(room)),
+              "take a smaller batch or model, more ranks, model.recompute, or another strategy "
+              "(see --compare)");
+}
+
+}  // namespace
+
+ExitCode execute_plan(Command const& command, std::vector<std::string> const& arguments) {
+  Options options(command);
+  declare(options);
+  if (!options.parse(arguments)) return ExitCode::done;
+  ActivationPredictor activations;
+  auto* const predictor = options.flag("no-activations") ? nullptr : &activations;
+  auto const files = options.texts("config");
+  if (!files.empty() && names_study(files.front())) return plan_all(options, predictor);
+  auto const config = read_configuration(options);
+  auto const model = make_model(config.model, input_shape(config));
+  auto const ranks = ranks_of(options, config);
+  if (options.flag("compare")) return compare(config, model, ranks, predictor, options);
+  auto plan = make_run_plan(config, model, published_size(config.data), ranks);
+  if (predictor != nullptr) {
+    plan.activations = predictor->predict(model, config.model, plan.input, config.precision.compute,
+                                          plan.samples_per_pass, config.run.threads);
+    plan.server_load = server_load_of(plan);
+  }
+  std::cout << (options.flag("json") ? plan_json(plan, model) : plan_text(plan, model));
+  check_room(plan, room_of(options));
+  return ExitCode::done;
 }
 
 }  // namespace stratagem::app

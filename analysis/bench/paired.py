@@ -7,6 +7,7 @@ holds the true median with a probability of at least 95 % (order statistics, no 
 distribution). A ratio above 1 means that the first program is faster.
 """
 
+import contextlib
 import math
 import signal
 import statistics
@@ -79,27 +80,54 @@ def compare(options, ours, theirs):
     return windows, [(a, b) for a, b in times if not math.isnan(a + b)]
 
 
-def measure(options, cell, start_ours, start_theirs, look=lambda ours, theirs, windows: {}):
-    """A row of the result. The programs are what `start_ours` and `start_theirs` return, given an empty folder;
-    `look` sees them and their windows in the end, and what it returns joins the row."""
+@contextlib.contextmanager
+def two_folders():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # no program outlives this one
     with tempfile.TemporaryDirectory(prefix="stratagem-bench-") as name:
         folders = [Path(name) / part for part in ("ours", "theirs")]
         for folder in folders:
             folder.mkdir()
-        with start_ours(folders[0]) as ours:
-            ours.wait_for_steps(1, options.timeout)
-            ours.signal(signal.SIGSTOP)
-            with start_theirs(folders[1]) as theirs:
-                windows, times = compare(options, ours, theirs)
-                if not times:
-                    sys.exit(f"{cell}: no window held two steps; raise --min-window")
-                seen = look(ours, theirs, windows)
+        yield folders
+
+
+def row_of(cell, times, **more):
+    """A row of the result from pairs of mean step times [(s, s)]."""
     ratio, low, high = median_interval([b / a for a, b in times])
     return {"model": cell.model, "ranks": cell.ranks, "batch_per_rank": cell.batch, "pairs": len(times),
             "ours_images_per_s": cell.images / statistics.median(a for a, _ in times),
             "theirs_images_per_s": cell.images / statistics.median(b for _, b in times),
-            "ratio": ratio, "ratio_low": low, "ratio_high": high, "step_times_s": times, **seen}
+            "ratio": ratio, "ratio_low": low, "ratio_high": high, "step_times_s": times, **more}
+
+
+def measure(options, cell, start_ours, start_theirs, look=lambda ours, theirs, windows: {}):
+    """A row of the result. The programs are what `start_ours` and `start_theirs` return, given an empty folder;
+    `look` sees them and their windows in the end, and what it returns joins the row."""
+    with two_folders() as folders, start_ours(folders[0]) as ours:
+        ours.wait_for_steps(1, options.timeout)
+        ours.signal(signal.SIGSTOP)
+        with start_theirs(folders[1]) as theirs:
+            windows, times = compare(options, ours, theirs)
+            if not times:
+                sys.exit(f"{cell}: no window held two steps; raise --min-window")
+            return row_of(cell, times, **look(ours, theirs, windows))
+
+
+def measure_in_turn(options, cell, start_ours, start_theirs, look=lambda program: {}):
+    """A row of the result, for programs that take the time they are stopped for time of their own: each runs alone,
+    anew for each of the pairs, in the order ABBA."""
+    def run(start, folder):
+        with start(folder) as program:
+            program.wait_for_steps(options.warm_up + math.ceil(options.steps), options.timeout)
+            measured = program.steps()[options.warm_up :]
+            return 1e-9 * float(np.mean(measured[:, 1] - measured[:, 0])), look(program)
+
+    times = []
+    for pair in range(options.pairs):
+        with two_folders() as (own, other):
+            programs_in_turn = [("ours", start_ours, own), ("theirs", start_theirs, other)]
+            found = {name: run(start, folder) for name, start, folder in programs_in_turn[:: -1 if pair % 2 else 1]}
+            times.append((found["ours"][0], found["theirs"][0]))
+    return row_of(cell, times, **found["ours"][1])
 
 
 def speed_columns(ours="ours", theirs="theirs"):

@@ -37,12 +37,17 @@ class Cell:
     """What is trained; both programs of a pair the same."""
 
     model: str
-    ranks: int
+    ranks: int  # that compute
     batch: int  # images per rank
+    servers: int = 0  # further ranks that do not
 
     @property
     def images(self):
         return self.ranks * self.batch
+
+    @property
+    def processes(self):
+        return self.ranks + self.servers
 
 
 def arguments(description, ranks, batches):
@@ -68,13 +73,17 @@ def cells(options):
 
 def write_config(path, options, cell, strategy, spans_every):
     """A configuration of stratagem that trains until it is stopped; `strategy` is a YAML flow mapping."""
-    path.write_text(CONFIG.format(ranks=cell.ranks, threads=options.threads, model=cell.model, images=cell.images,
+    path.write_text(CONFIG.format(ranks=cell.processes, threads=options.threads, model=cell.model, images=cell.images,
                                   root=Path(options.data).resolve().parent, strategy=strategy,
                                   spans_every=spans_every), encoding="utf-8")
 
 
 def launch(options, ranks):
     return [*options.launcher.format(ranks=ranks).split(), options.program]
+
+
+def no_steps():
+    return np.empty((0, 2), np.int64)
 
 
 class Program:
@@ -125,21 +134,27 @@ class Stratagem(Program):
         config = folder / "config.yaml"
         write_config(config, options, cell, strategy, spans_every)
         self.program = os.path.realpath(options.program)
-        self.traces = [folder / f"run/trace/a0/rank-{rank:04}.h5" for rank in range(cell.ranks)]
-        self.start([*launch(options, cell.ranks), "run", config, "--out", folder / "run", "--progress", "none"])
+        self.traces = [folder / f"run/trace/a0/rank-{rank:04}.h5" for rank in range(cell.processes)]
+        self.start([*launch(options, cell.processes), "run", config, "--out", folder / "run", "--progress", "none"])
 
     def ranks(self):
         """The launcher's descendants that are the program itself."""
-        found, open_ends = [], [process.pid for process in self.processes]
-        while open_ends:
-            pid = open_ends.pop()
-            try:
-                open_ends += map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
+        found = []
+        for pid in descendants(self.processes[0].pid):
+            with contextlib.suppress(OSError):  # it has just ended
                 if os.path.realpath(f"/proc/{pid}/exe") == self.program:
                     found.append(pid)
-            except OSError:
-                pass  # it has just ended
         return found
+
+    def cpu_s(self):
+        """{rank: seconds of processor time so far}."""
+        used = {}
+        for pid in self.ranks():
+            environment = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+            rank = next(int(word.split(b"=")[1]) for word in environment if word.startswith(b"OMPI_COMM_WORLD_RANK="))
+            fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+            used[rank] = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return used
 
     def flush(self):
         self.signal(signal.SIGCONT)
@@ -150,29 +165,66 @@ class Stratagem(Program):
         try:
             return traces.steps(self.traces[0])
         except (OSError, KeyError):
-            return np.empty((0, 2), np.int64)  # not written yet
+            return no_steps()  # not written yet
 
 
 class Torch(Program):
-    """A Python process per rank, each running `script`, which writes `begin end` of its steps to its log."""
+    """A Python process per rank, each running `script`, which writes `begin end` of its steps to its log; rank
+    `teller`'s are shown."""
 
-    def __init__(self, folder, options, cell, script, script_arguments=()):
+    def __init__(self, folder, options, cell, script, script_arguments=(), teller=0):
         super().__init__(folder)
+        self.log = folder / f"steps-{teller}.txt"
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
-        for rank in range(cell.ranks):
-            environment = dict(os.environ, RANK=str(rank), WORLD_SIZE=str(cell.ranks), MASTER_ADDR="127.0.0.1",
+        for rank in range(cell.processes):
+            environment = dict(os.environ, RANK=str(rank), WORLD_SIZE=str(cell.processes), MASTER_ADDR="127.0.0.1",
                                MASTER_PORT=str(port), OMP_NUM_THREADS=str(options.threads))
-            self.start([sys.executable, HERE / script, "--model", MODELS[cell.model], "--data", options.data,
-                        "--batch", str(cell.batch), "--threads", str(options.threads),
-                        "--log", folder / f"steps-{rank}.txt", *script_arguments], environment)
+            self.start([*script_command(options, cell, script), "--log", folder / f"steps-{rank}.txt",
+                        *script_arguments], environment)
 
     def steps(self):
-        log = self.folder / "steps-0.txt"
-        lines = log.read_text().splitlines(keepends=True) if log.exists() else []
-        pairs = [line.split() for line in lines if line.endswith("\n")]
-        return np.array(pairs, np.int64).reshape(-1, 2)
+        return logged_steps(self.log)
+
+
+class MpiScript(Program):
+    """One `script` per rank, started by mpirun; the server writes its steps to the log."""
+
+    def __init__(self, folder, options, cell, script, script_arguments=()):
+        super().__init__(folder)
+        self.log = folder / "steps.txt"
+        self.start([*options.launcher.format(ranks=cell.processes).split(),
+                    *script_command(options, cell, script), "--log", self.log, *script_arguments],
+                   dict(os.environ, OMP_NUM_THREADS=str(options.threads)))
+
+    def ranks(self):
+        return descendants(self.processes[0].pid)
+
+    def steps(self):
+        return logged_steps(self.log)
+
+
+def script_command(options, cell, script):
+    return [sys.executable, HERE / script, "--model", MODELS[cell.model], "--data", options.data,
+            "--batch", str(cell.batch), "--threads", str(options.threads)]
+
+
+def logged_steps(log):
+    lines = log.read_text().splitlines(keepends=True) if log.exists() else []
+    pairs = [line.split() for line in lines if line.endswith("\n")]
+    return np.array(pairs, np.int64).reshape(-1, 2)
+
+
+def descendants(pid):
+    """Processes below `pid`, without itself."""
+    found, open_ends = [], [pid]
+    while open_ends:
+        with contextlib.suppress(OSError):  # it has just ended
+            children = Path(f"/proc/{(parent := open_ends.pop())}/task/{parent}/children").read_text().split()
+            found += map(int, children)
+            open_ends += map(int, children)
+    return found
 
 
 def machine(options, **more):

@@ -22,6 +22,15 @@ def steps(path):
     return np.stack([begin, begin + duration], axis=1)
 
 
+def updates(path, workers):
+    """(begin, end) of every update of a server [ns]: from all workers' gradients together, or from as many pushes
+    as there are workers, whoever's they are."""
+    worker, applied, dropped = read(path, "ps", "worker", "t_applied_ns", "dropped")
+    applied = applied[dropped == 0]
+    every = applied[:: 1 if len(worker) and worker[0] < 0 else workers]
+    return np.stack([every[:-1], every[1:]], axis=1)
+
+
 def within(intervals, windows):
     """Which of the (begin, end) lie in one of the windows."""
     inside = np.zeros(len(intervals), bool)

@@ -13,7 +13,7 @@ from .tables_study import choices
 from .trace import PHASES
 
 CONFIRMED, REFUTED, UNTESTED = "confirmed", "refuted", "not testable here"
-LISTED = 10  # comparisons of a claim
+LISTED = 4  # comparisons of a claim
 TIME_NOISE = 0.1  # what single runs must differ by
 
 

@@ -1,13 +1,10 @@
-"""What the program would have predicted: `stratagem plan` on the configuration of each cell."""
+"""What the program would have predicted: `stratagem plan` on the study, or on the configuration of each run."""
 
-import concurrent.futures
-import itertools
 import json
 import pathlib
 import shutil
 import subprocess
 
-AT_ONCE = 2  # plans; one of a large model holds a gigabyte
 BUILT = pathlib.Path(__file__).resolve().parent.parent.parent / "build" / "stratagem"
 
 
@@ -19,29 +16,31 @@ def find_program(given=None):
     return None
 
 
-def plan(program, config, ranks):
-    """The plan as the program prints it as JSON; {} when it refuses the configuration."""
+def ask(program, *arguments):
+    """What `stratagem plan` prints as JSON; {} when it refuses all of it."""
     done = subprocess.run(
-        [str(program), "plan", str(config), "--ranks", str(ranks), "--json"],
+        [str(program), "plan", *map(str, arguments), "--json"],
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
     )
-    return json.loads(done.stdout) if done.returncode == 0 else {}
+    return json.loads(done.stdout) if done.stdout else {}
 
 
 def predict(study, program):
-    """{cell: plan} of the complete cells; one call for cells that differ in their seed alone."""
+    """{cell: plan} of the complete cells."""
     if program is None:
         return {}
     cells = study.complete()
-    first = cells.drop_duplicates("group")
-    configs = [study.runs[cell].path / "config.yaml" for cell in first["cell"]]
-    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
-        plans = dict(
-            zip(first["group"], pool.map(plan, itertools.repeat(program), configs, first["ranks"]))
-        )
+    if (study.path / "study.json").exists():
+        plans = ask(program, study.path).get("cells", {})
+    else:
+        plans = {
+            cell: ask(program, study.runs[cell].path / "config.yaml", "--ranks", ranks)
+            for cell, ranks in zip(cells["cell"], cells["ranks"])
+        }
     return {
-        cell: plans[group] for cell, group in zip(cells["cell"], cells["group"]) if plans[group]
+        cell: plans[cell]
+        for cell in cells["cell"]
+        if plans.get(cell) and "problem" not in plans[cell]
     }

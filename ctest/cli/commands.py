@@ -131,6 +131,19 @@ class Commands(harness.ProgramTest):
         for fits, code in (plan["peak_B"], 0), (plan["peak_B"] - 1, 4):
             self.expect(code, *PLAN, "--ranks", "4", "--gpu-memory", str(fits))
 
+    def test_plan_compares_strategies(self):
+        compare = [*PLAN, "--ranks", "4", "--compare"]
+        compared = json.loads(self.expect(0, *compare, "--json").stdout)
+        peaks = {one["strategy"]: one["peak_B"] for one in compared["strategies"]}
+        self.assertEqual((compared["recommended"], len(peaks)), ("ddp", 6))
+        room = str(peaks["ddp"] - 1)
+        text = self.expect(0, *compare, "--gpu-memory", room).stdout
+        for words in "take fsdp, shard ", "does not fit", "fits", "ps, mode sync":
+            self.assertIn(words, text)
+        self.expect(DOES_NOT_FIT, *compare, "--gpu-memory", "1K")
+        quick = json.loads(self.expect(0, *compare, "--json", "--no-activations").stdout)
+        self.assertNotIn("peak_B", quick["strategies"][0])
+
     def test_dry_run_makes_nothing(self):
         before = harness.snapshot(self.folder)
         self.assertIn(

@@ -27,7 +27,22 @@ parts:
 """
 CELLS = ["p-broken-w1-s1", "p-ddp-w1-s1", "p-ddp-w1-s2", "p-ps-w1-s1"]
 SWEEP = ["sweep", "study.yaml", "--out", "d"]
+UNPLANNED = STUDY.replace("global_batch: 12", "global_batch: 12, input_size: 20")
 MISTAKES = [
+    Refusal(
+        "a study is no run",
+        ["plan", "study.yaml", "--ranks", "2"],
+        USAGE,
+        ["--ranks is for one run", "study.yaml is a study"],
+        files={"study.yaml": STUDY},
+    ),
+    Refusal(
+        "a study of cells that cannot run",
+        ["plan", "study.yaml"],
+        USAGE,
+        ["4 of 4 cells cannot run"],
+        files={"study.yaml": UNPLANNED},
+    ),
     Refusal("no study", ["sweep", "--all"], USAGE, ["STUDY is missing"]),
     Refusal("no such study", ["sweep", "no.yaml", "--all"], USAGE, ["no.yaml"]),
     Refusal("nothing to do", ["sweep", "config.yaml"], USAGE, ["do what", "--index"]),
@@ -99,6 +114,16 @@ class Sweep(harness.ProgramTest):
         some = self.rows(self.expect(0, *SWEEP, "--list", "--only", "*-s2", "--format", "csv").stdout)
         self.assertEqual(list(some), ["p-ddp-w1-s2"])
         self.assertEqual(harness.snapshot(self.folder), before)
+
+    def test_plan(self):
+        plans = json.loads(self.expect(0, "plan", "study.yaml", "--json").stdout)["cells"]
+        self.assertEqual(list(plans), CELLS)
+        self.assertEqual([plans[cell]["ranks"] for cell in CELLS], [1, 1, 1, 2])
+        text = self.expect(0, "plan", "study.yaml", "--gpu-memory", "1K").stdout
+        self.assertRegex(text, r"(?m)^p-ps-w1-s1 +2 +3 .* does not fit$")
+        self.expect(0, *SWEEP, "--index", "1")
+        of_directory = json.loads(self.expect(0, "plan", "d", "--json").stdout)["cells"]
+        self.assertEqual(of_directory, {CELLS[1]: plans[CELLS[1]]})
 
     def test_a_failing_cell_does_not_stop_the_others(self):
         ended = self.expect(UNEXPECTED, *SWEEP, "--all")

@@ -86,14 +86,14 @@ std::int64_t measured_kept(Case const& of, std::int64_t samples) {
 }
 
 ActivationUse predicted(Case const& of, std::int64_t samples) {
-  return predict_activations(of.model, of.config, of.input, of.precision.compute, samples,
-                             at::get_num_threads());
+  return ActivationPredictor().predict(of.model, of.config, of.input, of.precision.compute, samples,
+                                       at::get_num_threads());
 }
 
 void expect_near(std::int64_t predicted, std::int64_t measured, std::string const& what) {
   EXPECT_NEAR(static_cast<double>(predicted) / static_cast<double>(measured), 1, 0.02)
-      << what << ", on " << at::get_num_threads() << " threads: " << predicted << " predicted, " << measured
-      << " measured";
+      << what << ", on " << at::get_num_threads() << " threads: " << predicted << " predicted, "
+      << measured << " measured";
 }
 
 void expect_predicted(Case const& of, std::int64_t samples) {
@@ -151,6 +151,13 @@ TEST_F(Activations, AreThoseOfALargeModel) {
   InputShape const input{};
   ModelConfig const config{.name = "resnet50"};
   expect_predicted({.model = make_model(config, input), .config = config, .input = input}, 16);
+}
+
+TEST_F(Activations, OfLargeImagesFollowFromSmallOnes) {
+  use_threads(2);
+  InputShape const input{.size = 96};
+  ModelConfig const config{.name = "resnet50"};
+  expect_predicted({.model = make_model(config, input), .config = config, .input = input}, 8);
 }
 
 TEST_F(Activations, NothingOfTheProbeStays) {

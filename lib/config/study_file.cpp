@@ -181,4 +181,11 @@ std::optional<StudyFile> read_study_file(std::string const& text, std::string co
   return Reader(problems).study(*root);
 }
 
+bool is_study_text(std::string const& text) {
+  Problems ignored;
+  auto const root = read_yaml(text, "", ignored);
+  return root && std::ranges::any_of(root->members,
+                                     [](YamlMember const& m) { return m.name() == "parts"; });
+}
+
 }  // namespace stratagem

@@ -70,4 +70,7 @@ struct StudyFile {
 std::optional<StudyFile> read_study_file(std::string const& text, std::string const& file,
                                          Problems& problems);
 
+/// Whether the text is meant as a study: YAML with `parts`, which no configuration has.
+bool is_study_text(std::string const& text);
+
 }  // namespace stratagem

@@ -1,12 +1,14 @@
 #include "strategy/activations.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
 #include "base/clock.hpp"
+#include "base/text.hpp"
 #include "gpu/memory.hpp"
 #include "model/block_tape.hpp"
 #include "strategy/buffers.hpp"
@@ -18,6 +20,7 @@ namespace {
 
 constexpr gpu::Device host{};
 constexpr std::int64_t few = 4;  ///< one sample takes other kernels, and BatchNorm refuses it
+constexpr std::int64_t small_size = 32, double_size = 64;  ///< of images [pixels]
 
 /// Of LibTorch, while it lives.
 class Threads {
@@ -38,13 +41,40 @@ int probe_threads(std::int64_t samples, int threads) {
   return std::clamp(threads, 2, std::max(2, at::get_num_threads()));
 }
 
-/// Bytes at the moments of a pass.
-struct Pass {
-  std::int64_t kept = 0;
-  std::vector<std::int64_t> peaks;  ///< of each block forward, of the loss, of each block backward
+/// Whether images of another size would need the same parameters.
+bool takes_any_size(Model const& model, ModelConfig const& config, InputShape input) {
+  input.size = small_size;
+  return make_model(config, input).parameter_count() == model.parameter_count();
+}
+
+/// Bytes or seconds of a pass of many samples, perhaps of large images, from those of `few`
+/// samples, of twice as many, and of `few` larger ones: all grow with the samples, and what a
+/// sample adds grows with the pixels.
+class Extrapolation {
+ public:
+  /// From images of `size` pixels and of twice that to those of `wanted_size`.
+  Extrapolation(std::int64_t samples, std::int64_t size, std::int64_t wanted_size)
+      : samples_(static_cast<double>(samples) / few),
+        pixels_(static_cast<double>(wanted_size * wanted_size - size * size) /
+                static_cast<double>(3 * size * size)) {}
+
+  double from(double at_few, double at_twice, double at_larger) const {
+    return at_few + (samples_ - 1) * (at_twice - at_few) +
+           samples_ * pixels_ * (at_larger - at_few);
+  }
+  std::int64_t from(std::int64_t at_few, std::int64_t at_twice, std::int64_t at_larger) const {
+    auto const real = [](std::int64_t bytes) { return static_cast<double>(bytes); };
+    return std::llround(from(real(at_few), real(at_twice), real(at_larger)));
+  }
+
+ private:
+  double samples_, pixels_;  ///< how many times the difference
 };
 
-class Probe {
+}  // namespace
+
+/// Runs passes of a few samples.
+class ActivationPredictor::Probe {
  public:
   Probe(Model const& model, ModelConfig const& config, InputShape const& input,
         Precision precision);
@@ -66,8 +96,8 @@ class Probe {
   at::Tensor landing_;  ///< and their gradients
 };
 
-Probe::Probe(Model const& model, ModelConfig const& config, InputShape const& input,
-             Precision precision)
+ActivationPredictor::Probe::Probe(Model const& model, ModelConfig const& config,
+                                  InputShape const& input, Precision precision)
     : model_(model),
       input_(input),
       type_(compute_type(precision)),
@@ -81,13 +111,14 @@ Probe::Probe(Model const& model, ModelConfig const& config, InputShape const& in
   landing_ = at::empty_like(zeros_);
 }
 
-Pass Probe::run(std::int64_t samples) {
+ActivationPredictor::Pass ActivationPredictor::Probe::run(std::int64_t samples) {
   auto const images = at::zeros({samples, input_.channels, input_.size, input_.size}, type_)
                           .contiguous(model_.memory_format == MemoryFormat::channels_last
                                           ? at::MemoryFormat::ChannelsLast
                                           : at::MemoryFormat::Contiguous);
   auto const labels = at::zeros({samples}, at::kLong);
   auto const before = gpu::live_memory(host).total();
+  auto const begin = monotonic_ns();
   Pass pass;
   auto const note = [&] {
     pass.peaks.push_back(gpu::peak_memory(host).total() - before);
@@ -109,15 +140,16 @@ Pass Probe::run(std::int64_t samples) {
     gradient = tape_.backward(block, gradient, gradients(block), Landing::store);
     note();
   }
+  pass.time_s = static_cast<double>(monotonic_ns() - begin) * 1e-9;
   return pass;
 }
 
-ParameterLayout Probe::layout_of(int block) const {
+ParameterLayout ActivationPredictor::Probe::layout_of(int block) const {
   auto const& specs = model_.blocks[static_cast<std::size_t>(block)]->declaration().parameters();
   return {{specs}, model_.memory_format == MemoryFormat::channels_last};
 }
 
-std::vector<at::Tensor> Probe::parameters(int block) const {
+std::vector<at::Tensor> ActivationPredictor::Probe::parameters(int block) const {
   auto const layout = layout_of(block);
   std::vector<at::Tensor> views;
   for (auto const& entry : layout.entries()) {
@@ -127,28 +159,38 @@ std::vector<at::Tensor> Probe::parameters(int block) const {
   return views;
 }
 
-std::vector<at::Tensor> Probe::gradients(int block) const {
+std::vector<at::Tensor> ActivationPredictor::Probe::gradients(int block) const {
   return views_of(landing_, layout_of(block), 0);
 }
 
-}  // namespace
-
-ActivationUse predict_activations(Model const& model, ModelConfig const& config,
-                                  InputShape const& input, Precision precision,
-                                  std::int64_t samples, int threads) {
-  Threads const as_in_the_run(probe_threads(samples, threads));
-  Probe probe(model, config, input, precision == Precision::fp16 ? Precision::bf16 : precision);
-  auto const one = probe.run(few);
-  auto const begin = monotonic_ns();
-  auto const two = probe.run(2 * few);
-  auto const time_s = static_cast<double>(monotonic_ns() - begin) * 1e-9;
-  auto const predict = [&](std::int64_t at_few, std::int64_t at_twice) {
-    return at_few + (at_twice - at_few) * (samples - few) / few;
+ActivationUse ActivationPredictor::predict(Model const& model, ModelConfig const& config,
+                                           InputShape const& input, Precision precision,
+                                           std::int64_t samples, int threads) {
+  auto const probed_threads = probe_threads(samples, threads);
+  auto const type = precision == Precision::fp16 ? Precision::bf16 : precision;
+  auto const pass = [&](std::int64_t size, std::int64_t of_samples) -> Pass const& {
+    auto const kind =
+        str(model.name, ' ', model.parameter_count(), ' ', config.recompute.every, ' ',
+            config.dropout, ' ', static_cast<int>(model.memory_format), ' ', input.channels, ' ',
+            static_cast<int>(type), ' ', probed_threads, ' ', size, ' ', of_samples);
+    auto found = passes_.find(kind);
+    if (found == passes_.end()) {
+      Threads const as_in_the_run(probed_threads);
+      Probe probe(model, config, {input.channels, size}, type);
+      found = passes_.emplace(kind, probe.run(of_samples)).first;
+    }
+    return found->second;
   };
-  ActivationUse use{.kept = predict(one.kept, two.kept),
-                    .pass_s = time_s * static_cast<double>(samples) / (2 * few)};
+  bool const small_is_enough = input.size > double_size && takes_any_size(model, config, input);
+  auto const size = small_is_enough ? small_size : input.size;
+  auto const &one = pass(size, few), &two = pass(size, 2 * few);
+  auto const& larger = small_is_enough ? pass(double_size, few) : one;
+  Extrapolation const whole(samples, size, input.size);
+  ActivationUse use{.kept = whole.from(one.kept, two.kept, larger.kept)};
   for (std::size_t i = 0; i < one.peaks.size(); ++i)
-    use.peak = std::max(use.peak, predict(one.peaks[i], two.peaks[i]));
+    use.peak = std::max(use.peak, whole.from(one.peaks[i], two.peaks[i], larger.peaks[i]));
+  // The first pass of a process is slow, so half of the second stands for it.
+  use.pass_s = whole.from(two.time_s / 2, two.time_s, std::max(larger.time_s, two.time_s / 2));
   return use;
 }
 

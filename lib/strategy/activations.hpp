@@ -1,6 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
 
 #include "model/model.hpp"
 #include "optim/optim_config.hpp"
@@ -15,11 +18,11 @@ struct ActivationUse {
   double pass_s = 0;  ///< its time on this machine, in proportion to that of a small pass; rough
 };
 
-/// Predicts the pass of one worker over `samples` samples of `model`, which was made from `config`
-/// and `input`, on `threads` threads of LibTorch (0: not known). Two small passes are run on the
-/// CPU, with a few samples and with twice as many, all parameters being views of the same zeros;
-/// the bytes after each block are lines through the two, and the peak is the largest of the
-/// predicted moments.
+/// Predicts the pass of one worker. Small passes are run on the CPU, with a few samples and with
+/// twice as many, all parameters being views of the same zeros; the bytes after each block are
+/// lines through the two, and the peak is the largest of the predicted moments. Of a model that has
+/// the same parameters for every size of image, large images are not run: what a sample needs grows
+/// with the pixels from what it needs at 32 x 32 and at 64 x 64. Passes of one kind are run once.
 ///
 /// The peak is a little low where a block needs most at another point of its work with many samples
 /// than with few. The temporaries of a kernel may grow in another way: with threads that this
@@ -27,8 +30,24 @@ struct ActivationUse {
 /// kernels need other ones. fp16 counts as bf16 does. Nothing is known of communication. Needs
 /// install_host_allocator(), some memory for the few samples, and that no other thread allocates
 /// tensors meanwhile.
-ActivationUse predict_activations(Model const& model, ModelConfig const& config,
-                                  InputShape const& input, Precision precision,
-                                  std::int64_t samples, int threads);
+class ActivationPredictor {
+ public:
+  /// For `samples` samples of `model`, which was made from `config` and `input`, on `threads`
+  /// threads of LibTorch (0: not known).
+  ActivationUse predict(Model const& model, ModelConfig const& config, InputShape const& input,
+                        Precision precision, std::int64_t samples, int threads);
+
+ private:
+  /// Bytes at the moments of a pass.
+  struct Pass {
+    std::int64_t kept = 0;
+    /// Most while each block went forward, while the loss was computed, while each block went back.
+    std::vector<std::int64_t> peaks;
+    double time_s = 0;
+  };
+  class Probe;
+
+  std::map<std::string, Pass> passes_;  ///< that were run, by all that decides what they hold
+};
 
 }  // namespace stratagem

@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""stratagem's parameter server against its DDP, against itself with a slow worker, and against parameter servers
+written the usual way in Python.
+
+  python3 analysis/bench/ps_speed.py ddp        sync, 2 workers and a server, against DDP on 2 ranks
+  python3 analysis/bench/ps_speed.py slow       async against sync, one worker at half its speed
+  python3 analysis/bench/ps_speed.py transport  transport rma against two_sided, sync
+  python3 analysis/bench/ps_speed.py gloo       sync and async against Python's on torch.distributed
+  python3 analysis/bench/ps_speed.py mpi4py     the same, on mpi4py
+
+A ratio above 1 means that the first program is faster (see paired.py); with a parameter server a step is as many
+applied pushes as there are workers. CPU seconds per step are those of a worker and of the server, whole run.
+Needs Python with numpy and h5py, and `build/stratagem`; for `gloo` torch, for `mpi4py` that too.
+"""
+
+import dataclasses
+import functools
+
+import paired
+import programs
+import report
+import traces
+
+SLOW = "slow_worker: 1, slow: 2.0"
+
+
+class ParameterServer(programs.Stratagem):
+    """Its steps are the server's updates."""
+
+    def __init__(self, folder, options, cell, policy):
+        self.workers = cell.ranks
+        super().__init__(folder, options, dataclasses.replace(cell, servers=1), f"{{name: ps, {policy}}}")
+
+    def steps(self):
+        try:
+            return traces.updates(self.traces[-1], self.workers)
+        except (OSError, KeyError):
+            return programs.no_steps()
+
+
+def python_server(folder, options, cell, mode):
+    cell = dataclasses.replace(cell, servers=1)
+    arguments = ["--transport", options.what, "--mode", mode]
+    if options.what == "gloo":
+        return programs.Torch(folder, options, cell, "torch_ps.py", arguments, teller=cell.processes - 1)
+    return programs.MpiScript(folder, options, cell, "torch_ps.py", arguments)
+
+
+def comparisons(options):
+    """(name, how ours is started, how theirs is) of what was asked for."""
+    def server(policy):
+        return functools.partial(ParameterServer, options=options, policy=f"{policy}, transport: {options.transport}")
+
+    def python(mode):
+        return functools.partial(python_server, options=options, mode=mode)
+
+    if options.what == "ddp":
+        ddp = functools.partial(programs.Stratagem, options=options, strategy="{name: ddp}")
+        return [("sync / ddp", server("mode: sync"), ddp)]
+    if options.what == "slow":
+        return [("async / sync", server(f"mode: async, {SLOW}"), server(f"mode: sync, {SLOW}"))]
+    if options.what == "transport":
+        return [("rma / two_sided", *(functools.partial(ParameterServer, options=options, policy=f"transport: {name}")
+                                      for name in ("rma", "two_sided")))]
+    return [(f"{mode} / {options.what}", server(f"mode: {mode}"), python(mode)) for mode in ("sync", "async")]
+
+
+def look(ours, *_):
+    """What a step of ours costs."""
+    used, steps = ours.cpu_s(), max(len(ours.steps()), 1)
+    return {"worker_s": used[0] / steps, "server_s": used[max(used)] / steps}
+
+
+def main():
+    parser = paired.arguments(__doc__, ranks=[2])
+    parser.add_argument("what", choices=("ddp", "slow", "transport", "gloo", "mpi4py"))
+    parser.add_argument("--transport", choices=("two_sided", "rma", "auto"), default="auto", help="of ours")
+    options = parser.parse_args()
+    columns = {"model": "{model}", "workers": "{ranks}", "images/worker": "{batch_per_rank}", "ours / theirs": "{name}",
+               **paired.speed_columns(), "worker CPU s/step": "{worker_s:.3f}", "server CPU s/step": "{server_s:.3f}"}
+    table = report.Table(options, columns, machine=programs.machine(options))
+    for cell in programs.cells(options):
+        for name, ours, theirs in comparisons(options):
+            # A slow worker sleeps in proportion to the time that has passed, stopped or not.
+            measure = paired.measure_in_turn if options.what == "slow" else paired.measure
+            start = (functools.partial(program, cell=cell) for program in (ours, theirs))
+            table.add({**measure(options, cell, *start, look), "name": name})
+
+
+if __name__ == "__main__":
+    main()

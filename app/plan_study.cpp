@@ -1,0 +1,121 @@
+#include "app/plan_study.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+
+#include <nlohmann/json.hpp>
+
+#include "app/configuration.hpp"
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "base/table.hpp"
+#include "base/text.hpp"
+#include "config/parse.hpp"
+#include "config/study_file.hpp"
+#include "study/matrix.hpp"
+#include "study/study_directory.hpp"
+#include "train/plan_report.hpp"
+
+namespace stratagem::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Models that have been made, for cells that share them.
+class Models {
+ public:
+  Model const& of(RunConfig const& config) {
+    auto const input = input_shape(config);
+    auto const kind =
+        str(config.model.name, ' ', config.model.num_classes, ' ',
+            static_cast<int>(config.model.memory_format), ' ', input.channels, ' ', input.size);
+    auto found = made_.find(kind);
+    if (found == made_.end()) found = made_.emplace(kind, make_model(config.model, input)).first;
+    return found->second;
+  }
+
+ private:
+  std::map<std::string, Model> made_;
+};
+
+std::string bytes_text(std::int64_t bytes) {
+  return bytes > 0 ? format_bytes(static_cast<double>(bytes)) : "-";
+}
+
+RunPlan plan_cell(RunConfig const& config, Model const& model, ActivationPredictor* predictor) {
+  auto plan = make_run_plan(config, model, published_size(config.data), config.run.ranks);
+  if (predictor != nullptr)
+    plan.activations = predictor->predict(model, config.model, plan.input, config.precision.compute,
+                                          plan.samples_per_pass, config.run.threads);
+  return plan;
+}
+
+}  // namespace
+
+bool names_study(std::string const& path) {
+  if (StudyDirectory::is_one(path)) return true;
+  std::error_code ignored;
+  return !fs::is_directory(path, ignored) && is_study_text(read_text(path, ExitCode::usage));
+}
+
+std::vector<PlannedCell> cells_of(std::string const& path,
+                                  std::vector<std::string> const& overrides) {
+  std::vector<PlannedCell> cells;
+  if (!StudyDirectory::is_one(path)) {
+    auto study = read_study(read_text(path, ExitCode::usage), path, overrides, known_names(),
+                            process_variable);
+    for (auto& cell : study.cells) cells.push_back({cell.entry.name, std::move(cell.config)});
+    return cells;
+  }
+  auto const directory = StudyDirectory::open(path);
+  for (auto const& entry : directory.cells()) {
+    auto const file = directory.run_directory(entry.name) / "config.yaml";
+    if (!fs::exists(file)) continue;
+    cells.push_back({entry.name, parse_config(read_text(file, ExitCode::usage), file.string(),
+                                              overrides, known_names(), process_variable)});
+    cells.back().config.run.ranks = entry.ranks();
+  }
+  return cells;
+}
+
+StudyPlan plan_study(std::vector<PlannedCell> const& cells, ActivationPredictor* predictor,
+                     std::int64_t room) {
+  Models models;
+  Table table({{"cell", Align::left},
+               {"ranks"},
+               {"steps"},
+               {"lasting, worker"},
+               {"peak, worker"},
+               {"server"},
+               {"sent per step"},
+               {"verdict", Align::left}});
+  StudyPlan result;
+  auto document = nlohmann::json::object();
+  for (auto const& [name, config] : cells) {
+    try {
+      auto const& model = models.of(config);
+      auto const plan = plan_cell(config, model, predictor);
+      document[name] = nlohmann::json::parse(plan_json(plan, model));
+      auto const server = plan.strategy.server_memory.total();
+      bool const fits = std::max(plan.peak_bytes(), server) <= room;
+      table.add_row({name, std::to_string(plan.ranks), format_count(plan.total_steps),
+                     bytes_text(plan.strategy.memory.total()),
+                     plan.activations ? bytes_text(plan.peak_bytes()) : "-", bytes_text(server),
+                     bytes_text(plan.strategy.bytes_sent_per_step),
+                     room == 0 ? "can run"
+                     : fits    ? "fits"
+                               : "does not fit"});
+    } catch (Error const& problem) {
+      ++result.refused;
+      document[name] = {{"problem", problem.what()}};
+      table.add_row({name, std::to_string(config.run.ranks), "-", "-", "-", "-", "-",
+                     str("refused: ", problem.what())});
+    }
+  }
+  result.text = table.render();
+  result.json = nlohmann::json{{"cells", document}}.dump(1) + "\n";
+  return result;
+}
+
+}  // namespace stratagem::app
