@@ -53,6 +53,9 @@ ExitCode execute_run(Command const& command, std::vector<std::string> const& arg
                      .progress = common.progress};
   SignalWatch signals;
   return with_mpi(common, arguments, [&](mpi::Comm const& world, Log& log) {
+    request.failpoints = on_all_ranks(world, [&] {
+      return Failpoints(process_variable("STRATAGEM_FAIL").value_or(""), world.rank());
+    });
     request.config = agree_on_configuration(options, world);
     request.effective_config = print_config(request.config);
     request.values = config_values(request.config);

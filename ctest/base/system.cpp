@@ -1,11 +1,13 @@
 #include "base/system.hpp"
 
+#include <csignal>
 #include <fstream>
 #include <thread>
 
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.hpp"
@@ -56,6 +58,25 @@ TEST(System, AvailableBytesStayWithinALimit) {
   ASSERT_EQ(::setrlimit(RLIMIT_AS, &before), 0);
   EXPECT_GT(available, 0);
   EXPECT_LE(available, static_cast<std::int64_t>(room));
+}
+
+TEST(System, AProcessLivesStopsAndIsGone) {
+  auto const child = ::fork();
+  if (child == 0) {
+    ::pause();
+    ::_exit(0);
+  }
+  EXPECT_EQ(process_state(child), ProcessState::lives);
+  ::kill(child, SIGSTOP);
+  ::waitpid(child, nullptr, WUNTRACED);
+  EXPECT_EQ(process_state(child), ProcessState::stopped);
+  EXPECT_TRUE(process_lives(child));
+  ::kill(child, SIGKILL);
+  siginfo_t ended{};
+  ::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT);
+  EXPECT_EQ(process_state(child), ProcessState::gone);  // though nobody has waited for it
+  ::waitpid(child, nullptr, 0);
+  EXPECT_EQ(process_state(child), ProcessState::gone);
 }
 
 TEST(System, APipeShowsToNobody) {

@@ -153,12 +153,22 @@ class ProgramTest(unittest.TestCase):
                     self.check_refused(ended, case.code, case.words)
                     self.assertEqual(snapshot(folder), before)
 
-    def pid_of_rank(self, rank, run="out"):
-        """As the manifest tells, once there is a trace."""
+    def await_trace(self, rank, run="out"):
         trace = self.folder / run / "trace" / "a0" / f"rank-{rank:04}.h5"
         deadline = time.monotonic() + 30
         while not trace.exists() and time.monotonic() < deadline:
             time.sleep(0.05)
+
+    def pids(self, ranks, run="out"):
+        """Of all ranks, once there are traces of all."""
+        for rank in range(ranks):
+            self.await_trace(rank, run)
+        manifest = json.loads((self.folder / run / "manifest.json").read_text())
+        return [row["process"] for row in manifest["ranks"]]
+
+    def pid_of_rank(self, rank, run="out"):
+        """As the manifest tells, once there is a trace."""
+        self.await_trace(rank, run)
         manifest = json.loads((self.folder / run / "manifest.json").read_text())
         return manifest["ranks"][rank]["process"]
 

@@ -12,11 +12,12 @@
 
 namespace stratagem {
 
-/// Where faults can be planted: the phases of a step as the trace names them, what a parameter
-/// server does with a push, the parts of a run around its steps, and the writing of files.
-inline constexpr std::array<std::string_view, 13> failpoint_sites{
-    "data",     "forward",    "backward",   "comm_exposed", "optimizer",   "serve",      "init",
-    "evaluate", "save_stage", "save_write", "save_fsync",   "save_rename", "trace_flush"};
+/// Where faults can be planted: the phases of a step as the trace names them, a parameter server
+/// that treats gradients, what a run does around its steps, and the writing of files.
+inline constexpr std::array<std::string_view, 16> failpoint_sites{
+    "data",       "forward",     "backward",    "comm_exposed", "optimizer", "serve",
+    "between",    "init",        "evaluate",    "save",         "finish",    "save_write",
+    "save_fsync", "save_rename", "trace_flush", "last_words"};
 
 /// Faults that a test plants in one rank of a run: `site:rank:step:action`, several with commas
 /// between them, where rank and step are numbers or * for all. One happens whenever its rank comes

@@ -47,12 +47,22 @@ std::string host_name() {
   return name.data();
 }
 
-bool process_lives(std::int64_t process) {
-  std::ifstream stat("/proc/" + std::to_string(process) + "/stat");
-  std::string line;
-  if (!std::getline(stat, line)) return false;
-  auto const name_end = line.rfind(") ");
-  return name_end != std::string::npos && line.compare(name_end + 2, 1, "Z") != 0;
+ProcessState process_state(std::int64_t process) {
+  std::ifstream status(str("/proc/", process, "/status"));
+  auto found = ProcessState::gone;
+  for (std::string line; std::getline(status, line);) {
+    auto const value = trim(std::string_view(line).substr(line.find(':') + 1));
+    if (line.starts_with("State:") && !value.starts_with("Z") && !value.starts_with("X"))
+      found = value.starts_with("T") ? ProcessState::stopped : ProcessState::lives;
+    if (line.starts_with("TracerPid:") && found != ProcessState::gone && value != "0")
+      return ProcessState::traced;
+  }
+  return found;
+}
+
+std::uint64_t process_space() {
+  struct stat space {};
+  return ::stat("/proc/self/ns/pid", &space) == 0 ? space.st_ino : 0;
 }
 
 std::string processor_name() {

@@ -10,8 +10,15 @@ namespace stratagem {
 std::vector<int> usable_cores();
 
 std::string host_name();
-/// A process of this host that is neither gone nor a zombie that nobody waited for.
-bool process_lives(std::int64_t process);
+/// A zombie that nobody waited for is gone, too; `traced`: a debugger holds it.
+enum class ProcessState { gone, stopped, traced, lives };
+/// Of a process of this host.
+ProcessState process_state(std::int64_t process);
+inline bool process_lives(std::int64_t process) {
+  return process_state(process) != ProcessState::gone;
+}
+/// Processes that see the same one name each other by the same ids; containers may have their own.
+std::uint64_t process_space();
 /// As /proc/cpuinfo names it, with the widest vector extension: "AMD EPYC 7543, AVX2".
 std::string processor_name();
 

@@ -18,7 +18,10 @@ bool HostWork::done() const {
 
 void HostWork::wait_on_host() {
   std::unique_lock lock(mutex_);
-  completed_.wait(lock, [this] { return done_; });
+  if (!done_) {
+    trace::Beacon::Wait const sign(beacon_, name_);
+    completed_.wait(lock, [this] { return done_; });
+  }
   if (failure_) std::rethrow_exception(failure_);
 }
 

@@ -5,12 +5,17 @@
 #include <mutex>
 
 #include "comm/work.hpp"
+#include "trace/beacon.hpp"
 
 namespace stratagem {
 
 /// Completed by another thread of this process.
 class HostWork final : public WorkState {
  public:
+  /// Who waits for it shows it at `beacon`, where there is one; `name` is a literal.
+  explicit HostWork(trace::Beacon* beacon = nullptr, char const* name = "")
+      : beacon_(beacon), name_(name) {}
+
   void complete(std::exception_ptr failure = nullptr);
 
   bool done() const override;
@@ -18,6 +23,8 @@ class HostWork final : public WorkState {
   void wait_on_host() override;
 
  private:
+  trace::Beacon* beacon_;
+  char const* name_;
   mutable std::mutex mutex_;
   std::condition_variable completed_;
   bool done_ = false;

@@ -17,7 +17,10 @@ constexpr std::chrono::nanoseconds longest_nap = 1ms;
 }  // namespace
 
 Progress::Progress(trace::Recorder* recorder, std::chrono::nanoseconds timeout)
-    : recorder_(recorder), timeout_(timeout), thread_([this] { run(); }) {}
+    : recorder_(recorder),
+      beacon_(recorder != nullptr ? &recorder->beacon() : nullptr),
+      timeout_(timeout),
+      thread_([this] { run(); }) {}
 
 Progress::~Progress() {
   {
@@ -33,7 +36,7 @@ Progress::~Progress() {
 }
 
 Work Progress::submit(std::unique_ptr<Operation> operation, trace::SpanRecord span) {
-  auto work = std::make_shared<HostWork>();
+  auto work = std::make_shared<HostWork>(beacon_, operation->name().data());
   span.lane = trace::Lane::comm;
   span.step = recorder_ != nullptr ? recorder_->sampled_step() : -1;
   {
@@ -42,7 +45,9 @@ Work Progress::submit(std::unique_ptr<Operation> operation, trace::SpanRecord sp
       work->complete(failure_);
       return Work(std::move(work));
     }
-    incoming_.push_back({std::move(operation), work, span});
+    auto const number =
+        beacon_ != nullptr ? beacon_->submitted(operation->name(), span.bytes, span.peer) : 0;
+    incoming_.push_back({std::move(operation), work, span, number});
   }
   submitted_.notify_one();
   return Work(std::move(work));
@@ -74,6 +79,7 @@ bool Progress::take_submitted() {
 }
 
 void Progress::drive() {
+  if (beacon_ != nullptr) beacon_->beat();
   start_waiting();
   if (advance_active())
     moved_at_ = monotonic_ns();
@@ -124,6 +130,7 @@ void Progress::finish(Entry& entry) {
     entry.span.t_end = monotonic_ns();
     recorder_->record(entry.span);
   }
+  if (beacon_ != nullptr) beacon_->finished(entry.number);
   entry.work->complete();
 }
 

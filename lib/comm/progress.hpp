@@ -20,8 +20,9 @@ namespace stratagem {
 /// computes, and then only now and then: a late peer needs no one to watch.
 class Progress {
  public:
-  /// Spans of sampled operations go to `recorder` (lane comm), where there is one. When nothing has
-  /// moved for `timeout` although something is under way, everything fails with Error(stall).
+  /// Spans of sampled operations go to `recorder` (lane comm), where there is one, and to its
+  /// beacon what is under way. When nothing has moved for `timeout` although something is,
+  /// everything fails with Error(stall).
   Progress(trace::Recorder* recorder, std::chrono::nanoseconds timeout);
   /// Finishes what was submitted; after a failure, drops it.
   ~Progress();
@@ -36,6 +37,7 @@ class Progress {
     std::unique_ptr<Operation> operation;
     std::shared_ptr<HostWork> work;
     trace::SpanRecord span;
+    std::uint64_t number = 0;  ///< of the beacon
   };
 
   void run();
@@ -51,6 +53,7 @@ class Progress {
   static constexpr int max_active_collectives = 2;
 
   trace::Recorder* recorder_;
+  trace::Beacon* beacon_;  ///< of the recorder
   std::chrono::nanoseconds timeout_;
   std::mutex mutex_;
   std::condition_variable submitted_;

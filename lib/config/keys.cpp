@@ -330,6 +330,16 @@ Keys keys_of(CheckpointConfig& checkpoint) {
   };
 }
 
+Keys keys_of(WatchdogConfig& watchdog) {
+  return {
+      {"enabled", flag(watchdog.enabled),
+       "of several ranks: end the run with code 81 when one hangs"},
+      {"floor_s", number(watchdog.floor_s, at_least(1)), "no rank is found to hang sooner [s]"},
+      {"factor", number(watchdog.factor, at_least(1)),
+       "nor before it is in a phase of a step for so many times the phase's 99th percentile"},
+  };
+}
+
 template <std::size_t... Index>
 std::vector<StrategyConfig> each_strategy(std::index_sequence<Index...>) {
   return {StrategyConfig(std::in_place_index<Index>)...};
@@ -360,6 +370,7 @@ std::vector<Key> keys_of(RunConfig& config, KnownNames const& names) {
   add("comm", keys_of(config.comm));
   add("trace", keys_of(config.trace));
   add("checkpoint", keys_of(config.checkpoint));
+  add("watchdog", keys_of(config.watchdog));
   return all;
 }
 

@@ -40,6 +40,7 @@ class Comm {
   static constexpr int max_tag = 32767;  ///< the least that MPI guarantees
 
  private:
+  friend class NodeMemory;
   friend class Session;
   friend class Window;
   struct Shared;

@@ -1,6 +1,8 @@
 #include "mpi/session.hpp"
 
+#include <atomic>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <exception>
 
@@ -35,6 +37,15 @@ ThreadLevel initialise(ThreadLevel required) {
   return ThreadLevel::funneled;
 }
 
+std::atomic<bool> under_way = false;  // a Session, which only the process itself can ask for
+
+/// A call of exit() somewhere would look as if all were done, and leave the other ranks alone.
+void refuse_exit() {
+  if (!under_way) return;
+  std::fputs("stratagem: error: the process ends in the middle of its work\n", stderr);
+  ::_exit(to_int(ExitCode::unexpected));
+}
+
 }  // namespace
 
 std::string to_string(ThreadLevel level) {
@@ -57,9 +68,11 @@ Session::Session(ThreadLevel required)
                 str("this program needs ", to_string(required)),
                 "use an MPI library built with thread support");
   }
+  if (!under_way.exchange(true)) std::atexit(refuse_exit);
 }
 
 Session::~Session() {
+  under_way = false;
   if (std::uncaught_exceptions() == exceptions_at_start_) MPI_Finalize();
 }
 
@@ -68,6 +81,7 @@ Comm Session::world() const {
 }
 
 void Session::abort(ExitCode code) const noexcept {
+  under_way = false;
   // MPI_Abort may itself block on a dead peer: the alarm ends the process all the same.
   std::signal(SIGALRM, [](int) { ::_exit(to_int(ExitCode::unexpected)); });
   ::alarm(2);

@@ -1,6 +1,7 @@
 #include "trace/recorder.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/clock.hpp"
 #include "base/system.hpp"
@@ -13,8 +14,12 @@ constexpr int marks_per_step = 4096;  // one per change of phase
 
 }  // namespace
 
-Recorder::Recorder(gpu::Device const& device, int spans_every)
-    : device_(device), spans_every_(spans_every), marks_(device, marks_per_step) {
+Recorder::Recorder(gpu::Device const& device, int spans_every, Sign* sign, Failpoints failpoints)
+    : device_(device),
+      spans_every_(spans_every),
+      beacon_(sign),
+      failpoints_(std::move(failpoints)),
+      marks_(device, marks_per_step) {
   for (auto const name : phase_names) static_cast<void>(intern(name));
   entered_.reserve(marks_per_step);
 }
@@ -40,6 +45,12 @@ void Recorder::enter(Phase phase) {
   if (!entered_.empty() && entered_.back().first == phase) return;
   if (phase == Phase::backward && sampled_step() >= 0 && comes_from_forward()) sample_memory();
   if (int const mark = marks_.add(); mark >= 0) entered_.emplace_back(phase, mark);
+  enter(static_cast<Activity>(phase), step_);  // the phases come first there, in their order
+}
+
+void Recorder::enter(Activity activity, std::int64_t step) {
+  beacon_.enter(activity, step);
+  failpoints_.reach(activity_names[static_cast<std::size_t>(activity)], step);
 }
 
 /// Whether a backward pass that begins now is a pass's first part, not what follows a wait in it.
@@ -52,7 +63,11 @@ bool Recorder::comes_from_forward() const {
 
 StepRecord Recorder::end_step() {
   int const end = marks_.add();
-  marks_.resolve();
+  {
+    Beacon::Wait const wait(&beacon_, "the device");
+    marks_.resolve();
+  }
+  enter(Activity::between, step_);
   StepRecord record{.step = step_, .epoch = epoch_};
   if (entered_.empty() || end < 0) return record;
   record.t_begin = marks_.ns(entered_.front().second);
@@ -69,6 +84,8 @@ StepRecord Recorder::end_step() {
                               .step = step_});
   }
   entered_.clear();
+  auto const waited = record.durations[static_cast<std::size_t>(Phase::comm_exposed)];
+  beacon_.end_step(record.duration - waited);
   return record;
 }
 
@@ -79,8 +96,9 @@ std::string Recorder::where() const {
 }
 
 void Recorder::event(Severity severity, std::string_view name, std::string_view text) {
-  events_.push(
-      {.t = monotonic_ns(), .severity = severity, .name = intern(name), .text = intern(text)});
+  auto const name_id = intern(name), text_id = intern(text);
+  std::lock_guard const lock(events_mutex_);
+  events_.push({.t = monotonic_ns(), .severity = severity, .name = name_id, .text = text_id});
 }
 
 void Recorder::sample_memory() {

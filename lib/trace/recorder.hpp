@@ -8,19 +8,25 @@
 #include <utility>
 #include <vector>
 
+#include "base/failpoint.hpp"
 #include "gpu/marks.hpp"
+#include "trace/beacon.hpp"
 #include "trace/records.hpp"
 #include "trace/ring.hpp"
 
 namespace stratagem::trace {
 
 /// Where one rank's records gather until a TraceFile takes them. On the step path it neither
-/// allocates, nor locks, nor does I/O. Steps, epochs, updates, memory, events and compute spans are
-/// recorded by the training thread; each other lane by the one thread it belongs to.
+/// allocates, nor locks, nor does I/O. Steps, epochs, updates, memory and compute spans are
+/// recorded by the training thread; each other lane by the one thread it belongs to; events by any.
+/// It knows where the training is, so others learn it here: a beacon for those who watch, and what
+/// was planted for tests.
 class Recorder {
  public:
   /// Spans and memory are kept of every `spans_every`-th step; 0 keeps none.
-  Recorder(gpu::Device const& device, int spans_every);
+  /// `sign`, which outlives the recorder, is where the rank shows what it does.
+  Recorder(gpu::Device const& device, int spans_every, Sign* sign = nullptr,
+           Failpoints failpoints = {});
 
   /// The id of a name, new or known. Locks and may allocate: for set-up, not for the step path.
   NameId intern(std::string_view name);
@@ -28,6 +34,8 @@ class Recorder {
   void begin_step(std::int64_t step, std::int64_t epoch);
   /// From here on the compute stream is busy with `phase`.
   void enter(Phase phase);
+  /// The training thread turns to something that is no part of a step of its own.
+  void enter(Activity activity, std::int64_t step = -1);
   /// Ends the step's phases and waits until the device reached this point. Of a sampled step each
   /// stretch of a phase is also a span of the compute lane.
   StepRecord end_step();
@@ -43,7 +51,12 @@ class Recorder {
   void record(SpanRecord const& span) { spans_[static_cast<std::size_t>(span.lane)].push(span); }
   void record(EpochRecord const& epoch) { epochs_.push(epoch); }
   void record(PsRecord const& update) { updates_.push(update); }
+  /// Locks, and may allocate.
   void event(Severity severity, std::string_view name, std::string_view text);
+
+  Beacon& beacon() { return beacon_; }
+  Failpoints const& failpoints() const { return failpoints_; }
+
   /// Live tensors by category, heap and resident set, now. Sampled steps do this by themselves
   /// where the backward pass begins: no other moment holds more activations.
   void sample_memory();
@@ -56,6 +69,8 @@ class Recorder {
   friend class TraceFile;
   gpu::Device device_;
   int spans_every_;
+  Beacon beacon_;
+  Failpoints failpoints_;
 
   gpu::Marks marks_;
   std::vector<std::pair<Phase, int>> entered_;  ///< phase and the mark where it began
@@ -71,6 +86,7 @@ class Recorder {
   std::array<Ring<SpanRecord>, lanes> spans_{Ring<SpanRecord>(1 << 15), Ring<SpanRecord>(1 << 15),
                                              Ring<SpanRecord>(1 << 15)};
 
+  std::mutex events_mutex_;  ///< over the writing end of events_
   std::mutex names_mutex_;
   std::vector<std::string> names_;  ///< the phases first, in their order
 };

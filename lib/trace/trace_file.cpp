@@ -202,6 +202,7 @@ void TraceFile::run(double device_sample_hz) {
     if ((now >= next_write || last || soon) && !failure_) {
       try {
         write_pending();
+        recorder_.failpoints_.reach("trace_flush", writes);
         file_.flush(++writes % 5 == 0);
       } catch (Error const& error) {
         failure_ = error;

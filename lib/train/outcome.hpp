@@ -47,10 +47,11 @@ class OutcomeKeeper {
   OutcomeKeeper& operator=(OutcomeKeeper const&) = delete;
 
   void finish(Outcome outcome);
+  /// No more beats, for somebody else knows the end.
+  void stop();
 
  private:
   void beat();
-  void stop();
 
   std::filesystem::path directory_;
   Outcome outcome_;

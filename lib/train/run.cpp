@@ -13,6 +13,7 @@
 #include "base/text.hpp"
 #include "comm/clock_offset.hpp"
 #include "comm/factory.hpp"
+#include "comm/watchdog/watchdog.hpp"
 #include "model/weights.hpp"
 #include "mpi/session.hpp"
 #include "strategy/factory.hpp"
@@ -107,6 +108,11 @@ std::optional<Checkpoint> choose_checkpoint(RunRequest const& request, Setup con
   return on_all_ranks(world, [&] { return std::optional<Checkpoint>(folder); });
 }
 
+/// Shared by the ranks of a node that watch each other; none where nobody does.
+std::unique_ptr<Board> make_board(WatchdogConfig const& config, mpi::Comm const& world) {
+  return config.enabled && world.size() > 1 ? std::make_unique<Board>(world) : nullptr;
+}
+
 /// One run from its first file to its last.
 class Run {
  public:
@@ -120,19 +126,27 @@ class Run {
         checkpoint_(checkpoint),
         directory_(directory),
         leader_(world.rank() == 0),
-        end_(directory, leader_, log) {}
+        end_(directory, leader_, log),
+        board_(make_board(request.config.watchdog, world)),
+        recorder_(setup.process.device, request.config.trace.spans_every,
+                  board_ ? &board_->own_sign() : nullptr, request.failpoints) {}
 
   ExitCode execute();
 
  private:
   void write_first_files();
-  void open_trace(Communicator& communicator, trace::Recorder& recorder);
-  std::unique_ptr<Strategy> build_strategy(Communicator& communicator, trace::Recorder& recorder);
+  std::unique_ptr<Watchdog> make_watchdog();
+  /// The job cannot go on: says where this rank is, and keeps what there is.
+  void end_by(Verdict const& verdict);
+  /// A failure of this rank, with what is known of where and of other ranks.
+  Error explained(std::exception const& failure) const;
+  void open_trace(Communicator& communicator);
+  std::unique_ptr<Strategy> build_strategy(Communicator& communicator);
   /// Gives the strategy the state it begins with.
   Position start_of(Communicator& communicator, Strategy& strategy);
   CheckpointWriter::Parts writer_parts(Communicator& communicator);
-  TrainResult train(Communicator& communicator, Strategy& strategy, trace::Recorder& recorder,
-                    CheckpointWriter& checkpoints, Position const& start);
+  TrainResult train(Communicator& communicator, Strategy& strategy, CheckpointWriter& checkpoints,
+                    Position const& start);
   /// After an interruption: the state is on the disk, or AgreedError.
   void require_saved(CheckpointWriter& checkpoints);
   /// Of a training that was not interrupted. Returns the digest of the parameters.
@@ -152,6 +166,9 @@ class Run {
   bool leader_;
   RunEnd end_;
   std::unique_ptr<Metrics> metrics_;  ///< on rank 0
+  std::unique_ptr<Board> board_;
+  trace::Recorder recorder_;
+  std::unique_ptr<Watchdog> watchdog_;  ///< after what it watches
 };
 
 ExitCode Run::execute() {
@@ -160,20 +177,22 @@ ExitCode Run::execute() {
     return true;
   });
   if (leader_) say_what_runs(setup_, directory_, log_);
-  trace::Recorder recorder(setup_.process.device, request_.config.trace.spans_every);
+  if (board_) watchdog_ = make_watchdog();
   SignalWatch::Scope const scope(signals_, reactions());
   auto const end_trace = [&](Error const& failure) {
-    recorder.event(trace::Severity::error, "failed", failure.what());
+    recorder_.event(trace::Severity::error, "failed", failure.what());
     static_cast<void>(end_.close_trace(trace::Status::failed, {}));
   };
   try {
     auto const communicator =
-        make_communicator(request_.config.comm, setup_.process, world_, &recorder);
-    open_trace(*communicator, recorder);
-    auto const strategy = build_strategy(*communicator, recorder);
+        make_communicator(request_.config.comm, setup_.process, world_, &recorder_);
+    open_trace(*communicator);
+    recorder_.enter(trace::Activity::init);
+    auto const strategy = build_strategy(*communicator);
     CheckpointWriter checkpoints(writer_parts(*communicator));
     auto const result =
-        train(*communicator, *strategy, recorder, checkpoints, start_of(*communicator, *strategy));
+        train(*communicator, *strategy, checkpoints, start_of(*communicator, *strategy));
+    recorder_.enter(trace::Activity::finish, result.steps);
     if (result.interrupted) require_saved(checkpoints);
     auto const digest = result.interrupted ? std::string() : keep_result(*communicator, *strategy);
     static_cast<void>(checkpoints.finish());  // warned of already
@@ -187,22 +206,53 @@ ExitCode Run::execute() {
     if (leader_) end_.fail(failure);
     throw;
   } catch (std::exception const& failure) {
-    auto error = as_error(failure);
-    if (error.code() == ExitCode::out_of_memory)
-      error = Error(error.code(), str("rank ", world_.rank(), " ran out of memory ",
-                                      recorder.where(), ": ", error.what()));
+    auto const error = explained(failure);
     end_trace(error);
     end_.fail(error);
     throw error;
   }
 }
 
-void Run::open_trace(Communicator& communicator, trace::Recorder& recorder) {
+std::unique_ptr<Watchdog> Run::make_watchdog() {
+  auto const& plan = setup_.plan.strategy;
+  // Asynchronous servers do without a worker, but no worker does without a server.
+  bool const vital = !plan.deals_shares || !plan.slice_of(world_.rank());
+  Watchdog::Reactions const reactions{
+      .end = [this](Verdict const& verdict) { end_by(verdict); },
+      .tell = [this](std::string const& text) { log_.warning(text); },
+      .mark =
+          [this](std::string const& text) {
+            recorder_.event(trace::Severity::warning, "slow", text);
+          }};
+  return std::make_unique<Watchdog>(request_.config.watchdog, *board_, recorder_.beacon(), vital,
+                                    reactions);
+}
+
+void Run::end_by(Verdict const& verdict) {
+  recorder_.failpoints().reach("last_words");
+  auto const here = str(recorder_.beacon().where(), ", on ", setup_.process.host);
+  log_.error(leader_ ? "rank 0: " + here : here);
+  if (verdict.speaks) log_.error(verdict.failure.what());
+  recorder_.event(trace::Severity::error, "failed", verdict.failure.what());
+  recorder_.event(trace::Severity::error, "operations", recorder_.beacon().last_operations());
+  end_.die(verdict.failure, trace::Status::failed, leader_ || verdict.speaks);
+}
+
+Error Run::explained(std::exception const& failure) const {
+  auto error = as_error(failure);
+  if (error.code() == ExitCode::out_of_memory)
+    return {error.code(), str("rank ", world_.rank(), " ran out of memory ", recorder_.where(),
+                              ": ", error.what())};
+  auto const others = watchdog_ && error.code() == ExitCode::stall ? watchdog_->at_work() : "";
+  return others.empty() ? error : Error(error.code(), str(error.what(), "; ", others));
+}
+
+void Run::open_trace(Communicator& communicator) {
   auto const clock = measure_clock_offset(communicator);
   std::optional<Error> own;
   try {
     end_.keep(std::make_unique<trace::TraceFile>(
-        directory_.trace_file(world_.rank()), trace_header(request_, setup_, directory_), recorder,
+        directory_.trace_file(world_.rank()), trace_header(request_, setup_, directory_), recorder_,
         clock, request_.config.trace.device_sample_hz));
   } catch (Error const& error) {
     own = error;
@@ -210,12 +260,11 @@ void Run::open_trace(Communicator& communicator, trace::Recorder& recorder) {
   agree(communicator, own);
 }
 
-std::unique_ptr<Strategy> Run::build_strategy(Communicator& communicator,
-                                              trace::Recorder& recorder) {
+std::unique_ptr<Strategy> Run::build_strategy(Communicator& communicator) {
   auto const& config = request_.config;
   return make_strategy(config.strategy, {.model = setup_.model,
                                          .communicator = communicator,
-                                         .recorder = recorder,
+                                         .recorder = recorder_,
                                          .device = setup_.process.device,
                                          .optimizer = config.optimizer,
                                          .precision = config.precision,
@@ -253,7 +302,8 @@ CheckpointWriter::Parts Run::writer_parts(Communicator& communicator) {
           .dealt = deal_tensors(setup_.model, plan.holders),
           .facts = training_facts(request_.values, setup_),
           .communicator = communicator,
-          .log = log_};
+          .log = log_,
+          .failpoints = request_.failpoints};
 }
 
 void Run::write_first_files() {
@@ -269,7 +319,7 @@ void Run::write_first_files() {
   end_.begin();
 }
 
-TrainResult Run::train(Communicator& communicator, Strategy& strategy, trace::Recorder& recorder,
+TrainResult Run::train(Communicator& communicator, Strategy& strategy,
                        CheckpointWriter& checkpoints, Position const& start) {
   auto const& plan = setup_.plan;
   std::optional<ProgressDisplay> display;
@@ -281,7 +331,7 @@ TrainResult Run::train(Communicator& communicator, Strategy& strategy, trace::Re
                    .dataset = setup_.dataset,
                    .strategy = strategy,
                    .communicator = communicator,
-                   .recorder = recorder,
+                   .recorder = recorder_,
                    .device = setup_.process.device,
                    .log = log_,
                    .signals = signals_,
@@ -293,6 +343,7 @@ TrainResult Run::train(Communicator& communicator, Strategy& strategy, trace::Re
   reacting.time_to_save = [&] {
     constexpr double most_s = 0.5;
     auto const save_s = checkpoints.last_duration_s();
+    if (watchdog_ && !watchdog_->gone().empty()) return false;
     return save_s > 0 && save_s + 2 * trainer.last_step_s() < most_s;
   };
   SignalWatch::Scope const scope(signals_, std::move(reacting));
@@ -365,7 +416,10 @@ SignalWatch::Reactions Run::reactions() {
                 log_.info("a signal asks to save and stop after this step; Ctrl-C ends at once");
               },
           .flush = [this] { end_.flush(); },
-          .end = [this](int signal) { end_.die_of(signal); },
+          .end =
+              [this](int signal) {
+                end_.die_of(signal, watchdog_ ? watchdog_->gone() : std::string());
+              },
           .time_to_save = {}};
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/failpoint.hpp"
 #include "base/log.hpp"
 #include "mpi/comm.hpp"
 #include "train/checkpoint/resume.hpp"
@@ -22,6 +23,7 @@ struct RunRequest {
   std::vector<std::string> arguments;         ///< of the command line, for the manifest
   Existing existing = Existing::refuse;
   Likeness likeness = Likeness::exact;  ///< of a resumed run
+  Failpoints failpoints;                ///< of this rank, for tests
   ProgressStyle progress = ProgressStyle::automatic;
 };
 

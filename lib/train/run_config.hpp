@@ -5,6 +5,7 @@
 #include <string>
 
 #include "comm/comm_config.hpp"
+#include "comm/watchdog/watchdog_config.hpp"
 #include "data/data_config.hpp"
 #include "model/model_config.hpp"
 #include "optim/optim_config.hpp"
@@ -43,6 +44,7 @@ struct RunConfig {
   CommConfig comm;
   trace::TraceConfig trace;
   CheckpointConfig checkpoint;
+  WatchdogConfig watchdog;
 };
 
 }  // namespace stratagem

@@ -56,15 +56,21 @@ void RunEnd::fail(Error const& failure) {
   write_failure(failure.code(), failure.what());
 }
 
-void RunEnd::die_of(int signal) {
+void RunEnd::die_of(int signal, std::string const& lost) {
+  auto const ended = str("ended by signal ", signal, " (", ::strsignal(signal), ")");
+  if (lost.empty())
+    die(Error(ExitCode::unexpected, ended), trace::Status::stopped, tells_);
+  else
+    die(Error(ExitCode::peer_lost, lost, ended), trace::Status::stopped, true);
+}
+
+void RunEnd::die(Error const& failure, trace::Status status, bool tells) {
   using namespace std::chrono_literals;
   std::unique_lock const lock(mutex_, 400ms);  // else somebody ends it properly just now
   if (!lock) return;
-  if (auto const file = std::exchange(file_, nullptr))
-    static_cast<void>(file->close(trace::Status::stopped, {}));
-  if (tells_ && !known_ && !another_told())
-    write_failure(ExitCode::unexpected,
-                  str("ended by signal ", signal, " (", ::strsignal(signal), ")"));
+  if (keeper_) keeper_->stop();
+  if (tells && !known_ && !another_told()) write_failure(failure.code(), failure.what());
+  if (auto const file = std::exchange(file_, nullptr)) static_cast<void>(file->close(status, {}));
 }
 
 bool RunEnd::another_told() const {

@@ -3,6 +3,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 
 #include "base/error.hpp"
 #include "base/log.hpp"
@@ -31,8 +32,10 @@ class RunEnd {
   /// COMPLETE or SAVED. Error(io).
   void succeed(Outcome const& outcome);
   void fail(Error const& failure);
-  /// Both, within half a second.
-  void die_of(int signal);
+  /// Both, within half a second. `lost`: what is known of other ranks that are gone.
+  void die_of(int signal, std::string const& lost);
+  /// Both, likewise; `tells`: for all ranks, though nothing is wrong with this one.
+  void die(Error const& failure, trace::Status status, bool tells);
 
   /// As far as it is known from the start.
   Outcome const& outcome() const { return outcome_; }

@@ -131,6 +131,7 @@ Requests Trainer::train_round(std::optional<Loader>& loader) {
   while (loader && step(*loader, end, sums, requests)) {
   }
   parts_.strategy.drain();
+  parts_.recorder.enter(trace::Activity::between, own_steps_ - 1);
   sums.time_s += seconds_of(monotonic_ns() - began_ns);
   sums.comm_bytes += parts_.communicator.bytes_sent() - bytes_before;
   sums.energy_J += (telemetry_->sample().energy - energy_before) / 1000;
@@ -244,6 +245,7 @@ void Trainer::end_epoch(bool last) {
 }
 
 void Trainer::evaluate_now() {
+  parts_.recorder.enter(trace::Activity::evaluate, position_.step);
   auto const batch = std::max(parts_.plan.samples_per_pass, least_evaluation_batch);
   result_.last =
       evaluate(parts_.strategy, parts_.communicator, evaluation_maker_, parts_.dataset.test,
@@ -262,6 +264,7 @@ void Trainer::write_metrics(trace::EpochRecord const& epoch) {
 }
 
 void Trainer::save() {
+  parts_.recorder.enter(trace::Activity::save, position_.step);
   auto const text = parts_.checkpoints.save(position_, parts_.strategy);
   parts_.recorder.event(trace::Severity::info, "checkpoint_begun", text);
 }

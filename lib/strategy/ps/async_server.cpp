@@ -40,7 +40,9 @@ void AsyncPsServer::drain() {
   while (!clock_.all_finished()) {
     bool moved = false;
     for (int worker = 0; worker < workers(); ++worker) moved = attend(worker) || moved;
-    if (!moved) std::this_thread::sleep_for(nap);
+    if (moved) continue;
+    trace::Beacon::Wait const sign(&parts_.recorder.beacon(), "gradients");
+    std::this_thread::sleep_for(nap);
   }
   for (int worker = 0; worker < workers(); ++worker) {
     of(worker).sends.clear();
@@ -88,6 +90,7 @@ void AsyncPsServer::answer(int worker) {
 
 void AsyncPsServer::apply(int worker) {
   auto& inbox = of(worker);
+  parts_.recorder.enter(trace::Activity::serve, inbox.line.step);
   for (auto& work : inbox.gradients) work.wait_on_host();
   auto const t_seen = monotonic_ns();
   int const depth = pushes_under_way();

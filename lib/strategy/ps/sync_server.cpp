@@ -68,6 +68,7 @@ std::vector<PsLine> SyncPsServer::receive_lines() {
 }
 
 void SyncPsServer::update(std::vector<PsLine> const& lines) {
+  parts_.recorder.enter(trace::Activity::serve, lines.front().step);
   auto const t_ready = monotonic_ns();
   auto const lr = lines.front().lr;
   std::int64_t busy = 0;

@@ -227,6 +227,7 @@ CheckpointFile CheckpointWriter::write_own_file(Job const& job) const {
   if (job.tensors.empty()) return file;
   file.name = trace::rank_label(parts_.communicator.rank()) + ".safetensors";
   auto const path = job.folder / file.name;
+  parts_.failpoints.reach("save_write", job.record.position.step);
   write_safetensors(path, job.tensors);
   for (auto const& [name, tensor] : job.tensors) file.tensors[name] = describe(name, tensor);
   file.bytes = static_cast<std::int64_t>(fs::file_size(path));
@@ -257,10 +258,12 @@ void CheckpointWriter::commit(Job const& job, std::stop_token const& stop) {
   replace_file(job.folder / "manifest.json", to_json(record));
   for (int rank = 0; rank < parts_.communicator.size(); ++rank)
     fs::remove(job.folder / (trace::rank_label(rank) + ".json"));
+  parts_.failpoints.reach("save_fsync", record.position.step);
   sync_folder(job.folder);
   auto const home = job.folder.parent_path();
   auto const name = checkpoint_name(record.position.step);
   if (fs::exists(home / name)) give_up(home / name);
+  parts_.failpoints.reach("save_rename", record.position.step);
   move(job.folder, home / name);
   sync_folder(home);
   remove_old();

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "base/error.hpp"
+#include "base/failpoint.hpp"
 #include "base/log.hpp"
 #include "comm/communicator.hpp"
 #include "model/model.hpp"
@@ -40,6 +41,7 @@ class CheckpointWriter {
     std::map<std::string, std::string> facts;  ///< training_facts()
     Communicator& communicator;
     Log& log;
+    Failpoints failpoints;
   };
 
   /// On rank 0 also removes what an attempt that was killed left half written.

@@ -1,0 +1,280 @@
+"""Ranks that hang, are stopped, crash or are gone: the run ends soon, with its documented code, and names them."""
+
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import time
+import unittest
+
+import harness
+from harness import ENDLESS, mpirun, overridden
+
+STALL, PEER_LOST, UNEXPECTED, USAGE = 81, 80, 1, 2
+GONE_S = 10  # after the fault
+FLOOR_S = 3  # below the default, for the sake of the tests' time
+TRACE_LOSS_S = 2.5  # a second, and what a slow machine adds
+FLOOR = f"watchdog.floor_s={FLOOR_S}"
+
+# Strategy, ranks, a rank, where it is hurt.
+WAYS = {
+    "ddp": (2, ["strategy.name=ddp"], 1, "forward"),
+    "fsdp": (2, ["strategy.name=fsdp", "strategy.unit_mb=0.1"], 0, "backward"),
+    "ps_worker": (3, ["strategy.name=ps"], 1, "comm_exposed"),
+    "ps_server": (3, ["strategy.name=ps"], 2, "serve"),
+}
+OPTIMIZER_LAST = (4, ["strategy.name=ddp"], 3, "optimizer")
+
+
+def lives(pid):
+    try:
+        state = re.search(r"^State:\s+(\w)", pathlib.Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+    except OSError:
+        return False
+    return state[1] not in "ZX"
+
+
+class FaultTest(harness.ProgramTest):
+    def begin(self, ranks, settings, fault=None):
+        words = [self.program, *overridden(*ENDLESS, FLOOR, *settings), "--progress", "none"]
+        environment = {"STRATAGEM_FAIL": fault} if fault else {}
+        return self.start(mpirun(ranks, words), environment=environment)
+
+    def end(self, process, ranks, code):
+        """The program ends with `code`, and no rank survives."""
+        ended = self.wait(process)
+        self.assertEqual(ended.code, code, str(ended))
+        for pid in self.pids(ranks):
+            deadline = time.monotonic() + GONE_S
+            while lives(pid) and time.monotonic() < deadline:
+                time.sleep(0.05)
+            self.assertFalse(lives(pid), str(ended))
+        return ended
+
+    def check_outcome(self, code, words):
+        outcome = self.outcome()
+        self.assertEqual((outcome["status"], outcome["exit_code"]), ("FAILED", code), outcome)
+        self.assertRegex(outcome["reason"], words)
+
+    def step_begins_ns(self, rank):
+        """Of the steps that the rank's trace knows, by a reader that is not ours."""
+        words = ["h5dump", "-y", "-w", "0", "-d", f"/rank-{rank:04}/steps/t_begin_ns", "collected.h5"]
+        dumped = subprocess.run(words, cwd=self.folder, check=True, capture_output=True, text=True)
+        values = re.search(r"^   DATA \{\n(.*?)^   \}", dumped.stdout, re.MULTILINE | re.DOTALL)
+        return [int(number) for number in re.findall(r"\d+", values[1])]
+
+    def check_traces(self, ranks):
+        """Those of all ranks can be read."""
+        self.expect(0, "collect", "out", "-o", "collected.h5")
+        verdicts = self.expect(0, "validate", "out").stdout
+        for rank in range(ranks):
+            self.assertIn(f"rank-{rank:04}.h5: good", verdicts)
+
+
+@unittest.skipUnless(shutil.which("h5dump"), "h5dump is not installed (package hdf5-tools)")
+class Killed(FaultTest):
+    """SIGKILL of a rank in the middle of a step, before the trace's first second is over and later."""
+
+    def check(self, way, step):
+        ranks, settings, victim, site = WAYS[way]
+        process = self.begin(ranks, settings, f"{site}:{victim}:{step}:kill")
+        self.end(process, ranks, 128 + signal.SIGKILL)
+        ended_ns = time.monotonic_ns()
+        self.check_outcome(PEER_LOST, rf"rank {victim} \(process \d+\) is gone, last seen at step {step}")
+        self.check_traces(ranks)
+        workers = range(2)  # servers make no steps
+        begins = [self.step_begins_ns(rank) for rank in workers]
+        all_begins = sum(begins, [])
+        last = max(all_begins)  # of a rank that lived long enough to close its trace
+        self.assertLess((ended_ns - last) * 1e-9, GONE_S)
+        for rank in workers:
+            known = max(begins[rank], default=min(all_begins))
+            self.assertLess((last - known) * 1e-9, TRACE_LOSS_S)
+
+    def test_ddp(self):
+        self.check("ddp", 250)
+
+    def test_fsdp(self):
+        self.check("fsdp", 150)
+
+    def test_ps_worker(self):
+        self.check("ps_worker", 200)
+
+    def test_ps_server(self):
+        self.check("ps_server", 200)
+
+
+class Hanging(FaultTest):
+    def check(self, way, action, words):
+        ranks, settings, victim, site = way
+        process = self.begin(ranks, settings, f"{site}:{victim}:100:{action}")
+        ended = self.end(process, ranks, STALL)
+        culprit = rf"rank {victim} \(process \d+\) {words} step 100, {site}"
+        self.check_outcome(STALL, culprit)
+        self.assertRegex(ended.stderr, culprit)
+        for rank in range(ranks):
+            if rank != victim:
+                self.assertRegex(ended.stderr, rf"rank {rank}: step \d+, \w+: has waited .* for \w+, on ")
+        self.check_traces(ranks)
+
+    def test_stopped_ddp(self):
+        self.check(WAYS["ddp"], "stop", "was stopped by a signal, at")
+
+    def test_stopped_fsdp(self):
+        self.check(WAYS["fsdp"], "stop", "was stopped by a signal, at")
+
+    def test_stopped_ps_server(self):
+        self.check(WAYS["ps_server"], "stop", "was stopped by a signal, at")
+
+    def test_endless_ddp(self):
+        self.check(OPTIMIZER_LAST, "spin", "hangs at")
+
+    def test_endless_fsdp(self):
+        self.check(WAYS["fsdp"], "spin", "hangs at")
+
+    def test_endless_ps_worker(self):
+        self.check(WAYS["ps_worker"], "spin", "hangs at")
+
+    def test_the_end_itself_may_hang(self):
+        """Two seconds after the decision the process is gone, whatever holds it."""
+        fault = "forward:1:100:stop,last_words:*:*:spin"
+        process = self.begin(2, ["strategy.name=ddp"], fault)
+        self.pids(2)
+        begin = time.monotonic()
+        self.end(process, 2, STALL)
+        self.assertLess(time.monotonic() - begin, FLOOR_S + GONE_S)
+
+    def test_default_limit_ends_a_stopped_job_in_ten_seconds(self):
+        process = self.start(
+            mpirun(2, [self.program, *overridden(*ENDLESS), "--progress", "none"])
+        )
+        victim = self.pids(2)[1]
+        time.sleep(1.5)
+        os.kill(victim, signal.SIGSTOP)
+        begin = time.monotonic()
+        self.end(process, 2, STALL)
+        self.assertLess(time.monotonic() - begin, GONE_S)
+        self.check_outcome(STALL, r"rank 1 \(process \d+\) was stopped by a signal")
+
+
+class NoHang(FaultTest):
+    """What only looks like one."""
+
+    def test_the_whole_job_may_be_stopped(self):
+        process = self.begin(2, ["strategy.name=ddp"])
+        pids = self.pids(2)
+        time.sleep(1)
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        time.sleep(2 * FLOOR_S)
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+        time.sleep(1 + FLOOR_S)
+        self.assertIsNone(process.poll())
+        os.kill(process.pid, signal.SIGUSR1)
+        self.assertEqual(self.wait(process).code, 75)
+
+    def test_one_rank_may_be_stopped_for_a_while(self):
+        process = self.begin(2, ["strategy.name=ddp"])
+        victim = self.pids(2)[1]
+        time.sleep(1)
+        os.kill(victim, signal.SIGSTOP)
+        time.sleep(FLOOR_S / 2)
+        os.kill(victim, signal.SIGCONT)
+        time.sleep(1 + FLOOR_S)
+        self.assertIsNone(process.poll())
+        os.kill(process.pid, signal.SIGUSR1)
+        self.assertEqual(self.wait(process).code, 75)
+
+    def test_asynchronous_servers_do_without_a_worker(self):
+        process = self.begin(4, ["strategy.name=ps", "strategy.mode=async", "data.global_batch=12"])
+        victim = self.pids(4)[1]
+        time.sleep(1)
+        os.kill(victim, signal.SIGSTOP)
+        time.sleep(2 + FLOOR_S)
+        self.assertIsNone(process.poll())
+        os.kill(victim, signal.SIGCONT)
+        time.sleep(1)
+        os.kill(process.pid, signal.SIGUSR1)
+        ended = self.wait(process)
+        self.assertEqual(ended.code, 75, str(ended))
+        told = re.findall(r"rank 1 \(process \d+\) was stopped by a signal.*go on without", ended.stderr)
+        self.assertEqual(len(told), 1, str(ended))
+        self.assertRegex(ended.stderr, r"rank 1 \(process \d+\) is back")
+
+    def test_long_evaluations_and_saves_are_none(self):
+        """Nor is a first step."""
+        places = (("forward", 0), ("save", 1), ("evaluate", 2))
+        delay = 1000 * (FLOOR_S + 1)
+        faults = ",".join(f"{site}:1:{step}:delay={delay}" for site, step in places)
+        settings = ["run.max_steps=2", "checkpoint.every_steps=1"]
+        ended = self.run_words(
+            mpirun(
+                2,
+                [self.program, *overridden(FLOOR, *settings), "-q"],
+            ),
+            environment={"STRATAGEM_FAIL": faults},
+        )
+        self.assertEqual(ended.code, 0, str(ended))
+
+    def test_a_slow_rank_is_named_once(self):
+        settings = ["run.max_steps=40", "run.epochs=100", "run.evaluate_every=0"]
+        ended = self.run_words(
+            mpirun(2, [self.program, *overridden(*settings)]),
+            environment={"STRATAGEM_FAIL": "forward:1:*:delay=60"},
+        )
+        self.assertEqual(ended.code, 0, str(ended))
+        self.assertEqual(len(re.findall(r"rank 1 \(process \d+\) is slow", ended.stderr)), 1, str(ended))
+        self.assertNotIn("rank 0 (process", ended.stderr)
+
+
+class Crashed(FaultTest):
+    """An exception, a crash, or an early end of one rank."""
+
+    def check(self, action, code, outcome, words):
+        process = self.begin(2, ["strategy.name=ddp"], f"backward:1:50:{action}")
+        ended = self.end(process, 2, code)
+        self.check_outcome(outcome, words)
+        self.check_traces(2)
+        return ended
+
+    def test_exception(self):
+        ended = self.check("throw", UNEXPECTED, UNEXPECTED, "a fault was planted at backward")
+        self.assertIn("rank 1: a fault was planted at backward", ended.stderr)
+
+    def test_segmentation_fault(self):
+        self.check("segv", 128 + signal.SIGSEGV, PEER_LOST, r"rank 1 \(process \d+\) is gone.*backward")
+
+    def test_abort(self):
+        self.check("abort", 128 + signal.SIGABRT, PEER_LOST, r"rank 1 \(process \d+\) is gone.*backward")
+
+    def test_an_early_exit_is_no_success(self):
+        ended = self.check("exit", UNEXPECTED, PEER_LOST, r"rank 1 \(process \d+\) is gone.*backward")
+        self.assertIn("in the middle of its work", ended.stderr)
+
+    def test_lost_launcher(self):
+        process = self.begin(2, ["strategy.name=ddp"])
+        pids = self.pids(2)
+        time.sleep(1.5)
+        process.kill()
+        begin = time.monotonic()
+        while any(map(lives, pids)) and time.monotonic() - begin < GONE_S:
+            time.sleep(0.05)
+        self.assertFalse(any(map(lives, pids)))
+        self.wait(process)
+        self.check_traces(2)
+
+    def test_a_fault_that_cannot_be_understood_is_refused(self):
+        before = harness.snapshot(self.folder)
+        for ranks in (1, 2):
+            ended = self.run_program(
+                "run", "config.yaml", ranks=ranks, environment={"STRATAGEM_FAIL": "forward:1:kill"}
+            )
+            self.check_refused(ended, USAGE, ["STRATAGEM_FAIL", "four parts"])
+        self.assertEqual(harness.snapshot(self.folder), before)
+
+
+if __name__ == "__main__":
+    harness.main()

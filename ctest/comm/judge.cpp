@@ -1,0 +1,156 @@
+#include "comm/watchdog/judge.hpp"
+
+#include <array>
+#include <tuple>
+
+#include <gtest/gtest.h>
+
+namespace stratagem {
+namespace {
+
+using namespace std::chrono_literals;
+using std::chrono::nanoseconds;
+
+constexpr WatchdogConfig config{.floor_s = 5, .factor = 5};
+
+/// Two ranks, of which the second is watched by the first; looks every 100 ms.
+class Pair {
+ public:
+  /// Goes on for so long; what was found at last.
+  std::vector<Judge::Accusation> pass(nanoseconds time, std::optional<nanoseconds> limit = 5s) {
+    std::vector<Judge::Accusation> found;
+    for (nanoseconds passed{}; passed < time; passed += 100ms) {
+      for (std::size_t slot = 0; slot < glances.size(); ++slot) {
+        if (!runs[slot]) continue;
+        ++glances[slot].beats;
+        ++glances[slot].marks;
+        ++glances[slot].communication_beats;
+      }
+      found = judge.look(100ms, glances, limit, [this](std::size_t) { return process; });
+    }
+    return found;
+  }
+  std::vector<Judge::Accusation> skip(nanoseconds time) {
+    return judge.look(time, glances, 5s, [this](std::size_t) { return process; });
+  }
+
+  std::vector<Glance> glances{2};
+  std::array<bool, 2> runs{true, true};
+  ProcessState process = ProcessState::lives;
+  Judge judge{config, 0, 2};
+};
+
+std::optional<nanoseconds> limit(std::int64_t count, nanoseconds p99,
+                                 trace::Activity activity = trace::Activity::forward) {
+  return limit_of(config, activity, {count, p99.count()});
+}
+
+TEST(Judge, LimitsGrowWithThePhaseAndAreGenerousWithoutAHistory) {
+  EXPECT_EQ(limit(100, 10ms), 5s);
+  EXPECT_EQ(limit(100, 3s), 15s);
+  EXPECT_EQ(limit(1, 3s), 30s);
+  EXPECT_EQ(limit(0, 0s), std::nullopt);
+  for (auto const activity : {trace::Activity::init, trace::Activity::evaluate,
+                              trace::Activity::save, trace::Activity::between})
+    EXPECT_EQ(limit(100, 10ms, activity), std::nullopt);
+}
+
+TEST(Judge, WhoeverGoesOnIsLeftAlone) {
+  Pair pair;
+  EXPECT_TRUE(pair.pass(60s).empty());
+}
+
+TEST(Judge, ARankThatComputesWithoutEndIsStalled) {
+  Pair pair;
+  pair.runs[0] = false;
+  EXPECT_TRUE(pair.pass(5s).empty());
+  auto const found = pair.pass(300ms);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].slot, 0U);
+  EXPECT_EQ(found[0].finding, Finding::stalled);
+  EXPECT_GE(found[0].age, 5s);
+  pair.runs[0] = true;
+  EXPECT_TRUE(pair.pass(100ms).empty());
+}
+
+TEST(Judge, WaitingIsNoHangAndNeitherIsWhatHasNoLimit) {
+  Pair pair;
+  pair.runs[0] = false;
+  pair.glances[0].waits = true;
+  EXPECT_TRUE(pair.pass(60s).empty());
+  pair.glances[0].waits = false;
+  EXPECT_TRUE(pair.pass(60s, std::nullopt).empty());
+}
+
+TEST(Judge, CommunicationThatStandsStillIsASymptomWhileSomethingIsUnderWay) {
+  Pair pair;
+  pair.runs[0] = false;
+  pair.glances[0].waits = true;
+  EXPECT_TRUE(pair.pass(60s).empty());
+  pair.glances[0].communicates = true;
+  EXPECT_TRUE(pair.pass(25s).empty());
+  auto const found = pair.pass(300ms);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].finding, Finding::mute);
+}
+
+TEST(Judge, APeerIsJudgedByWhatTheSystemSaysOfItsProcess) {
+  for (auto const& [state, finding, after] :
+       {std::tuple{ProcessState::stopped, Finding::stopped, 5s},
+        {ProcessState::gone, Finding::gone, 5s},
+        {ProcessState::lives, Finding::silent, 25s}}) {
+    Pair pair;
+    pair.runs[1] = false;
+    pair.process = state;
+    EXPECT_TRUE(pair.pass(after - 200ms).empty());
+    auto const found = pair.pass(500ms);
+    ASSERT_EQ(found.size(), 1U);
+    EXPECT_EQ(found[0].slot, 1U);
+    EXPECT_EQ(found[0].finding, finding);
+    pair.runs[1] = true;
+    EXPECT_TRUE(pair.pass(100ms).empty());
+  }
+}
+
+TEST(Judge, ADebuggerMayHoldARankForEver) {
+  Pair pair;
+  pair.runs = {false, false};
+  pair.process = ProcessState::traced;
+  EXPECT_TRUE(pair.pass(600s).empty());
+}
+
+TEST(Judge, ARankThatHasLeftOrNotYetComeIsNotMissed) {
+  for (auto const presence : {Presence::absent, Presence::left}) {
+    Pair pair;
+    pair.runs[1] = false;
+    pair.process = ProcessState::gone;
+    pair.glances[1].presence = presence;
+    EXPECT_TRUE(pair.pass(60s).empty());
+  }
+}
+
+TEST(Judge, AfterAStopOfTheWholeJobAllLimitsBeginAnew) {
+  Pair pair;
+  pair.runs = {false, false};
+  pair.process = ProcessState::stopped;
+  EXPECT_TRUE(pair.pass(4s).empty());
+  EXPECT_TRUE(pair.skip(3600s).empty());
+  EXPECT_TRUE(pair.pass(4900ms).empty());
+  EXPECT_EQ(pair.pass(300ms).size(), 2U);
+}
+
+TEST(Judge, SlowIsWhoTakesMuchLongerThanTheOthers) {
+  auto const slow = [](std::vector<std::int64_t> const& busy_ms) {
+    std::vector<Glance> glances;
+    for (auto const ms : busy_ms) glances.push_back({.busy_ns = ms * 1'000'000});
+    return slow_among(glances);
+  };
+  EXPECT_EQ(slow({10, 10, 20, 11}), std::vector<std::size_t>{2});
+  EXPECT_EQ(slow({40, 10}), std::vector<std::size_t>{0});
+  EXPECT_TRUE(slow({10, 14}).empty());
+  EXPECT_TRUE(slow({1, 2}).empty());      // a millisecond is no matter
+  EXPECT_TRUE(slow({0, 20, 0}).empty());  // servers have no steps to compare with
+}
+
+}  // namespace
+}  // namespace stratagem

@@ -1,0 +1,123 @@
+#include "comm/watchdog/judge.hpp"
+
+#include <algorithm>
+
+namespace stratagem {
+namespace {
+
+using namespace std::chrono_literals;
+using std::chrono::nanoseconds;
+using trace::Activity;
+
+constexpr std::int64_t enough_stretches = 20;
+constexpr double caution = 2;     // with fewer, so many times the limit
+constexpr auto first_doubt = 1s;  // of silence, from which on the system is asked about a process
+constexpr double slow_factor = 1.5;
+constexpr std::int64_t slow_ns = 1'000'000;  // and so much more, at least
+
+nanoseconds seconds(double value) {
+  return std::chrono::duration_cast<nanoseconds>(std::chrono::duration<double>(value));
+}
+
+}  // namespace
+
+std::optional<nanoseconds> limit_of(WatchdogConfig const& config, Activity activity,
+                                    trace::Beacon::Stretches const& stretches) {
+  if (activity > Activity::serve || stretches.count == 0) return std::nullopt;
+  auto const factor = config.factor * (stretches.count < enough_stretches ? caution : 1);
+  auto const usual = static_cast<double>(stretches.p99_ns) * 1e-9;
+  return seconds(std::max(config.floor_s, factor * usual));
+}
+
+Glance look_at(Slot const& slot) {
+  auto const& sign = slot.sign;
+  return {.presence = slot.presence,
+          .beats = slot.beats,
+          .marks = sign.marks,
+          .communication_beats = sign.beats,
+          .waits = sign.waits,
+          .communicates = sign.submitted != sign.finished && sign.activity != Activity::init,
+          .busy_ns = sign.busy_ns};
+}
+
+Judge::Judge(WatchdogConfig const& config, std::size_t own, std::size_t ranks)
+    : floor_(seconds(config.floor_s)),
+      long_(seconds(config.floor_s * std::max(config.factor, 1.0))),
+      own_(own),
+      beats_(ranks) {}
+
+void Judge::Stillness::see(std::uint64_t value, nanoseconds elapsed) {
+  age = value == last ? age + elapsed : 0ns;
+  last = value;
+}
+
+std::vector<Judge::Accusation> Judge::look(
+    nanoseconds elapsed, std::span<Glance const> glances, std::optional<nanoseconds> limit,
+    std::function<ProcessState(std::size_t slot)> const& process) {
+  std::vector<Accusation> accusations;
+  if (elapsed > longest_look) {
+    training_.age = communication_.age = 0ns;
+    for (auto& beats : beats_) beats.age = 0ns;
+    elapsed = 0ns;
+  }
+  if (auto const found = look_at_self(glances[own_], elapsed, limit, process(own_)))
+    accusations.push_back(*found);
+  for (std::size_t slot = 0; slot < glances.size(); ++slot) {
+    if (slot == own_ || glances[slot].presence != Presence::watched) continue;
+    beats_[slot].see(glances[slot].beats, elapsed);
+    if (beats_[slot].age < first_doubt) continue;
+    if (auto const found = look_at_peer(slot, process(slot))) accusations.push_back(*found);
+  }
+  return accusations;
+}
+
+std::optional<Judge::Accusation> Judge::look_at_self(Glance const& self, nanoseconds elapsed,
+                                                     std::optional<nanoseconds> limit,
+                                                     ProcessState process) {
+  training_.see(self.marks, elapsed);
+  communication_.see(self.communication_beats, elapsed);
+  if (self.waits || process == ProcessState::traced) training_.age = 0ns;
+  if (!self.communicates || process == ProcessState::traced) communication_.age = 0ns;
+  if (limit && training_.age > *limit) return {{own_, Finding::stalled, training_.age}};
+  if (communication_.age > long_) return {{own_, Finding::mute, communication_.age}};
+  return std::nullopt;
+}
+
+std::optional<Judge::Accusation> Judge::look_at_peer(std::size_t slot, ProcessState process) {
+  auto& age = beats_[slot].age;
+  auto const found = [&](Finding finding, nanoseconds limit) -> std::optional<Accusation> {
+    if (age <= limit) return std::nullopt;
+    return {{slot, finding, age}};
+  };
+  switch (process) {
+    case ProcessState::gone:
+      return found(Finding::gone, floor_);
+    case ProcessState::stopped:
+      return found(Finding::stopped, floor_);
+    case ProcessState::traced:
+      age = 0ns;  // somebody looks at it
+      return std::nullopt;
+    case ProcessState::lives:
+      return found(Finding::silent, long_);
+  }
+  return std::nullopt;
+}
+
+std::vector<std::size_t> slow_among(std::span<Glance const> glances) {
+  std::vector<std::size_t> slow;
+  for (std::size_t slot = 0; slot < glances.size(); ++slot) {
+    std::vector<std::int64_t> others;
+    for (std::size_t other = 0; other < glances.size(); ++other)
+      if (other != slot && glances[other].busy_ns > 0) others.push_back(glances[other].busy_ns);
+    if (others.empty()) continue;
+    auto const middle = others.begin() + static_cast<std::ptrdiff_t>((others.size() - 1) / 2);
+    std::ranges::nth_element(others, middle);
+    auto const busy = glances[slot].busy_ns;
+    if (static_cast<double>(busy) > slow_factor * static_cast<double>(*middle) &&
+        busy > *middle + slow_ns)
+      slow.push_back(slot);
+  }
+  return slow;
+}
+
+}  // namespace stratagem

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/system.hpp"
+#include "comm/watchdog/board.hpp"
+#include "comm/watchdog/watchdog_config.hpp"
+#include "trace/beacon.hpp"
+
+namespace stratagem {
+
+/// How long a rank may be in an activity without a mark. Nothing where that cannot be known: around
+/// steps, and before the activity has ended for the first time.
+std::optional<std::chrono::nanoseconds> limit_of(WatchdogConfig const& config,
+                                                 trace::Activity activity,
+                                                 trace::Beacon::Stretches const& stretches);
+
+/// What one look at a slot shows.
+struct Glance {
+  Presence presence = Presence::watched;
+  std::uint64_t beats = 0, marks = 0, communication_beats = 0;
+  bool waits = false;         ///< its training, for other ranks
+  bool communicates = false;  ///< operations are under way
+  std::int64_t busy_ns = 0;   ///< of a step; 0: not known
+};
+Glance look_at(Slot const& slot);
+
+/// Finds what is wrong on a node from a series of looks, as one of its ranks: with itself, that its
+/// training or its communication stands still; with the others, that their watchdogs do. Ages
+/// are of time that this rank itself has seen: after a gap, as when the whole job was stopped, all
+/// of them begin anew.
+class Judge {
+ public:
+  /// `own` of `ranks` slots.
+  Judge(WatchdogConfig const& config, std::size_t own, std::size_t ranks);
+
+  struct Accusation {
+    std::size_t slot = 0;
+    Finding finding = Finding::none;
+    std::chrono::nanoseconds age{};  ///< of the last sign of life
+  };
+  /// `elapsed` since the look before. `limit` of what this rank is at; `process` is asked for the
+  /// state of a slot's.
+  std::vector<Accusation> look(std::chrono::nanoseconds elapsed, std::span<Glance const> glances,
+                               std::optional<std::chrono::nanoseconds> limit,
+                               std::function<ProcessState(std::size_t slot)> const& process);
+
+  static constexpr std::chrono::milliseconds longest_look{1000};  ///< more is a gap
+
+ private:
+  /// How long a counter has stood still.
+  struct Stillness {
+    std::uint64_t last = 0;
+    std::chrono::nanoseconds age{};
+
+    void see(std::uint64_t value, std::chrono::nanoseconds elapsed);
+  };
+
+  std::optional<Accusation> look_at_self(Glance const& self, std::chrono::nanoseconds elapsed,
+                                         std::optional<std::chrono::nanoseconds> limit,
+                                         ProcessState process);
+  std::optional<Accusation> look_at_peer(std::size_t slot, ProcessState process);
+
+  std::chrono::nanoseconds floor_, long_;  ///< for what is certain, and what is not
+  std::size_t own_;
+  Stillness training_, communication_;  ///< of this rank
+  std::vector<Stillness> beats_;        ///< of the others' watchdogs
+};
+
+/// Slots whose steps take much more of their own time than the others'.
+std::vector<std::size_t> slow_among(std::span<Glance const> glances);
+
+}  // namespace stratagem

@@ -1,0 +1,234 @@
+#include "comm/watchdog/watchdog.hpp"
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <optional>
+#include <utility>
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include "base/clock.hpp"
+#include "base/text.hpp"
+
+namespace stratagem {
+namespace {
+
+using namespace std::chrono_literals;
+using trace::activity_names;
+
+constexpr auto period = 100ms;
+constexpr int sure_looks = 2;  // so many before the end: there may be more than one culprit
+constexpr int slow_looks = 3;
+constexpr int told = -1;
+constexpr unsigned last_words_s = 2;
+constexpr auto time_of_launcher = 300ms;
+
+std::string place_of(trace::Sign const& sign) {
+  auto const name = activity_names[static_cast<std::size_t>(sign.activity.load())];
+  auto const step = sign.step.load();
+  return step < 0 ? std::string(name) : str("step ", step, ", ", name);
+}
+
+std::string name_of(Slot const& slot) {
+  return str("rank ", slot.rank.load(), " (process ", slot.process.load(), ")");
+}
+
+/// Whatever hangs: a disk, a lock that a rank holds which stands still.
+void limit_last_words(ExitCode code) {
+  std::signal(
+      SIGALRM, code == ExitCode::stall ? +[](int) { ::_exit(to_int(ExitCode::stall)); }
+                                       : +[](int) { ::_exit(to_int(ExitCode::peer_lost)); });
+  ::alarm(last_words_s);
+  // Whoever reads what this rank says may be gone.
+  sigset_t pipe;
+  sigemptyset(&pipe);
+  sigaddset(&pipe, SIGPIPE);
+  pthread_sigmask(SIG_BLOCK, &pipe, nullptr);
+}
+
+}  // namespace
+
+Watchdog::Watchdog(WatchdogConfig const& config, Board const& board, trace::Beacon const& beacon,
+                   bool vital, Reactions reactions)
+    : config_(config),
+      slots_(board.slots()),
+      own_(board.own()),
+      beacon_(beacon),
+      reactions_(std::move(reactions)),
+      judge_(config, own_, slots_.size()),
+      parent_(::getppid()),
+      slow_looks_(slots_.size()) {
+  own().vital = vital;
+  own().presence = Presence::watched;
+  thread_ = std::thread([this] { run(); });
+}
+
+Watchdog::~Watchdog() {
+  own().presence = Presence::left;
+  {
+    std::lock_guard const lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_one();
+  thread_.join();
+}
+
+void Watchdog::run() {
+  auto last = monotonic_ns();
+  std::unique_lock lock(mutex_);
+  while (!wake_.wait_for(lock, period, [this] { return stopping_; })) {
+    lock.unlock();
+    auto const now = monotonic_ns();
+    look(std::chrono::nanoseconds(now - std::exchange(last, now)));
+    lock.lock();
+  }
+}
+
+void Watchdog::look(std::chrono::nanoseconds elapsed) {
+  ++own().beats;
+  std::vector<Glance> glances;
+  for (auto const* slot : slots_) glances.push_back(look_at(*slot));
+  auto const activity = beacon_.sign().activity.load();
+  auto const limit = limit_of(config_, activity, beacon_.stretches(activity));
+  publish(
+      judge_.look(elapsed, glances, limit, [this](std::size_t slot) { return process_of(slot); }));
+  act();
+  tell_of_slow(glances);
+}
+
+void Watchdog::publish(std::vector<Judge::Accusation> const& accusations) {
+  auto self = Finding::none;  // a rank that goes on clears itself
+  if (::getppid() != parent_) self = Finding::orphaned;
+  for (auto const& [slot, finding, age] : accusations) {
+    slots_[slot]->found_after_ns = age.count();
+    if (slot == own_)
+      self = finding;
+    else
+      slots_[slot]->finding = finding;
+  }
+  own().finding = self;
+}
+
+void Watchdog::act() {
+  fatal_looks_ = fatal() ? fatal_looks_ + 1 : 0;
+  if (fatal_looks_ >= sure_looks) end();
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    auto const& slot = *slots_[i];
+    auto const finding = slot.finding.load();
+    if (finding == Finding::none && told_.erase(i) > 0 && speaks())
+      reactions_.tell(name_of(slot) + " is back");
+    if (finding == Finding::none || slot.vital || slot.presence != Presence::watched) continue;
+    if (told_.insert(i).second && speaks())
+      reactions_.tell(describe(slot, finding) + "; the others go on without it");
+  }
+}
+
+bool Watchdog::fatal() const {
+  return std::ranges::any_of(slots_, [](Slot const* slot) {
+    auto const finding = slot->finding.load();
+    bool const lost = finding == Finding::orphaned;
+    return finding != Finding::none && (slot->vital || lost) && slot->presence == Presence::watched;
+  });
+}
+
+bool Watchdog::speaks() const {
+  for (std::size_t i = 0; i < own_; ++i)
+    if (slots_[i]->presence == Presence::watched && slots_[i]->finding == Finding::none)
+      return false;
+  return true;
+}
+
+void Watchdog::tell_of_slow(std::span<Glance const> glances) {
+  auto const slow = slow_among(glances);
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    auto& looks = slow_looks_[i];
+    if (looks == told) continue;
+    looks = std::ranges::count(slow, i) > 0 ? looks + 1 : 0;
+    if (looks < slow_looks) continue;
+    looks = told;
+    auto const text = str(name_of(*slots_[i]), " is slow: each of its steps takes it at least ",
+                          format_duration(1e-9 * static_cast<double>(glances[i].busy_ns)),
+                          ", more than 1.5 times what the others take");
+    if (speaks()) reactions_.tell(text);
+    if (i == own_) reactions_.mark(text);
+  }
+}
+
+void Watchdog::end() {
+  std::vector<std::string> culprits;
+  int sound = 0;
+  auto code = ExitCode::stall;
+  for (auto const* slot : slots_) {
+    auto const finding = slot->finding.load();
+    if (slot->presence != Presence::watched) continue;
+    if (finding == Finding::none) ++sound;
+    if (finding == Finding::none) continue;
+    culprits.push_back(describe(*slot, finding));
+    if (finding == Finding::gone || finding == Finding::orphaned) code = ExitCode::peer_lost;
+  }
+  limit_last_words(code);
+  Error const failure(code, join(culprits, "; "), "the others cannot go on",
+                      code == ExitCode::stall ? "look at it, or raise watchdog.floor_s"
+                                              : "look at the first rank that ended");
+  reactions_.end({failure, speaks()});
+  if (speaks() && sound > 1) end_stopped();
+  std::_Exit(to_int(code));
+}
+
+void Watchdog::end_stopped() const {
+  // The launcher should do it, once another rank has ended with the code that tells why.
+  std::this_thread::sleep_for(time_of_launcher);
+  for (std::size_t i = 0; i < slots_.size(); ++i)
+    if (slots_[i]->finding == Finding::stopped && process_of(i) == ProcessState::stopped)
+      ::kill(static_cast<pid_t>(slots_[i]->process.load()), SIGKILL);
+}
+
+std::string Watchdog::describe(Slot const& slot, Finding finding) const {
+  auto const age = format_duration(1e-9 * static_cast<double>(slot.found_after_ns.load()));
+  auto const place = place_of(slot.sign);
+  auto const name = name_of(slot);
+  switch (finding) {
+    case Finding::none:
+      return str(name, ": ", place);
+    case Finding::stalled:
+      return str(name, " hangs at ", place, ", for ", age);
+    case Finding::mute:
+      return str(name, ", at ", place, ": its communication has hung for ", age);
+    case Finding::stopped:
+      return str(name, " was stopped by a signal, at ", place, ", ", age, " ago");
+    case Finding::silent:
+      return str(name, " has not run for ", age, ", at ", place);
+    case Finding::gone:
+      return str(name, " is gone, last seen at ", place);
+    case Finding::orphaned:
+      return str(name, ", at ", place, ", has lost its launcher");
+  }
+  return name;
+}
+
+ProcessState Watchdog::process_of(std::size_t slot) const {
+  bool const known = slots_[slot]->process_space == own().process_space;
+  return known ? process_state(slots_[slot]->process) : ProcessState::lives;
+}
+
+std::string Watchdog::gone() const {
+  std::vector<std::string> texts;
+  for (std::size_t i = 0; i < slots_.size(); ++i)
+    if (slots_[i]->presence == Presence::watched && process_of(i) == ProcessState::gone)
+      texts.push_back(describe(*slots_[i], Finding::gone));
+  return join(texts, "; ");
+}
+
+std::string Watchdog::at_work() const {
+  std::vector<std::string> texts;
+  // A rank that has only just given up waiting is none of them.
+  auto const recent = monotonic_ns() - std::chrono::nanoseconds(1s).count();
+  for (auto const* slot : slots_)
+    if (slot->presence == Presence::watched && !slot->sign.waits && slot->sign.since_ns < recent)
+      texts.push_back(describe(*slot, Finding::none));
+  return join(texts, "; ");
+}
+
+}  // namespace stratagem

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/error.hpp"
+#include "comm/watchdog/board.hpp"
+#include "comm/watchdog/judge.hpp"
+#include "comm/watchdog/watchdog_config.hpp"
+#include "trace/beacon.hpp"
+
+namespace stratagem {
+
+/// Why a job is over, as each of its ranks on this node finds at about the same time.
+struct Verdict {
+  Error failure;       ///< stall or peer_lost; names the culprits
+  bool speaks = true;  ///< this rank is the one to tell it
+};
+
+/// A thread that watches over this rank and the others of its node: who hangs, who was stopped, who
+/// is gone. It makes no call of MPI. Where the job cannot go on without such a rank it ends the
+/// process, which the launcher takes for the end of the job; one that the others can do without is
+/// told of, once, and so is one that is much slower than the others.
+///
+/// Not taken for a hang: what lies around steps, the first of each phase, a process that a debugger
+/// holds, and a stop of the whole job.
+class Watchdog {
+ public:
+  /// All are called on the watchdog's thread.
+  struct Reactions {
+    std::function<void(Verdict const&)> end;  ///< the process ends afterwards, or two seconds later
+    std::function<void(std::string const&)> tell;  ///< on one rank, for people
+    std::function<void(std::string const&)> mark;  ///< on the rank that it is about
+  };
+
+  /// `beacon` shows at this rank's slot of `board`; both outlive the watchdog. `vital`: the others
+  /// cannot go on without this rank.
+  Watchdog(WatchdogConfig const& config, Board const& board, trace::Beacon const& beacon,
+           bool vital, Reactions reactions);
+  /// This rank is watched no longer.
+  ~Watchdog();
+  Watchdog(Watchdog const&) = delete;
+  Watchdog& operator=(Watchdog const&) = delete;
+
+  // For those who find that something is wrong by other means. Any thread.
+  /// Names ranks of this node whose process is no more, and where they were; empty for none.
+  std::string gone() const;
+  /// Likewise those that have been at work for long, and wait for nobody.
+  std::string at_work() const;
+
+ private:
+  void run();
+  void look(std::chrono::nanoseconds elapsed);
+  void publish(std::vector<Judge::Accusation> const& accusations);
+  /// Of what is found: tells it, or ends the process.
+  void act();
+  void tell_of_slow(std::span<Glance const> glances);
+  [[noreturn]] void end();
+  /// A process that was stopped cannot end itself.
+  void end_stopped() const;
+  bool fatal() const;
+  /// The first rank with which nothing is wrong.
+  bool speaks() const;
+  std::string describe(Slot const& slot, Finding finding) const;
+  ProcessState process_of(std::size_t slot) const;
+  Slot& own() const { return *slots_[own_]; }
+
+  WatchdogConfig config_;
+  std::vector<Slot*> slots_;
+  std::size_t own_;
+  trace::Beacon const& beacon_;
+  Reactions reactions_;
+  Judge judge_;
+  std::int64_t parent_;
+  int fatal_looks_ = 0;          ///< one after the other
+  std::set<std::size_t> told_;   ///< slots with which something is wrong
+  std::vector<int> slow_looks_;  ///< by slot, one after the other; -1: told
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool stopping_ = false;  ///< under mutex_
+  std::thread thread_;
+};
+
+}  // namespace stratagem
