@@ -217,6 +217,7 @@ std::unique_ptr<Watchdog> Run::make_watchdog() {
   auto const& plan = setup_.plan.strategy;
   // Asynchronous servers do without a worker, but no worker does without a server.
   bool const vital = !plan.deals_shares || !plan.slice_of(world_.rank());
+  bool const on_gpu = setup_.process.device.kind == gpu::DeviceKind::cuda;
   Watchdog::Reactions const reactions{
       .end = [this](Verdict const& verdict) { end_by(verdict); },
       .tell = [this](std::string const& text) { log_.warning(text); },
@@ -224,8 +225,8 @@ std::unique_ptr<Watchdog> Run::make_watchdog() {
           [this](std::string const& text) {
             recorder_.event(trace::Severity::warning, "slow", text);
           }};
-  return std::make_unique<Watchdog>(request_.config.watchdog, *board_, recorder_.beacon(), vital,
-                                    reactions);
+  return std::make_unique<Watchdog>(request_.config.watchdog, *board_, recorder_.beacon(),
+                                    Watchdog::Watched{vital, on_gpu}, reactions);
 }
 
 void Run::end_by(Verdict const& verdict) {

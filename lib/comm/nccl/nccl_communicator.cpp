@@ -45,12 +45,13 @@ std::size_t count(at::Tensor const& tensor) {
 class NcclWork final : public WorkState {
  public:
   NcclWork(std::shared_ptr<NcclSession> session, gpu::Device const& device, gpu::Event finished,
-           std::string_view name, std::vector<at::Tensor> tensors)
+           char const* name, std::vector<at::Tensor> tensors, trace::Beacon* beacon)
       : session_(std::move(session)),
         device_(device),
         finished_(std::move(finished)),
         name_(name),
-        tensors_(std::move(tensors)) {}
+        tensors_(std::move(tensors)),
+        beacon_(beacon) {}
 
   bool done() const override { return finished_.done(); }
   void wait_on_stream() override {
@@ -58,6 +59,7 @@ class NcclWork final : public WorkState {
     finished_.wait_on_stream(gpu::Stream::compute(device_));
   }
   void wait_on_host() override {
+    trace::Beacon::Wait const sign(beacon_, name_);
     auto const deadline = monotonic_ns() + session_->timeout().count();
     while (!finished_.done()) {
       session_->check(name_);
@@ -71,8 +73,9 @@ class NcclWork final : public WorkState {
   std::shared_ptr<NcclSession> session_;
   gpu::Device device_;
   gpu::Event finished_;
-  std::string_view name_;
+  char const* name_;
   std::vector<at::Tensor> tensors_;
+  trace::Beacon* beacon_;
 };
 
 /// Spans of sampled operations, recorded once their completion is noticed.
@@ -119,6 +122,7 @@ class NcclCommunicator final : public Communicator {
         stream_(gpu::Stream::high_priority(device)),
         barrier_word_(device, sizeof(float)),
         spans_(recorder),
+        beacon_(recorder != nullptr ? &recorder->beacon() : nullptr),
         messages_(world, device, nullptr, timeout) {}
 
   int rank() const override { return messages_.rank(); }
@@ -182,7 +186,7 @@ class NcclCommunicator final : public Communicator {
   /// Submits to the own stream what `call` enqueues, after what the compute stream has to do so
   /// far.
   template <class Call>
-  Work run(std::string_view name, std::vector<at::Tensor> tensors, std::int64_t bytes, Call call) {
+  Work run(char const* name, std::vector<at::Tensor> tensors, std::int64_t bytes, Call call) {
     for (auto const& tensor : tensors) expects(tensor.is_contiguous(), "a contiguous tensor");
     if (!tensors.empty() && tensors.front().numel() == 0) return {};
     session_->check(name);
@@ -193,7 +197,8 @@ class NcclCommunicator final : public Communicator {
     finished.record(stream_);
     bytes_sent_ += bytes;
     spans_.add(name, bytes, finished);
-    return Work(std::make_shared<NcclWork>(session_, device_, finished, name, std::move(tensors)));
+    return Work(
+        std::make_shared<NcclWork>(session_, device_, finished, name, std::move(tensors), beacon_));
   }
 
   std::shared_ptr<NcclSession> session_;
@@ -201,6 +206,7 @@ class NcclCommunicator final : public Communicator {
   gpu::Stream stream_;
   gpu::PinnedBuffer barrier_word_;  ///< the device reaches pinned memory, and nobody reads it
   SpanQueue spans_;
+  trace::Beacon* beacon_;
   MpiCommunicator messages_;
   std::int64_t bytes_sent_ = 0;
 };

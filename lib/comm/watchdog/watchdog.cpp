@@ -16,6 +16,7 @@ namespace stratagem {
 namespace {
 
 using namespace std::chrono_literals;
+using trace::Activity;
 using trace::activity_names;
 
 constexpr auto period = 100ms;
@@ -51,16 +52,17 @@ void limit_last_words(ExitCode code) {
 }  // namespace
 
 Watchdog::Watchdog(WatchdogConfig const& config, Board const& board, trace::Beacon const& beacon,
-                   bool vital, Reactions reactions)
+                   Watched const& self, Reactions reactions)
     : config_(config),
       slots_(board.slots()),
       own_(board.own()),
       beacon_(beacon),
+      on_gpu_(self.on_gpu),
       reactions_(std::move(reactions)),
       judge_(config, own_, slots_.size()),
       parent_(::getppid()),
       slow_looks_(slots_.size()) {
-  own().vital = vital;
+  own().vital = self.vital;
   own().presence = Presence::watched;
   thread_ = std::thread([this] { run(); });
 }
@@ -90,12 +92,17 @@ void Watchdog::look(std::chrono::nanoseconds elapsed) {
   ++own().beats;
   std::vector<Glance> glances;
   for (auto const* slot : slots_) glances.push_back(look_at(*slot));
-  auto const activity = beacon_.sign().activity.load();
-  auto const limit = limit_of(config_, activity, beacon_.stretches(activity));
-  publish(
-      judge_.look(elapsed, glances, limit, [this](std::size_t slot) { return process_of(slot); }));
+  publish(judge_.look(elapsed, glances, own_limit(),
+                      [this](std::size_t slot) { return process_of(slot); }));
   act();
   tell_of_slow(glances);
+}
+
+std::optional<std::chrono::nanoseconds> Watchdog::own_limit() const {
+  auto const activity = beacon_.sign().activity.load();
+  bool const hides_waits =
+      on_gpu_ && (activity == Activity::comm_exposed || activity == Activity::optimizer);
+  return hides_waits ? std::nullopt : limit_of(config_, activity, beacon_.stretches(activity));
 }
 
 void Watchdog::publish(std::vector<Judge::Accusation> const& accusations) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -41,10 +42,13 @@ class Watchdog {
     std::function<void(std::string const&)> mark;  ///< on the rank that it is about
   };
 
-  /// `beacon` shows at this rank's slot of `board`; both outlive the watchdog. `vital`: the others
-  /// cannot go on without this rank.
+  struct Watched {
+    bool vital = true;    ///< the others cannot go on without this rank
+    bool on_gpu = false;  ///< its device may wait for others where the host does not say so
+  };
+  /// `beacon` shows at this rank's slot of `board`; both outlive the watchdog.
   Watchdog(WatchdogConfig const& config, Board const& board, trace::Beacon const& beacon,
-           bool vital, Reactions reactions);
+           Watched const& self, Reactions reactions);
   /// This rank is watched no longer.
   ~Watchdog();
   Watchdog(Watchdog const&) = delete;
@@ -59,6 +63,7 @@ class Watchdog {
  private:
   void run();
   void look(std::chrono::nanoseconds elapsed);
+  std::optional<std::chrono::nanoseconds> own_limit() const;
   void publish(std::vector<Judge::Accusation> const& accusations);
   /// Of what is found: tells it, or ends the process.
   void act();
@@ -77,6 +82,7 @@ class Watchdog {
   std::vector<Slot*> slots_;
   std::size_t own_;
   trace::Beacon const& beacon_;
+  bool on_gpu_;
   Reactions reactions_;
   Judge judge_;
   std::int64_t parent_;
