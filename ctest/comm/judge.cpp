@@ -36,7 +36,7 @@ class Pair {
 
   std::vector<Glance> glances{2};
   std::array<bool, 2> runs{true, true};
-  ProcessState process = ProcessState::lives;
+  std::optional<ProcessState> process = ProcessState::lives;
   Judge judge{config, 0, 2};
 };
 
@@ -110,6 +110,16 @@ TEST(Judge, APeerIsJudgedByWhatTheSystemSaysOfItsProcess) {
     pair.runs[1] = true;
     EXPECT_TRUE(pair.pass(100ms).empty());
   }
+}
+
+TEST(Judge, APeerThatTheSystemDoesNotSeeIsGivenTimeForItsNews) {
+  Pair pair;
+  pair.runs[1] = false;
+  pair.process = std::nullopt;
+  EXPECT_TRUE(pair.pass(7500ms).empty());
+  auto const found = pair.pass(200ms);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].finding, Finding::silent);
 }
 
 TEST(Judge, ADebuggerMayHoldARankForEver) {

@@ -5,6 +5,7 @@
 #include "comm/comm_config.hpp"
 #include "comm/communicator.hpp"
 #include "comm/process_info.hpp"
+#include "comm/pulse.hpp"
 #include "mpi/comm.hpp"
 #include "trace/recorder.hpp"
 
@@ -16,10 +17,12 @@ CommBackend choose_backend(CommConfig const& config, ProcessInfo const& process)
 
 /// The communicator of all ranks: serial for one rank; else the backend that `config` names, where
 /// automatic is NCCL if every rank has a GPU of its own, and MPI otherwise. Collective over
-/// `world`. `recorder` may be null. Error(environment) when the backend cannot be had; none is
+/// `world`. `recorder` and `pulse`, which the thread that talks to other ranks beats, may be null.
+/// Error(environment) when the backend cannot be had; none is
 /// taken instead.
 std::unique_ptr<Communicator> make_communicator(CommConfig const& config,
                                                 ProcessInfo const& process, mpi::Comm const& world,
-                                                trace::Recorder* recorder);
+                                                trace::Recorder* recorder,
+                                                std::unique_ptr<Pulse> pulse = nullptr);
 
 }  // namespace stratagem

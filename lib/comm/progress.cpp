@@ -13,13 +13,16 @@ using namespace std::chrono_literals;
 
 constexpr std::chrono::nanoseconds patience = 50us;
 constexpr std::chrono::nanoseconds longest_nap = 1ms;
+constexpr auto pulse_period = 250ms;
 
 }  // namespace
 
-Progress::Progress(trace::Recorder* recorder, std::chrono::nanoseconds timeout)
+Progress::Progress(trace::Recorder* recorder, std::chrono::nanoseconds timeout,
+                   std::unique_ptr<Pulse> pulse)
     : recorder_(recorder),
       beacon_(recorder != nullptr ? &recorder->beacon() : nullptr),
       timeout_(timeout),
+      pulse_(std::move(pulse)),
       thread_([this] { run(); }) {}
 
 Progress::~Progress() {
@@ -56,6 +59,7 @@ Work Progress::submit(std::unique_ptr<Operation> operation, trace::SpanRecord sp
 void Progress::run() {
   try {
     while (take_submitted()) drive();
+    if (pulse_) finish_pulse();
   } catch (...) {
     fail_all(std::current_exception());
   }
@@ -63,8 +67,12 @@ void Progress::run() {
 
 bool Progress::take_submitted() {
   std::unique_lock lock(mutex_);
-  if (active_.empty() && waiting_.empty()) {
-    submitted_.wait(lock, [this] { return stopping_ || !incoming_.empty(); });
+  if (idle()) {
+    auto const called = [this] { return stopping_ || !incoming_.empty(); };
+    if (pulse_)
+      submitted_.wait_for(lock, pulse_period, called);
+    else
+      submitted_.wait(lock, called);
     moved_at_ = monotonic_ns();
   }
   if (failure_) std::rethrow_exception(failure_);
@@ -75,11 +83,13 @@ bool Progress::take_submitted() {
       active_.push_back(std::move(entry));
   }
   incoming_.clear();
-  return !(stopping_ && active_.empty() && waiting_.empty());
+  return !(stopping_ && idle());
 }
 
 void Progress::drive() {
   if (beacon_ != nullptr) beacon_->beat();
+  if (pulse_) pulse_->beat();
+  if (idle()) return;
   start_waiting();
   if (advance_active())
     moved_at_ = monotonic_ns();
@@ -134,6 +144,11 @@ void Progress::finish(Entry& entry) {
   entry.work->complete();
 }
 
+void Progress::finish_pulse() {
+  auto const deadline = monotonic_ns() + timeout_.count();
+  while (!pulse_->finish() && monotonic_ns() < deadline) std::this_thread::sleep_for(longest_nap);
+}
+
 void Progress::fail_all(std::exception_ptr const& failure) {
   // The buffers of messages under way must outlive them, and nobody can tell when they end: what is
   // active is kept until the process ends, which it is about to.
@@ -141,6 +156,7 @@ void Progress::fail_all(std::exception_ptr const& failure) {
     static_cast<void>(entry.operation.release());
     entry.work->complete(failure);
   }
+  static_cast<void>(pulse_.release());
   for (auto& entry : waiting_) entry.work->complete(failure);
   std::lock_guard const lock(mutex_);
   failure_ = failure;

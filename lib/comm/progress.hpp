@@ -11,6 +11,7 @@
 
 #include "comm/host_work.hpp"
 #include "comm/operation.hpp"
+#include "comm/pulse.hpp"
 #include "trace/recorder.hpp"
 
 namespace stratagem {
@@ -23,7 +24,9 @@ class Progress {
   /// Spans of sampled operations go to `recorder` (lane comm), where there is one, and to its
   /// beacon what is under way. When nothing has moved for `timeout` although something is,
   /// everything fails with Error(stall).
-  Progress(trace::Recorder* recorder, std::chrono::nanoseconds timeout);
+  /// `pulse`, which may be none, is beaten a few times a second from the begin to the end.
+  Progress(trace::Recorder* recorder, std::chrono::nanoseconds timeout,
+           std::unique_ptr<Pulse> pulse = nullptr);
   /// Finishes what was submitted; after a failure, drops it.
   ~Progress();
   Progress(Progress const&) = delete;
@@ -41,13 +44,15 @@ class Progress {
   };
 
   void run();
-  /// Waits until there is something to do; false when there never will be.
+  /// Waits until there is something to do, or the pulse is due; false when there never will be.
   bool take_submitted();
   void drive();
   void start_waiting();
   bool advance_active();
   void pause();
   void finish(Entry& entry);
+  void finish_pulse();
+  bool idle() const { return active_.empty() && waiting_.empty(); }
   void fail_all(std::exception_ptr const& failure);
 
   static constexpr int max_active_collectives = 2;
@@ -55,6 +60,7 @@ class Progress {
   trace::Recorder* recorder_;
   trace::Beacon* beacon_;  ///< of the recorder
   std::chrono::nanoseconds timeout_;
+  std::unique_ptr<Pulse> pulse_;
   std::mutex mutex_;
   std::condition_variable submitted_;
   std::deque<Entry> incoming_;  ///< under mutex_

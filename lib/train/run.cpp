@@ -184,8 +184,8 @@ ExitCode Run::execute() {
     static_cast<void>(end_.close_trace(trace::Status::failed, {}));
   };
   try {
-    auto const communicator =
-        make_communicator(request_.config.comm, setup_.process, world_, &recorder_);
+    auto const communicator = make_communicator(request_.config.comm, setup_.process, world_,
+                                                &recorder_, board_ ? board_->ring() : nullptr);
     open_trace(*communicator);
     recorder_.enter(trace::Activity::init);
     auto const strategy = build_strategy(*communicator);

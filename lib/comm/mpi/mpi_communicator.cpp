@@ -32,12 +32,12 @@ Made sliced(mpi::Comm const& comm, Kind kind, at::Tensor const& input, at::Tenso
 
 MpiCommunicator::MpiCommunicator(mpi::Comm const& comm, gpu::Device const& device,
                                  trace::Recorder* recorder, std::chrono::nanoseconds timeout,
-                                 std::chrono::nanoseconds delay)
+                                 std::chrono::nanoseconds delay, std::unique_ptr<Pulse> pulse)
     : comm_(comm.duplicate()),
       device_(device),
       delay_(delay),
       random_(static_cast<std::uint64_t>(comm.rank()), "delays"),
-      progress_(recorder, timeout) {
+      progress_(recorder, timeout, std::move(pulse)) {
   for (auto const* name : {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "barrier",
                            "send", "receive", "rma"})
     names_.push_back(recorder != nullptr ? recorder->intern(name) : 0);

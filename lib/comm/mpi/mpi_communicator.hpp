@@ -18,9 +18,11 @@ namespace stratagem {
 class MpiCommunicator final : public Communicator {
  public:
   /// Collective over `comm`. `recorder` may be null. Operations on which nothing moves for
-  /// `timeout` end in Error(stall). Each begins late by a random time up to `delay`.
+  /// `timeout` end in Error(stall). Each begins late by a random time up to `delay`. `pulse` goes
+  /// to the progress thread.
   MpiCommunicator(mpi::Comm const& comm, gpu::Device const& device, trace::Recorder* recorder,
-                  std::chrono::nanoseconds timeout, std::chrono::nanoseconds delay = {});
+                  std::chrono::nanoseconds timeout, std::chrono::nanoseconds delay = {},
+                  std::unique_ptr<Pulse> pulse = nullptr);
 
   int rank() const override { return comm_.rank(); }
   int size() const override { return comm_.size(); }

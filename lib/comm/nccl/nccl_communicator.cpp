@@ -116,14 +116,14 @@ class SpanQueue {
 class NcclCommunicator final : public Communicator {
  public:
   NcclCommunicator(mpi::Comm const& world, gpu::Device const& device, trace::Recorder* recorder,
-                   std::chrono::nanoseconds timeout)
+                   std::chrono::nanoseconds timeout, std::unique_ptr<Pulse> pulse)
       : session_(std::make_shared<NcclSession>(world, device, timeout)),
         device_(device),
         stream_(gpu::Stream::high_priority(device)),
         barrier_word_(device, sizeof(float)),
         spans_(recorder),
         beacon_(recorder != nullptr ? &recorder->beacon() : nullptr),
-        messages_(world, device, nullptr, timeout) {}
+        messages_(world, device, nullptr, timeout, {}, std::move(pulse)) {}
 
   int rank() const override { return messages_.rank(); }
   int size() const override { return messages_.size(); }
@@ -216,8 +216,9 @@ class NcclCommunicator final : public Communicator {
 std::unique_ptr<Communicator> make_nccl_communicator(mpi::Comm const& world,
                                                      gpu::Device const& device,
                                                      trace::Recorder* recorder,
-                                                     std::chrono::nanoseconds timeout) {
-  return std::make_unique<NcclCommunicator>(world, device, recorder, timeout);
+                                                     std::chrono::nanoseconds timeout,
+                                                     std::unique_ptr<Pulse> pulse) {
+  return std::make_unique<NcclCommunicator>(world, device, recorder, timeout, std::move(pulse));
 }
 
 }  // namespace stratagem

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "comm/communicator.hpp"
+#include "comm/pulse.hpp"
 #include "mpi/comm.hpp"
 #include "trace/recorder.hpp"
 
@@ -20,6 +21,7 @@ namespace stratagem {
 std::unique_ptr<Communicator> make_nccl_communicator(mpi::Comm const& world,
                                                      gpu::Device const& device,
                                                      trace::Recorder* recorder,
-                                                     std::chrono::nanoseconds timeout);
+                                                     std::chrono::nanoseconds timeout,
+                                                     std::unique_ptr<Pulse> pulse);
 
 }  // namespace stratagem

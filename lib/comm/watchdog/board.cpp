@@ -1,10 +1,12 @@
 #include "comm/watchdog/board.hpp"
 
+#include <algorithm>
 #include <new>
 
 #include <unistd.h>
 
 #include "base/system.hpp"
+#include "comm/watchdog/node_ring.hpp"
 
 namespace stratagem {
 
@@ -19,6 +21,24 @@ Board::Board(mpi::Comm const& world)
   node_.barrier();
   for (int rank = 0; rank < node_.size(); ++rank)
     slots_.push_back(std::launder(reinterpret_cast<Slot*>(memory_.part(rank).data())));
+  auto const leads = world.all_gather(own_ == 0 ? "leads" : "");
+  std::vector<int> leaders;
+  for (int rank = 0; rank < world.size(); ++rank)
+    if (!leads[static_cast<std::size_t>(rank)].empty()) leaders.push_back(rank);
+  if (leaders.size() < 2) return;
+  among_nodes_ = world.duplicate();
+  if (own_ != 0) return;
+  auto const place =
+      static_cast<std::size_t>(std::ranges::find(leaders, world.rank()) - leaders.begin());
+  previous_ = leaders[(place + leaders.size() - 1) % leaders.size()];
+  next_ = leaders[(place + 1) % leaders.size()];
+  upstream_.rank = previous_;
+  slots_.push_back(&upstream_);
+}
+
+std::unique_ptr<Pulse> Board::ring() {
+  if (!among_nodes_ || own_ != 0) return nullptr;
+  return std::make_unique<NodeRing>(*among_nodes_, previous_, next_, upstream_);
 }
 
 }  // namespace stratagem

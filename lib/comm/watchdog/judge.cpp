@@ -12,6 +12,7 @@ using trace::Activity;
 constexpr std::int64_t enough_stretches = 20;
 constexpr double caution = 2;     // with fewer, so many times the limit
 constexpr auto first_doubt = 1s;  // of silence, from which on the system is asked about a process
+constexpr double distance = 1.5;  // of news from other nodes
 constexpr double slow_factor = 1.5;
 constexpr std::int64_t slow_ns = 1'000'000;  // and so much more, at least
 
@@ -42,6 +43,7 @@ Glance look_at(Slot const& slot) {
 
 Judge::Judge(WatchdogConfig const& config, std::size_t own, std::size_t ranks)
     : floor_(seconds(config.floor_s)),
+      far_(seconds(config.floor_s * distance)),
       long_(seconds(config.floor_s * std::max(config.factor, 1.0))),
       own_(own),
       beats_(ranks) {}
@@ -51,9 +53,9 @@ void Judge::Stillness::see(std::uint64_t value, nanoseconds elapsed) {
   last = value;
 }
 
-std::vector<Judge::Accusation> Judge::look(
-    nanoseconds elapsed, std::span<Glance const> glances, std::optional<nanoseconds> limit,
-    std::function<ProcessState(std::size_t slot)> const& process) {
+std::vector<Judge::Accusation> Judge::look(nanoseconds elapsed, std::span<Glance const> glances,
+                                           std::optional<nanoseconds> limit,
+                                           AskSystem const& process) {
   std::vector<Accusation> accusations;
   if (elapsed > longest_look) {
     training_.age = communication_.age = 0ns;
@@ -73,7 +75,7 @@ std::vector<Judge::Accusation> Judge::look(
 
 std::optional<Judge::Accusation> Judge::look_at_self(Glance const& self, nanoseconds elapsed,
                                                      std::optional<nanoseconds> limit,
-                                                     ProcessState process) {
+                                                     std::optional<ProcessState> process) {
   training_.see(self.marks, elapsed);
   communication_.see(self.communication_beats, elapsed);
   if (self.waits || process == ProcessState::traced) training_.age = 0ns;
@@ -83,13 +85,15 @@ std::optional<Judge::Accusation> Judge::look_at_self(Glance const& self, nanosec
   return std::nullopt;
 }
 
-std::optional<Judge::Accusation> Judge::look_at_peer(std::size_t slot, ProcessState process) {
+std::optional<Judge::Accusation> Judge::look_at_peer(std::size_t slot,
+                                                     std::optional<ProcessState> process) {
   auto& age = beats_[slot].age;
   auto const found = [&](Finding finding, nanoseconds limit) -> std::optional<Accusation> {
     if (age <= limit) return std::nullopt;
     return {{slot, finding, age}};
   };
-  switch (process) {
+  if (!process) return found(Finding::silent, far_);
+  switch (*process) {
     case ProcessState::gone:
       return found(Finding::gone, floor_);
     case ProcessState::stopped:

@@ -45,11 +45,12 @@ class Judge {
     Finding finding = Finding::none;
     std::chrono::nanoseconds age{};  ///< of the last sign of life
   };
-  /// `elapsed` since the look before. `limit` of what this rank is at; `process` is asked for the
-  /// state of a slot's.
+  /// The state of a slot's process, where this one can see it.
+  using AskSystem = std::function<std::optional<ProcessState>(std::size_t slot)>;
+  /// `elapsed` since the look before; `limit` of what this rank is at.
   std::vector<Accusation> look(std::chrono::nanoseconds elapsed, std::span<Glance const> glances,
                                std::optional<std::chrono::nanoseconds> limit,
-                               std::function<ProcessState(std::size_t slot)> const& process);
+                               AskSystem const& process);
 
   static constexpr std::chrono::milliseconds longest_look{1000};  ///< more is a gap
 
@@ -64,10 +65,11 @@ class Judge {
 
   std::optional<Accusation> look_at_self(Glance const& self, std::chrono::nanoseconds elapsed,
                                          std::optional<std::chrono::nanoseconds> limit,
-                                         ProcessState process);
-  std::optional<Accusation> look_at_peer(std::size_t slot, ProcessState process);
+                                         std::optional<ProcessState> process);
+  std::optional<Accusation> look_at_peer(std::size_t slot, std::optional<ProcessState> process);
 
-  std::chrono::nanoseconds floor_, long_;  ///< for what is certain, and what is not
+  /// For what is certain; for what comes from afar; for what may have other causes.
+  std::chrono::nanoseconds floor_, far_, long_;
   std::size_t own_;
   Stillness training_, communication_;  ///< of this rank
   std::vector<Stillness> beats_;        ///< of the others' watchdogs

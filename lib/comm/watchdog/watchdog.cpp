@@ -92,6 +92,10 @@ void Watchdog::look(std::chrono::nanoseconds elapsed) {
   ++own().beats;
   std::vector<Glance> glances;
   for (auto const* slot : slots_) glances.push_back(look_at(*slot));
+  // At the start, what brings news of other nodes may be busy with memory for seconds.
+  if (beacon_.sign().activity == Activity::init)
+    for (std::size_t i = 0; i < slots_.size(); ++i)
+      if (slots_[i]->process == 0) glances[i].presence = Presence::absent;
   publish(judge_.look(elapsed, glances, own_limit(),
                       [this](std::size_t slot) { return process_of(slot); }));
   act();
@@ -106,16 +110,16 @@ std::optional<std::chrono::nanoseconds> Watchdog::own_limit() const {
 }
 
 void Watchdog::publish(std::vector<Judge::Accusation> const& accusations) {
-  auto self = Finding::none;  // a rank that goes on clears itself
-  if (::getppid() != parent_) self = Finding::orphaned;
+  std::vector<Finding> found(slots_.size(), Finding::none);
+  if (::getppid() != parent_) found[own_] = Finding::orphaned;
   for (auto const& [slot, finding, age] : accusations) {
     slots_[slot]->found_after_ns = age.count();
-    if (slot == own_)
-      self = finding;
-    else
-      slots_[slot]->finding = finding;
+    found[slot] = finding;
   }
-  own().finding = self;
+  // A rank that goes on clears itself.
+  for (std::size_t i = 0; i < slots_.size(); ++i)
+    if (found[i] != Finding::none || i == own_ || slots_[i]->process == 0)
+      slots_[i]->finding = found[i];
 }
 
 void Watchdog::act() {
@@ -170,7 +174,7 @@ void Watchdog::end() {
   for (auto const* slot : slots_) {
     auto const finding = slot->finding.load();
     if (slot->presence != Presence::watched) continue;
-    if (finding == Finding::none) ++sound;
+    if (finding == Finding::none && slot->process != 0) ++sound;
     if (finding == Finding::none) continue;
     culprits.push_back(describe(*slot, finding));
     if (finding == Finding::gone || finding == Finding::orphaned) code = ExitCode::peer_lost;
@@ -194,6 +198,8 @@ void Watchdog::end_stopped() const {
 
 std::string Watchdog::describe(Slot const& slot, Finding finding) const {
   auto const age = format_duration(1e-9 * static_cast<double>(slot.found_after_ns.load()));
+  if (slot.process == 0)
+    return str("the node of rank ", slot.rank.load(), " has not been heard of for ", age);
   auto const place = place_of(slot.sign);
   auto const name = name_of(slot);
   switch (finding) {
@@ -215,9 +221,9 @@ std::string Watchdog::describe(Slot const& slot, Finding finding) const {
   return name;
 }
 
-ProcessState Watchdog::process_of(std::size_t slot) const {
-  bool const known = slots_[slot]->process_space == own().process_space;
-  return known ? process_state(slots_[slot]->process) : ProcessState::lives;
+std::optional<ProcessState> Watchdog::process_of(std::size_t slot) const {
+  if (slots_[slot]->process_space != own().process_space) return std::nullopt;
+  return process_state(slots_[slot]->process);
 }
 
 std::string Watchdog::gone() const {
@@ -233,7 +239,8 @@ std::string Watchdog::at_work() const {
   // A rank that has only just given up waiting is none of them.
   auto const recent = monotonic_ns() - std::chrono::nanoseconds(1s).count();
   for (auto const* slot : slots_)
-    if (slot->presence == Presence::watched && !slot->sign.waits && slot->sign.since_ns < recent)
+    if (slot->presence == Presence::watched && slot->process != 0 && !slot->sign.waits &&
+        slot->sign.since_ns < recent)
       texts.push_back(describe(*slot, Finding::none));
   return join(texts, "; ");
 }

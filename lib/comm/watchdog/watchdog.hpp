@@ -75,7 +75,7 @@ class Watchdog {
   /// The first rank with which nothing is wrong.
   bool speaks() const;
   std::string describe(Slot const& slot, Finding finding) const;
-  ProcessState process_of(std::size_t slot) const;
+  std::optional<ProcessState> process_of(std::size_t slot) const;
   Slot& own() const { return *slots_[own_]; }
 
   WatchdogConfig config_;
