@@ -82,7 +82,7 @@ TEST(Beacon, RemembersTheLastOperations) {
   }
   auto const text = beacon.last_operations();
   EXPECT_EQ(text.find("24 all_reduce"), std::string::npos) << text;
-  EXPECT_EQ(text.rfind("25 all_reduce, 2.0 KiB", 0), 0U) << text;
+  EXPECT_EQ(text.rfind("25 all_reduce, 2.00 KiB", 0), 0U) << text;
   EXPECT_NE(text.find("40 all_reduce"), std::string::npos) << text;
   EXPECT_NE(text.find("under way"), std::string::npos) << text;
   EXPECT_EQ(beacon.sign().submitted - beacon.sign().finished, 1U);

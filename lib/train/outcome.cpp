@@ -117,6 +117,9 @@ void OutcomeKeeper::beat() {
   while (!wake_.wait_for(lock, std::chrono::seconds(10), [this] { return stopping_; })) {
     outcome_.updated_wall_ns = wall_ns();
     try {
+      // Another rank may have told the end, while this process was stopped.
+      if (auto const found = read_outcome(directory_); found && found->status != RunStatus::running)
+        return;
       write_outcome(directory_, outcome_);
     } catch (Error const&) {
       // A missed beat is no reason to stop: the next may succeed, and the end has its own room.

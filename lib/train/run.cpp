@@ -236,7 +236,7 @@ void Run::end_by(Verdict const& verdict) {
   if (verdict.speaks) log_.error(verdict.failure.what());
   recorder_.event(trace::Severity::error, "failed", verdict.failure.what());
   recorder_.event(trace::Severity::error, "operations", recorder_.beacon().last_operations());
-  end_.die(verdict.failure, trace::Status::failed, leader_ || verdict.speaks);
+  end_.die(verdict.failure, trace::Status::failed);
 }
 
 Error Run::explained(std::exception const& failure) const {
@@ -344,7 +344,7 @@ TrainResult Run::train(Communicator& communicator, Strategy& strategy,
   reacting.time_to_save = [&] {
     constexpr double most_s = 0.5;
     auto const save_s = checkpoints.last_duration_s();
-    if (watchdog_ && !watchdog_->gone().empty()) return false;
+    if (watchdog_ && watchdog_->known_failure()) return false;
     return save_s > 0 && save_s + 2 * trainer.last_step_s() < most_s;
   };
   SignalWatch::Scope const scope(signals_, std::move(reacting));
@@ -419,7 +419,9 @@ SignalWatch::Reactions Run::reactions() {
           .flush = [this] { end_.flush(); },
           .end =
               [this](int signal) {
-                end_.die_of(signal, watchdog_ ? watchdog_->gone() : std::string());
+                auto const cause = watchdog_ ? watchdog_->known_failure() : std::nullopt;
+                if (watchdog_) watchdog_->has_spoken();
+                end_.die_of(signal, cause);
               },
           .time_to_save = {}};
 }

@@ -56,12 +56,14 @@ void RunEnd::fail(Error const& failure) {
   write_failure(failure.code(), failure.what());
 }
 
-void RunEnd::die_of(int signal, std::string const& lost) {
+void RunEnd::die_of(int signal, std::optional<Error> const& cause) {
+  if (cause) return die(*cause, trace::Status::stopped, true);
   auto const ended = str("ended by signal ", signal, " (", ::strsignal(signal), ")");
-  if (lost.empty())
-    die(Error(ExitCode::unexpected, ended), trace::Status::stopped, tells_);
-  else
-    die(Error(ExitCode::peer_lost, lost, ended), trace::Status::stopped, true);
+  die(Error(ExitCode::unexpected, ended), trace::Status::stopped, tells_);
+}
+
+void RunEnd::die(Error const& failure, trace::Status status) {
+  die(failure, status, true);
 }
 
 void RunEnd::die(Error const& failure, trace::Status status, bool tells) {

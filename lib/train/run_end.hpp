@@ -32,15 +32,16 @@ class RunEnd {
   /// COMPLETE or SAVED. Error(io).
   void succeed(Outcome const& outcome);
   void fail(Error const& failure);
-  /// Both, within half a second. `lost`: what is known of other ranks that are gone.
-  void die_of(int signal, std::string const& lost);
-  /// Both, likewise; `tells`: for all ranks, though nothing is wrong with this one.
-  void die(Error const& failure, trace::Status status, bool tells);
+  /// Both, within half a second. `cause`: what is wrong with other ranks, if that is known.
+  void die_of(int signal, std::optional<Error> const& cause);
+  /// Both, likewise, of what every rank knows: the first one tells.
+  void die(Error const& failure, trace::Status status);
 
   /// As far as it is known from the start.
   Outcome const& outcome() const { return outcome_; }
 
  private:
+  void die(Error const& failure, trace::Status status, bool tells);
   void write_failure(ExitCode code, std::string const& reason);
   /// A rank that failed has said why, which is why this one is ended.
   bool another_told() const;

@@ -39,6 +39,7 @@ struct Slot {
   std::atomic<std::uint64_t> beats = 0;  ///< of its watchdog
   std::atomic<Finding> finding = Finding::none;
   std::atomic<std::int64_t> found_after_ns = 0;
+  std::atomic<bool> has_spoken = false;  ///< it ends, and has said all that it had to say
 };
 
 /// The slots of the ranks of one node, in memory that they share. On the first rank of each of

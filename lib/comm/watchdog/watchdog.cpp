@@ -24,6 +24,7 @@ constexpr int sure_looks = 2;  // so many before the end: there may be more than
 constexpr int slow_looks = 3;
 constexpr int told = -1;
 constexpr unsigned last_words_s = 2;
+constexpr auto time_of_others = 800ms;
 constexpr auto time_of_launcher = 300ms;
 
 std::string place_of(trace::Sign const& sign) {
@@ -168,24 +169,30 @@ void Watchdog::tell_of_slow(std::span<Glance const> glances) {
 }
 
 void Watchdog::end() {
-  std::vector<std::string> culprits;
-  int sound = 0;
-  auto code = ExitCode::stall;
-  for (auto const* slot : slots_) {
-    auto const finding = slot->finding.load();
-    if (slot->presence != Presence::watched) continue;
-    if (finding == Finding::none && slot->process != 0) ++sound;
-    if (finding == Finding::none) continue;
-    culprits.push_back(describe(*slot, finding));
-    if (finding == Finding::gone || finding == Finding::orphaned) code = ExitCode::peer_lost;
-  }
-  limit_last_words(code);
-  Error const failure(code, join(culprits, "; "), "the others cannot go on",
-                      code == ExitCode::stall ? "look at it, or raise watchdog.floor_s"
-                                              : "look at the first rank that ended");
+  auto const failure = known_failure().value_or(Error(ExitCode::stall, "a rank hangs"));
+  limit_last_words(failure.code());
   reactions_.end({failure, speaks()});
+  await_last_words();
+  auto const sound = std::ranges::count_if(slots_, [](Slot const* slot) {
+    return slot->process != 0 && slot->presence == Presence::watched &&
+           slot->finding == Finding::none;
+  });
   if (speaks() && sound > 1) end_stopped();
-  std::_Exit(to_int(code));
+  std::_Exit(to_int(failure.code()));
+}
+
+void Watchdog::await_last_words() {
+  own().has_spoken = true;
+  auto const deadline = monotonic_ns() + std::chrono::nanoseconds(time_of_others).count();
+  auto const able = [](Finding finding) {
+    return finding == Finding::none || finding == Finding::stalled || finding == Finding::mute;
+  };
+  auto const speaking = [&](Slot const* slot) {
+    return slot->process != 0 && slot->presence == Presence::watched && able(slot->finding) &&
+           !slot->has_spoken;
+  };
+  while (std::ranges::any_of(slots_, speaking) && monotonic_ns() < deadline)
+    std::this_thread::sleep_for(10ms);
 }
 
 void Watchdog::end_stopped() const {
@@ -226,12 +233,26 @@ std::optional<ProcessState> Watchdog::process_of(std::size_t slot) const {
   return process_state(slots_[slot]->process);
 }
 
-std::string Watchdog::gone() const {
-  std::vector<std::string> texts;
-  for (std::size_t i = 0; i < slots_.size(); ++i)
-    if (slots_[i]->presence == Presence::watched && process_of(i) == ProcessState::gone)
-      texts.push_back(describe(*slots_[i], Finding::gone));
-  return join(texts, "; ");
+std::optional<Error> Watchdog::known_failure() const {
+  std::vector<std::string> found, gone;
+  bool lost = false;
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    auto const& slot = *slots_[i];
+    auto const finding = slot.finding.load();
+    if (slot.presence != Presence::watched) continue;
+    bool const matters = slot.vital || finding == Finding::orphaned;
+    lost = lost || finding == Finding::gone || finding == Finding::orphaned;
+    if (finding != Finding::none && matters)
+      found.push_back(describe(slot, finding));
+    else if (!slot.has_spoken && process_of(i) == ProcessState::gone)
+      gone.push_back(describe(slot, Finding::gone));
+  }
+  if (found.empty() && gone.empty()) return std::nullopt;
+  lost = lost || found.empty();
+  return Error(
+      lost ? ExitCode::peer_lost : ExitCode::stall, join(found.empty() ? gone : found, "; "),
+      "the others cannot go on",
+      lost ? "look at the first rank that ended" : "look at it, or raise watchdog.floor_s");
 }
 
 std::string Watchdog::at_work() const {

@@ -55,9 +55,12 @@ class Watchdog {
   Watchdog& operator=(Watchdog const&) = delete;
 
   // For those who find that something is wrong by other means. Any thread.
-  /// Names ranks of this node whose process is no more, and where they were; empty for none.
-  std::string gone() const;
-  /// Likewise those that have been at work for long, and wait for nobody.
+  /// Why the job is about to end, as far as this node's ranks know: what is wrong with one of them,
+  /// or that its process is no more.
+  std::optional<Error> known_failure() const;
+  /// This rank has told what it knows, and ends: others need not wonder why it is gone.
+  void has_spoken() { own().has_spoken = true; }
+  /// Names ranks that have been at work for long, and wait for nobody; empty for none.
   std::string at_work() const;
 
  private:
@@ -69,6 +72,8 @@ class Watchdog {
   void act();
   void tell_of_slow(std::span<Glance const> glances);
   [[noreturn]] void end();
+  /// The first rank that ends makes the launcher end the others.
+  void await_last_words();
   /// A process that was stopped cannot end itself.
   void end_stopped() const;
   bool fatal() const;
