@@ -62,7 +62,7 @@ std::vector<Judge::Accusation> Judge::look(nanoseconds elapsed, std::span<Glance
     for (auto& beats : beats_) beats.age = 0ns;
     elapsed = 0ns;
   }
-  if (auto const found = look_at_self(glances[own_], elapsed, limit, process(own_)))
+  if (auto const found = look_at_self(glances[own_], elapsed, limit, process))
     accusations.push_back(*found);
   for (std::size_t slot = 0; slot < glances.size(); ++slot) {
     if (slot == own_ || glances[slot].presence != Presence::watched) continue;
@@ -75,11 +75,13 @@ std::vector<Judge::Accusation> Judge::look(nanoseconds elapsed, std::span<Glance
 
 std::optional<Judge::Accusation> Judge::look_at_self(Glance const& self, nanoseconds elapsed,
                                                      std::optional<nanoseconds> limit,
-                                                     std::optional<ProcessState> process) {
+                                                     AskSystem const& process) {
   training_.see(self.marks, elapsed);
   communication_.see(self.communication_beats, elapsed);
-  if (self.waits || process == ProcessState::traced) training_.age = 0ns;
-  if (!self.communicates || process == ProcessState::traced) communication_.age = 0ns;
+  if (self.waits) training_.age = 0ns;
+  if (!self.communicates) communication_.age = 0ns;
+  bool const doubtful = std::max(training_.age, communication_.age) > first_doubt;
+  if (doubtful && process(own_) == ProcessState::traced) training_.age = communication_.age = 0ns;
   if (limit && training_.age > *limit) return {{own_, Finding::stalled, training_.age}};
   if (communication_.age > long_) return {{own_, Finding::mute, communication_.age}};
   return std::nullopt;

@@ -65,7 +65,7 @@ class Judge {
 
   std::optional<Accusation> look_at_self(Glance const& self, std::chrono::nanoseconds elapsed,
                                          std::optional<std::chrono::nanoseconds> limit,
-                                         std::optional<ProcessState> process);
+                                         AskSystem const& process);
   std::optional<Accusation> look_at_peer(std::size_t slot, std::optional<ProcessState> process);
 
   /// For what is certain; for what comes from afar; for what may have other causes.
