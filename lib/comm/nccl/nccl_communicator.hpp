@@ -22,6 +22,6 @@ std::unique_ptr<Communicator> make_nccl_communicator(mpi::Comm const& world,
                                                      gpu::Device const& device,
                                                      trace::Recorder* recorder,
                                                      std::chrono::nanoseconds timeout,
-                                                     std::unique_ptr<Pulse> pulse);
+                                                     std::unique_ptr<Pulse> pulse = nullptr);
 
 }  // namespace stratagem
