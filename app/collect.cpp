@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include "app/collect_study.hpp"
+#include "app/limits.hpp"
 #include "app/options.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
@@ -55,6 +56,7 @@ ExitCode execute_collect(Command const& command, std::vector<std::string> const&
   auto const common = options.common();
   Log log(0, true, common.level, common.color);
   auto const directories = options.texts("directory");
+  limit_for_reading(directories);
   if (directories.size() == 1 && StudyDirectory::is_one(directories.front()))
     return collect_study(directories.front(), format, options.flag("allow-mixed"), log);
   std::vector<fs::path> runs;

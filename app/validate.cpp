@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
+#include <new>
 
+#include "app/limits.hpp"
 #include "app/options.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
@@ -41,6 +43,8 @@ std::vector<std::string> problems_in(fs::path const& file) {
         problems.push_back(str("rank ", rank.rank(), ": ", problem));
   } catch (Error const& error) {
     problems.push_back(error.what());
+  } catch (std::bad_alloc const&) {
+    problems.push_back("it takes more memory than there is");
   }
   return problems;
 }
@@ -54,6 +58,7 @@ ExitCode execute_validate(Command const& command, std::vector<std::string> const
   auto const paths = options.texts("path");
   if (paths.empty())
     throw Error(ExitCode::usage, "validate what?", {}, "name a trace file or a run directory");
+  limit_for_reading(paths);
   int bad = 0, good = 0;
   for (auto const& path : paths)
     for (auto const& file : trace_files(path)) {

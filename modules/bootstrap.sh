@@ -17,6 +17,8 @@ readonly packages=(openmpi-bin libopenmpi-dev libhdf5-dev hdf5-tools libyaml-cpp
   git python3 python3-pip python3-venv)
 # For the tests of slurm/ and of the modulefiles. No daemon is started.
 readonly test_packages=(slurm-wlm munge lmod tcl shellcheck)
+# For the fuzz targets and the model of the parameter server, left out where the system lacks them.
+readonly optional_packages=(clang-14 libclang-rt-14-dev spin)
 # All that LibTorch's wheel needs to compute on a CPU ...
 readonly torch_wheels=("torch==$torch_version" nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85)
 # ... and what else `import torch` and CUDA programs load, beside the libraries of a CUDA toolkit.
@@ -68,6 +70,10 @@ install_packages() {
     apt-get -qy install --no-install-recommends "${missing[@]}"
 }
 
+provide_optional_packages() {
+  (install_packages "${optional_packages[@]}") || echo "not installed: their tests will be skipped"
+}
+
 # Environment Modules cannot be installed beside Lmod: unpacked, it serves the test of the modulefiles.
 provide_environment_modules() {
   local folder=$deps/environment-modules temporary
@@ -99,6 +105,11 @@ check_python() {
     fail "$(python3 --version) is too old for LibTorch $torch_version: needs Python >= 3.10, or set LIBTORCH_ROOT"
   python3 -m pip --version > /dev/null 2>&1 ||
     fail "python3 has no pip: install python3-pip (or run python3 -m ensurepip), or set LIBTORCH_ROOT"
+}
+
+has_fuzzer() {
+  command -v clang++-14 > /dev/null &&
+    compgen -G "$(clang++-14 -print-resource-dir)/lib/linux/libclang_rt.fuzzer-*.a" > /dev/null
 }
 
 has_cuda_toolkit() { [[ -e $cuda_home/bin/nvcc && -e $cuda_home/include/nccl.h ]]; }
@@ -201,6 +212,7 @@ build_program() {
 test_everything() {
   local options=(-D STRATAGEM_WERROR=ON)
   phase "test packages" install_packages "${test_packages[@]}"
+  phase "optional packages" provide_optional_packages
   provide_environment_modules
   phase "oracle" provide_oracle
   phase "analysis" provide_analysis
@@ -208,6 +220,13 @@ test_everything() {
     -D "STRATAGEM_ANALYSIS_PYTHON=$analysis/python-analysis"
   phase "build" compile cpu-release
   phase "test" run_tests cpu-release --label-exclude long
+  if has_fuzzer; then
+    phase "configure fuzz targets" configure fuzz "${options[@]}"
+    phase "build fuzz targets" compile fuzz
+    phase "fuzz" run_tests fuzz --no-tests=error
+  else
+    echo "no clang++-14 with libFuzzer: the fuzz targets are SKIPPED"
+  fi
   if has_cuda_toolkit; then
     phase "configure CUDA" configure cuda-release "${options[@]}" -D "CUDAToolkit_ROOT=$cuda_home"
     phase "build CUDA" compile cuda-release --target stratagem test_comm_fakes_mpi test_conformance_fakes_mpi

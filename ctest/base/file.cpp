@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 #include "support/scratch.hpp"
 
 namespace stratagem {
@@ -65,6 +67,19 @@ TEST(File, AppendKeepsWhatIsThere) {
   AppendFile(scratch / "log").write("one\n");
   AppendFile(scratch / "log").write("two\n");
   EXPECT_EQ(read_text(scratch / "log", ExitCode::io), "one\ntwo\n");
+}
+
+TEST(File, NothingIsWrittenThroughALink) {
+  test::Scratch const scratch;
+  replace_file(scratch / "theirs", "kept");
+  // The name that a temporary file would have, and a name of ours.
+  fs::create_symlink(scratch / "theirs", scratch / str("x.tmp.", ::getpid()));
+  replace_file(scratch / "x", "ours");
+  fs::create_symlink(scratch / "theirs", scratch / "log");
+  EXPECT_EQ(code_of([&] { AppendFile(scratch / "log").write("ours"); }), ExitCode::io);
+  replace_file(scratch / "log", "ours");
+  EXPECT_FALSE(fs::is_symlink(scratch / "log"));
+  EXPECT_EQ(read_text(scratch / "theirs", ExitCode::io), "kept");
 }
 
 TEST(File, AppendToAFullDeviceFails) {

@@ -1,10 +1,14 @@
 #include <algorithm>
+#include <fstream>
+#include <map>
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include "base/random.hpp"
 #include "config/print.hpp"
 #include "config/support.hpp"
+#include "support/child.hpp"
 
 namespace stratagem {
 namespace {
@@ -96,6 +100,60 @@ TEST(Hostile, AliasesDoNotMultiply) {
   auto const lines = test::problems(bomb);
   EXPECT_EQ(std::ranges::count(lines, "c.yaml:1:4: a: a list; one value is expected"), 1);
   EXPECT_EQ(lines.size(), 3 + 25U);
+}
+
+/// Of this process: so much more memory [B], so much more time [s].
+void limit(std::size_t bytes, rlim_t seconds) {
+  std::size_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  auto const space = pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) + bytes;
+  rlimit const memory{space, space}, cpu{seconds, seconds};
+  ::setrlimit(RLIMIT_AS, &memory);
+  ::setrlimit(RLIMIT_CPU, &cpu);
+}
+
+/// A file of the largest size that is looked at, full of one thing.
+std::string filled_with(std::string const& piece, std::string text = "") {
+  text.reserve(1 << 20);
+  while (text.size() + piece.size() < 1 << 20) text += piece;
+  return text;
+}
+
+/// Bounded however the text is made: what it takes to refuse a file, beside what this process had.
+TEST(Hostile, RefusingTakesLittleTimeAndMemory) {
+  std::string keys, sections, anchors;
+  for (int i = 0; keys.size() < 1 << 20; ++i) {
+    keys += str("k", i, ": 1\n");
+    sections += str("s", i, ": {a: {}, b: 1, a: 2}\n");
+    anchors += str("a", i, ": &x", i, " [*x", i, "]\n");
+  }
+  auto const cut = [](std::string text) { return text.substr(0, (1 << 20) - 1); };
+  std::map<std::string, std::string> const texts{
+      {"keys", cut(keys)},
+      {"sections", cut(sections)},
+      {"anchors", cut(anchors)},
+      {"one key twice", filled_with("run: {seed: 1}\n")},
+      {"one long value", "run: {seed: " + filled_with("1") + "}"},
+      {"one long word", test::minimal + "optimizer: {schedule: " + filled_with("constant") + "}"},
+      {"one long key", filled_with("x")},
+      {"variables", "run: {name: \"" + filled_with("${A}") + "\"}"},
+      {"open lists", filled_with("[")},
+      {"open maps", filled_with("{a: ")},
+      {"nested by dashes", filled_with("- ")},
+      {"items", filled_with("- x\n")},
+      {"documents", filled_with("---\n")},
+      {"quotes", filled_with("\"\\\"\"\n")},
+      {"line ends", filled_with("\n")},
+      {"NUL", std::string(1 << 20, '\0')},
+      {"too long", std::string(64 << 20, 'x')},
+  };
+  for (auto const& [name, text] : texts) {
+    test::Child child([&text = text] {
+      limit(64 << 20, 2);
+      return test::problems(text).empty() ? 1 : 0;
+    });
+    EXPECT_EQ(child.wait(), 0) << name;
+  }
 }
 
 TEST(Hostile, AReportHasABoundedLength) {

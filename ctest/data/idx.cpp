@@ -148,6 +148,19 @@ TEST(Idx, RefusesWhatFollowsOrExceedsAGzipStream) {
   expect_bad_data(read, "expected 1008 bytes, found 11");
 }
 
+/// As long as a stream of these promises could be, and of which a thousandth is there.
+TEST(Idx, RefusesABombBeforeItUnpacksIt) {
+  Scratch folder;
+  auto const path = folder.path() / "labels.gz";
+  std::string noise(3 << 20, '\0');
+  std::uint32_t state = 1;
+  for (auto& byte : noise) byte = static_cast<char>((state = state * 1664525 + 1013904223) >> 24);
+  write_gzip(path, idx_content({0x7FFFFFFF}, noise));
+  expect_bad_data([&] { read_idx(path, 1, ""); },
+                  "too large for a packed one (expected at most 1073741824 bytes once unpacked, "
+                  "found 2147483655)");
+}
+
 TEST(Idx, NamesAMissingFile) {
   TinyMnist folder;
   std::filesystem::remove(folder.labels());

@@ -1,5 +1,8 @@
 #include "h5/reader.hpp"
 
+#include <hdf5.h>
+
+#include "h5/handle.hpp"
 #include "h5/sample.hpp"
 #include "support/child.hpp"
 
@@ -56,6 +59,24 @@ TEST_F(Reader, CutsColumnsToTheShortest) {
               {"", {{"a/x", ColumnType::integer, "", ""}, {"b/x", ColumnType::integer, "", ""}}});
   EXPECT_EQ(table.rows, 2);
   EXPECT_EQ(table.integers("a/x"), (Integers{0, 1}));
+}
+
+TEST_F(Reader, RowsThatNobodyWroteAreRefused) {
+  {
+    auto const file = owned(
+        H5Fcreate((scratch_ / "x.h5").c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT), "file");
+    auto const group =
+        owned(H5Gcreate2(file.get(), "/t", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), "group");
+    hsize_t const rows = 100'000'000, chunk = 256;
+    auto const space = owned(H5Screate_simple(1, &rows, nullptr), "space");
+    auto const properties = owned(H5Pcreate(H5P_DATASET_CREATE), "properties");
+    check(H5Pset_chunk(properties.get(), 1, &chunk), "chunk");
+    owned(H5Dcreate2(group.get(), "x", H5T_NATIVE_INT64, space.get(), H5P_DEFAULT, properties.get(),
+                     H5P_DEFAULT),
+          "dataset");
+  }
+  EXPECT_LT(std::filesystem::file_size(scratch_ / "x.h5"), 10'000U);
+  EXPECT_EQ(code_of_reading({"/t", {{"x", ColumnType::integer, "1", ""}}}), ExitCode::bad_data);
 }
 
 TEST_F(Reader, SeesAFileGrowWhileItIsWritten) {

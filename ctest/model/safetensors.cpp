@@ -123,7 +123,23 @@ TEST(Safetensors, SaysWhatIsWrong) {
     EXPECT_NE(file.refusal().find(message), std::string::npos) << header << "\n" << file.refusal();
   }
   file.fill(std::string(8, '\xff'));
-  EXPECT_NE(file.refusal().find("100 MB"), std::string::npos);
+  EXPECT_NE(file.refusal().find("16 MiB"), std::string::npos);
+}
+
+TEST(Safetensors, ADeepHeaderIsRefusedBeforeItIsWalked) {
+  Scratch const file;
+  auto const nested = [](std::string const& open, std::string const& close) {
+    std::string text;
+    for (int i = 0; i < 1'000'000; ++i) text += open;
+    for (int i = 0; i < 1'000'000; ++i) text += close;
+    return text;
+  };
+  file.fill(R"({"a":{"dtype":)" + nested("[", "]") + R"(,"shape":[1],"data_offsets":[0,4]}})", 4);
+  EXPECT_NE(file.refusal().find("values within values"), std::string::npos);
+  file.fill(nested("[", ""), 0);
+  EXPECT_NE(file.refusal().find("values within values"), std::string::npos);
+  file.fill(nested(R"({"a":)", "}"), 0);
+  EXPECT_NE(file.refusal().find("values within values"), std::string::npos);
 }
 
 TEST(Safetensors, SkipsMetadata) {

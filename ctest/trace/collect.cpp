@@ -1,6 +1,7 @@
 #include "trace/collect.hpp"
 
 #include <numeric>
+#include <optional>
 
 #include <gtest/gtest.h>
 
@@ -73,6 +74,83 @@ TEST(Collect, MissingTornAndForeignFilesAreRemarkedOn) {
   for (auto const* expected :
        {"rank-0001.h5", "rank-0002.h5", "rank 1 of 4 has no trace", "rank 2 of 4", "rank 3 of 4"})
     EXPECT_NE(remarks.find(expected), std::string::npos) << expected << " in\n" << remarks;
+}
+
+TEST(Collect, WhatIsNotOfThisRunIsLeftOut) {
+  test::Scratch const run, elsewhere;
+  for (int rank : {0, 1}) write_sample(rank_file(run.path(), 0, rank), rank, 2, 0, 5);
+  write_sample(elsewhere / "rank-0007.h5", 7, 8, 0, 5);
+  auto const folder = run / "trace" / "a0";
+  fs::copy_file(elsewhere / "rank-0007.h5", folder / "rank-0002.h5");  // another rank's
+  fs::create_symlink(elsewhere / "rank-0007.h5", folder / "rank-0007.h5");
+  fs::create_directory(folder / "rank-0003.h5");
+  fs::create_symlink("/dev/zero", folder / "rank-0004.h5");
+  fs::create_directory_symlink(elsewhere.path(), run / "trace" / "a1");
+  for (auto const* name : {"rank-.h5", "rank--1.h5", "rank-99999999999999999999.h5", "rank-5.txt"})
+    fs::copy_file(elsewhere / "rank-0007.h5", folder / name);
+  auto const traces = collect_run(run.path());
+  ASSERT_EQ(traces.ranks.size(), 2U);
+  EXPECT_EQ(traces.remarks.size(), 4U) << join(traces.remarks, "\n");
+  auto const remarks = join(traces.remarks, "\n");
+  for (auto const* expected :
+       {"rank-0002.h5 holds the trace of rank 7", "rank-0003.h5 is no regular file",
+        "rank-0004.h5 is no regular file", "rank-0007.h5 is no regular file"})
+    EXPECT_NE(remarks.find(expected), std::string::npos) << expected << " in\n" << remarks;
+}
+
+/// A whole trace but for one attribute.
+void write_altered(fs::path const& path, std::string const& group, std::string const& name,
+                   std::optional<h5::AttributeValue> const& value) {
+  h5::FileWriter file(path, h5::FileWriter::Mode::archive);
+  auto const set = [&](std::string const& of, std::string const& key, h5::AttributeValue known) {
+    bool const altered = of == group && key == name;
+    if (!altered) file.set_attribute(of, key, known);
+    if (altered && value) file.set_attribute(of, key, *value);
+  };
+  set("/", "schema_name", std::string(schema_name));
+  set("/", "schema_version", schema_version);
+  auto const header = sample_header(0, 1);
+  for (auto const& [of, attributes] :
+       {std::pair{"/provenance", &header.provenance}, {"/process", &header.process}}) {
+    file.create_group(of);
+    for (auto const& [key, known] : *attributes) set(of, key, known);
+  }
+  for (auto const& spec : tables()) file.create_table(spec).close();
+  file.close();
+}
+
+TEST(Collect, OtherVersionsAndImpossibleRanksAreLeftOut) {
+  using Value = h5::AttributeValue;
+  struct Case {
+    char const* group;
+    char const* name;
+    std::optional<Value> value;
+    char const* remark;  ///< none where it is read
+  };
+  for (auto const& [group, name, value, remark] : std::vector<Case>{
+           {"/", "other", Value(std::int64_t{1}), nullptr},
+           {"/", "schema_version", Value(schema_version + 1), "another schema version"},
+           {"/", "schema_version", Value(std::string("1")), "another schema version"},
+           {"/", "schema_version", std::nullopt, "another schema version"},
+           {"/", "schema_name", Value(std::string("else")), "is not a trace of this program"},
+           {"/process", "rank", std::nullopt, "/process has no rank"},
+           {"/process", "rank", Value(std::int64_t{1} << 40), "/process has no rank"},
+           {"/process", "rank", Value(std::string("0")), "/process has no rank"},
+           {"/process", "rank", Value(std::int64_t{3}), "holds the trace of rank 3"},
+           {"/process", "world", std::nullopt, nullptr},
+           {"/process", "world", Value(std::string("many")), nullptr},
+           {"/process", "world", Value(std::int64_t{1} << 60), "more have none"}}) {
+    test::Scratch const run;
+    h5::initialise_library();
+    write_sample(rank_file(run.path(), 0, 1), 1, 1, 0, 5);
+    write_altered(rank_file(run.path(), 0, 0), group, name, value);
+    auto const remarks = join(collect_run(run.path()).remarks, "\n");
+    if (remark != nullptr) {
+      EXPECT_NE(remarks.find(remark), std::string::npos) << remark << " in\n" << remarks;
+    } else {
+      EXPECT_EQ(remarks, "") << group << name;
+    }
+  }
 }
 
 TEST(Collect, AKilledRankIsReadAndRemarkedOn) {

@@ -1,9 +1,12 @@
 #include <fstream>
+#include <limits>
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "base/hash.hpp"
 #include "base/random.hpp"
 #include "comm/serial/serial_communicator.hpp"
 #include "conformance/training.hpp"
@@ -159,6 +162,61 @@ TEST_F(CheckpointFiles, ANewerSchemaIsNamed) {
   ASSERT_NE(schema, std::string::npos);
   write(path, text.replace(schema, 11, "\"schema\": 9"));
   EXPECT_NE(problem_of(folder(1)).find("schema 9"), std::string::npos);
+}
+
+/// A record whose digest fits and whose content is what somebody made up.
+TEST_F(CheckpointFiles, AHostileRecordIsRefused) {
+  save({1});
+  auto const path = folder(1) / "manifest.json";
+  auto const sound = nlohmann::json::parse(read_text(path, ExitCode::io)).at("content");
+  auto const refusal = [&](nlohmann::json const& content) {
+    write(path, nlohmann::json{{"schema", CheckpointRecord::schema},
+                               {"digest", Hash().add(content.dump()).hex()},
+                               {"content", content}}
+                    .dump());
+    return problem_of(folder(1));
+  };
+  EXPECT_EQ(refusal(sound), "");
+  using Pointer = nlohmann::json::json_pointer;
+  constexpr auto huge = std::numeric_limits<std::int64_t>::max();
+  auto const shape =
+      Pointer("/files/0/tensors") / sound.at("files").at(0).at("tensors").begin().key() / "shape";
+  for (auto const& [where, value] : std::vector<std::pair<Pointer, nlohmann::json>>{
+           {Pointer("/position/step"), -1},
+           {Pointer("/position/step"), 1e300},
+           {Pointer("/position/step"), 0.5},
+           {Pointer("/position/step"), std::numeric_limits<std::uint64_t>::max()},
+           {Pointer("/position/epoch/samples"), "many"},
+           {Pointer("/workers"), std::int64_t{1} << 40},
+           {Pointer("/workers"), -1},
+           {Pointer("/files/0/bytes"), -1},
+           {Pointer("/files/0/name"), "../rank-0000.safetensors"},
+           {Pointer("/files/0/name"), std::string("rank-0000.safetensors\0", 22)},
+           {shape, nlohmann::json::array({huge, huge})},
+           {shape, nlohmann::json::array({-1})},
+           {shape, 6},
+           {Pointer("/facts"), nullptr},
+           {Pointer("/files"), 7}}) {
+    auto content = sound;
+    ASSERT_TRUE(content.contains(where)) << where.to_string();
+    content[where] = value;
+    EXPECT_NE(refusal(content), "") << where.to_string() << " = " << value;
+  }
+  auto content = sound;
+  content["files"].push_back(sound.at("files").at(0));
+  content["files"][0]["bytes"] = huge;
+  content["files"][1]["bytes"] = huge;
+  EXPECT_NE(refusal(content).find("too many bytes"), std::string::npos);
+}
+
+TEST_F(CheckpointFiles, ADeepRecordIsRefusedBeforeItIsWalked) {
+  save({1});
+  auto const path = folder(1) / "manifest.json";
+  std::string text = R"({"schema": 1, "digest": "", "content": )";
+  for (int i = 0; i < 1'000'000; ++i) text += '[';
+  for (int i = 0; i < 1'000'000; ++i) text += ']';
+  write(path, text + "}");
+  EXPECT_NE(problem_of(folder(1)).find("values within values"), std::string::npos);
 }
 
 TEST_F(CheckpointFiles, AFailureKeepsTheOldOneAndTheTraining) {

@@ -21,6 +21,8 @@ Outcome sample() {
           .host = "node-1",
           .process = 4711,
           .steps = 12,
+          .began_after = 7,
+          .in_vain = 2,
           .digest = "0123456789abcdef",
           .test_accuracy = 0.1,
           .train_time_s = 1.0 / 3,
@@ -43,6 +45,8 @@ TEST(Outcome, ComesBackAsItWasWritten) {
   EXPECT_EQ(read->host, written.host);
   EXPECT_EQ(read->process, written.process);
   EXPECT_EQ(read->steps, written.steps);
+  EXPECT_EQ(read->began_after, written.began_after);
+  EXPECT_EQ(read->in_vain, written.in_vain);
   EXPECT_EQ(read->digest, written.digest);
   EXPECT_EQ(read->test_accuracy, written.test_accuracy);
   EXPECT_EQ(read->train_time_s, written.train_time_s);

@@ -78,7 +78,8 @@ std::string read_text(std::filesystem::path const& path, ExitCode code) {
 
 void replace_file(std::filesystem::path const& path, std::string_view content) {
   auto const temporary = path.string() + ".tmp." + std::to_string(::getpid());
-  Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  ::unlink(temporary.c_str());  // of a process that had the same id, and was killed
+  Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
   if (!file.valid()) fail("create", temporary, ExitCode::io);
   bool const whole = write_all(file.get(), content) && ::fsync(file.get()) == 0;
   int const reason = errno;
@@ -94,7 +95,8 @@ void replace_file(std::filesystem::path const& path, std::string_view content) {
 
 AppendFile::AppendFile(std::filesystem::path const& path)
     : path_(path),
-      descriptor_(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644)) {
+      descriptor_(
+          ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0644)) {
   if (descriptor_ < 0) fail("create", path, ExitCode::io);
 }
 

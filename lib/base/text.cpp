@@ -64,6 +64,8 @@ std::optional<std::string> closest(std::string_view word, std::span<std::string 
   std::optional<std::string> best;
   std::size_t best_distance = std::max<std::size_t>(word.size() / 3, 1) + 1;
   for (auto const& candidate : candidates) {
+    auto const longer = std::max(word.size(), candidate.size());
+    if (longer - std::min(word.size(), candidate.size()) >= best_distance) continue;
     auto const distance = edit_distance(word, candidate);
     if (distance < best_distance) {
       best_distance = distance;

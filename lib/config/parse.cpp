@@ -88,7 +88,9 @@ Given sort_out(Document const& document, std::vector<Entry> const& overrides,
     if (is_key(entry.path())) {
       given.entries[entry.path()] = entry;
     } else {
-      problems.add(entry.key_place, entry.path(), explain_unknown_key(entry, table, strategy));
+      problems.add(
+          entry.key_place, entry.path(),
+          problems.fill_a_report() ? "unknown key" : explain_unknown_key(entry, table, strategy));
     }
   };
   for (auto const& entry : document.entries) {

@@ -13,6 +13,7 @@ namespace stratagem {
 namespace {
 
 constexpr std::size_t most_lines = 100;  // of one report
+constexpr std::size_t most_kept = 1000;  // some may turn out to be one
 
 }  // namespace
 
@@ -27,7 +28,14 @@ Place place_of_override(int number, std::string const& text) {
 }
 
 void Problems::add(Place place, std::string path, std::string message) {
-  problems_.push_back({std::move(place), std::move(path), std::move(message)});
+  if (problems_.size() < most_kept)
+    problems_.push_back({std::move(place), std::move(path), std::move(message)});
+  else
+    ++left_out_;
+}
+
+bool Problems::fill_a_report() const {
+  return problems_.size() >= most_lines;
 }
 
 bool Problems::mention(std::string const& path) const {
@@ -45,7 +53,8 @@ void Problems::raise() const {
     auto line = place.text + ": " + (path.empty() ? "" : path + ": ") + message;
     if (told.insert(line).second && lines.size() < most_lines) lines.push_back(std::move(line));
   }
-  if (told.size() > most_lines) lines.push_back(str("and ", told.size() - most_lines, " more"));
+  if (auto const all = told.size() + left_out_; all > most_lines)
+    lines.push_back(str("and ", all - most_lines, " more"));
   throw Error(ExitCode::usage, join(lines, "\n"));
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,8 @@ class Problems {
   /// `path` is the key's; empty where the problem is none of a key.
   void add(Place place, std::string path, std::string message);
   bool empty() const { return problems_.empty(); }
+  /// True when there is no need to explain any more of them.
+  bool fill_a_report() const;
   bool mention(std::string const& path) const;
 
   /// Error(usage) with one line "place: path: message" for each, in the order of their places; one
@@ -34,6 +37,7 @@ class Problems {
     std::string message;
   };
   std::vector<Problem> problems_;
+  std::size_t left_out_ = 0;  ///< beyond what anybody would read
 };
 
 }  // namespace stratagem

@@ -17,6 +17,7 @@ namespace stratagem {
 namespace {
 
 constexpr std::size_t most_bytes = 1 << 20;
+constexpr int most_nodes = 20'000;  // keys and values; the largest study has some hundred
 
 Place place_of(std::string const& file, YAML::Mark const& mark) {
   return place_in_file(file, std::max(mark.line, 0) + 1, std::max(mark.column, 0) + 1);
@@ -76,7 +77,9 @@ class TreeBuilder final : public YAML::EventHandler {
   };
 
   YamlNode make(YamlNode::Kind kind, YAML::Mark const& mark, std::string const& tag,
-                YAML::anchor_t anchor) const {
+                YAML::anchor_t anchor) {
+    if (++nodes_ > most_nodes)
+      throw YAML::ParserException(mark, str("more than ", most_nodes, " keys and values"));
     YamlNode node;
     node.kind = kind;
     node.place = place_of(file_, mark);
@@ -120,6 +123,7 @@ class TreeBuilder final : public YAML::EventHandler {
   YamlNode root_;
   std::vector<Open> open_;
   int documents_ = 0;
+  int nodes_ = 0;
 };
 
 /// False, with a problem, for bytes that no YAML file has.
@@ -127,6 +131,12 @@ bool is_readable(std::string const& text, std::string const& file, Problems& pro
   if (text.size() > most_bytes) {
     problems.add(place_in_file(file, 1, 1), "",
                  str("the file has ", text.size(), " bytes, more than ", format_bytes(most_bytes)));
+    return false;
+  }
+  // The parser looks for the end of each before it tells of the first.
+  if (std::ranges::count_if(text, [](char c) { return c == '[' || c == '{'; }) > most_nodes) {
+    problems.add(place_in_file(file, 1, 1), "",
+                 str("the file begins more than ", most_nodes, " lists and maps"));
     return false;
   }
   auto const at = find_foreign_byte(text);

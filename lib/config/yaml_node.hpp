@@ -35,8 +35,8 @@ struct YamlMember {
 };
 
 /// The only document of a file; a null scalar where there is none. Nothing is returned where the
-/// text is no YAML, no UTF-8 or above 1 MiB: what was read of it may mean something else. Safe on
-/// any bytes.
+/// text is no YAML, no UTF-8, above 1 MiB or of more than 20,000 keys and values: what was read of
+/// it may mean something else. Safe on any bytes.
 std::optional<YamlNode> read_yaml(std::string const& text, std::string const& file,
                                   Problems& problems);
 

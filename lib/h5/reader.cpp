@@ -109,6 +109,8 @@ Texts const& TableData::texts(std::string const& name) const {
 }
 
 FileReader::FileReader(std::filesystem::path const& path) : path_(path) {
+  std::error_code unknown;
+  file_bytes_ = std::filesystem::file_size(path, unknown);
   file_ = Handle(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));
   closed_cleanly_ = file_.valid();
   if (closed_cleanly_) return;
@@ -163,6 +165,18 @@ std::vector<std::string> FileReader::children(std::string const& group) const {
   return names;
 }
 
+/// Rows that were never written take no room in the file, and all of it in memory.
+void FileReader::check_believable(TableSpec const& spec, std::int64_t rows) const {
+  constexpr std::uintmax_t tightest = 1032;  // deflate packs no tighter
+  std::uintmax_t row_bytes = 0;
+  for (auto const& column : spec.columns)
+    row_bytes += column.type == ColumnType::text ? text_width : sizeof(std::int64_t);
+  if (static_cast<std::uintmax_t>(rows) * row_bytes > tightest * file_bytes_)
+    throw Error(ExitCode::bad_data,
+                str(spec.path, " of ", path_.string(), " claims ", rows, " rows"),
+                str("a file of ", file_bytes_, " bytes cannot hold them"));
+}
+
 TableData FileReader::read_table(TableSpec const& spec) const {
   std::vector<Handle> datasets;
   TableData table;
@@ -187,6 +201,7 @@ TableData FileReader::read_table(TableSpec const& spec) const {
     table.rows = std::min(table.rows, static_cast<std::int64_t>(extent));
     datasets.push_back(std::move(dataset));
   }
+  check_believable(spec, table.rows);
   for (std::size_t c = 0; c < spec.columns.size(); ++c) {
     auto const& column = spec.columns[c];
     table.columns[column.name] =

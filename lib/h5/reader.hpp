@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -37,13 +38,16 @@ class FileReader {
   std::vector<std::string> children(std::string const& group) const;
 
   /// Error(bad_data) naming the column when one is missing, of another type, or longer than
-  /// max_rows (a damaged length must not become an allocation).
+  /// max_rows or than the file can hold (a damaged length must not become an allocation).
   TableData read_table(TableSpec const& spec) const;
 
   static constexpr std::int64_t max_rows = 200'000'000;
 
  private:
+  void check_believable(TableSpec const& spec, std::int64_t rows) const;
+
   std::filesystem::path path_;
+  std::uintmax_t file_bytes_ = 0;
   Handle file_;
   bool closed_cleanly_ = true;
 };

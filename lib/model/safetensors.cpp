@@ -21,7 +21,9 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "safetensors is little-endian");
 
-constexpr std::uint64_t kLongestHeader = 100'000'000;
+constexpr std::uint64_t kLongestHeader = 16
+                                         << 20;  ///< of 100,000 tensors; the format allows 100 MB
+constexpr int kDeepestHeader = 4;                ///< tensor, its members, their numbers
 
 struct Type {
   char const* name;
@@ -77,7 +79,7 @@ class Reader {
     std::uint64_t length = 0;
     demand(size_ >= sizeof length, str("it has ", size_, " bytes, its header's length alone is 8"));
     read_into(&length, sizeof length);
-    demand(length <= kLongestHeader, str("its header of ", length, " bytes is over 100 MB"));
+    demand(length <= kLongestHeader, str("its header of ", length, " bytes is over 16 MiB"));
     demand(length <= size_ - sizeof length,
            str("its header of ", length, " bytes ends beyond the file's ", size_, " bytes"));
     std::string text(length, '\0');
@@ -87,7 +89,12 @@ class Reader {
 
   /// In the order of the data.
   std::vector<Entry> parse(std::string const& text) const {
-    auto const header = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+    // What walks a value does so by recursion: one that is nested without end ends the stack.
+    auto const shallow = [this](int depth, nlohmann::json::parse_event_t, nlohmann::json const&) {
+      demand(depth <= kDeepestHeader, "its header has values within values");
+      return true;
+    };
+    auto const header = nlohmann::json::parse(text, shallow, /*allow_exceptions=*/false);
     demand(header.is_object(), "its header is not a JSON object");
     std::vector<Entry> entries;
     for (auto const& [name, value] : header.items())
@@ -153,7 +160,7 @@ class Writer {
   explicit Writer(std::filesystem::path const& path)
       : path_(path),
         temporary_(str(path.string(), ".tmp.", ::getpid())),
-        descriptor_(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)) {
+        descriptor_(create(temporary_.c_str())) {
     if (descriptor_ < 0) fail();
   }
   ~Writer() {
@@ -182,6 +189,11 @@ class Writer {
   }
 
  private:
+  /// Never through a link; in the place of what a killed process with the same id left.
+  static int create(char const* path) {
+    ::unlink(path);
+    return ::open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  }
   [[noreturn]] void fail() const {
     throw Error(ExitCode::io, str("cannot write ", path_.string()), std::strerror(errno));
   }

@@ -1,7 +1,10 @@
 #include "trace/collect.hpp"
 
 #include <algorithm>
+#include <compare>
 #include <map>
+#include <new>
+#include <optional>
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
@@ -13,22 +16,63 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// trace/a0/rank-0000.h5, trace/a0/rank-0001.h5, trace/a1/...: by attempt, then rank.
-std::vector<fs::path> rank_files(fs::path const& run) {
-  std::vector<std::pair<std::int64_t, fs::path>> files;
+constexpr std::int64_t most_ranks = 1 << 20;
+constexpr int most_missing_named = 20;
+
+/// A file that a rank wrote in an attempt, by its name.
+struct RankFile {
+  std::int64_t attempt;
+  int rank;
+  fs::path path;
+
+  auto operator<=>(RankFile const&) const = default;
+};
+
+/// The n of <prefix><n><suffix>, written as this program does.
+std::optional<int> number_in(std::string const& name, std::string const& prefix,
+                             std::string const& suffix) {
+  if (!name.starts_with(prefix) || !name.ends_with(suffix)) return std::nullopt;
+  auto const digits = name.substr(prefix.size(), name.size() - prefix.size() - suffix.size());
+  auto const number = parse_integer(digits);
+  if (!number || *number < 0 || *number >= most_ranks) return std::nullopt;
+  return static_cast<int>(*number);
+}
+
+/// trace/a0/rank-0000.h5, trace/a0/rank-0001.h5, trace/a1/...: by attempt, then rank. A link is
+/// left out: it leads to what is none of this run's.
+std::vector<RankFile> rank_files(fs::path const& run, std::vector<std::string>& remarks) {
+  std::vector<RankFile> files;
   std::error_code ignored;
   for (auto const& attempt : fs::directory_iterator(run / "trace", ignored)) {
-    auto const name = attempt.path().filename().string();
-    auto const number = name.starts_with("a") ? parse_integer(name.substr(1)) : std::nullopt;
-    if (!number || !attempt.is_directory()) continue;
-    for (auto const& file : fs::directory_iterator(attempt.path(), ignored))
-      if (file.path().filename().string().starts_with("rank-") && file.path().extension() == ".h5")
-        files.emplace_back(*number, file.path());
+    auto const number = number_in(attempt.path().filename().string(), "a", "");
+    if (!number || !fs::is_directory(attempt.symlink_status(ignored))) continue;
+    for (auto const& file : fs::directory_iterator(attempt.path(), ignored)) {
+      auto const rank = number_in(file.path().filename().string(), "rank-", ".h5");
+      if (!rank || file.path().filename() != rank_label(*rank) + ".h5") continue;
+      if (fs::is_regular_file(file.symlink_status(ignored)))
+        files.push_back({*number, *rank, file.path()});
+      else
+        remarks.push_back("left out: " + file.path().string() + " is no regular file");
+    }
   }
   std::sort(files.begin(), files.end());
-  std::vector<fs::path> paths;
-  for (auto& [_, path] : files) paths.push_back(std::move(path));
-  return paths;
+  return files;
+}
+
+RankTrace read_own(RankFile const& file) {
+  auto trace = read_rank_trace(file.path);
+  if (trace.rank() != file.rank)
+    throw Error(ExitCode::bad_data,
+                str(file.path.string(), " holds the trace of rank ", trace.rank()));
+  return trace;
+}
+
+/// How many ranks the run had, as far as its traces can be believed.
+std::int64_t world_of(RankTrace const& trace) {
+  auto const found = trace.process.find("world");
+  auto const* world =
+      found == trace.process.end() ? nullptr : std::get_if<std::int64_t>(&found->second);
+  return world == nullptr ? 0 : std::clamp<std::int64_t>(*world, 0, most_ranks);
 }
 
 void append_rows(h5::TableData& to, h5::TableData const& from, std::int64_t keep) {
@@ -80,38 +124,43 @@ void join_attempt(RankTrace& earlier, RankTrace later) {
 }  // namespace
 
 RunTraces collect_run(fs::path const& run) {
-  auto const files = rank_files(run);
-  if (files.empty())
+  RunTraces traces;
+  auto const files = rank_files(run, traces.remarks);
+  if (files.empty() && traces.remarks.empty())
     throw Error(ExitCode::bad_data, "no trace under " + run.string(),
                 "expected trace/a0/rank-0000.h5 and so on",
                 "name a run directory, as `stratagem run --out` wrote it");
   std::map<int, RankTrace> by_rank;
-  RunTraces traces;
   for (auto const& file : files) {
     try {
-      auto trace = read_rank_trace(file);
-      auto const rank = trace.rank();
+      auto trace = read_own(file);
       if (!trace.closed_cleanly)
-        traces.remarks.push_back(str(file.string(),
+        traces.remarks.push_back(str(file.path.string(),
                                      " was not closed: its rank was killed or still runs; ",
                                      trace.table(steps_table()).rows, " steps were read"));
-      auto const known = by_rank.find(rank);
+      auto const known = by_rank.find(file.rank);
       if (known == by_rank.end())
-        by_rank.emplace(rank, std::move(trace));
+        by_rank.emplace(file.rank, std::move(trace));
       else
         join_attempt(known->second, std::move(trace));
     } catch (Error const& error) {
       traces.remarks.push_back(str("left out: ", error.what()));
+    } catch (std::bad_alloc const&) {
+      traces.remarks.push_back(
+          str("left out: ", file.path.string(), " takes more memory than there is"));
     }
   }
   if (by_rank.empty())
     throw Error(ExitCode::bad_data, "no usable trace under " + run.string(),
                 join(traces.remarks, "; "));
   for (auto& [_, trace] : by_rank) traces.ranks.push_back(std::move(trace));
-  auto const world = std::get<std::int64_t>(traces.ranks.front().process.at("world"));
+  auto const world = world_of(traces.ranks.front());
+  std::int64_t missing = 0;
   for (int rank = 0; rank < world; ++rank)
-    if (!by_rank.contains(rank))
+    if (!by_rank.contains(rank) && ++missing <= most_missing_named)
       traces.remarks.push_back(str("rank ", rank, " of ", world, " has no trace"));
+  if (missing > most_missing_named)
+    traces.remarks.push_back(str("and ", missing - most_missing_named, " more have none"));
   return traces;
 }
 

@@ -1,5 +1,7 @@
 #include "trace/rank_trace.hpp"
 
+#include <utility>
+
 #include "base/error.hpp"
 #include "base/text.hpp"
 
@@ -50,7 +52,8 @@ RankTrace read_group(h5::FileReader const& file, std::filesystem::path const& pa
 int RankTrace::rank() const {
   auto const found = process.find("rank");
   auto const* rank = found != process.end() ? std::get_if<std::int64_t>(&found->second) : nullptr;
-  if (rank == nullptr) throw Error(ExitCode::bad_data, path.string() + ": /process has no rank");
+  if (rank == nullptr || !std::in_range<int>(*rank) || *rank < 0)
+    throw Error(ExitCode::bad_data, path.string() + ": /process has no rank");
   return static_cast<int>(*rank);
 }
 

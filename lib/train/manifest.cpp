@@ -20,6 +20,13 @@ namespace {
 
 using nlohmann::json;
 
+/// Also of a variable that is kept for its prefix: who sets one to a secret says so in its name.
+bool may_hold_a_secret(std::string_view name) {
+  static constexpr std::array<std::string_view, 8> words{
+      "TOKEN", "SECRET", "PASSW", "CREDENTIAL", "KEY", "JWT", "env_list", "_uri"};
+  return std::ranges::any_of(words, [name](auto word) { return name.find(word) != name.npos; });
+}
+
 /// Variables that change what a run does or where; others may hold secrets.
 json environment() {
   static constexpr std::array<std::string_view, 9> prefixes{"SLURM_JOB", "SLURM_N",  "OMP_",
@@ -31,7 +38,7 @@ json environment() {
     auto const equals = text.find('=');
     bool const kept = std::any_of(prefixes.begin(), prefixes.end(),
                                   [&](auto prefix) { return text.starts_with(prefix); });
-    if (kept && equals != text.npos)
+    if (kept && equals != text.npos && !may_hold_a_secret(text.substr(0, equals)))
       found[std::string(text.substr(0, equals))] = std::string(text.substr(equals + 1));
   }
   return found;

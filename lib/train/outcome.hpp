@@ -26,8 +26,10 @@ struct Outcome {
   std::string host;
   std::int64_t process = 0;
   std::int64_t steps = 0;
-  std::string digest;        ///< of the final parameters; empty before
-  double test_accuracy = 0;  ///< NaN when not evaluated
+  std::int64_t began_after = 0;  ///< the step of the checkpoint that this attempt went on from
+  int in_vain = 0;               ///< attempts in a row before it that began there and saved nothing
+  std::string digest;            ///< of the final parameters; empty before
+  double test_accuracy = 0;      ///< NaN when not evaluated
   double train_time_s = 0;
   bool trace_complete = true;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -87,25 +88,51 @@ std::string digest_of(NamedTensors const& tensors) {
   return hash.hex();
 }
 
-/// The checkpoint that a resumed run goes on from; the same on every rank.
-std::optional<Checkpoint> choose_checkpoint(RunRequest const& request, Setup const& setup,
-                                            mpi::Comm const& world, Log& log) {
-  if (request.existing != Existing::resume) return std::nullopt;
+/// Where a run begins.
+struct Beginning {
+  std::optional<Checkpoint> checkpoint;
+  int in_vain = 0;  ///< attempts in a row before this one that began there, too
+
+  std::int64_t step() const { return checkpoint ? checkpoint->record().position.step : 0; }
+};
+
+/// A scheduler that starts a job again and again would do so for ever where none gets on.
+void require_progress(Outcome const& before, Beginning const& now) {
+  constexpr int most = 3;
+  auto const* const restarts = std::getenv("SLURM_RESTART_COUNT");
+  if (now.in_vain < most || restarts == nullptr || parse_integer(restarts).value_or(0) < most)
+    return;
+  throw Error(ExitCode::checkpoint,
+              str("the run does not get on: ", now.in_vain, " attempts in a row began after step ",
+                  now.step(), " and saved nothing"),
+              "the last of them: " + before.reason,
+              "see its log; then resubmit the job, or save more often (checkpoint.every_minutes)");
+}
+
+/// What a resumed run goes on from; the same on every rank.
+Beginning choose_beginning(RunRequest const& request, Setup const& setup, mpi::Comm const& world,
+                           Log& log) {
+  if (request.existing != Existing::resume) return {};
   auto const facts = training_facts(request.values, setup);
-  auto const folder = from_rank_0(world, [&]() -> std::string {
+  auto const found = from_rank_0(world, [&]() -> std::string {
     std::filesystem::path const run_directory = request.config.run.out;
     auto const outcome = read_outcome(run_directory);
-    if (!outcome || outcome->status == RunStatus::complete) return {};
-    auto const checkpoint = newest_checkpoint(run_directory, log);
-    if (!checkpoint) {
+    if (!outcome || outcome->status == RunStatus::complete) return "0 ";
+    Beginning begin{.checkpoint = newest_checkpoint(run_directory, log)};
+    if (begin.checkpoint)
+      check_resumable(*begin.checkpoint, facts, setup.model, request.likeness, log);
+    else
       log.info("there is no checkpoint: the run starts at step 0");
-      return {};
-    }
-    check_resumable(*checkpoint, facts, setup.model, request.likeness, log);
-    return checkpoint->folder().string();
+    if (outcome->began_after == begin.step()) begin.in_vain = outcome->in_vain + 1;
+    require_progress(*outcome, begin);
+    return str(begin.in_vain, " ", begin.checkpoint ? begin.checkpoint->folder().string() : "");
   });
-  if (folder.empty()) return std::nullopt;
-  return on_all_ranks(world, [&] { return std::optional<Checkpoint>(folder); });
+  auto const space = found.find(' ');
+  auto const folder = found.substr(space + 1);
+  Beginning begin{.in_vain = static_cast<int>(*parse_integer(found.substr(0, space)))};
+  if (!folder.empty())
+    begin.checkpoint = on_all_ranks(world, [&] { return std::optional<Checkpoint>(folder); });
+  return begin;
 }
 
 /// Shared by the ranks of a node that watch each other; none where nobody does.
@@ -117,19 +144,21 @@ std::unique_ptr<Board> make_board(WatchdogConfig const& config, mpi::Comm const&
 class Run {
  public:
   Run(RunRequest const& request, mpi::Comm const& world, SignalWatch& signals, Log& log,
-      Setup& setup, std::optional<Checkpoint> const& checkpoint, RunDirectory const& directory)
+      Setup& setup, Beginning const& beginning, RunDirectory const& directory)
       : request_(request),
         world_(world),
         signals_(signals),
         log_(log),
         setup_(setup),
-        checkpoint_(checkpoint),
+        checkpoint_(beginning.checkpoint),
         directory_(directory),
         leader_(world.rank() == 0),
         end_(directory, leader_, log),
         board_(make_board(request.config.watchdog, world)),
         recorder_(setup.process.device, request.config.trace.spans_every,
-                  board_ ? &board_->own_sign() : nullptr, request.failpoints) {}
+                  board_ ? &board_->own_sign() : nullptr, request.failpoints) {
+    end_.continue_after(beginning.step(), beginning.in_vain);
+  }
 
   ExitCode execute();
 
@@ -430,10 +459,10 @@ SignalWatch::Reactions Run::reactions() {
 
 ExitCode run(RunRequest const& request, mpi::Comm const& world, SignalWatch& signals, Log& log) {
   auto setup = set_up(request.config, world, log);
-  auto const checkpoint = choose_checkpoint(request, setup, world, log);
+  auto const beginning = choose_beginning(request, setup, world, log);
   auto const directory = claim(request, world);
   if (!directory.already_complete)
-    return Run(request, world, signals, log, setup, checkpoint, directory).execute();
+    return Run(request, world, signals, log, setup, beginning, directory).execute();
   if (world.rank() == 0)
     log.info(directory.path.string() + " holds this run, COMPLETE: nothing to do");
   return ExitCode::done;

@@ -8,6 +8,7 @@
 #include "base/system.hpp"
 #include "base/text.hpp"
 #include "trace/rank_trace.hpp"
+#include "train/folder_safety.hpp"
 #include "train/outcome.hpp"
 
 namespace stratagem {
@@ -84,6 +85,7 @@ fs::path RunDirectory::log_file(int rank) const {
 RunDirectory claim_run_directory(fs::path const& path, Existing existing) {
   RunDirectory directory{.path = path};
   std::error_code ignored;
+  require_own_folder(path);
   if (fs::exists(path, ignored) && !fs::is_directory(path, ignored))
     refuse(path, "it is a file", "name a folder with --out");
   auto const outcome = read_outcome(path);
@@ -106,6 +108,7 @@ RunDirectory claim_run_directory(fs::path const& path, Existing existing) {
     refuse(path, "it holds something that is no run", "name another with --out");
   }
   directory.attempt = next_attempt(path);
+  make_own_folder(path);
   make_folder(directory.trace_folder());
   make_folder(path / "logs");
   return directory;

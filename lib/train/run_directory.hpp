@@ -26,7 +26,8 @@ void make_folder(std::filesystem::path const& path);
 
 /// Makes the directory with its folders, by one process for all. What a run wrote is never
 /// overwritten: Error(usage) when the directory holds a run that `existing` does not allow for, or
-/// something else; Error(io) when it cannot be written. With Existing::overwrite the old directory
+/// something else; Error(environment) where it would not be safe (require_own_folder()); Error(io)
+/// when it cannot be written. With Existing::overwrite the old directory
 /// is moved aside.
 RunDirectory claim_run_directory(std::filesystem::path const& path, Existing existing);
 

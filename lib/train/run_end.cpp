@@ -25,6 +25,11 @@ RunEnd::RunEnd(RunDirectory const& directory, bool tells, Log& log)
                .test_accuracy = trace::unknown,
                .train_time_s = trace::unknown} {}
 
+void RunEnd::continue_after(std::int64_t step, int in_vain) {
+  outcome_.began_after = step;
+  outcome_.in_vain = in_vain;
+}
+
 void RunEnd::begin() {
   if (tells_) keeper_ = std::make_unique<OutcomeKeeper>(directory_.path, outcome_);
 }

@@ -21,6 +21,8 @@ class RunEnd {
   /// `tells`: rank 0 does, from the start; others only of a failure of their own.
   RunEnd(RunDirectory const& directory, bool tells, Log& log);
 
+  /// How far the attempts before this one came.
+  void continue_after(std::int64_t step, int in_vain);
   /// outcome.json says RUNNING from now on. Error(io).
   void begin();
   void keep(std::unique_ptr<trace::TraceFile> file);

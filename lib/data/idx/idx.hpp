@@ -16,7 +16,8 @@ struct IdxFile {
 
 /// An IDX file of unsigned bytes with `dimensions` sizes, none of them 0; gzip when its name ends
 /// in .gz. Error(bad_data) unless it is exactly as long as its header promises; a header that
-/// promises more than the file can hold is refused before memory is taken.
+/// promises more than the file can hold, or more than 1 GiB of a .gz, is refused before memory is
+/// taken.
 IdxFile read_idx(std::filesystem::path const& path, std::size_t dimensions,
                  std::string_view published_sha256);
 

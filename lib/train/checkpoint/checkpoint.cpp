@@ -23,7 +23,7 @@ constexpr std::size_t digits = 9;
 }
 
 bool is_plain_name(std::string const& name) {
-  return !name.empty() && name != ".." && name.find('/') == std::string::npos;
+  return !name.empty() && name != ".." && name.find_first_of(std::string("/\0", 2)) == name.npos;
 }
 
 }  // namespace

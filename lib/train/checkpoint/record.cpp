@@ -1,6 +1,10 @@
 #include "train/checkpoint/record.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
+#include <stdexcept>
+#include <utility>
 
 #include <ATen/ATen.h>
 #include <nlohmann/json.hpp>
@@ -17,6 +21,7 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 constexpr std::uintmax_t largest_record = 64 << 20;
+constexpr int deepest_record = 8;  // what walks a value does so by recursion
 constexpr char const* parameters_prefix = "parameters/";
 constexpr char const* momentum_prefix = "momentum/";
 constexpr char const* buffers_prefix = "buffers/";
@@ -33,12 +38,33 @@ json to_document(CheckpointFile const& file) {
   return {{"name", file.name}, {"bytes", file.bytes}, {"tensors", tensors}};
 }
 
+/// A count; json would cast fractions, negative and larger numbers.
+template <class Integer>
+Integer count(json const& value) {
+  auto const number = value.is_number_unsigned() ? value.get<std::uint64_t>()
+                                                 : std::numeric_limits<std::uint64_t>::max();
+  if (!std::in_range<Integer>(number)) throw std::out_of_range("a number is none of its kind");
+  return static_cast<Integer>(number);
+}
+
+/// Of no more elements than can be counted.
+std::vector<std::int64_t> shape_from(json const& list) {
+  if (!list.is_array()) throw std::out_of_range("a shape is no list");
+  std::vector<std::int64_t> shape;
+  std::int64_t numel = 1;
+  for (auto const& item : list) {
+    shape.push_back(count<std::int64_t>(item));
+    if (__builtin_mul_overflow(numel, std::max<std::int64_t>(shape.back(), 1), &numel))
+      throw std::out_of_range("a shape has too many elements");
+  }
+  return shape;
+}
+
 CheckpointFile file_from(json const& document) {
   CheckpointFile file{.name = document.at("name").get<std::string>(),
-                      .bytes = document.at("bytes").get<std::int64_t>()};
+                      .bytes = count<std::int64_t>(document.at("bytes"))};
   for (auto const& [name, tensor] : document.at("tensors").items())
-    file.tensors[name] = {tensor.at("type").get<std::string>(),
-                          tensor.at("shape").get<std::vector<std::int64_t>>(),
+    file.tensors[name] = {tensor.at("type").get<std::string>(), shape_from(tensor.at("shape")),
                           tensor.at("digest").get<std::string>()};
   return file;
 }
@@ -60,24 +86,29 @@ json to_document(Position const& position) {
 Position position_from(json const& document) {
   auto const& epoch = document.at("epoch");
   auto const& energy = epoch.at("energy_J");
-  return {.step = document.at("step").get<std::int64_t>(),
+  return {.step = count<std::int64_t>(document.at("step")),
           .train_time_s = document.at("train_time_s").get<double>(),
           .epoch = {.loss = epoch.at("loss").get<double>(),
-                    .correct = epoch.at("correct").get<std::int64_t>(),
-                    .samples = epoch.at("samples").get<std::int64_t>(),
-                    .steps = epoch.at("steps").get<std::int64_t>(),
+                    .correct = count<std::int64_t>(epoch.at("correct")),
+                    .samples = count<std::int64_t>(epoch.at("samples")),
+                    .steps = count<std::int64_t>(epoch.at("steps")),
                     .time_s = epoch.at("time_s").get<double>(),
-                    .comm_bytes = epoch.at("comm_bytes").get<std::int64_t>(),
+                    .comm_bytes = count<std::int64_t>(epoch.at("comm_bytes")),
                     .energy_J = energy.is_null() ? std::nan("") : energy.get<double>()}};
 }
 
 CheckpointRecord record_from(json const& content) {
   CheckpointRecord record{.position = position_from(content.at("position")),
-                          .saved_wall_ns = content.at("saved_wall_ns").get<std::int64_t>(),
-                          .workers = content.at("workers").get<int>(),
+                          .saved_wall_ns = count<std::int64_t>(content.at("saved_wall_ns")),
+                          .workers = count<int>(content.at("workers")),
                           .facts = content.at("facts").get<std::map<std::string, std::string>>(),
                           .counters = content.at("counters").get<std::map<std::string, double>>()};
-  for (auto const& file : content.at("files")) record.files.push_back(file_from(file));
+  std::int64_t bytes = 0;
+  for (auto const& file : content.at("files")) {
+    record.files.push_back(file_from(file));
+    if (__builtin_add_overflow(bytes, record.files.back().bytes, &bytes))
+      throw std::out_of_range("its files have too many bytes");
+  }
   return record;
 }
 
@@ -159,7 +190,11 @@ CheckpointRecord read_checkpoint_record(fs::path const& path) {
   auto const size = fs::file_size(path, failed);
   if (failed) reject(path, failed.message());
   if (size > largest_record) reject(path, str("it has ", size, " bytes"));
-  auto const document = json::parse(read_text(path, ExitCode::checkpoint), nullptr, false);
+  auto const shallow = [&](int depth, json::parse_event_t, json const&) {
+    if (depth > deepest_record) reject(path, "it has values within values: damaged");
+    return true;
+  };
+  auto const document = json::parse(read_text(path, ExitCode::checkpoint), shallow, false);
   if (!document.is_object())
     reject(path, "it is no JSON object: damaged, or not written to its end");
   try {
@@ -171,6 +206,8 @@ CheckpointRecord read_checkpoint_record(fs::path const& path) {
       reject(path, "its digest does not fit its content: damaged");
     return record_from(content);
   } catch (json::exception const& problem) {
+    reject(path, str("it is damaged: ", problem.what()));
+  } catch (std::out_of_range const& problem) {
     reject(path, str("it is damaged: ", problem.what()));
   }
 }

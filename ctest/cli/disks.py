@@ -1,0 +1,115 @@
+"""Disks that are full or slow: the training goes on, and its result is the same."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import unittest
+
+import harness
+from harness import mpirun, overridden
+
+DONE, IO = 0, 6
+
+
+def can_mount():
+    """In a name space of its own, where nobody else sees it."""
+    words = ["unshare", "-m", "mount", "-t", "tmpfs", "none", "/mnt"]
+    if shutil.which("unshare") is None:
+        return False
+    return subprocess.run(words, capture_output=True, check=False).returncode == 0
+
+
+@unittest.skipUnless(can_mount(), "needs the right to mount, for a small disk")
+class Full(harness.ProgramTest):
+    """A disk of any size is full somewhere: before the first step, in the trace, in a checkpoint, in the log and the
+    metrics, or at the end."""
+
+    settings = [
+        "model.name=lenet",
+        "run.max_steps=60",
+        "run.epochs=20",
+        "data.subset=48",
+        "trace.spans_every=1",
+        "checkpoint.every_steps=20",
+    ]
+    sizes_KiB = [8, 32, 64, 128, 256, 512, 1024, 2048, 4096]
+
+    def run_on(self, size_KiB):
+        """How it ended, and the files that it left."""
+        kept = self.folder / f"kept-{size_KiB}"
+        script = (
+            'mkdir -p disk && mount -t tmpfs -o size="$1"k none disk && kept=$2 && shift 2 && '
+            '"$@"; code=$?; cp -a disk/. "$kept"; exit $code'
+        )
+        job = [self.program, *overridden(*self.settings, "run.out=disk/out")]
+        # Open MPI's shared memory is a file too.
+        words = mpirun(2, job, "--mca", "btl", "self,tcp")
+        kept.mkdir()
+        return self.run_words(["unshare", "-m", "bash", "-c", script, "bash", size_KiB, kept, *words]), kept
+
+    def test_any_size(self):
+        ended, roomy = self.run_on(1 << 20)
+        self.assertEqual(ended.code, DONE, str(ended))
+        reference = json.loads((roomy / "out" / "outcome.json").read_text())
+        trained = []
+        for size in self.sizes_KiB:
+            with self.subTest(KiB=size):
+                ended, kept = self.run_on(size)
+                self.assertIn(ended.code, (DONE, IO), str(ended))
+                outcome = self.read(kept / "out" / "outcome.json")
+                if outcome is None or outcome["status"] == "FAILED":
+                    self.assertEqual(ended.code, IO, str(ended))
+                    self.assertRegex(ended.stderr, r"(?m)^stratagem: error: .*No space left")
+                    continue
+                trained.append(size)
+                self.assertEqual(outcome["status"], "COMPLETE", str(ended))
+                for key in "reason", "steps", "digest", "test_accuracy":
+                    self.assertEqual(outcome[key], reference[key], key)
+                self.assertEqual(outcome["exit_code"], ended.code)
+                if ended.code == IO:
+                    self.assertIn("is incomplete", ended.stderr)
+                    self.assertFalse(outcome["trace_complete"])
+        self.assertGreaterEqual(len(trained), 3, "sizes at which only part of it is full")
+
+    @staticmethod
+    def read(path):
+        return json.loads(path.read_text()) if path.exists() and path.stat().st_size else None
+
+
+@unittest.skipUnless(shutil.which("cc"), "needs a C compiler, to slow the disk down")
+class Slow(harness.ProgramTest):
+    """A disk that takes seconds to say that something is there: only the writers wait."""
+
+    delay_s = 1
+    source = """
+    #include <time.h>
+    #include <sys/syscall.h>
+    #include <unistd.h>
+    static void wait_long(void) { struct timespec t = {%d, 0}; nanosleep(&t, 0); }
+    int fsync(int f) { wait_long(); return (int)syscall(SYS_fsync, f); }
+    int fdatasync(int f) { wait_long(); return (int)syscall(SYS_fdatasync, f); }
+    """
+
+    def test_training_does_not_wait(self):
+        (self.folder / "slow.c").write_text(self.source % self.delay_s)
+        library = self.folder / "slow.so"
+        subprocess.run(
+            ["cc", "-shared", "-fPIC", "-o", library, self.folder / "slow.c"], check=True
+        )
+        settings = ["run.max_steps=150", "run.epochs=20", "checkpoint.every_steps=100"]
+        ended = self.expect(
+            DONE,
+            *overridden(*settings),
+            environment={"LD_PRELOAD": str(library), "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "")},
+        )
+        told = re.search(r"checkpoint of step 100: .* in ([\d.]+) s, training waited ([\d.]+ \w+)", ended.stderr)
+        self.assertIsNotNone(told, str(ended))
+        self.assertGreaterEqual(float(told[1]), 3 * self.delay_s)
+        self.assertRegex(told[2], r"^[\d.]+ [um]s$")
+        self.assertLess(self.outcome()["train_time_s"], 3 * self.delay_s)
+
+
+if __name__ == "__main__":
+    harness.main()

@@ -1,0 +1,392 @@
+/* One round of the parameter server (lib/strategy/ps: PsWorker, AsyncPsServer with ServerClock, SyncPsServer)
+ * over memory that workers write and read (RemoteMemory, transport rma). Two-sided messages are the same
+ * with fewer orders: there a slot is written when its receive was posted.
+ *
+ * A worker announces each push to every server, puts the gradient into its slot there and tells that it
+ * landed; gets parameters when they are offered and tells that it took them. Server 0 answers a line with
+ * one more share of the round, while there are any. A worker without shares announces its last line, and
+ * gets the parameters once more when all workers have done so. A synchronous server waits for the push of
+ * every worker, and every worker has the same number of them. Every shard is one chunk. Numbers of pushes
+ * stand for gradients; how many of whose pushes are in them, for parameters.
+ *
+ * Checked in every reachable state: a slot is written only when what it held was used, and used only when
+ * whole; parameters are not written from their offer until their worker took them; of each worker every push is applied
+ * once, in order; parameters that a worker computes with lack at most STALENESS of the pushes of any other
+ * unfinished worker, up to its own number; every share is computed once; at the end of the round every
+ * worker has every push; nobody waits for ever, also where some finish early.
+ *
+ *   -D SHARES=n      of the round
+ *   -D SERVERS=1     instead of 2
+ *   -D STALENESS=n   gate ssp; not given: gate none
+ *   -D SYNC          gate bsp; SHARES is a multiple of the number of workers
+ *   -D STOP          server 0 may be asked to end the round early
+ *   -D CRASH         one process ends anywhere. Nobody goes on for ever then, so that ends are not checked:
+ *                    the launcher ends the others, and a run begins again where the round began
+ *
+ * The other macros plant one error each, which has to be found.
+ */
+#define WORKERS 3
+#ifndef SERVERS
+#define SERVERS 2
+#endif
+#define PAIRS 6
+#if SERVERS == 2
+#define AT_THE_SECOND(statements) statements
+#else
+#define AT_THE_SECOND(statements)
+#endif
+#define AT(w, s) ((w) * SERVERS + (s))
+#define TORN 255
+
+mtype = { idle, to_put, putting, to_get };
+
+/* Messages. */
+chan line[PAIRS] = [1] of { byte };    /* number of the push that follows; 0: the last line */
+chan landed[PAIRS] = [1] of { bit };
+chan offered[PAIRS] = [1] of { bit };
+chan taken[PAIRS] = [1] of { bit };
+chan answer[WORKERS] = [1] of { bit }; /* 1: one more share */
+
+/* The memory of the servers, by worker. */
+typedef Parameters { byte has[WORKERS] };
+byte slot[PAIRS];
+Parameters outgoing[PAIRS];
+
+/* The workers. */
+mtype todo[PAIRS] = idle; /* between a worker and a server */
+byte shares[WORKERS];     /* dealt and not yet computed */
+byte pushed[WORKERS];
+bit awaits_answer[WORKERS];
+bit over[WORKERS];        /* announced its last line */
+
+/* What only the checks know. */
+bit unused[PAIRS]; /* the slot holds what was not applied yet */
+bit lent[PAIRS];   /* the parameters were offered and not taken yet */
+byte dead;         /* a process from 1 on: workers, then servers */
+
+#ifdef CRASH
+#define ALIVE(process) (dead != (process) + 1)
+#else
+#define ALIVE(process) true
+#endif
+#define SERVER(s) (WORKERS + (s))
+
+#ifdef SYNC
+#define FRESH(w, s, v) (outgoing[AT(w, s)].has[v] == pushed[w])
+#elif defined STALENESS
+#define FRESH(w, s, v) (outgoing[AT(w, s)].has[v] + STALENESS >= pushed[w])
+#else
+#define FRESH(w, s, v) true
+#endif
+/* Of one that finished nothing is missing. */
+#define WHOLE(w, s, v) (over[v] && outgoing[AT(w, s)].has[v] == pushed[v])
+
+inline check_parameters(w, s) {
+  v = 0;
+  do
+  :: v < WORKERS ->
+     assert(WHOLE(w, s, v) || (!over[w] && FRESH(w, s, v)));
+     v++
+  :: else -> break
+  od;
+  v = 0;
+#ifndef STOP
+  assert(!over[w] || pushed[0] + pushed[1] + pushed[2] == SHARES)
+#endif
+}
+
+/* When a message leaves makes no difference to a server, which looks for it at any time: a put is part of
+ * the announcement, unless it can end half way, or be told of too soon. */
+#if defined(CRASH) || defined(TOLD_BEFORE_IT_LANDED)
+#define PUTS_BY_STEPS
+#endif
+
+inline begin_put(w, s) {
+  assert(!unused[AT(w, s)]);
+  unused[AT(w, s)] = 1;
+  slot[AT(w, s)] = TORN;
+#ifdef TOLD_BEFORE_IT_LANDED
+  landed[AT(w, s)]!1;
+#endif
+  todo[AT(w, s)] = putting
+}
+
+inline end_put(w, s) {
+  slot[AT(w, s)] = pushed[w];
+#ifndef TOLD_BEFORE_IT_LANDED
+  landed[AT(w, s)]!1;
+#endif
+  todo[AT(w, s)] = to_get
+}
+
+/* What goes on between a worker and a server. */
+#define TRANSFER(w, s)                                                                   \
+  :: atomic { ALIVE(w) && todo[AT(w, s)] == to_put -> begin_put(w, s) }                  \
+  :: atomic { ALIVE(w) && todo[AT(w, s)] == putting -> end_put(w, s) }                   \
+  :: atomic { ALIVE(w) && todo[AT(w, s)] == to_get && nempty(offered[AT(w, s)]) ->       \
+       offered[AT(w, s)]?_;                                                              \
+       check_parameters(w, s);                                                           \
+       lent[AT(w, s)] = 0;                                                               \
+       taken[AT(w, s)]!1;                                                                \
+       todo[AT(w, s)] = idle                                                             \
+     }
+
+#ifdef PUSHES_WITHOUT_PULLING
+#define HAS_PARAMETERS(w, s) (todo[AT(w, s)] == idle || todo[AT(w, s)] == to_get)
+#else
+#define HAS_PARAMETERS(w, s) (todo[AT(w, s)] == idle)
+#endif
+#define READY(w) (!awaits_answer[w] && HAS_PARAMETERS(w, 0) AT_THE_SECOND(&& HAS_PARAMETERS(w, 1)))
+
+inline announce(w, number) {
+  line[AT(w, 0)]!number;
+  AT_THE_SECOND(line[AT(w, 1)]!number)
+}
+
+proctype Worker(byte w) {
+  bit more;
+  byte v;
+  do
+  :: atomic { ALIVE(w) && READY(w) && shares[w] > 0 && !over[w] ->
+       shares[w]--;
+       pushed[w]++;
+       awaits_answer[w] = 1;
+       announce(w, pushed[w]);
+#ifdef PUTS_BY_STEPS
+       todo[AT(w, 0)] = to_put;
+       AT_THE_SECOND(todo[AT(w, 1)] = to_put)
+#else
+       begin_put(w, 0);
+       end_put(w, 0);
+       AT_THE_SECOND(begin_put(w, 1); end_put(w, 1))
+#endif
+     }
+  :: atomic { ALIVE(w) && awaits_answer[w] && nempty(answer[w]) ->
+       answer[w]?more;
+       shares[w] = shares[w] + more;
+       more = 0;
+       awaits_answer[w] = 0
+     }
+  TRANSFER(w, 0)
+  AT_THE_SECOND(TRANSFER(w, 1))
+  :: atomic { ALIVE(w) && READY(w) && shares[w] == 0 && !over[w] ->
+       over[w] = 1;
+       announce(w, 0);
+       todo[AT(w, 0)] = to_get;
+       AT_THE_SECOND(todo[AT(w, 1)] = to_get)
+     }
+  :: ALIVE(w) && over[w] && READY(w) -> break
+  od
+}
+
+#ifdef GATE_OFF_BY_ONE
+#define ALLOWED (STALENESS + 1)
+#else
+#define ALLOWED STALENESS
+#endif
+#ifdef STALENESS
+#define MAY_GO_ON(v) (applied[v] <= least + ALLOWED)
+#else
+#define MAY_GO_ON(v) true
+#endif
+#ifdef THE_FINISHED_COUNT
+#define COUNTS(v) true
+#else
+#define COUNTS(v) (!finished[v])
+#endif
+
+inline copy(s, v) {
+  outgoing[AT(v, s)].has[0] = applied[0];
+  outgoing[AT(v, s)].has[1] = applied[1];
+  outgoing[AT(v, s)].has[2] = applied[2]
+}
+
+inline hand_out(s, v) {
+  if
+  :: under_way[v] -> taken[AT(v, s)]?_
+  :: else
+  fi;
+  assert(!lent[AT(v, s)]);
+#ifdef OFFERED_BEFORE_IT_IS_THERE
+  late[v] = 1;
+#else
+  copy(s, v);
+#endif
+  lent[AT(v, s)] = 1;
+  offered[AT(v, s)]!1;
+  under_way[v] = 1
+}
+
+/* Hands parameters to those that may go on. */
+inline release(s) {
+  least = 255;
+  v = 0;
+  do
+  :: v < WORKERS && COUNTS(v) && applied[v] < least -> least = applied[v]; v++
+  :: v < WORKERS && !(COUNTS(v) && applied[v] < least) -> v++
+  :: v == WORKERS -> break
+  od;
+  v = 0;
+  do
+  :: v < WORKERS && waiting[v] && MAY_GO_ON(v) -> hand_out(s, v); waiting[v] = 0; v++
+  :: v < WORKERS && !(waiting[v] && MAY_GO_ON(v)) -> v++
+  :: v == WORKERS -> break
+  od;
+  v = 0;
+  least = 0
+}
+
+inline deal(w) {
+#ifdef STOP
+  if
+  :: next_share = SHARES
+  :: skip
+  fi;
+#endif
+  if
+  :: next_share < SHARES -> next_share++; answer[w]!1
+  :: else -> answer[w]!0
+  fi
+}
+
+/* Goes on with what has come from a worker: a line, then the push that it announced. */
+#define ATTEND(s, w)                                                                                    \
+  :: atomic { ALIVE(SERVER(s)) && !waiting[w] && !finished[w] && !announced[w] && nempty(line[AT(w, s)]) -> \
+       line[AT(w, s)]?number;                                                                           \
+       if                                                                                               \
+       :: number == 0 -> finished[w] = 1; unfinished--; RELEASE_AT_FINISH(s)                            \
+       :: number > 0 && s == 0 -> announced[w] = 1; deal(w)                                             \
+       :: number > 0 && s > 0 -> announced[w] = 1                                                       \
+       fi;                                                                                              \
+       number = 0                                                                                       \
+     }                                                                                                  \
+  :: atomic { ALIVE(SERVER(s)) && announced[w] && nempty(landed[AT(w, s)]) ->                           \
+       landed[AT(w, s)]?_;                                                                              \
+       assert(slot[AT(w, s)] == applied[w] + 1);                                                        \
+       applied[w]++;                                                                                    \
+       unused[AT(w, s)] = 0;                                                                            \
+       announced[w] = 0;                                                                                \
+       waiting[w] = 1;                                                                                  \
+       release(s)                                                                                       \
+     }
+#ifdef FINISHING_RELEASES_NOBODY
+#define RELEASE_AT_FINISH(s) skip
+#else
+#define RELEASE_AT_FINISH(s) release(s)
+#endif
+
+proctype Server(byte s) {
+  byte applied[WORKERS];
+  bit announced[WORKERS], waiting[WORKERS], finished[WORKERS];
+  bit under_way[WORKERS]; /* the parameters it was handed last, perhaps */
+  byte unfinished = WORKERS;
+  byte next_share = (SHARES < 2 * WORKERS -> SHARES : 2 * WORKERS);
+  byte number, least, v;
+#ifdef OFFERED_BEFORE_IT_IS_THERE
+  bit late[WORKERS];
+#endif
+  do
+  ATTEND(s, 0)
+  ATTEND(s, 1)
+  ATTEND(s, 2)
+#ifdef OFFERED_BEFORE_IT_IS_THERE
+  :: atomic { late[0] -> copy(s, 0); late[0] = 0 }
+  :: atomic { late[1] -> copy(s, 1); late[1] = 0 }
+  :: atomic { late[2] -> copy(s, 2); late[2] = 0 }
+#endif
+  :: ALIVE(SERVER(s)) && unfinished == 0 -> break
+  od;
+  atomic {
+    hand_out(s, 0);
+    hand_out(s, 1);
+    hand_out(s, 2)
+  };
+  taken[AT(0, s)]?_;
+  taken[AT(1, s)]?_;
+  taken[AT(2, s)]?_
+}
+
+#ifdef SYNC
+#define SERVE(s) SyncServer(s)
+#define DEALT(w) (SHARES / WORKERS)
+
+inline receive_lines(s) {
+  line[AT(0, s)]?number;
+  line[AT(1, s)]?number;
+  line[AT(2, s)]?number
+}
+
+inline answer_all(s) {
+  if
+  :: s == 0 -> answer[0]!0; answer[1]!0; answer[2]!0
+  :: else
+  fi
+}
+
+inline receive_push(w, s) {
+  landed[AT(w, s)]?_;
+  assert(slot[AT(w, s)] == applied[w] + 1)
+}
+
+/* Applied with those of all, and no sooner. */
+inline use_push(w, s) {
+  unused[AT(w, s)] = 0;
+  applied[w]++
+}
+
+proctype SyncServer(byte s) {
+  byte applied[WORKERS];
+  bit under_way[WORKERS];
+  byte number;
+  do
+  :: receive_lines(s);
+     if
+     :: number == 0 -> break
+     :: else
+     fi;
+     atomic { ALIVE(SERVER(s)) -> answer_all(s) };
+     receive_push(0, s);
+     receive_push(1, s);
+     receive_push(2, s);
+     atomic { ALIVE(SERVER(s)) -> use_push(0, s); use_push(1, s); use_push(2, s) };
+     atomic { ALIVE(SERVER(s)) -> hand_out(s, 0); hand_out(s, 1); hand_out(s, 2) }
+  od;
+  atomic { ALIVE(SERVER(s)) -> hand_out(s, 0); hand_out(s, 1); hand_out(s, 2) };
+  taken[AT(0, s)]?_;
+  taken[AT(1, s)]?_;
+  taken[AT(2, s)]?_
+}
+#else
+#define SERVE(s) Server(s)
+#define DEALT(w) ((w < SHARES -> 1 : 0) + (w + WORKERS < SHARES -> 1 : 0))
+#endif
+
+#ifdef CRASH
+/* Workers are alike where each has one share. */
+proctype Crash() {
+  if
+  :: dead = 1
+  :: dead = SERVER(0) + 1
+  :: dead = SERVER(1) + 1
+  fi
+}
+#endif
+
+init {
+  byte w;
+  atomic {
+    do
+    :: w < WORKERS ->
+       shares[w] = DEALT(w);
+       run Worker(w);
+       w++
+    :: w == WORKERS -> break
+    od;
+    w = 0;
+    run SERVE(0);
+    AT_THE_SECOND(run SERVE(1);)
+#ifdef CRASH
+    run Crash()
+#endif
+  }
+}
