@@ -64,6 +64,7 @@ class Places(harness.ProgramTest):
             self.assertEqual(ended.code, 6, str(ended))
             (out / name).unlink()
         for name in "config.yaml", "manifest.json":
+            (out / name).unlink(missing_ok=True)
             (out / name).symlink_to(victim)
         self.expect(0, "run", "config.yaml", "--resume")
         self.assertEqual(victim.read_text(), "kept")
