@@ -1,17 +1,23 @@
 #include "comm/mpi/mpi_communicator.hpp"
 
+#include <optional>
+
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 #include "comm/communicator_suite.hpp"
 #include "support/world.hpp"
 
 namespace {
 
 using namespace std::chrono_literals;
+using stratagem::Communicator;
 using stratagem::Error;
 using stratagem::ExitCode;
+using stratagem::str;
+using stratagem::Work;
 using stratagem::test::CommunicatorCase;
 using stratagem::test::world;
 
@@ -44,6 +50,96 @@ TEST(MpiCommunicator, AMissingPeerIsAStall) {
     }
   }
   world().barrier();
+}
+
+/// What a wait ends with where rank 1 calls `odd` and the others `even`; nothing for no error.
+template <class Even, class Odd>
+std::optional<Error> end_of(Even even, Odd odd) {
+  std::optional<Error> end;
+  try {
+    stratagem::MpiCommunicator comm(world(), {}, nullptr, 20s);
+    comm.barrier().wait_on_host();
+    if (world().rank() == 1)
+      odd(comm);
+    else
+      even(comm);
+    comm.barrier().wait_on_host();
+  } catch (Error const& error) {
+    end = error;
+  }
+  world().barrier();
+  return end;
+}
+
+void expect_mismatch(std::optional<Error> const& end, std::string const& what) {
+  ASSERT_TRUE(end.has_value());
+  EXPECT_EQ(end->code(), ExitCode::mismatch) << end->what();
+  EXPECT_NE(std::string(end->what()).find(what), std::string::npos) << end->what();
+}
+
+/// All ranks hear of it at once, with both sides, and not only when their time is over.
+TEST(MpiCommunicator, DifferentSizesEndAllRanks) {
+  if (world().size() < 2) return;
+  auto const sum_of = [](std::int64_t numel) {
+    return [numel](Communicator& comm) {
+      comm.all_reduce(at::zeros({numel}, at::kFloat)).wait_on_host();
+    };
+  };
+  for (std::int64_t const odd : {400, 4'000'000})
+    expect_mismatch(end_of(sum_of(40'000), sum_of(odd)),
+                    str("all_reduce of ", odd, " Float on rank 1"));
+}
+
+TEST(MpiCommunicator, ASkippedCollectiveEndsAllRanks) {
+  if (world().size() < 2) return;
+  auto const call = [](bool all) {
+    return [all](Communicator& comm) {
+      auto const large = at::zeros({1000}, at::kFloat), small = at::zeros({100}, at::kFloat);
+      auto first = all ? comm.all_reduce(large) : Work();
+      comm.all_reduce(small).wait_on_host();
+      first.wait_on_host();
+    };
+  };
+  expect_mismatch(end_of(call(true), call(false)),
+                  "collective 1 is all_reduce of 100 Float on rank 1 and all_reduce of 1000 Float");
+}
+
+/// No message shows that anything is wrong: all wait for one another, until time is over.
+TEST(MpiCommunicator, AnInquestIsHeldWhenTimeIsOver) {
+  if (world().size() < 2) return;
+  std::optional<Error> end;
+  {
+    stratagem::MpiCommunicator comm(world(), {}, nullptr, 500ms);
+    try {
+      comm.broadcast(at::zeros({8}, at::kFloat), world().rank() == 0 ? 1 : 0).wait_on_host();
+    } catch (Error const& error) {
+      end = error;
+    }
+  }
+  world().barrier();
+  expect_mismatch(end, "broadcast of 8 Float from rank 1 on rank 0");
+}
+
+/// Messages, too, are not cut or left half filled.
+TEST(MpiCommunicator, AMessageOfAnotherSizeIsRefused) {
+  if (world().size() < 2) return;
+  for (std::int64_t const sent : {10, 1000}) {
+    std::optional<Error> end;
+    {
+      stratagem::MpiCommunicator comm(world(), {}, nullptr, 20s);
+      try {
+        if (world().rank() == 0) comm.send(at::zeros({sent}, at::kFloat), 1, 3).wait_on_host();
+        if (world().rank() == 1) comm.receive(at::zeros({100}, at::kFloat), 0, 3).wait_on_host();
+      } catch (Error const& error) {
+        end = error;
+      }
+      world().barrier();
+    }
+    if (world().rank() == 1) {
+      ASSERT_TRUE(end.has_value());
+      EXPECT_EQ(end->code(), ExitCode::mismatch) << end->what();
+    }
+  }
 }
 
 }  // namespace

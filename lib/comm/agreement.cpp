@@ -9,12 +9,6 @@
 namespace stratagem {
 namespace {
 
-std::string list(std::vector<int> const& ranks) {
-  std::vector<std::string> texts;
-  for (int rank : ranks) texts.push_back(str(rank));
-  return str(ranks.size() == 1 ? "rank " : "ranks ", join(texts, ", "));
-}
-
 /// "82 text", or nothing for no error.
 std::string encode(std::optional<Error> const& error) {
   return error ? str(to_int(error->code()), " ", error->what()) : std::string();
@@ -40,11 +34,17 @@ void throw_unless_equal(std::vector<std::string> const& values, std::string_view
     if (values[rank] != values[0]) different.push_back(static_cast<int>(rank));
   if (different.empty()) return;
   auto const first = static_cast<std::size_t>(different.front());
-  throw AgreedError(code, str(what, " of ", list(different), " is not that of rank 0"),
+  throw AgreedError(code, str(what, " of ", list_ranks(different), " is not that of rank 0"),
                     str(values[first], " instead of ", values[0]), cure);
 }
 
 }  // namespace
+
+std::string list_ranks(std::span<int const> ranks) {
+  std::vector<std::string> texts;
+  for (int const rank : ranks) texts.push_back(str(rank));
+  return str(ranks.size() == 1 ? "rank " : "ranks ", join(texts, ", "));
+}
 
 std::vector<std::string> gather_texts(Communicator& comm, std::string const& text) {
   auto const size = static_cast<std::int64_t>(comm.size());
@@ -76,7 +76,7 @@ std::optional<Error> joint_error(std::span<std::optional<Error> const> by_rank) 
   if (failed.empty()) return std::nullopt;
   auto const& first = *by_rank[static_cast<std::size_t>(failed.front())];
   if (failed.size() == by_rank.size()) return first;
-  return Error(first.code(), str(list(failed), ": ", first.what()));
+  return Error(first.code(), str(list_ranks(failed), ": ", first.what()));
 }
 
 void agree(Communicator& comm, std::optional<Error> const& own) {

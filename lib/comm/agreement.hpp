@@ -13,7 +13,10 @@
 namespace stratagem {
 
 // What one rank finds wrong ends all ranks, with one exit code and one text. All functions but
-// joint_error are collective.
+// list_ranks and joint_error are collective.
+
+/// "rank 1" or "ranks 0, 2".
+std::string list_ranks(std::span<int const> ranks);
 
 /// One text per rank, in rank order, on every rank.
 std::vector<std::string> gather_texts(Communicator& comm, std::string const& text);

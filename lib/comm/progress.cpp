@@ -14,14 +14,26 @@ using namespace std::chrono_literals;
 constexpr std::chrono::nanoseconds patience = 50us;
 constexpr std::chrono::nanoseconds longest_nap = 1ms;
 constexpr auto pulse_period = 250ms;
+constexpr std::chrono::nanoseconds long_wait = 1s;
+
+Error error_of(std::exception_ptr const& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (Error const& error) {
+    return error;
+  } catch (std::exception const& error) {
+    return {ExitCode::unexpected, error.what()};
+  }
+}
 
 }  // namespace
 
-Progress::Progress(trace::Recorder* recorder, std::chrono::nanoseconds timeout,
+Progress::Progress(trace::Recorder* recorder, std::chrono::nanoseconds timeout, Inquest* inquest,
                    std::unique_ptr<Pulse> pulse)
     : recorder_(recorder),
       beacon_(recorder != nullptr ? &recorder->beacon() : nullptr),
       timeout_(timeout),
+      inquest_(inquest),
       pulse_(std::move(pulse)),
       thread_([this] { run(); }) {}
 
@@ -61,7 +73,7 @@ void Progress::run() {
     while (take_submitted()) drive();
     if (pulse_) finish_pulse();
   } catch (...) {
-    fail_all(std::current_exception());
+    fail_all(cause_of(std::current_exception()));
   }
 }
 
@@ -125,6 +137,7 @@ bool Progress::advance_active() {
 void Progress::pause() {
   auto const stuck = std::chrono::nanoseconds(monotonic_ns() - moved_at_);
   if (stuck < patience) return std::this_thread::yield();
+  if (inquest_ != nullptr) inquire(stuck);
   // In proportion to the wait so far: a late peer costs little computation, and little more time.
   if (stuck < timeout_) return std::this_thread::sleep_for(std::min(stuck / 4, longest_nap));
   throw Error(
@@ -133,6 +146,18 @@ void Progress::pause() {
           format_duration(std::chrono::duration<double>(stuck).count()), " for other ranks"),
       "a rank hangs, is gone, or is slower than comm.timeout_s allows",
       "look at the first rank that ended, or raise comm.timeout_s");
+}
+
+void Progress::inquire(std::chrono::nanoseconds stuck) {
+  called_ = inquest_->called();
+  auto const name = active_.front().operation->name();
+  if (called_)
+    throw Error(ExitCode::peer_lost, str(name, " was given up"), "another rank cannot go on");
+  if (inquest_->differs_from_neighbour())
+    throw Error(ExitCode::mismatch, str(name, " was given up"), "ranks called others");
+  if (stuck < long_wait || told_at_ == moved_at_) return;
+  inquest_->tell_neighbour();
+  told_at_ = moved_at_;
 }
 
 void Progress::finish(Entry& entry) {
@@ -147,6 +172,21 @@ void Progress::finish(Entry& entry) {
 void Progress::finish_pulse() {
   auto const deadline = monotonic_ns() + timeout_.count();
   while (!pulse_->finish() && monotonic_ns() < deadline) std::this_thread::sleep_for(longest_nap);
+}
+
+std::exception_ptr Progress::cause_of(std::exception_ptr const& failure) {
+  {
+    std::lock_guard const lock(mutex_);
+    bool const abandoned = failure_ != nullptr;
+    if (inquest_ == nullptr || abandoned) return failure;
+  }
+  try {
+    auto const own = called_ ? std::nullopt : std::optional<Error>(error_of(failure));
+    if (auto const found = inquest_->hold(own)) return std::make_exception_ptr(*found);
+  } catch (Error const&) {
+    // MPI is no help any more: what failed first is what there is to tell.
+  }
+  return failure;
 }
 
 void Progress::fail_all(std::exception_ptr const& failure) {

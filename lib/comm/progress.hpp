@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "comm/host_work.hpp"
+#include "comm/mpi/inquest.hpp"
 #include "comm/operation.hpp"
 #include "comm/pulse.hpp"
 #include "trace/recorder.hpp"
@@ -23,9 +24,11 @@ class Progress {
  public:
   /// Spans of sampled operations go to `recorder` (lane comm), where there is one, and to its
   /// beacon what is under way. When nothing has moved for `timeout` although something is,
-  /// everything fails with Error(stall).
-  /// `pulse`, which may be none, is beaten a few times a second from the begin to the end.
-  Progress(trace::Recorder* recorder, std::chrono::nanoseconds timeout,
+  /// everything fails with Error(stall). Where there is an inquest, it is held on every failure, and
+  /// what it finds is what is told; neighbours compare what they have called after a second in which
+  /// nothing moved. `pulse`, which may be none, is beaten a few times a second from the begin to the
+  /// end.
+  Progress(trace::Recorder* recorder, std::chrono::nanoseconds timeout, Inquest* inquest = nullptr,
            std::unique_ptr<Pulse> pulse = nullptr);
   /// Finishes what was submitted; after a failure, drops it.
   ~Progress();
@@ -50,9 +53,13 @@ class Progress {
   void start_waiting();
   bool advance_active();
   void pause();
+  /// Whether it is because ranks have called different collectives that nothing moves.
+  void inquire(std::chrono::nanoseconds stuck);
   void finish(Entry& entry);
   void finish_pulse();
   bool idle() const { return active_.empty() && waiting_.empty(); }
+  /// Why operations fail, where an inquest knows better.
+  std::exception_ptr cause_of(std::exception_ptr const& failure);
   void fail_all(std::exception_ptr const& failure);
 
   static constexpr int max_active_collectives = 2;
@@ -60,6 +67,7 @@ class Progress {
   trace::Recorder* recorder_;
   trace::Beacon* beacon_;  ///< of the recorder
   std::chrono::nanoseconds timeout_;
+  Inquest* inquest_;
   std::unique_ptr<Pulse> pulse_;
   std::mutex mutex_;
   std::condition_variable submitted_;
@@ -70,6 +78,8 @@ class Progress {
   std::deque<Entry> waiting_;  ///< collectives not yet started; progress thread only
   std::list<Entry> active_;    ///< progress thread only
   std::int64_t moved_at_ = 0;  ///< [ns] when something last moved; progress thread only
+  bool called_ = false;        ///< by another rank's inquest; progress thread only
+  std::int64_t told_at_ = 0;   ///< moved_at_ of the wait of which the neighbour was told
   std::thread thread_;
 };
 

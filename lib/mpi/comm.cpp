@@ -75,7 +75,7 @@ Request Comm::send(std::span<std::byte const> bytes, int peer, int tag) const {
   check(MPI_Isend(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, peer, tag,
                   shared_->handle, &request),
         "MPI_Isend");
-  return Request(to_word(request));
+  return {to_word(request), Request::is_sent};
 }
 
 Request Comm::receive(std::span<std::byte> bytes, int peer, int tag) const {
@@ -85,7 +85,13 @@ Request Comm::receive(std::span<std::byte> bytes, int peer, int tag) const {
   check(MPI_Irecv(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, peer, tag,
                   shared_->handle, &request),
         "MPI_Irecv");
-  return Request(to_word(request));
+  return {to_word(request), static_cast<int>(bytes.size())};
+}
+
+bool Comm::has_message(int tag) const {
+  int found = 0;
+  check(MPI_Iprobe(MPI_ANY_SOURCE, tag, shared_->handle, &found, MPI_STATUS_IGNORE), "MPI_Iprobe");
+  return found != 0;
 }
 
 }  // namespace stratagem::mpi

@@ -35,6 +35,8 @@ class Comm {
   /// At most max_message bytes; matched by (peer, tag) in order.
   Request send(std::span<std::byte const> bytes, int peer, int tag) const;
   Request receive(std::span<std::byte> bytes, int peer, int tag) const;
+  /// A message with this tag, from whomever, has come and waits to be received.
+  bool has_message(int tag) const;
 
   static constexpr std::size_t max_message = std::size_t{1} << 30;
   static constexpr int max_tag = 32767;  ///< the least that MPI guarantees

@@ -7,13 +7,16 @@
 namespace stratagem::mpi {
 
 /// One message under way. Its buffer belongs to the caller until test() is true or wait() returned;
-/// a request may not be dropped before.
+/// a request may not be dropped before. What arrives fills the buffer, else the ranks do not mean
+/// the same message: Error(mismatch).
 class Request {
  public:
   Request() = default;
-  Request(Request&& other) noexcept : handle_(std::exchange(other.handle_, none)) {}
+  Request(Request&& other) noexcept
+      : handle_(std::exchange(other.handle_, none)), expected_(other.expected_) {}
   Request& operator=(Request&& other) noexcept {
     std::swap(handle_, other.handle_);
+    std::swap(expected_, other.expected_);
     return *this;
   }
 
@@ -24,9 +27,11 @@ class Request {
  private:
   friend class Comm;
   static constexpr std::uintptr_t none = 0;
-  explicit Request(std::uintptr_t handle) : handle_(handle) {}
+  static constexpr int is_sent = -1;
+  Request(std::uintptr_t handle, int expected) : handle_(handle), expected_(expected) {}
 
   std::uintptr_t handle_ = none;  ///< an MPI_Request, so that mpi.h stays out of headers
+  int expected_ = is_sent;        ///< bytes that are to arrive
 };
 
 /// True when all of them are done.

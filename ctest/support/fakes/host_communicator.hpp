@@ -20,17 +20,6 @@ class HostCommunicator final : public Communicator {
   at::Tensor allocate(std::int64_t numel, at::ScalarType type) override {
     return at::zeros({numel}, type);
   }
-  Work all_reduce(at::Tensor const& tensor) override { return inner_->all_reduce(tensor); }
-  Work reduce_scatter(at::Tensor const& output, at::Tensor const& input) override {
-    return inner_->reduce_scatter(output, input);
-  }
-  Work all_gather(at::Tensor const& output, at::Tensor const& input) override {
-    return inner_->all_gather(output, input);
-  }
-  Work broadcast(at::Tensor const& tensor, int root) override {
-    return inner_->broadcast(tensor, root);
-  }
-  Work barrier() override { return inner_->barrier(); }
   Work send(at::Tensor const& tensor, int peer, int tag) override {
     return inner_->send(tensor, peer, tag);
   }
@@ -40,6 +29,18 @@ class HostCommunicator final : public Communicator {
   std::int64_t bytes_sent() const override { return inner_->bytes_sent(); }
 
  private:
+  Work start_all_reduce(at::Tensor const& tensor) override { return inner_->all_reduce(tensor); }
+  Work start_reduce_scatter(at::Tensor const& output, at::Tensor const& input) override {
+    return inner_->reduce_scatter(output, input);
+  }
+  Work start_all_gather(at::Tensor const& output, at::Tensor const& input) override {
+    return inner_->all_gather(output, input);
+  }
+  Work start_broadcast(at::Tensor const& tensor, int root) override {
+    return inner_->broadcast(tensor, root);
+  }
+  Work start_barrier() override { return inner_->barrier(); }
+
   std::unique_ptr<Communicator> inner_;
 };
 

@@ -3,17 +3,20 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "comm/communicator.hpp"
+#include "comm/inprocess/death.hpp"
 
 namespace stratagem {
 
-struct CollectiveCall;
-struct InProcessGroup;
+class InProcessGroup;
 
-/// One rank of a group whose ranks are threads of this process and take turns (see Turns). What the
-/// last rank of a collective does is the collective; sums are those of MpiCommunicator, bit for
-/// bit. CPU tensors only.
+/// One rank of a group whose ranks are threads of this process: a simulation that a seed decides.
+/// They take turns (see Turns); collectives, messages and accesses to memory read and write tensors
+/// at any time until their Work is done, which is soon on one rank and late on another (see
+/// Network), and a send may or may not be done before its receive is there. Sums are those of
+/// MpiCommunicator, bit for bit. CPU tensors only.
 class InProcessCommunicator final : public Communicator {
  public:
   InProcessCommunicator(std::shared_ptr<InProcessGroup> group, int rank);
@@ -23,17 +26,17 @@ class InProcessCommunicator final : public Communicator {
   std::string_view backend() const override { return "inprocess"; }
   at::Tensor allocate(std::int64_t numel, at::ScalarType type) override;
 
-  Work all_reduce(at::Tensor const& tensor) override;
-  Work reduce_scatter(at::Tensor const& output, at::Tensor const& input) override;
-  Work all_gather(at::Tensor const& output, at::Tensor const& input) override;
-  Work broadcast(at::Tensor const& tensor, int root) override;
-  Work barrier() override;
   Work send(at::Tensor const& tensor, int peer, int tag) override;
   Work receive(at::Tensor const& tensor, int peer, int tag) override;
   std::unique_ptr<RemoteMemory> share_memory(std::int64_t numel, at::ScalarType type) override;
   std::int64_t bytes_sent() const override { return bytes_sent_; }
 
  private:
+  Work start_all_reduce(at::Tensor const& tensor) override;
+  Work start_reduce_scatter(at::Tensor const& output, at::Tensor const& input) override;
+  Work start_all_gather(at::Tensor const& output, at::Tensor const& input) override;
+  Work start_broadcast(at::Tensor const& tensor, int root) override;
+  Work start_barrier() override;
   Work collective(CollectiveCall const& call, at::Tensor const& output, at::Tensor const& input);
 
   std::shared_ptr<InProcessGroup> group_;
@@ -43,10 +46,12 @@ class InProcessCommunicator final : public Communicator {
   std::int64_t bytes_sent_ = 0;
 };
 
-/// Runs `body` on `ranks` threads, each with its communicator, in an interleaving that `seed`
-/// decides. When a rank throws, others that wait for it throw Error(peer_lost); what was thrown
-/// first is thrown here. Ranks that differ in a collective end in Error(mismatch), and ranks that
-/// wait for one another in Error(stall), all of them.
-void run_ranks(int ranks, std::uint64_t seed, std::function<void(Communicator&)> const& body);
+/// Runs `body` on `ranks` threads, each with its communicator, as `seed` decides. When a rank
+/// throws, others that wait for it throw Error(peer_lost); what was thrown first is thrown here.
+/// Ranks that differ in a collective end in Error(mismatch), and ranks that wait for one another in
+/// Error(stall), all of them. A rank that dies throws Error(peer_lost) from then on; of what it had
+/// under way, some arrives.
+void run_ranks(int ranks, std::uint64_t seed, std::function<void(Communicator&)> const& body,
+               std::optional<Death> death = {});
 
 }  // namespace stratagem

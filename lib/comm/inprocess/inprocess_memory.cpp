@@ -1,72 +1,67 @@
 #include "comm/inprocess/inprocess_memory.hpp"
 
-#include <algorithm>
-#include <cstring>
-#include <functional>
 #include <utility>
 
 #include <ATen/ATen.h>
 
+#include "base/text.hpp"
+#include "comm/communicator.hpp"
+
 namespace stratagem {
 namespace {
 
-/// Empty messages, and what is to be done when they have come.
-class Told final : public WorkState {
- public:
-  Told(std::vector<Work> messages, std::function<void()> then)
-      : messages_(std::move(messages)), then_(std::move(then)) {}
+using Message = InProcessGroup::Message;
 
-  bool done() const override { return std::ranges::all_of(messages_, &Work::done); }
-  void wait_on_stream() override { wait_on_host(); }
-  void wait_on_host() override {
-    for (auto& message : messages_) message.wait_on_host();
-    messages_.clear();
-    if (auto const then = std::exchange(then_, nullptr)) then();
-  }
-
- private:
-  std::vector<Work> messages_;
-  std::function<void()> then_;
-};
-
-Work told(std::vector<Work> messages, std::function<void()> then = nullptr) {
-  return Work(std::make_shared<Told>(std::move(messages), std::move(then)));
-}
-
-/// Bytes alone, so that autograd takes what arrives for no change that the pass has made.
-void copy_bytes(at::Tensor const& from, at::Tensor const& to) {
-  std::memcpy(to.data_ptr(), from.data_ptr(), static_cast<std::size_t>(bytes_of(from)));
-}
-
-at::Tensor empty_message() {
-  return at::empty({0}, at::kByte);
+/// An empty message.
+Message word() {
+  return {at::empty({0}, at::kByte)};
 }
 
 }  // namespace
 
 Work InProcessMemory::put(at::Tensor const& source, int peer, std::int64_t offset, int tag) {
-  copy_bytes(source, of(peer).narrow(0, offset, source.numel()));
-  return communicator_.send(empty_message(), peer, tag);
+  group_->begin(rank_);
+  auto const done = std::make_shared<bool>(false);
+  auto const target = of(peer).narrow(0, offset, source.numel());
+  group_->later(rank_, peer, [group = group_.get(), rank = rank_, source, target, peer, tag, done] {
+    copy_bytes(source, target);
+    *done = true;
+    group->send(rank, peer, tag, word());
+  });
+  return group_->work(rank_, str("put to rank ", peer), done);
 }
 
 Work InProcessMemory::await_put(int peer, int tag) {
-  return communicator_.receive(empty_message(), peer, tag);
+  group_->begin(rank_);
+  auto message = word();
+  auto const done = message.done;
+  group_->receive(peer, rank_, tag, std::move(message));
+  return group_->work(rank_, str("put of rank ", peer), done);
 }
 
 Work InProcessMemory::get(at::Tensor const& target, int peer, std::int64_t offset, int tag) {
-  std::vector<Work> messages;
-  messages.push_back(communicator_.receive(empty_message(), peer, tag));
-  return told(std::move(messages), [this, target, peer, offset, tag] {
-    copy_bytes(of(peer).narrow(0, offset, target.numel()), target);
-    communicator_.send(empty_message(), peer, tag + 1).wait_on_host();
-  });
+  group_->begin(rank_);
+  auto const done = std::make_shared<bool>(false);
+  auto const source = of(peer).narrow(0, offset, target.numel());
+  auto offered = word();
+  offered.then = [group = group_.get(), rank = rank_, source, target, peer, tag, done] {
+    group->later(rank, peer, [group, rank, source, target, peer, tag, done] {
+      copy_bytes(source, target);
+      *done = true;
+      group->send(rank, peer, tag + 1, word());
+    });
+  };
+  group_->receive(peer, rank_, tag, std::move(offered));
+  return group_->work(rank_, str("get from rank ", peer), done);
 }
 
 Work InProcessMemory::offer(int peer, int tag) {
-  std::vector<Work> messages;
-  messages.push_back(communicator_.send(empty_message(), peer, tag));
-  messages.push_back(communicator_.receive(empty_message(), peer, tag + 1));
-  return told(std::move(messages));
+  group_->begin(rank_);
+  auto taken = word();
+  auto const done = taken.done;
+  group_->receive(peer, rank_, tag + 1, std::move(taken));
+  group_->send(rank_, peer, tag, word());
+  return group_->work(rank_, str("get of rank ", peer), done);
 }
 
 }  // namespace stratagem

@@ -37,7 +37,8 @@ MpiCommunicator::MpiCommunicator(mpi::Comm const& comm, gpu::Device const& devic
       device_(device),
       delay_(delay),
       random_(static_cast<std::uint64_t>(comm.rank()), "delays"),
-      progress_(recorder, timeout, std::move(pulse)) {
+      inquest_(comm_, collectives()),
+      progress_(recorder, timeout, &inquest_, std::move(pulse)) {
   for (auto const* name : {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "barrier",
                            "send", "receive", "rma"})
     names_.push_back(recorder != nullptr ? recorder->intern(name) : 0);
@@ -78,7 +79,7 @@ Work MpiCommunicator::submit(std::unique_ptr<Operation> operation, trace::SpanRe
   return progress_.submit(std::move(operation), span);
 }
 
-Work MpiCommunicator::all_reduce(at::Tensor const& tensor) {
+Work MpiCommunicator::start_all_reduce(at::Tensor const& tensor) {
   expect_movable(tensor);
   expects(is_summable(tensor.scalar_type()), "a type that can be summed");
   return run(Name::all_reduce, {{tensor, Role::in_out}}, -1, [&](auto const& t) {
@@ -86,7 +87,7 @@ Work MpiCommunicator::all_reduce(at::Tensor const& tensor) {
   });
 }
 
-Work MpiCommunicator::reduce_scatter(at::Tensor const& output, at::Tensor const& input) {
+Work MpiCommunicator::start_reduce_scatter(at::Tensor const& output, at::Tensor const& input) {
   expect_movable(output);
   expect_movable(input);
   expects(is_summable(input.scalar_type()), "a type that can be summed");
@@ -96,7 +97,7 @@ Work MpiCommunicator::reduce_scatter(at::Tensor const& output, at::Tensor const&
       [&](auto const& t) { return sliced(comm_, Kind::reduce_scatter, t[0], t[1], next_tag()); });
 }
 
-Work MpiCommunicator::all_gather(at::Tensor const& output, at::Tensor const& input) {
+Work MpiCommunicator::start_all_gather(at::Tensor const& output, at::Tensor const& input) {
   expect_movable(output);
   expect_movable(input);
   expects(output.numel() == input.numel() * size(), "output is N times as large as input");
@@ -105,7 +106,7 @@ Work MpiCommunicator::all_gather(at::Tensor const& output, at::Tensor const& inp
   });
 }
 
-Work MpiCommunicator::broadcast(at::Tensor const& tensor, int root) {
+Work MpiCommunicator::start_broadcast(at::Tensor const& tensor, int root) {
   expect_movable(tensor);
   auto const role = rank() == root ? Role::in : Role::out;
   return run(Name::broadcast, {{tensor, role}}, root, [&](auto const& t) -> Made {
@@ -115,7 +116,7 @@ Work MpiCommunicator::broadcast(at::Tensor const& tensor, int root) {
   });
 }
 
-Work MpiCommunicator::barrier() {
+Work MpiCommunicator::start_barrier() {
   return run(Name::barrier, {}, -1, [&](auto const&) -> Made {
     return {std::make_unique<Barrier>(comm_, next_tag()), 0};
   });

@@ -5,6 +5,7 @@
 
 #include "base/random.hpp"
 #include "comm/communicator.hpp"
+#include "comm/mpi/inquest.hpp"
 #include "comm/mpi/staging.hpp"
 #include "comm/progress.hpp"
 #include "mpi/comm.hpp"
@@ -18,8 +19,9 @@ namespace stratagem {
 class MpiCommunicator final : public Communicator {
  public:
   /// Collective over `comm`. `recorder` may be null. Operations on which nothing moves for
-  /// `timeout` end in Error(stall). Each begins late by a random time up to `delay`. `pulse` goes
-  /// to the progress thread.
+  /// `timeout` end in Error(stall), those of ranks that have called different collectives in
+  /// Error(mismatch), as soon as sizes differ. Each begins late by a random time up to `delay`.
+  /// `pulse` goes to the progress thread.
   MpiCommunicator(mpi::Comm const& comm, gpu::Device const& device, trace::Recorder* recorder,
                   std::chrono::nanoseconds timeout, std::chrono::nanoseconds delay = {},
                   std::unique_ptr<Pulse> pulse = nullptr);
@@ -29,17 +31,18 @@ class MpiCommunicator final : public Communicator {
   std::string_view backend() const override { return "mpi"; }
   at::Tensor allocate(std::int64_t numel, at::ScalarType type) override;
 
-  Work all_reduce(at::Tensor const& tensor) override;
-  Work reduce_scatter(at::Tensor const& output, at::Tensor const& input) override;
-  Work all_gather(at::Tensor const& output, at::Tensor const& input) override;
-  Work broadcast(at::Tensor const& tensor, int root) override;
-  Work barrier() override;
   Work send(at::Tensor const& tensor, int peer, int tag) override;
   Work receive(at::Tensor const& tensor, int peer, int tag) override;
   std::unique_ptr<RemoteMemory> share_memory(std::int64_t numel, at::ScalarType type) override;
   std::int64_t bytes_sent() const override { return bytes_sent_; }
 
  private:
+  Work start_all_reduce(at::Tensor const& tensor) override;
+  Work start_reduce_scatter(at::Tensor const& output, at::Tensor const& input) override;
+  Work start_all_gather(at::Tensor const& output, at::Tensor const& input) override;
+  Work start_broadcast(at::Tensor const& tensor, int root) override;
+  Work start_barrier() override;
+
   enum class Name {
     all_reduce,
     reduce_scatter,
@@ -65,6 +68,7 @@ class MpiCommunicator final : public Communicator {
   std::chrono::nanoseconds delay_;
   CounterRandom random_;  ///< of delays, another sequence on every rank
   std::uint64_t submitted_ = 0;
+  Inquest inquest_;
   Progress progress_;
 };
 

@@ -132,45 +132,6 @@ class NcclCommunicator final : public Communicator {
     return at::zeros({numel}, at::TensorOptions().dtype(type).device(device_.torch()));
   }
 
-  Work all_reduce(at::Tensor const& tensor) override {
-    auto const bytes = 2 * bytes_of(tensor) * (size() - 1) / size();
-    return run("all_reduce", {tensor}, bytes, [&] {
-      return ncclAllReduce(tensor.data_ptr(), tensor.data_ptr(), count(tensor),
-                           native(tensor.scalar_type()), ncclSum, session_->handle(), stream());
-    });
-  }
-
-  Work reduce_scatter(at::Tensor const& output, at::Tensor const& input) override {
-    expects(input.numel() == output.numel() * size(), "input is N times as large as output");
-    return run("reduce_scatter", {output, input}, bytes_of(output) * (size() - 1), [&] {
-      return ncclReduceScatter(input.data_ptr(), output.data_ptr(), count(output),
-                               native(input.scalar_type()), ncclSum, session_->handle(), stream());
-    });
-  }
-
-  Work all_gather(at::Tensor const& output, at::Tensor const& input) override {
-    expects(output.numel() == input.numel() * size(), "output is N times as large as input");
-    return run("all_gather", {output, input}, bytes_of(input) * (size() - 1), [&] {
-      return ncclAllGather(input.data_ptr(), output.data_ptr(), count(input),
-                           native(input.scalar_type()), session_->handle(), stream());
-    });
-  }
-
-  Work broadcast(at::Tensor const& tensor, int root) override {
-    auto const bytes = rank() == root ? bytes_of(tensor) * (size() - 1) : 0;
-    return run("broadcast", {tensor}, bytes, [&] {
-      return ncclBroadcast(tensor.data_ptr(), tensor.data_ptr(), count(tensor),
-                           native(tensor.scalar_type()), root, session_->handle(), stream());
-    });
-  }
-
-  Work barrier() override {
-    return run("barrier", {}, 0, [&] {
-      return ncclAllReduce(barrier_word_.data(), barrier_word_.data(), 1, ncclFloat32, ncclSum,
-                           session_->handle(), stream());
-    });
-  }
-
   Work send(at::Tensor const& tensor, int peer, int tag) override {
     return messages_.send(tensor, peer, tag);
   }
@@ -181,6 +142,45 @@ class NcclCommunicator final : public Communicator {
   std::int64_t bytes_sent() const override { return bytes_sent_ + messages_.bytes_sent(); }
 
  private:
+  Work start_all_reduce(at::Tensor const& tensor) override {
+    auto const bytes = 2 * bytes_of(tensor) * (size() - 1) / size();
+    return run("all_reduce", {tensor}, bytes, [&] {
+      return ncclAllReduce(tensor.data_ptr(), tensor.data_ptr(), count(tensor),
+                           native(tensor.scalar_type()), ncclSum, session_->handle(), stream());
+    });
+  }
+
+  Work start_reduce_scatter(at::Tensor const& output, at::Tensor const& input) override {
+    expects(input.numel() == output.numel() * size(), "input is N times as large as output");
+    return run("reduce_scatter", {output, input}, bytes_of(output) * (size() - 1), [&] {
+      return ncclReduceScatter(input.data_ptr(), output.data_ptr(), count(output),
+                               native(input.scalar_type()), ncclSum, session_->handle(), stream());
+    });
+  }
+
+  Work start_all_gather(at::Tensor const& output, at::Tensor const& input) override {
+    expects(output.numel() == input.numel() * size(), "output is N times as large as input");
+    return run("all_gather", {output, input}, bytes_of(input) * (size() - 1), [&] {
+      return ncclAllGather(input.data_ptr(), output.data_ptr(), count(input),
+                           native(input.scalar_type()), session_->handle(), stream());
+    });
+  }
+
+  Work start_broadcast(at::Tensor const& tensor, int root) override {
+    auto const bytes = rank() == root ? bytes_of(tensor) * (size() - 1) : 0;
+    return run("broadcast", {tensor}, bytes, [&] {
+      return ncclBroadcast(tensor.data_ptr(), tensor.data_ptr(), count(tensor),
+                           native(tensor.scalar_type()), root, session_->handle(), stream());
+    });
+  }
+
+  Work start_barrier() override {
+    return run("barrier", {}, 0, [&] {
+      return ncclAllReduce(barrier_word_.data(), barrier_word_.data(), 1, ncclFloat32, ncclSum,
+                           session_->handle(), stream());
+    });
+  }
+
   cudaStream_t stream() const { return static_cast<cudaStream_t>(stream_.native()); }
 
   /// Submits to the own stream what `call` enqueues, after what the compute stream has to do so

@@ -19,17 +19,17 @@ at::Tensor SerialCommunicator::allocate(std::int64_t numel, at::ScalarType type)
   return at::zeros({numel}, at::TensorOptions().dtype(type).device(device_.torch()));
 }
 
-Work SerialCommunicator::all_reduce(at::Tensor const&) {
+Work SerialCommunicator::start_all_reduce(at::Tensor const&) {
   return {};
 }
-Work SerialCommunicator::reduce_scatter(at::Tensor const& output, at::Tensor const& input) {
+Work SerialCommunicator::start_reduce_scatter(at::Tensor const& output, at::Tensor const& input) {
   return copied(output, input);
 }
-Work SerialCommunicator::all_gather(at::Tensor const& output, at::Tensor const& input) {
+Work SerialCommunicator::start_all_gather(at::Tensor const& output, at::Tensor const& input) {
   return copied(output, input);
 }
 
-Work SerialCommunicator::broadcast(at::Tensor const&, int root) {
+Work SerialCommunicator::start_broadcast(at::Tensor const&, int root) {
   expects(root == 0, "the only rank");
   return {};
 }

@@ -15,16 +15,17 @@ class SerialCommunicator final : public Communicator {
   std::string_view backend() const override { return "serial"; }
   at::Tensor allocate(std::int64_t numel, at::ScalarType type) override;
 
-  Work all_reduce(at::Tensor const& tensor) override;
-  Work reduce_scatter(at::Tensor const& output, at::Tensor const& input) override;
-  Work all_gather(at::Tensor const& output, at::Tensor const& input) override;
-  Work broadcast(at::Tensor const& tensor, int root) override;
-  Work barrier() override { return {}; }
   Work send(at::Tensor const& tensor, int peer, int tag) override;
   Work receive(at::Tensor const& tensor, int peer, int tag) override;
   std::int64_t bytes_sent() const override { return 0; }
 
  private:
+  Work start_all_reduce(at::Tensor const& tensor) override;
+  Work start_reduce_scatter(at::Tensor const& output, at::Tensor const& input) override;
+  Work start_all_gather(at::Tensor const& output, at::Tensor const& input) override;
+  Work start_broadcast(at::Tensor const& tensor, int root) override;
+  Work start_barrier() override { return {}; }
+
   gpu::Device device_;
 };
 

@@ -1,0 +1,207 @@
+#include "comm/inprocess/group.hpp"
+
+#include <cstring>
+#include <numeric>
+
+#include <ATen/ATen.h>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "comm/communicator.hpp"
+#include "comm/reduction.hpp"
+
+namespace stratagem {
+namespace {
+
+using Kind = CollectiveCall::Kind;
+
+std::string describe(at::Tensor const& tensor) {
+  return str(tensor.numel(), " ", at::toString(tensor.scalar_type()));
+}
+
+std::byte* data(at::Tensor const& tensor) {
+  return static_cast<std::byte*>(tensor.data_ptr());
+}
+
+class InProcessWork final : public WorkState {
+ public:
+  InProcessWork(std::shared_ptr<InProcessGroup> group, int rank, std::string what,
+                std::shared_ptr<bool> done)
+      : group_(std::move(group)), rank_(rank), what_(std::move(what)), done_(std::move(done)) {}
+
+  bool done() const override {
+    group_->poll(rank_);  // whoever asks again and again lets the others go on
+    return *done_;
+  }
+  void wait_on_stream() override { wait_on_host(); }
+  void wait_on_host() override { group_->wait(rank_, what_, done_); }
+
+ private:
+  std::shared_ptr<InProcessGroup> group_;
+  int rank_;
+  std::string what_;
+  std::shared_ptr<bool> done_;
+};
+
+at::Tensor sum_of(std::vector<at::Tensor> const& inputs) {
+  auto const sum = at::empty_like(inputs.front());
+  std::vector<std::byte const*> sources;
+  for (auto const& input : inputs) sources.push_back(data(input));
+  sum_in_order(sources, data(sum), sum.numel(), sum.scalar_type());
+  return sum;
+}
+
+at::Tensor joined(std::vector<at::Tensor> const& inputs) {
+  std::vector<at::Tensor> flat;
+  for (auto const& input : inputs) flat.push_back(input.flatten());
+  return at::cat(flat);
+}
+
+/// What the ranks get; of a reduce-scatter each its part.
+at::Tensor result_of(CollectiveCall const& call, std::vector<at::Tensor> const& inputs) {
+  at::NoGradGuard const no_grad;
+  switch (call.kind) {
+    case Kind::all_reduce:
+    case Kind::reduce_scatter:
+      return sum_of(inputs);
+    case Kind::all_gather:
+      return joined(inputs);
+    case Kind::broadcast:
+      return inputs[static_cast<std::size_t>(call.root)].clone();
+    case Kind::barrier:
+      break;
+  }
+  return at::empty({0});
+}
+
+}  // namespace
+
+void copy_bytes(at::Tensor const& from, at::Tensor const& to) {
+  std::memcpy(to.data_ptr(), from.data_ptr(), static_cast<std::size_t>(bytes_of(from)));
+}
+
+InProcessGroup::InProcessGroup(int ranks, std::uint64_t seed, std::optional<Death> death)
+    : size_(ranks),
+      network_(seed),
+      turns_(ranks, seed, [this] { return network_.deliver_one(); }),
+      death_(death) {}
+
+void InProcessGroup::live(int rank) {
+  if (!death_ || death_->rank != rank || lived_++ < death_->calls) return;
+  if (lived_ == death_->calls + 1) network_.lose(rank);
+  throw Error(ExitCode::peer_lost, str("rank ", rank, " is dead"));
+}
+
+void InProcessGroup::begin(int rank) {
+  live(rank);
+  turns_.pause(rank);
+}
+
+void InProcessGroup::wait(int rank, std::string const& what, std::shared_ptr<bool> const& done) {
+  live(rank);
+  turns_.wait_until(rank, what, [done] { return *done; });
+}
+
+void InProcessGroup::poll(int rank) {
+  live(rank);
+  turns_.poll(rank);
+}
+
+Work InProcessGroup::work(int rank, std::string what, std::shared_ptr<bool> done) {
+  return Work(
+      std::make_shared<InProcessWork>(shared_from_this(), rank, std::move(what), std::move(done)));
+}
+
+template <class Act>
+void InProcessGroup::for_all(Act act) {
+  try {
+    act();
+  } catch (...) {
+    turns_.fail(std::current_exception());
+    throw;
+  }
+}
+
+Work InProcessGroup::meet(int rank, std::int64_t sequence, CollectiveCall const& call,
+                          at::Tensor const& output, at::Tensor const& input) {
+  auto const ranks = static_cast<std::size_t>(size_);
+  auto& meeting = meetings_
+                      .try_emplace(sequence, call, rank, std::vector<at::Tensor>(ranks),
+                                   std::vector<at::Tensor>(ranks))
+                      .first->second;
+  for_all([&] {
+    if (meeting.call != call)
+      throw Error(ExitCode::mismatch, str("collective ", sequence, " differs between ranks"),
+                  str(meeting.call.text(), " on rank ", meeting.first, ", ", call.text(),
+                      " on rank ", rank));
+  });
+  auto const own = static_cast<std::size_t>(rank);
+  meeting.outputs[own] = output;
+  meeting.inputs[own] = input;
+  meeting.done.resize(ranks);
+  auto const done = meeting.done[own] = std::make_shared<bool>(false);
+  if (++meeting.arrived == size_) {
+    carry_out(meeting);
+    meetings_.erase(sequence);
+  }
+  return work(rank, str(call.text(), " (", sequence, ")"), done);
+}
+
+void InProcessGroup::carry_out(Meeting const& meeting) {
+  std::vector<int> everybody(static_cast<std::size_t>(size_));
+  std::iota(everybody.begin(), everybody.end(), 0);
+  // Inputs are read at one time, and outputs written at others, of each rank its own.
+  network_.add(everybody, [this, everybody, meeting] {
+    auto const result = result_of(meeting.call, meeting.inputs);
+    bool const cut = meeting.call.kind == Kind::reduce_scatter;
+    for (int const rank : everybody) {
+      auto const own = static_cast<std::size_t>(rank);
+      auto const part =
+          cut ? result.flatten().narrow(0, rank * meeting.call.numel, meeting.call.numel) : result;
+      network_.add(everybody, [part, output = meeting.outputs[own], done = meeting.done[own]] {
+        if (output.defined()) copy_bytes(part, output);
+        *done = true;
+      });
+    }
+  });
+}
+
+void InProcessGroup::send(int from, int to, int tag, Message message) {
+  auto& mailbox = mailboxes_[{from, to, tag}];
+  mailbox.sends.push_back(std::move(message));
+  match(from, to, mailbox);
+}
+
+void InProcessGroup::receive(int from, int to, int tag, Message message) {
+  auto& mailbox = mailboxes_[{from, to, tag}];
+  mailbox.receives.push_back(std::move(message));
+  match(from, to, mailbox);
+}
+
+/// Lets the oldest send and receive meet, when there are both.
+void InProcessGroup::match(int from, int to, Mailbox& mailbox) {
+  if (mailbox.sends.empty() || mailbox.receives.empty()) return;
+  auto const source = mailbox.sends.front(), target = mailbox.receives.front();
+  for_all([&] {
+    if (source.tensor.numel() != target.tensor.numel() ||
+        source.tensor.scalar_type() != target.tensor.scalar_type())
+      throw Error(ExitCode::mismatch, "send and receive differ",
+                  describe(source.tensor) + " sent, " + describe(target.tensor) + " expected");
+  });
+  mailbox.sends.pop_front();
+  mailbox.receives.pop_front();
+  network_.add({from, to}, [source, target] {
+    copy_bytes(source.tensor, target.tensor);
+    *source.done = *target.done = true;
+    if (target.then) target.then();
+  });
+}
+
+InProcessGroup::Memories InProcessGroup::memories(std::size_t number) {
+  auto& memories = memories_[number];
+  if (!memories)
+    memories = std::make_shared<std::vector<at::Tensor>>(static_cast<std::size_t>(size_));
+  return memories;
+}
+
+}  // namespace stratagem
