@@ -1,5 +1,6 @@
 #include "optim/sgd.hpp"
 
+#include <cmath>
 #include <stdexcept>
 
 #include <ATen/ATen.h>
@@ -111,6 +112,22 @@ TEST(Sgd, RefusesGradientsUnlikeTheParameters) {
   EXPECT_THROW(sgd.step({0, 2}, p, at::zeros({2}, at::kDouble), lr, 1), std::logic_error);
   EXPECT_THROW(sgd.step({0, 2}, p, at::zeros({3}), lr, 1), std::logic_error);
   EXPECT_THROW(sgd.step({0, 3}, p, at::zeros({2}), lr, 1), std::logic_error);
+}
+
+/// Wherever it is, and whatever else is a number.
+TEST(Sgd, OneGradientThatIsNotFiniteIsNoticed) {
+  for (auto const type : {at::kFloat, at::kDouble})
+    for (auto const& rule : rules)
+      for (std::int64_t const where : {std::int64_t{0}, std::int64_t{1} << 16, elements - 1})
+        for (double const value : std::initializer_list<double>{INFINITY, -INFINITY, NAN}) {
+          Sgd sgd(rule, elements, type);
+          auto const p = random_values("p", type), g = random_values("g", type);
+          sgd.step({0, elements}, p, g, lr, scale);
+          EXPECT_TRUE(sgd.finite());
+          g[where].fill_(value);
+          sgd.step({0, elements}, p, g, lr, scale);
+          EXPECT_FALSE(sgd.finite()) << value << " at " << where;
+        }
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "optim/sgd.hpp"
 
+#include <atomic>
+
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
@@ -15,48 +17,65 @@ struct Factors {
   bool nesterov;
 };
 
-// Function multiversioning applies to plain functions: one per type, each a single pass.
-STRATAGEM_SIMD_CLONES void update(float* p, float const* g, float* m, std::int64_t n,
+// Function multiversioning applies to plain functions: one per type, each a single pass. They
+// return whether all gradients are finite: only then x - x is 0. The flag is as wide as its type.
+STRATAGEM_SIMD_CLONES bool update(float* p, float const* g, float* m, std::int64_t n,
                                   Factors<float> const& f) {
   float const nesterov = f.nesterov ? f.momentum : 0.0F;
+  std::int32_t bad = 0;
   if (f.nesterov) {
     for (std::int64_t i = 0; i < n; ++i) {
+      bad |= g[i] - g[i] != 0;
       float const d = f.scale * g[i] + f.weight_decay * p[i];
       m[i] = f.momentum * m[i] + d;
       p[i] = p[i] - f.lr * (d + nesterov * m[i]);
     }
-    return;
+    return bad == 0;
   }
   for (std::int64_t i = 0; i < n; ++i) {
+    bad |= g[i] - g[i] != 0;
     m[i] = f.momentum * m[i] + (f.scale * g[i] + f.weight_decay * p[i]);
     p[i] = p[i] - f.lr * m[i];
   }
+  return bad == 0;
 }
 
-STRATAGEM_SIMD_CLONES void update(double* p, double const* g, double* m, std::int64_t n,
+STRATAGEM_SIMD_CLONES bool update(double* p, double const* g, double* m, std::int64_t n,
                                   Factors<double> const& f) {
+  std::int64_t bad = 0;
   for (std::int64_t i = 0; i < n; ++i) {
+    bad |= g[i] - g[i] != 0;
     double const d = f.scale * g[i] + f.weight_decay * p[i];
     m[i] = f.momentum * m[i] + d;
     p[i] = p[i] - f.lr * (f.nesterov ? d + f.momentum * m[i] : m[i]);
   }
+  return bad == 0;
 }
 
-STRATAGEM_SIMD_CLONES void update(float* p, float const* g, std::int64_t n,
+STRATAGEM_SIMD_CLONES bool update(float* p, float const* g, std::int64_t n,
                                   Factors<float> const& f) {
-  for (std::int64_t i = 0; i < n; ++i)
+  std::int32_t bad = 0;
+  for (std::int64_t i = 0; i < n; ++i) {
+    bad |= g[i] - g[i] != 0;
     p[i] = p[i] - f.lr * (f.scale * g[i] + f.weight_decay * p[i]);
+  }
+  return bad == 0;
 }
 
-STRATAGEM_SIMD_CLONES void update(double* p, double const* g, std::int64_t n,
+STRATAGEM_SIMD_CLONES bool update(double* p, double const* g, std::int64_t n,
                                   Factors<double> const& f) {
-  for (std::int64_t i = 0; i < n; ++i)
+  std::int64_t bad = 0;
+  for (std::int64_t i = 0; i < n; ++i) {
+    bad |= g[i] - g[i] != 0;
     p[i] = p[i] - f.lr * (f.scale * g[i] + f.weight_decay * p[i]);
+  }
+  return bad == 0;
 }
 
-/// All tensors have the same number of elements; `momentum` may be undefined.
+/// All tensors have the same number of elements; `momentum` may be undefined. True when all
+/// gradients are finite.
 template <class T>
-void step_on_cpu(OptimizerConfig const& config, at::Tensor const& parameters,
+bool step_on_cpu(OptimizerConfig const& config, at::Tensor const& parameters,
                  at::Tensor const& gradients, at::Tensor const& momentum, double lr, double scale) {
   Factors<T> const factors{static_cast<T>(lr), static_cast<T>(config.momentum),
                            static_cast<T>(config.weight_decay), static_cast<T>(scale),
@@ -64,12 +83,13 @@ void step_on_cpu(OptimizerConfig const& config, at::Tensor const& parameters,
   auto* p = parameters.data_ptr<T>();
   auto const* g = gradients.data_ptr<T>();
   auto* m = momentum.defined() ? momentum.data_ptr<T>() : nullptr;
+  std::atomic<bool> finite = true;
   at::parallel_for(0, parameters.numel(), 1 << 16, [&](std::int64_t begin, std::int64_t end) {
-    if (m != nullptr)
-      update(p + begin, g + begin, m + begin, end - begin, factors);
-    else
-      update(p + begin, g + begin, end - begin, factors);
+    bool const all = m != nullptr ? update(p + begin, g + begin, m + begin, end - begin, factors)
+                                  : update(p + begin, g + begin, end - begin, factors);
+    if (!all) finite = false;
   });
+  return finite;
 }
 
 }  // namespace
@@ -90,9 +110,12 @@ void Sgd::step(FlatRange range, at::Tensor const& parameters, at::Tensor const& 
   at::Tensor momentum;
   if (momentum_.defined()) momentum = momentum_.narrow(0, range.begin, range.size());
   if (parameters.is_cpu()) {
-    if (parameters.scalar_type() == at::kFloat)
-      return step_on_cpu<float>(config_, parameters, gradients, momentum, lr, scale);
-    return step_on_cpu<double>(config_, parameters, gradients, momentum, lr, scale);
+    bool const finite =
+        parameters.scalar_type() == at::kFloat
+            ? step_on_cpu<float>(config_, parameters, gradients, momentum, lr, scale)
+            : step_on_cpu<double>(config_, parameters, gradients, momentum, lr, scale);
+    finite_ = finite_ && finite;
+    return;
   }
   gradients.mul_(scale);
   std::vector<at::Tensor> state;

@@ -11,7 +11,8 @@ namespace stratagem {
 ///   d = scale g + weight_decay p;   m = momentum m + d;   p = p - lr (nesterov ? d + momentum m :
 ///   m)
 /// m starts at 0, so the first step gives m = d. On the CPU every operation is rounded by itself:
-/// the result does not depend on where a range begins, how it is cut, or on the number of threads.
+/// the result does not depend on where a range begins, how it is cut, or on the number of threads;
+/// in passing it is noted whether gradients are finite.
 class Sgd {
  public:
   /// For `size` parameters of type fp32 or fp64, on the device of `options`.
@@ -23,12 +24,17 @@ class Sgd {
   void step(FlatRange range, at::Tensor const& parameters, at::Tensor const& gradients, double lr,
             double scale);
 
+  /// False once a gradient on the CPU was not; what it updated is spoilt. Those on a GPU are not
+  /// looked at.
+  bool finite() const { return finite_; }
+
   /// [size]; undefined when momentum is 0.
   at::Tensor const& momentum() const { return momentum_; }
 
  private:
   OptimizerConfig config_;
   at::Tensor momentum_;
+  bool finite_ = true;
 };
 
 }  // namespace stratagem
