@@ -28,6 +28,7 @@ Dataset const& digits() {
 Model test_model(std::string const& name) {
   if (name == "tiny_residual") return tiny_residual(1, 10);
   if (name == "tiny_odd") return tiny_odd(1, 10);
+  if (name == "tiny_cliff") return tiny_cliff(1, 10);
   auto model = make_lenet({.name = "lenet"}, {.channels = 1, .size = 28});
   model.memory_format = MemoryFormat::channels_last;
   return model;
@@ -112,12 +113,16 @@ Trained train(Training const& training, Communicator& communicator) {
       if (!batch) break;
       recorder.begin_step(batch->step, batch->epoch);
       auto const sent = communicator.bytes_sent();
-      auto const result = strategy->step(*batch, {.lr = training.optimizer.lr});
+      auto const every = training.compare_every;
+      auto const result = strategy->step(
+          *batch,
+          {.lr = training.optimizer.lr, .compare_replicas = every > 0 && batch->step % every == 0});
       trained.losses.push_back(result.loss);
       trained.correct.push_back(result.correct);
       trained.bytes_sent.push_back(communicator.bytes_sent() - sent);
     }
     strategy->drain();
+    if (training.between) training.between(*strategy, end);
   }
   if (training.after) training.after(*strategy);
   trained.parameters = strategy->gather_parameters(all_tensors);

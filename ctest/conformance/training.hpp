@@ -14,7 +14,7 @@ namespace stratagem::test {
 
 /// A short training whose result is compared bit for bit.
 struct Training {
-  std::string model = "lenet";  ///< lenet, tiny_residual or tiny_odd
+  std::string model = "lenet";  ///< lenet, tiny_residual, tiny_odd or tiny_cliff
   StrategyConfig strategy;
   OptimizerConfig optimizer{.lr = 0.02, .weight_decay = 1e-3};
   PrecisionConfig precision;
@@ -26,6 +26,9 @@ struct Training {
   std::int64_t first_step = 0;       ///< of those that are made
   /// What every rank does with the strategy before the first step and after the last.
   std::function<void(Strategy&)> before, after;
+  /// The same between rounds, when so many steps are done.
+  std::function<void(Strategy&, std::int64_t)> between;
+  std::int64_t compare_every = 0;  ///< steps from one comparison of replicas to the next; 0: none
 
   std::int64_t round() const { return steps_per_round > 0 ? steps_per_round : steps; }
 };

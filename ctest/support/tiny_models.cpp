@@ -60,6 +60,22 @@ class PooledHead final : public Block {
   Linear linear_;
 };
 
+/// Adds nothing, by way of a square root at 0 where there is to be a cliff.
+class Cliff final : public Block {
+ public:
+  explicit Cliff(std::int64_t width)
+      : Block("cliff"),
+        weight_(declare_.parameter({"cliff.weight", {width}, Initialiser::constant(0)})) {}
+  at::Tensor forward(at::Tensor const& x, Frame const& frame) const override {
+    auto const& weight = frame.parameters[static_cast<std::size_t>(weight_)];
+    bool const here = frame.context.step == 2 && frame.context.first_slot > 0;
+    return x + (here ? weight.sqrt() : 0 * weight).view({1, -1, 1, 1});
+  }
+
+ private:
+  int weight_;
+};
+
 class OddConv final : public Block {
  public:
   OddConv(std::int64_t in, std::int64_t out)
@@ -117,6 +133,14 @@ Model tiny_residual(std::int64_t channels, std::int64_t classes) {
   model.blocks.push_back(std::make_unique<Stem>(channels, 8));
   model.blocks.push_back(std::make_unique<Residual>("block1", 8));
   model.blocks.push_back(std::make_unique<Residual>("block2", 8));
+  model.blocks.push_back(std::make_unique<PooledHead>(8, classes));
+  return model;
+}
+
+Model tiny_cliff(std::int64_t channels, std::int64_t classes) {
+  Model model{.name = "tiny_cliff"};
+  model.blocks.push_back(std::make_unique<Stem>(channels, 8));
+  model.blocks.push_back(std::make_unique<Cliff>(8));
   model.blocks.push_back(std::make_unique<PooledHead>(8, classes));
   return model;
 }

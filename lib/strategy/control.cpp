@@ -1,5 +1,6 @@
 #include "strategy/control.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 
@@ -35,17 +36,45 @@ void ControlRecord::note(CrossEntropy const& pass, BlockTape const& tape) {
     first_bad_block_ = tape.first_non_finite();
 }
 
+void ControlRecord::seal(std::uint64_t fingerprint) {
+  auto const values = at::empty({2 * parts}, at::kFloat);
+  auto* of = values.data_ptr<float>();
+  for (std::int64_t i = 0; i < parts; ++i) {
+    of[i] = static_cast<float>(fingerprint >> (4 * i) & 15);
+    of[parts + i] = of[i] * of[i];
+  }
+  memory_.narrow(0, first_part, 2 * parts).copy_(values);
+}
+
 ControlRecord::Agreed ControlRecord::result(Batch const& batch, int ranks,
                                             int micro_batches) const {
   auto const sums = memory_.to(at::kCPU, at::kDouble);
   auto const* of = sums.data_ptr<double>();
+  // N times the sum of squares is the square of the sum where all terms are equal, else more.
+  bool alike = true;
+  for (std::int64_t i = 0; i < parts; ++i)
+    alike = alike && ranks * of[first_square + i] == of[first_part + i] * of[first_part + i];
   return {.result = {.loss = of[loss] / (ranks * micro_batches),
                      .correct = static_cast<std::int64_t>(of[correct]),
                      .samples = batch.labels.numel() * ranks,
                      .requests = {.stop = of[stop] > 0,
                                   .interrupt = of[interrupt] > 0,
                                   .save = of[save] > 0}},
-          .finite = of[not_finite] == 0};
+          .finite = of[not_finite] == 0,
+          .alike = alike};
+}
+
+Error bad_gradient(std::int64_t step, std::string const& whose, NamedTensors const& gradients) {
+  constexpr std::size_t most = 3;  // that are named
+  std::vector<std::string> names;
+  for (auto const& [name, gradient] : gradients)
+    if (!gradient.isfinite().all().item<bool>()) names.push_back(name);
+  auto const more = names.size() - std::min(names.size(), most);
+  names.resize(names.size() - more);
+  return {ExitCode::non_finite, str("the gradient is not finite at step ", step, ", ", whose),
+          str("though the losses are", names.empty() ? "" : ": that of ", join(names, ", "),
+              more > 0 ? str(" and ", more, " more tensors") : ""),
+          "lower optimizer.lr or look at the data"};
 }
 
 void refuse_loss(Model const& model, Communicator& communicator, std::int64_t step,

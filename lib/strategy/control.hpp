@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "base/error.hpp"
 #include "comm/communicator.hpp"
 #include "model/block_tape.hpp"
 #include "model/model.hpp"
@@ -16,7 +17,9 @@ namespace stratagem {
 inline constexpr std::int64_t control_room = ParameterLayout::alignment;
 
 /// What all ranks learn in every step, as sums over ranks. Who owns one sends it around once per
-/// step, after the last note() and before result().
+/// step, after seal() and before result(). Whether a fingerprint is the same on all ranks shows in
+/// sums, too: of its parts and of their squares, which are integers small enough to be exact for
+/// 70,000 ranks in fp32. Ranks agree on that as on the rest.
 class ControlRecord {
  public:
   /// `memory`: control_room elements of a floating type.
@@ -25,12 +28,16 @@ class ControlRecord {
   void begin(StepOptions const& options);
   /// Of one forward pass, whose outputs the tape still keeps.
   void note(CrossEntropy const& loss, BlockTape const& tape);
+  /// Comes last: a fingerprint of what ranks must have alike.
+  void seal(std::uint64_t fingerprint);
   at::Tensor const& memory() const { return memory_; }
 
-  /// After the sum: what the step returns. `finite` is false when some rank's loss was not finite.
+  /// After the sum: what the step returns. `finite` is false when some rank's loss was not finite,
+  /// `alike` when fingerprints differ; nothing else holds then.
   struct Agreed {
     StepResult result;
     bool finite = true;
+    bool alike = true;
   };
   Agreed result(Batch const& batch, int ranks, int micro_batches) const;
 
@@ -39,7 +46,17 @@ class ControlRecord {
   int first_bad_block() const { return first_bad_block_; }
 
  private:
-  enum Field : std::int64_t { loss, correct, not_finite, stop, interrupt, save };
+  static constexpr std::int64_t parts = 8;  ///< of a fingerprint, 4 bits each
+  enum Field : std::int64_t {
+    loss,
+    correct,
+    not_finite,
+    stop,
+    interrupt,
+    save,
+    first_part,
+    first_square = first_part + parts,
+  };
 
   at::Tensor memory_;
   int first_bad_block_ = -1;
@@ -49,5 +66,9 @@ class ControlRecord {
 /// it.
 [[noreturn]] void refuse_loss(Model const& model, Communicator& communicator, std::int64_t step,
                               int first_bad_block);
+
+/// Error(non_finite) that names those of `gradients` that are not finite: a step whose losses were.
+/// `whose`: "on rank 1", "summed over all ranks".
+Error bad_gradient(std::int64_t step, std::string const& whose, NamedTensors const& gradients);
 
 }  // namespace stratagem

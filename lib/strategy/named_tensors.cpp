@@ -4,6 +4,8 @@
 
 #include <ATen/ATen.h>
 
+#include "base/text.hpp"
+
 namespace stratagem {
 
 void append(NamedTensors& tensors, ParameterSpec const& spec, at::Tensor const& parameter) {
@@ -20,6 +22,11 @@ void append(NamedTensors& tensors, ParameterSpec const& spec, at::Tensor const& 
     whole = tensors.insert(tensors.end(), {spec.name, at::empty(shape, on_cpu.options())});
   }
   whole->second.narrow(0, spec.row_begin, spec.shape.front()).copy_(on_cpu);
+}
+
+std::string label_of(ParameterSpec const& spec) {
+  if (!spec.is_part()) return spec.name;
+  return str(spec.name, "[", spec.row_begin, ":", spec.row_begin + spec.shape.front(), "]");
 }
 
 at::Tensor find(std::map<std::string, at::Tensor> const& tensors, ParameterSpec const& spec) {

@@ -25,6 +25,9 @@ inline bool all_tensors(std::string const& /*name*/) {
 /// Adds a contiguous copy of the parameter; the parts of one tensor are joined under its name.
 void append(NamedTensors& tensors, ParameterSpec const& spec, at::Tensor const& parameter);
 
+/// Its tensor's name, with the rows of a part: "classifier.0.weight[0:1024]".
+std::string label_of(ParameterSpec const& spec);
+
 /// What belongs to `spec` (a part of a tensor, perhaps) among whole tensors; undefined if nothing.
 at::Tensor find(std::map<std::string, at::Tensor> const& tensors, ParameterSpec const& spec);
 

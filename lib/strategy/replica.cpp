@@ -38,6 +38,14 @@ NamedTensors Replica::named(at::Tensor const& flat, Wanted const& wanted) const 
   return tensors;
 }
 
+NamedTensors Replica::views(at::Tensor const& flat, std::string const& prefix) const {
+  NamedTensors tensors;
+  if (!flat.defined()) return tensors;
+  for (auto const& entry : layout_.entries())
+    tensors.emplace_back(prefix + label_of(entry.spec), view_of(flat, entry));
+  return tensors;
+}
+
 void Replica::load(std::map<std::string, at::Tensor> const& tensors) {
   load(flat_, tensors);
   for (auto const& entry : layout_.entries())

@@ -35,6 +35,9 @@ class Replica {
 
   /// Copies of what lies in `flat` (layout().size() elements) as whole named tensors.
   NamedTensors named(at::Tensor const& flat, Wanted const& wanted) const;
+  /// What lies in `flat`, which may be undefined, under its names with `prefix`: parts of tensors
+  /// apart, and nothing copied.
+  NamedTensors views(at::Tensor const& flat, std::string const& prefix) const;
   /// Replaces the parameters that `tensors` names.
   void load(std::map<std::string, at::Tensor> const& tensors);
   /// The same in `flat`, which is laid out as the parameters and may be undefined.

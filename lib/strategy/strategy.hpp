@@ -26,7 +26,8 @@ struct Requests {
 /// What a step is told.
 struct StepOptions {
   double lr = 0;
-  Requests requests;  ///< of this rank
+  Requests requests;              ///< of this rank
+  bool compare_replicas = false;  ///< the same on all ranks
 };
 
 /// What all ranks know after a step. Where the plan has `deals_shares`, what this rank alone knows.
@@ -51,13 +52,19 @@ class Strategy {
   virtual std::vector<Share> new_shares() { return {}; }
 
   /// One update from this rank's part of a global batch. Error(non_finite) when the loss is not
-  /// finite, on all ranks; the ones where it happened name the block.
+  /// finite, on all ranks; the ones where it happened name the block. Likewise Error(mismatch) when
+  /// ranks have called different collectives, and Error(diverged) when they compare replicas that
+  /// differ.
   virtual StepResult step(Batch const& batch, StepOptions const& options) = 0;
   /// Finishes what is under way; parameters are whole afterwards.
   virtual void drain() = 0;
   /// What a line about the steps since the last call should tell beside their results; on rank 0,
   /// empty elsewhere. Collective.
   virtual std::string report() { return {}; }
+
+  /// What other ranks hold too, bit for bit, between two rounds: parameters and momentum, by name.
+  /// Views of it; nothing where nothing is held twice.
+  virtual NamedTensors replicas() { return {}; }
 
   /// Makes the model that predict() uses: running statistics averaged over the workers, in rank
   /// order.

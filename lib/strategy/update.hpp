@@ -39,6 +39,9 @@ class Update {
   /// Updates the owned elements of `range`. `parameters`, `gradients`: 1-D, just these elements.
   void apply(FlatRange range, at::Tensor const& parameters, at::Tensor const& gradients, double lr);
 
+  /// False once a gradient that was applied was not finite, as far as the CPU knows.
+  bool finite() const { return sgd_.finite(); }
+
   /// [owned]; undefined without momentum.
   at::Tensor const& momentum() const { return sgd_.momentum(); }
   /// What else the next step depends on: the state of the loss scale, where there is one.

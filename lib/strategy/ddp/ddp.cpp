@@ -30,6 +30,7 @@ Ddp::Ddp(DdpConfig const& config, StrategyParts const& parts)
 
 StepResult Ddp::step(Batch const& batch, StepOptions const& options) {
   control_.begin(options);
+  hash_replicas(options.compare_replicas);
   auto const micros = split(batch, config_.micro_batches);
   for (std::size_t i = 0; i < micros.size(); ++i) {
     parts_.recorder.enter(Phase::forward);
@@ -52,7 +53,17 @@ StepResult Ddp::step(Batch const& batch, StepOptions const& options) {
 
   auto result = agreed(batch);
   if (!update_.by_range()) result.skipped = !update_all(options.lr);
+  if (!update_.finite())
+    throw AgreedError(
+        bad_gradient(batch.step, "summed over all ranks", replica_.views(gradients_, "")));
   return result;
+}
+
+void Ddp::hash_replicas(bool wanted) {
+  hashes_ = {};
+  if (!wanted) return;
+  parts_.recorder.enter(Phase::optimizer);  // whose state it is
+  hashes_ = ReplicaHashes(replicas());
 }
 
 at::Tensor Ddp::forward(Batch const& micro) {
@@ -71,7 +82,9 @@ void Ddp::backward(at::Tensor gradient, Landing landing, bool last_micro_batch) 
 
 void Ddp::launch(Bucket const& bucket) {
   // Block 0 ends the backward pass; its bucket takes the control record in front of it along.
-  auto const begin = bucket.range.begin == 0 ? 0 : control_room + bucket.range.begin;
+  bool const last = bucket.range.begin == 0;
+  if (last) control_.seal(fingerprint(parts_.communicator.collectives(), hashes_));
+  auto const begin = last ? 0 : control_room + bucket.range.begin;
   works_.push_back(parts_.communicator.all_reduce(
       reduced_.narrow(0, begin, control_room + bucket.range.end - begin)));
 }
@@ -90,8 +103,9 @@ bool Ddp::update_all(double lr) {
 }
 
 StepResult Ddp::agreed(Batch const& batch) {
-  auto const [result, finite] =
+  auto const [result, finite, alike] =
       control_.result(batch, parts_.communicator.size(), config_.micro_batches);
+  if (!alike) refuse_difference(parts_.communicator, hashes_, batch.step);
   if (finite) return result;
   int block = control_.first_bad_block();
   if (!batch.images.is_cpu()) {  // nothing was updated yet: the same pass again shows the block
@@ -103,6 +117,13 @@ StepResult Ddp::agreed(Batch const& batch) {
 
 at::Tensor Ddp::predict(at::Tensor const& images) {
   return infer(replica_, evaluation_buffers_, tape_, images);
+}
+
+NamedTensors Ddp::replicas() {
+  auto tensors = replica_.views(replica_.flat(), "parameters/");
+  auto const momentum = replica_.views(update_.momentum(), "momentum/");
+  tensors.insert(tensors.end(), momentum.begin(), momentum.end());
+  return tensors;
 }
 
 NamedTensors Ddp::gather_parameters(Wanted const& wanted) {

@@ -6,6 +6,7 @@
 #include "strategy/control.hpp"
 #include "strategy/factory.hpp"
 #include "strategy/replica.hpp"
+#include "strategy/replicas.hpp"
 #include "strategy/update.hpp"
 
 namespace stratagem {
@@ -19,6 +20,7 @@ class Ddp final : public Strategy {
 
   StepResult step(Batch const& batch, StepOptions const& options) override;
   void drain() override {}
+  NamedTensors replicas() override;
   void prepare_evaluation() override {
     evaluation_buffers_ = average(buffers_, parts_.communicator);
   }
@@ -38,13 +40,14 @@ class Ddp final : public Strategy {
   }
 
  private:
+  void hash_replicas(bool wanted);
   at::Tensor forward(Batch const& micro);
   void backward(at::Tensor gradient, Landing landing, bool last_micro_batch);
   void launch(Bucket const& bucket);
   void update(FlatRange range, double lr);
   /// False when the step is skipped.
   bool update_all(double lr);
-  /// What the step returns; ends the run when a loss was not finite.
+  /// What the step returns; ends the run when a loss or a gradient was not finite, or ranks differ.
   StepResult agreed(Batch const& batch);
 
   DdpConfig config_;
@@ -53,6 +56,7 @@ class Ddp final : public Strategy {
   BucketPlan plan_;
   Buffers buffers_, evaluation_buffers_;
   at::Tensor reduced_;     ///< control record and gradients: what is summed over ranks
+  ReplicaHashes hashes_;   ///< of this step, where it compares them
   ControlRecord control_;  ///< before the gradients of block 0: the last bucket brings it along
   at::Tensor gradients_;   ///< the rest of reduced_, laid out as the parameters
   std::vector<std::vector<at::Tensor>> gradient_views_;  ///< by block

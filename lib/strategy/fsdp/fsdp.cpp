@@ -4,6 +4,7 @@
 
 #include <ATen/ATen.h>
 
+#include "base/text.hpp"
 #include "strategy/cross_entropy.hpp"
 #include "strategy/micro_batches.hpp"
 #include "strategy/model_layout.hpp"
@@ -46,12 +47,15 @@ StepResult Fsdp::step(Batch const& batch, StepOptions const& options) {
     auto const logits = forward(micro);
     auto const loss = cross_entropy(logits, micro.labels, update_.loss_scale());
     control_.note(loss, tape_);
-    if (i + 1 == config_.micro_batches) send_control();
+    if (i + 1 == config_.micro_batches) send_control(options.compare_replicas);
     backward(loss.gradient, i);
   }
 
   auto result = agreed(batch);
   result.skipped = !update(options.lr);
+  if (!update_.finite())
+    throw bad_gradient(batch.step, str("in the shard of rank ", parts_.communicator.rank()),
+                       own_gradients());
   gather_ahead(-1);  // what the next forward pass begins with
   return result;
 }
@@ -117,7 +121,9 @@ void Fsdp::unshard_for_backward(int unit) {
     parameters_.gather(next);
 }
 
-void Fsdp::send_control() {
+void Fsdp::send_control(bool compare_replicas) {
+  hashes_ = compare_replicas ? ReplicaHashes(replicas()) : ReplicaHashes();
+  control_.seal(fingerprint(parts_.communicator.collectives(), hashes_));
   control_sum_ = parts_.communicator.all_reduce(control_.memory());
   if (!config_.overlap) control_sum_.wait_on_stream();
 }
@@ -125,8 +131,9 @@ void Fsdp::send_control() {
 StepResult Fsdp::agreed(Batch const& batch) {
   parts_.recorder.enter(Phase::comm_exposed);
   control_sum_.wait_on_stream();
-  auto const [result, finite] =
+  auto const [result, finite, alike] =
       control_.result(batch, parts_.communicator.size(), config_.micro_batches);
+  if (!alike) refuse_difference(parts_.communicator, hashes_, batch.step);
   if (finite) return result;
   int block = control_.first_bad_block();
   if (!batch.images.is_cpu()) {  // nothing was updated yet: the same pass again shows the block
@@ -161,6 +168,24 @@ void Fsdp::update_unit(int unit, double lr) {
   }
 }
 
+NamedTensors Fsdp::own_gradients() const {
+  NamedTensors own;
+  for (int unit = 0; unit < plan_.units(); ++unit)
+    for (std::size_t c = 0; c < plan_.unit(unit).chunks.size(); ++c) {
+      auto const& chunk = plan_.unit(unit).chunks[c];
+      auto const first = parts_.communicator.rank() * chunk.shard;
+      for (auto const& place : chunk.places) {
+        auto const& spec = layout_.entries()[place.entry].spec;
+        auto const part =
+            overlap({place.offset, place.offset + spec.numel()}, {first, first + chunk.shard});
+        if (part.size() <= 0) continue;
+        own.emplace_back(label_of(spec),
+                         gradients_.shard(unit, c).narrow(0, part.begin - first, part.size()));
+      }
+    }
+  return own;
+}
+
 at::Tensor Fsdp::predict(at::Tensor const& images) {
   Context const context;
   at::Tensor x = images;
@@ -174,6 +199,20 @@ at::Tensor Fsdp::predict(at::Tensor const& images) {
     if (plan_.rotates(unit)) parameters_.reshard(unit);
   }
   return x;
+}
+
+NamedTensors Fsdp::replicas() {
+  NamedTensors tensors;
+  for (int unit = plan_.rotating; unit < plan_.units(); ++unit) {
+    if (!parameters_.is_gathered(unit)) continue;
+    for (int block = plan_.unit(unit).first_block; block <= plan_.unit(unit).last_block; ++block) {
+      auto const held = parameters_.of_block(unit, block);
+      auto const entries = layout_.entries(block);
+      for (std::size_t i = 0; i < held.size(); ++i)
+        tensors.emplace_back("parameters/" + label_of(entries[i].spec), held[i]);
+    }
+  }
+  return tensors;
 }
 
 NamedTensors Fsdp::gather_parameters(Wanted const& wanted) {

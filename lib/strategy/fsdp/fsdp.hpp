@@ -10,6 +10,7 @@
 #include "strategy/fsdp/fsdp_plan.hpp"
 #include "strategy/fsdp/gradient_units.hpp"
 #include "strategy/fsdp/parameter_units.hpp"
+#include "strategy/replicas.hpp"
 #include "strategy/update.hpp"
 
 namespace stratagem {
@@ -25,6 +26,8 @@ class Fsdp final : public Strategy {
 
   StepResult step(Batch const& batch, StepOptions const& options) override;
   void drain() override { parameters_.wait(); }
+  /// Of units that are not given up: what was gathered of them.
+  NamedTensors replicas() override;
   void prepare_evaluation() override {
     evaluation_buffers_ = average(buffers_, parts_.communicator);
   }
@@ -46,11 +49,13 @@ class Fsdp final : public Strategy {
  private:
   at::Tensor forward(Batch const& micro);
   void backward(at::Tensor gradient, int micro_batch);
-  void send_control();
+  void send_control(bool compare_replicas);
   /// Updates the shards; false when the step is skipped.
   bool update(double lr);
   void update_unit(int unit, double lr);
-  /// What the step returns; ends the run when a loss was not finite.
+  /// What this rank has of the gradients, by name.
+  NamedTensors own_gradients() const;
+  /// What the step returns; ends the run when a loss was not finite, or ranks differ.
   StepResult agreed(Batch const& batch);
 
   /// Waits for the unit and starts to gather those that follow it in the pass.
@@ -69,6 +74,7 @@ class Fsdp final : public Strategy {
   Buffers buffers_, evaluation_buffers_;
   ParameterUnits parameters_;
   GradientUnits gradients_;
+  ReplicaHashes hashes_;  ///< of this step, where it compares them
   ControlRecord control_;
   Work control_sum_;
   BlockTape tape_;

@@ -34,6 +34,9 @@ class ParameterUnits {
   std::span<at::Tensor const> of_block(int unit, int block) const {
     return units_[static_cast<std::size_t>(unit)].views.block(block);
   }
+  bool is_gathered(int unit) const {
+    return units_[static_cast<std::size_t>(unit)].state == State::gathered;
+  }
   /// This rank's part of a chunk, in the master type.
   at::Tensor const& shard(int unit, std::size_t chunk) const {
     return units_[static_cast<std::size_t>(unit)].shards[chunk];

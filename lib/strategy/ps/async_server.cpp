@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "base/clock.hpp"
+#include "base/text.hpp"
 
 namespace stratagem {
 namespace {
@@ -75,6 +76,9 @@ bool AsyncPsServer::attend(int worker) {
     release();
     return true;
   }
+  if (inbox.line.collectives != in_message(parts_.communicator.collectives().fingerprint()))
+    throw mismatch(str("those of the worker on rank ", rank_of(worker),
+                       " are not those of its server on rank ", parts_.communicator.rank()));
   inbox.gradients = receive_gradients(worker);
   if (answers()) answer(worker);
   return true;
@@ -97,6 +101,7 @@ void AsyncPsServer::apply(int worker) {
   auto const gap = store_.gap(worker);
   auto const verdict = clock_.push(worker, store_.gap_in_updates(worker));
   treat(worker, verdict);
+  check_gradients(inbox.line.step, {worker});
   inbox.gradients.clear();
   auto const t_applied = monotonic_ns();
   note({.worker = worker,

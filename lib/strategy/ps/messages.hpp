@@ -27,6 +27,9 @@ struct PsLine {
   double loss = 0;
   std::int64_t correct = 0;
   Requests requests;  ///< of the worker
+  /// Of the collectives it has called, and of its parameters where the step compares them; as many
+  /// bits as a number of the message holds.
+  std::uint64_t collectives = 0, replicas = 0;
 };
 
 /// What server 0 knows thereupon.
@@ -35,7 +38,13 @@ struct PsAnswer {
   std::int64_t correct = 0;  ///< sync: sum over workers
   Requests requests;         ///< sync: of all workers
   std::int64_t share = -1;   ///< async: the worker's next share of the round; -1: none is left
+  bool alike = true;         ///< sync: what workers must have alike is
 };
+
+/// What a message keeps of a fingerprint.
+inline constexpr std::uint64_t in_message(std::uint64_t fingerprint) {
+  return fingerprint >> 11;
+}
 
 at::Tensor to_message(PsLine const& line);
 at::Tensor to_message(PsAnswer const& answer);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -49,6 +50,10 @@ class ParameterStore {
   at::Tensor const& parameters() const { return memory_.parameters; }
   /// Where the gradient of a worker lands.
   at::Tensor const& slot(int worker) const { return memory_.slot(worker); }
+  /// False once a gradient that was applied was not finite.
+  bool finite() const {
+    return std::ranges::all_of(optimizers_, [](Sgd const& each) { return each.finite(); });
+  }
 
   // Synchronous policies.
 

@@ -5,7 +5,9 @@
 #include <ATen/ATen.h>
 
 #include "base/contract.hpp"
+#include "base/text.hpp"
 #include "params/initialise.hpp"
+#include "strategy/control.hpp"
 #include "strategy/model_layout.hpp"
 #include "strategy/ps/ps_plan.hpp"
 
@@ -72,6 +74,26 @@ std::vector<Work> PsServer::send_parameters(int worker) {
   for (auto chunk = own_.rbegin(); chunk != own_.rend(); ++chunk)
     works.push_back(transport_->send(worker, *chunk));
   return works;
+}
+
+void PsServer::check_gradients(std::int64_t step, std::vector<int> const& workers) const {
+  if (store_.finite()) return;
+  // The last of them goes first: the slot of worker 0 holds a sum where there is one.
+  auto guilty = workers.back();
+  for (auto worker = workers.rbegin(); worker != workers.rend(); ++worker) {
+    guilty = *worker;
+    if (!store_.slot(guilty).isfinite().all().item<bool>()) break;
+  }
+  NamedTensors pieces;
+  for (auto const& chunk : own_)
+    for (auto const& entry : layout_.entries()) {
+      auto const part = overlap({entry.offset, entry.offset + entry.spec.numel()}, chunk.range);
+      if (part.size() <= 0) continue;
+      pieces.emplace_back(label_of(entry.spec),
+                          in_shard(store_.slot(guilty), chunk)
+                              .narrow(0, part.begin - chunk.range.begin, part.size()));
+    }
+  throw bad_gradient(step, str("of the worker on rank ", rank_of(guilty)), pieces);
 }
 
 std::int64_t PsServer::shard_bytes() const {

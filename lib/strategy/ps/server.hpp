@@ -21,6 +21,8 @@ class PsServer : public Strategy {
 
   StepResult step(Batch const& batch, StepOptions const& options) override;
   std::string report() override;
+  /// Of the rounds since the last report.
+  RoundCounts const& counts() const { return counts_; }
   void prepare_evaluation() override;
   at::Tensor predict(at::Tensor const& images) override;
   NamedTensors gather_parameters(Wanted const&) override { return {}; }
@@ -41,6 +43,8 @@ class PsServer : public Strategy {
   std::vector<Work> receive_gradients(int worker);
   /// All chunks of what is outgoing to a worker, those that the forward pass needs first in front.
   std::vector<Work> send_parameters(int worker);
+  /// Error(non_finite) where what came of these workers for a step is not finite: it was applied.
+  void check_gradients(std::int64_t step, std::vector<int> const& workers) const;
   std::int64_t shard_bytes() const;
   /// Into the trace, and into what is told of the round.
   void note(trace::PsRecord const& record);

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "base/clock.hpp"
 #include "strategy/control.hpp"
+#include "strategy/replicas.hpp"
 
 namespace stratagem {
 namespace {
@@ -24,24 +26,36 @@ PsAnswer sum_of(std::vector<PsLine> const& lines) {
   return sums;
 }
 
+bool are_alike(std::vector<PsLine> const& lines, CollectiveLog const& own) {
+  return std::ranges::all_of(lines, [&](PsLine const& line) {
+    return line.collectives == in_message(own.fingerprint()) &&
+           line.replicas == lines.front().replicas;
+  });
+}
+
 }  // namespace
 
 void SyncPsServer::drain() {
   auto const begin = monotonic_ns();
   round_begin_ = version_;
   leaving_.resize(own_.size());
+  std::vector<int> all_workers(static_cast<std::size_t>(workers()));
+  std::iota(all_workers.begin(), all_workers.end(), 0);
   while (true) {
     auto const lines = receive_lines();
     if (lines.front().last) break;
     auto sums = sum_of(lines);
     sums.requests |= parts_.requests();
+    sums.alike = are_alike(lines, parts_.communicator.collectives());
     auto const message = to_message(sums);
     std::vector<Work> sends;
     for (int worker = 0; answers() && worker < workers(); ++worker)
       sends.push_back(parts_.communicator.send(message, rank_of(worker), answer_tag));
     update(lines);
+    if (!sums.alike) refuse_difference(parts_.communicator, {}, lines.front().step);
     if (!std::isfinite(sums.loss))
       refuse_loss(parts_.model, parts_.communicator, lines.front().step, -1);
+    check_gradients(lines.front().step, all_workers);
   }
   for (auto& works : leaving_) wait_all(works);
   store_.publish({0, store_.parameters().numel()}, 0);  // the parameters, not ahead of them

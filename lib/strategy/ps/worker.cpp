@@ -46,12 +46,16 @@ void PsWorker::begin_round(std::int64_t first_step, std::int64_t end_step) {
 StepResult PsWorker::step(Batch const& batch, StepOptions const& options) {
   auto const begin = monotonic_ns();
   auto const loss = cross_entropy(forward(batch), batch.labels);
+  bool const compares = options.compare_replicas && !policy_.asynchronous();
+  hashes_ = compares ? ReplicaHashes(replicas()) : ReplicaHashes();
   PsLine const line{.step = batch.step,
                     .first_slot = batch.first_slot,
                     .lr = options.lr,
                     .loss = loss.loss.item<double>(),
                     .correct = loss.correct.item<std::int64_t>(),
-                    .requests = options.requests};
+                    .requests = options.requests,
+                    .collectives = in_message(parts_.communicator.collectives().fingerprint()),
+                    .replicas = in_message(hashes_.total())};
   if (!std::isfinite(line.loss)) note_bad_loss(batch);
   be_slow(monotonic_ns() - begin - waited_ns_ + backward_ns_);
   announce(line);
@@ -146,8 +150,9 @@ StepResult PsWorker::result_of(Batch const& batch, PsLine const& line) {
             .samples = batch.size(),
             .requests = line.requests};
   }
-  if (!std::isfinite(answer.loss)) {
+  if (!answer.alike || !std::isfinite(answer.loss)) {
     await_parameters(replica_.layout().size());
+    if (!answer.alike) refuse_difference(parts_.communicator, hashes_, batch.step);
     refuse_loss(parts_.model, parts_.communicator, batch.step, first_bad_block_);
   }
   return {.loss = answer.loss / workers(),
@@ -183,6 +188,10 @@ void PsWorker::drain() {
   announce({.last = true});
   pull_all();
   sends_.clear();
+}
+
+NamedTensors PsWorker::replicas() {
+  return replica_.views(replica_.flat(), "parameters/");
 }
 
 std::string PsWorker::report() {

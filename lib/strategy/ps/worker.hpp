@@ -12,6 +12,7 @@
 #include "strategy/ps/share.hpp"
 #include "strategy/ps/transport.hpp"
 #include "strategy/replica.hpp"
+#include "strategy/replicas.hpp"
 
 namespace stratagem {
 
@@ -27,6 +28,8 @@ class PsWorker final : public Strategy {
   std::vector<Share> new_shares() override { return std::exchange(shares_, {}); }
   StepResult step(Batch const& batch, StepOptions const& options) override;
   void drain() override;
+  /// Its parameters: between two rounds, and in a synchronous one, all workers have the same.
+  NamedTensors replicas() override;
 
   void prepare_evaluation() override;
   at::Tensor predict(at::Tensor const& images) override;
@@ -79,6 +82,7 @@ class PsWorker final : public Strategy {
   ShareSequence round_;           ///< asynchronous only
   std::vector<Share> shares_;     ///< dealt and not yet taken
   std::int64_t pushes_ = 0;       ///< in this round, the one under way included
+  ReplicaHashes hashes_;          ///< of this step, where it compares them
   int first_bad_block_ = -1;      ///< of this step's pass
   std::int64_t waited_ns_ = 0;    ///< for parameters, in this forward pass
   std::int64_t backward_ns_ = 0;  ///< of the last backward pass

@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "gpu/memory.hpp"
+#include "strategy/control.hpp"
 #include "strategy/cross_entropy.hpp"
 #include "strategy/micro_batches.hpp"
 
@@ -50,6 +51,9 @@ StepResult Serial::step(Batch const& batch, StepOptions const& options) {
   auto const norm = update_.needs_norm() ? gradient_norm({&sum_.flat, 1}) : 0;
   result.skipped = !update_.by_range() && !update_.admit(norm);
   if (!result.skipped) update_.apply(all, replica_.flat(), sum_.flat, options.lr);
+  if (!update_.finite())
+    throw AgreedError(
+        bad_gradient(batch.step, "summed over all ranks", replica_.views(sum_.flat, "")));
   replica_.refresh(all);
   return result;
 }
