@@ -176,6 +176,14 @@ void TraceFile::write_soon() {
   wake_.notify_one();
 }
 
+void TraceFile::write_now() {
+  std::unique_lock lock(mutex_);
+  hurried_ = true;
+  auto const own = ++wanted_;
+  wake_.notify_one();
+  written_.wait(lock, [&] { return done_ >= own; });
+}
+
 void TraceFile::run(double device_sample_hz) {
   using namespace std::chrono_literals;
   auto const telemetry = device_sample_hz > 0 ? gpu::make_telemetry(recorder_.device_) : nullptr;
@@ -193,6 +201,7 @@ void TraceFile::run(double device_sample_hz) {
             : next_write;
     wake_.wait_until(lock, deadline, [this] { return stopping_ || hurried_; });
     bool const last = stopping_, soon = std::exchange(hurried_, false);
+    auto const answered = wanted_;
     lock.unlock();
     auto const now = std::chrono::steady_clock::now();
     if (telemetry && (now >= next_sample || last)) {
@@ -210,6 +219,8 @@ void TraceFile::run(double device_sample_hz) {
       next_write = now + 1s;
     }
     lock.lock();
+    if (soon) done_ = answered;
+    if (soon) written_.notify_all();
     if (last) return;
   }
 }

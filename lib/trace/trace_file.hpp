@@ -46,6 +46,8 @@ class TraceFile {
 
   /// Writes what there is now, not within the second: the process may not live that long.
   void write_soon();
+  /// The same, and waits until it is in the file, or no more can be written.
+  void write_now();
 
  private:
   void run(double device_sample_hz);
@@ -61,9 +63,10 @@ class TraceFile {
   std::size_t names_written_ = 0;
 
   std::mutex mutex_;
-  std::condition_variable wake_;
+  std::condition_variable wake_, written_;
   bool stopping_ = false, hurried_ = false;
-  std::optional<Error> failure_;  ///< owned by the writer thread until it is joined
+  std::uint64_t wanted_ = 0, done_ = 0;  ///< calls of write_now(), and those that were answered
+  std::optional<Error> failure_;         ///< owned by the writer thread until it is joined
   std::thread writer_;
 };
 
