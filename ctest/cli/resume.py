@@ -4,6 +4,7 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -99,6 +100,8 @@ class Resume(harness.ProgramTest):
             self.expect(0, "checkpoint", out)
             self.finish(way, out)
             self.check_equal(way, out)
+            # Up to the checkpoint the killed run's trace has every step, from there on the other's.
+            self.assertEqual(self.losses(out), self.losses("straight"), way)
 
     def test_killed_ddp(self):
         self.check_killed("ddp")
@@ -131,10 +134,44 @@ class Resume(harness.ProgramTest):
                     self.assertTrue(outcome["trace_complete"])
                     self.finish(way, out)
                     self.check_equal(way, out)
-                    # A killed run may lack its trace's last second; this one was closed.
                     self.assertEqual(self.losses(out), self.losses("straight"), way)
             for folder in self.folder.glob("straight*"):
                 folder.rename(folder.with_name(f"done-{way}-{folder.name}"))
+
+
+@unittest.skipUnless(shutil.which("h5dump"), "needs h5dump (package hdf5-tools)")
+class KilledAfterSaving(harness.ProgramTest):
+    """A checkpoint counts when traces reach as far: the steps before it are in that of the killed run."""
+
+    def steps(self, rank):
+        dump = ["h5dump", "-y", "-w", "0", "-d", f"/rank-{rank:04}/steps/step", "collected.h5"]
+        text = subprocess.run(dump, cwd=self.folder, check=True, capture_output=True, text=True)
+        data = re.search(r"^   DATA \{\n(.*?)^   \}", text.stdout, re.MULTILINE | re.DOTALL)
+        return [int(step) for step in data[1].replace(",", " ").split()]
+
+    def check(self, ranks, workers, *settings):
+        last = 2000
+        words = overridden(f"run.max_steps={last}", "run.epochs=1000", "run.evaluate_every=0",
+                           "checkpoint.every_steps=25", "trace.spans_every=0", *settings)
+        process = self.start(mpirun(ranks, [self.program, *words, "--progress", "none"]))
+        pids = [self.pid_of_rank(rank) for rank in range(ranks)]
+        before = set((self.folder / "out").glob("checkpoint/step-*"))
+        while not set((self.folder / "out").glob("checkpoint/step-*")) - before:
+            self.assertIsNone(process.poll(), "it came to its end")
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+        self.wait(process)
+        resumed = self.expect(0, *words, "--resume", ranks=ranks)
+        self.assertRegex(resumed.stderr, "goes on after step")
+        self.expect(0, "collect", "out", "-o", "collected.h5")
+        for rank in range(workers):
+            self.assertEqual(self.steps(rank), list(range(last)), rank)
+
+    def test_ddp(self):
+        self.check(2, 2)
+
+    def test_server(self):
+        self.check(3, 2, "strategy.name=ps")
 
 
 class Signals(harness.ProgramTest):

@@ -340,6 +340,13 @@ Keys keys_of(WatchdogConfig& watchdog) {
   };
 }
 
+Keys keys_of(IntegrityConfig& integrity) {
+  return {
+      {"hash_every", integer(integrity.hash_every, at_least(0)),
+       "compare what ranks hold alike every so many steps, and before saving; 0 never"},
+  };
+}
+
 template <std::size_t... Index>
 std::vector<StrategyConfig> each_strategy(std::index_sequence<Index...>) {
   return {StrategyConfig(std::in_place_index<Index>)...};
@@ -371,6 +378,7 @@ std::vector<Key> keys_of(RunConfig& config, KnownNames const& names) {
   add("trace", keys_of(config.trace));
   add("checkpoint", keys_of(config.checkpoint));
   add("watchdog", keys_of(config.watchdog));
+  add("integrity", keys_of(config.integrity));
   return all;
 }
 

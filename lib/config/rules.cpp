@@ -6,7 +6,7 @@ namespace stratagem {
 
 void derive_defaults(RunConfig& config, Given const& given, Environment const& environment) {
   auto& [run, expect, data, model, precision, optimizer, strategy, comm, trace, checkpoint,
-         watchdog] = config;
+         watchdog, integrity] = config;
   if (run.name.empty()) run.name = str(model.name, '-', name_of(strategy));
   if (run.out.empty()) run.out = "runs/" + run.name;
   if (!given.has("data.root")) data.root = environment("STRATAGEM_DATA").value_or("");

@@ -140,6 +140,17 @@ std::unique_ptr<Board> make_board(WatchdogConfig const& config, mpi::Comm const&
   return config.enabled && world.size() > 1 ? std::make_unique<Board>(world) : nullptr;
 }
 
+/// A failure that spoils the state in memory, with where there is a better one.
+Error with_checkpoint(Error const& failure, std::filesystem::path const& run_directory) {
+  auto const code = failure.code();
+  if (code != ExitCode::mismatch && code != ExitCode::diverged && code != ExitCode::non_finite)
+    return failure;
+  auto const saved = checkpoints_of(run_directory);
+  return {code, str(failure.what(), saved.empty()
+                                        ? std::string("; no checkpoint was saved")
+                                        : "; the newest checkpoint is " + saved.front().string())};
+}
+
 /// One run from its first file to its last.
 class Run {
  public:
@@ -231,11 +242,12 @@ ExitCode Run::execute() {
     if (result.interrupted) return ExitCode::saved;
     return trace_complete ? ExitCode::done : ExitCode::io;
   } catch (AgreedError const& failure) {
-    end_trace(failure);
-    if (leader_) end_.fail(failure);
-    throw;
+    AgreedError const error(with_checkpoint(failure, directory_.path));
+    end_trace(error);
+    if (leader_) end_.fail(error);
+    throw error;
   } catch (std::exception const& failure) {
-    auto const error = explained(failure);
+    auto const error = with_checkpoint(explained(failure), directory_.path);
     end_trace(error);
     end_.fail(error);
     throw error;
@@ -333,7 +345,8 @@ CheckpointWriter::Parts Run::writer_parts(Communicator& communicator) {
           .facts = training_facts(request_.values, setup_),
           .communicator = communicator,
           .log = log_,
-          .failpoints = request_.failpoints};
+          .failpoints = request_.failpoints,
+          .keep_trace = [this] { end_.flush_now(); }};
 }
 
 void Run::write_first_files() {
@@ -366,6 +379,7 @@ TrainResult Run::train(Communicator& communicator, Strategy& strategy,
                    .log = log_,
                    .signals = signals_,
                    .checkpoints = checkpoints,
+                   .failpoints = request_.failpoints,
                    .display = display ? &*display : nullptr,
                    .metrics = metrics_.get()},
                   start);

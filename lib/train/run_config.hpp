@@ -12,6 +12,7 @@
 #include "strategy/strategy_config.hpp"
 #include "trace/trace_config.hpp"
 #include "train/checkpoint/checkpoint_config.hpp"
+#include "train/integrity_config.hpp"
 
 namespace stratagem {
 
@@ -45,6 +46,7 @@ struct RunConfig {
   trace::TraceConfig trace;
   CheckpointConfig checkpoint;
   WatchdogConfig watchdog;
+  IntegrityConfig integrity;
 };
 
 }  // namespace stratagem

@@ -44,6 +44,11 @@ void RunEnd::flush() {
   if (file_) file_->write_soon();
 }
 
+void RunEnd::flush_now() {
+  std::lock_guard const lock(mutex_);
+  if (file_) file_->write_now();
+}
+
 std::optional<Error> RunEnd::close_trace(trace::Status status, trace::ClockSample const& clock) {
   std::lock_guard const lock(mutex_);
   auto const file = std::exchange(file_, nullptr);

@@ -29,6 +29,8 @@ class RunEnd {
 
   /// The process may not live long: what was recorded goes to the file now.
   void flush();
+  /// The same, done when this returns.
+  void flush_now();
   /// What kept the trace from being complete, if anything did.
   std::optional<Error> close_trace(trace::Status status, trace::ClockSample const& clock);
   /// COMPLETE or SAVED. Error(io).

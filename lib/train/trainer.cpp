@@ -11,6 +11,7 @@
 #include "base/text.hpp"
 #include "gpu/memory.hpp"
 #include "strategy/replica.hpp"
+#include "strategy/replicas.hpp"
 
 namespace stratagem {
 
@@ -82,6 +83,7 @@ TrainResult Trainer::run() {
     result_.interrupted = true;
     break;
   }
+  if (!result_.interrupted) require_equal_replicas();  // before anything is made of them
   result_.steps = position_.step;
   result_.train_time_s = position_.train_time_s + position_.epoch.time_s;
   bool const all = position_.step >= plan.config.run.epochs * plan.steps_per_epoch;
@@ -152,7 +154,12 @@ bool Trainer::step(Loader& loader, std::int64_t end, EpochSums& sums, Requests& 
   auto const batch = next_batch(loader, end);
   if (!batch) return false;
   double const lr = schedule_.lr(batch->step);
-  auto const result = parts_.strategy.step(*batch, {.lr = lr, .requests = own_requests()});
+  auto const every = parts_.plan.config.integrity.hash_every;
+  auto const result =
+      parts_.strategy.step(*batch, {.lr = lr,
+                                    .requests = own_requests(),
+                                    .compare_replicas = every > 0 && batch->step % every == 0});
+  corrupt(batch->step);
   auto record = recorder.end_step();
   record.loss = result.loss;
   record.samples = batch->size();
@@ -174,6 +181,16 @@ bool Trainer::step(Loader& loader, std::int64_t end, EpochSums& sums, Requests& 
   if (parts_.display != nullptr) parts_.display->step(batch->step + 1, result.samples, result.loss);
   requests = result.requests;
   return !requests.any();
+}
+
+void Trainer::corrupt(std::int64_t step) const {
+  if (parts_.failpoints.empty()) return;
+  auto const held = parts_.strategy.replicas();
+  if (held.empty()) return;
+  auto const& tensor = held.front().second;
+  parts_.failpoints.corrupt(
+      "optimizer", step,
+      {static_cast<std::byte*>(tensor.data_ptr()), static_cast<std::size_t>(bytes_of(tensor))});
 }
 
 std::optional<Batch> Trainer::next_batch(Loader& loader, std::int64_t end) {
@@ -263,8 +280,15 @@ void Trainer::write_metrics(trace::EpochRecord const& epoch) {
   }
 }
 
+void Trainer::require_equal_replicas() const {
+  if (parts_.plan.config.integrity.hash_every == 0) return;
+  stratagem::require_equal_replicas(parts_.communicator, ReplicaHashes(parts_.strategy.replicas()),
+                                    position_.step);
+}
+
 void Trainer::save() {
   parts_.recorder.enter(trace::Activity::save, position_.step);
+  require_equal_replicas();
   auto const text = parts_.checkpoints.save(position_, parts_.strategy);
   parts_.recorder.event(trace::Severity::info, "checkpoint_begun", text);
 }

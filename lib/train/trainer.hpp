@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "base/failpoint.hpp"
 #include "base/log.hpp"
 #include "comm/communicator.hpp"
 #include "data/loader.hpp"
@@ -46,6 +47,7 @@ struct TrainerParts {
   Log& log;
   SignalWatch const& signals;
   CheckpointWriter& checkpoints;
+  Failpoints const& failpoints;
   ProgressDisplay* display = nullptr;  ///< on rank 0
   Metrics* metrics = nullptr;          ///< on rank 0
 };
@@ -70,12 +72,16 @@ class Trainer {
   std::int64_t end_of_round() const;
   /// One step, added to `sums`. False when there is nothing left for this rank before step `end`.
   bool step(Loader& loader, std::int64_t end, EpochSums& sums, Requests& requests);
+  /// A bit of what other ranks hold too becomes another, where a test wants it.
+  void corrupt(std::int64_t step) const;
   std::optional<Batch> next_batch(Loader& loader, std::int64_t end);
   /// Where ranks see different steps or none: makes sums and requests those of all.
   void join(EpochSums& sums, Requests& requests) const;
   void end_epoch(bool last);
   void evaluate_now();
   void write_metrics(trace::EpochRecord const& epoch);
+  /// Error(diverged), on all ranks, when what they hold alike differs: nothing is saved then.
+  void require_equal_replicas() const;
   void save();
   Requests own_requests() const;
 

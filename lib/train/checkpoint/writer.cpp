@@ -196,8 +196,10 @@ void CheckpointWriter::tell(std::string const& text) {
 void CheckpointWriter::write(Job const& job, std::stop_token const& stop) {
   auto const part = trace::rank_label(parts_.communicator.rank());
   try {
+    auto const own = write_own_file(job);
+    parts_.keep_trace();
     // Its appearance tells rank 0 that the file it describes is whole.
-    replace_file(job.folder / (part + ".json"), to_json(write_own_file(job)));
+    replace_file(job.folder / (part + ".json"), to_json(own));
     own_written_ = true;
     own_written_.notify_all();
     if (leads()) commit(job, stop);

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -26,9 +27,9 @@ std::map<std::string, int> deal_tensors(Model const& model, std::span<int const>
 
 /// Saves the states of one run while it goes on. Every rank copies the tensors dealt to it, and a
 /// thread beside the training writes them to a file of its own, which counts when its bytes were
-/// read back right. Rank 0 commits the checkpoint when all files count, by renaming its folder:
-/// before that the older ones stay, whatever happens. A checkpoint that fails is warned of, and the
-/// training goes on.
+/// read back right and the rank's trace reaches as far. Rank 0 commits the checkpoint when all
+/// files count, by renaming its folder: before that the older ones stay, whatever happens. A
+/// checkpoint that fails is warned of, and the training goes on.
 class CheckpointWriter {
  public:
   /// What it is made of; the references outlive it.
@@ -42,6 +43,8 @@ class CheckpointWriter {
     Communicator& communicator;
     Log& log;
     Failpoints failpoints;
+    /// Makes what was recorded of the steps so far outlive the process; on the thread.
+    std::function<void()> keep_trace = [] {};
   };
 
   /// On rank 0 also removes what an attempt that was killed left half written.
