@@ -15,8 +15,10 @@ using Lanes = std::array<std::uint64_t, lanes>;
 void take(Lanes& state, std::byte const* from) {
   Lanes words;
   std::memcpy(words.data(), from, stripe);
-  for (std::size_t i = 0; i < lanes; ++i)
-    state[i] = std::rotl((state[i] ^ words[i]) * 0x9FB21C651E98DF25, 29);
+  for (std::size_t i = 0; i < lanes; ++i) {
+    auto const x = state[i] ^ words[i];
+    state[i] = std::rotl((x ^ x >> 32) * 0x9FB21C651E98DF25, 29);  // high bits reach low ones, too
+  }
 }
 
 }  // namespace
