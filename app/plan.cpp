@@ -49,6 +49,11 @@ ExitCode plan_all(Options const& options, ActivationPredictor* predictor) {
       throw Error(ExitCode::usage, str("--", other, " is for one run"),
                   options.texts("config").front() + " is a study", "change its cells with -s");
   auto const cells = cells_of(options.texts("config").front(), options.texts("set"));
+  auto const common = options.common();
+  if (predictor != nullptr)
+    Log(0, true, common.level, common.color)
+        .info("small passes of the models are run for what " + std::to_string(cells.size()) +
+              " cells hold, a minute or two for large ones; --no-activations does without");
   auto const planned = plan_study(cells, predictor, room_of(options));
   std::cout << (options.flag("json") ? planned.json : planned.text);
   if (planned.refused == 0) return ExitCode::done;
@@ -65,14 +70,15 @@ ExitCode compare(RunConfig const& config, Model const& model, int workers,
   return recommended(compared, room) == nullptr ? ExitCode::does_not_fit : ExitCode::done;
 }
 
-void check_room(RunPlan const& plan, std::int64_t room) {
+void check_room(RunPlan const& plan, Options const& options) {
+  auto const room = room_of(options);
   auto const needed = plan.peak_bytes();
   if (room == 0 || needed <= room) return;
   throw Error(ExitCode::does_not_fit,
               str("each rank needs ", format_bytes(static_cast<double>(needed)), ", of which ",
                   format_bytes(static_cast<double>(plan.strategy.memory.total())),
                   " before any activation"),
-              "--gpu-memory is " + format_bytes(static_cast<double>(room)),
+              "--gpu-memory is " + options.text("gpu-memory"),
               "take a smaller batch or model, more ranks, model.recompute, or another strategy "
               "(see --compare)");
 }
@@ -98,7 +104,7 @@ ExitCode execute_plan(Command const& command, std::vector<std::string> const& ar
     plan.server_load = server_load_of(plan);
   }
   std::cout << (options.flag("json") ? plan_json(plan, model) : plan_text(plan, model));
-  check_room(plan, room_of(options));
+  check_room(plan, options);
   return ExitCode::done;
 }
 
