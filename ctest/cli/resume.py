@@ -149,8 +149,7 @@ class KilledAfterSaving(harness.ProgramTest):
         data = re.search(r"^   DATA \{\n(.*?)^   \}", text.stdout, re.MULTILINE | re.DOTALL)
         return [int(step) for step in data[1].replace(",", " ").split()]
 
-    def check(self, ranks, workers, *settings):
-        last = 2000
+    def check(self, ranks, workers, last, *settings):
         words = overridden(f"run.max_steps={last}", "run.epochs=1000", "run.evaluate_every=0",
                            "checkpoint.every_steps=25", "trace.spans_every=0", *settings)
         process = self.start(mpirun(ranks, [self.program, *words, "--progress", "none"]))
@@ -168,10 +167,10 @@ class KilledAfterSaving(harness.ProgramTest):
             self.assertEqual(self.steps(rank), list(range(last)), rank)
 
     def test_ddp(self):
-        self.check(2, 2)
+        self.check(2, 2, 2000)
 
     def test_server(self):
-        self.check(3, 2, "strategy.name=ps")
+        self.check(3, 2, 400, "strategy.name=ps")
 
 
 class Signals(harness.ProgramTest):

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -20,6 +19,7 @@
 #include "strategy/factory.hpp"
 #include "strategy/replica.hpp"
 #include "trace/trace_file.hpp"
+#include "train/beginning.hpp"
 #include "train/manifest.hpp"
 #include "train/run_end.hpp"
 #include "train/setup.hpp"
@@ -86,53 +86,6 @@ std::string digest_of(NamedTensors const& tensors) {
   Hash hash;
   add(hash, tensors);
   return hash.hex();
-}
-
-/// Where a run begins.
-struct Beginning {
-  std::optional<Checkpoint> checkpoint;
-  int in_vain = 0;  ///< attempts in a row before this one that began there, too
-
-  std::int64_t step() const { return checkpoint ? checkpoint->record().position.step : 0; }
-};
-
-/// A scheduler that starts a job again and again would do so for ever where none gets on.
-void require_progress(Outcome const& before, Beginning const& now) {
-  constexpr int most = 3;
-  auto const* const restarts = std::getenv("SLURM_RESTART_COUNT");
-  if (now.in_vain < most || restarts == nullptr || parse_integer(restarts).value_or(0) < most)
-    return;
-  throw Error(ExitCode::checkpoint,
-              str("the run does not get on: ", now.in_vain, " attempts in a row began after step ",
-                  now.step(), " and saved nothing"),
-              "the last of them: " + before.reason,
-              "see its log; then resubmit the job, or save more often (checkpoint.every_minutes)");
-}
-
-/// What a resumed run goes on from; the same on every rank.
-Beginning choose_beginning(RunRequest const& request, Setup const& setup, mpi::Comm const& world,
-                           Log& log) {
-  if (request.existing != Existing::resume) return {};
-  auto const facts = training_facts(request.values, setup);
-  auto const found = from_rank_0(world, [&]() -> std::string {
-    std::filesystem::path const run_directory = request.config.run.out;
-    auto const outcome = read_outcome(run_directory);
-    if (!outcome || outcome->status == RunStatus::complete) return "0 ";
-    Beginning begin{.checkpoint = newest_checkpoint(run_directory, log)};
-    if (begin.checkpoint)
-      check_resumable(*begin.checkpoint, facts, setup.model, request.likeness, log);
-    else
-      log.info("there is no checkpoint: the run starts at step 0");
-    if (outcome->began_after == begin.step()) begin.in_vain = outcome->in_vain + 1;
-    require_progress(*outcome, begin);
-    return str(begin.in_vain, " ", begin.checkpoint ? begin.checkpoint->folder().string() : "");
-  });
-  auto const space = found.find(' ');
-  auto const folder = found.substr(space + 1);
-  Beginning begin{.in_vain = static_cast<int>(*parse_integer(found.substr(0, space)))};
-  if (!folder.empty())
-    begin.checkpoint = on_all_ranks(world, [&] { return std::optional<Checkpoint>(folder); });
-  return begin;
 }
 
 /// Shared by the ranks of a node that watch each other; none where nobody does.
