@@ -99,8 +99,7 @@ ExitCode execute_plan(Command const& command, std::vector<std::string> const& ar
   if (options.flag("compare")) return compare(config, model, ranks, predictor, options);
   auto plan = make_run_plan(config, model, published_size(config.data), ranks);
   if (predictor != nullptr) {
-    plan.activations = predictor->predict(model, config.model, plan.input, config.precision.compute,
-                                          plan.samples_per_pass, config.run.threads);
+    predict_activations(plan, model, *predictor);
     plan.server_load = server_load_of(plan);
   }
   std::cout << (options.flag("json") ? plan_json(plan, model) : plan_text(plan, model));

@@ -1,6 +1,5 @@
 #include "app/plan_study.hpp"
 
-#include <algorithm>
 #include <filesystem>
 #include <map>
 
@@ -45,9 +44,7 @@ std::string bytes_text(std::int64_t bytes) {
 
 RunPlan plan_cell(RunConfig const& config, Model const& model, ActivationPredictor* predictor) {
   auto plan = make_run_plan(config, model, published_size(config.data), config.run.ranks);
-  if (predictor != nullptr)
-    plan.activations = predictor->predict(model, config.model, plan.input, config.precision.compute,
-                                          plan.samples_per_pass, config.run.threads);
+  if (predictor != nullptr) predict_activations(plan, model, *predictor);
   return plan;
 }
 
@@ -98,7 +95,7 @@ StudyPlan plan_study(std::vector<PlannedCell> const& cells, ActivationPredictor*
       auto const plan = plan_cell(config, model, predictor);
       document[name] = nlohmann::json::parse(plan_json(plan, model));
       auto const server = plan.strategy.server_memory.total();
-      bool const fits = std::max(plan.peak_bytes(), server) <= room;
+      bool const fits = plan.largest_bytes() <= room;
       table.add_row({name, std::to_string(plan.ranks), format_count(plan.total_steps),
                      bytes_text(plan.strategy.memory.total()),
                      plan.activations ? bytes_text(plan.peak_bytes()) : "-", bytes_text(server),

@@ -61,10 +61,10 @@ TEST(PlanComparison, KeepsWhatTheConfigurationSaysOfAStrategy) {
 TEST(PlanComparison, RecommendsTheSimplestUntilMemoryIsShort) {
   auto const compared = compare(lenet_on_digits(), 4);
   ASSERT_EQ(recommended(compared, 0), &compared.front());
-  EXPECT_EQ(recommended(compared, compared.front().largest_bytes()), &compared.front());
-  auto const* sharded = recommended(compared, compared.front().largest_bytes() - 1);
+  EXPECT_EQ(recommended(compared, compared.front().plan->largest_bytes()), &compared.front());
+  auto const* sharded = recommended(compared, compared.front().plan->largest_bytes() - 1);
   ASSERT_NE(sharded, nullptr);
-  EXPECT_LT(sharded->largest_bytes(), compared.front().largest_bytes());
+  EXPECT_LT(sharded->plan->largest_bytes(), compared.front().plan->largest_bytes());
   EXPECT_EQ(recommended(compared, 1), nullptr);
   EXPECT_NE(comparison_text(compared, 1).find("none of them fits"), std::string::npos);
   auto const document = nlohmann::json::parse(comparison_json(compared, 1));

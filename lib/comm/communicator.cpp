@@ -2,36 +2,32 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "comm/collective_calls.hpp"
 
 namespace stratagem {
 
-using Kind = CollectiveCall::Kind;
-
 Work Communicator::all_reduce(at::Tensor const& tensor) {
-  collectives_.add(
-      {Kind::all_reduce, tensor.scalar_type(), tensor.numel(), tensor.storage_offset()});
+  collectives_.add(all_reduce_call(tensor));
   return start_all_reduce(tensor);
 }
 
 Work Communicator::reduce_scatter(at::Tensor const& output, at::Tensor const& input) {
-  collectives_.add(
-      {Kind::reduce_scatter, input.scalar_type(), output.numel(), input.storage_offset()});
+  collectives_.add(reduce_scatter_call(output, input));
   return start_reduce_scatter(output, input);
 }
 
 Work Communicator::all_gather(at::Tensor const& output, at::Tensor const& input) {
-  collectives_.add({Kind::all_gather, input.scalar_type(), input.numel(), output.storage_offset()});
+  collectives_.add(all_gather_call(output, input));
   return start_all_gather(output, input);
 }
 
 Work Communicator::broadcast(at::Tensor const& tensor, int root) {
-  collectives_.add(
-      {Kind::broadcast, tensor.scalar_type(), tensor.numel(), tensor.storage_offset(), root});
+  collectives_.add(broadcast_call(tensor, root));
   return start_broadcast(tensor, root);
 }
 
 Work Communicator::barrier() {
-  collectives_.add({Kind::barrier});
+  collectives_.add(barrier_call());
   return start_barrier();
 }
 

@@ -56,7 +56,7 @@ bool trains_alike(ComparedPlan const& compared) {
 }
 
 bool fits(ComparedPlan const& compared, std::int64_t room) {
-  return room == 0 || compared.largest_bytes() <= room;
+  return room == 0 || compared.plan->largest_bytes() <= room;
 }
 
 std::string bytes_text(std::int64_t bytes) {
@@ -70,8 +70,8 @@ std::string advice(std::vector<ComparedPlan> const& compared, std::int64_t room)
   auto text = str("take ", best->name, ": ");
   if (room == 0)
     text +=
-        str("no other sends less from its busiest rank; with --gpu-memory, those that do not "
-            "fit are left out\n");
+        "no other sends less from its busiest rank; with --gpu-memory, those that do not fit are "
+        "left out\n";
   else if (best == &compared.front())
     text += "it fits, and no other sends less from its busiest rank\n";
   else
@@ -80,10 +80,6 @@ std::string advice(std::vector<ComparedPlan> const& compared, std::int64_t room)
 }
 
 }  // namespace
-
-std::int64_t ComparedPlan::largest_bytes() const {
-  return std::max(plan->peak_bytes(), plan->strategy.server_memory.total());
-}
 
 std::int64_t ComparedPlan::busiest_bytes() const {
   auto const& strategy = plan->strategy;
@@ -104,10 +100,7 @@ std::vector<ComparedPlan> compare_strategies(RunConfig const& config, Model cons
     ComparedPlan one{.name = alternative.name};
     try {
       one.plan = make_run_plan(chosen, model, published_size(config.data), chosen.run.ranks);
-      if (predictor != nullptr)
-        one.plan->activations =
-            predictor->predict(model, config.model, one.plan->input, config.precision.compute,
-                               one.plan->samples_per_pass, config.run.threads);
+      if (predictor != nullptr) predict_activations(*one.plan, model, *predictor);
     } catch (Error const& problem) {
       one.problem = problem.what();
     }

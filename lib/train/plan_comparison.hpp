@@ -15,8 +15,6 @@ struct ComparedPlan {
   std::optional<RunPlan> plan;  ///< none where the strategy cannot do this run
   std::string problem;          ///< then: why not
 
-  /// Most bytes that a worker or a server will hold.
-  std::int64_t largest_bytes() const;
   /// Sent per step by the rank that sends most.
   std::int64_t busiest_bytes() const;
 };

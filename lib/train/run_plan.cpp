@@ -83,4 +83,10 @@ RunPlan make_run_plan(RunConfig const& config, Model const& model, DatasetSize c
   return plan;
 }
 
+void predict_activations(RunPlan& plan, Model const& model, ActivationPredictor& predictor) {
+  auto const& config = plan.config;
+  plan.activations = predictor.predict(model, config.model, plan.input, config.precision.compute,
+                                       plan.samples_per_pass, config.run.threads);
+}
+
 }  // namespace stratagem

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -35,9 +36,13 @@ struct RunPlan {
   std::optional<ActivationUse> activations;  ///< where they were asked for: they take seconds
   std::optional<ServerLoad> server_load;     ///< likewise, of a parameter server
 
-  /// Most bytes that a rank will hold, as far as they are known: without its data.
+  /// Most bytes that a rank that computes will hold, as far as they are known: without its data.
   std::int64_t peak_bytes() const {
     return strategy.memory.total() + (activations ? activations->peak : 0);
+  }
+  /// The same of any rank: a server may hold more than a worker.
+  std::int64_t largest_bytes() const {
+    return std::max(peak_bytes(), strategy.server_memory.total());
   }
 };
 
@@ -45,6 +50,9 @@ struct RunPlan {
 /// samples, batches of one sample that BatchNorm refuses, a strategy and the number of ranks.
 RunPlan make_run_plan(RunConfig const& config, Model const& model, DatasetSize const& images,
                       int ranks);
+
+/// Adds what a pass of a worker holds. `model` is that of the plan.
+void predict_activations(RunPlan& plan, Model const& model, ActivationPredictor& predictor);
 
 /// The shape of what the model of `config` sees: its own number of channels, or the dataset's.
 InputShape input_shape(RunConfig const& config);

@@ -11,13 +11,12 @@
 #include "base/contract.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "comm/collective_calls.hpp"
 #include "comm/inprocess/group.hpp"
 #include "comm/inprocess/inprocess_memory.hpp"
 #include "comm/reduction.hpp"
 
 namespace stratagem {
-
-using Kind = CollectiveCall::Kind;
 
 InProcessCommunicator::InProcessCommunicator(std::shared_ptr<InProcessGroup> group, int rank)
     : group_(std::move(group)), rank_(rank) {}
@@ -41,9 +40,7 @@ Work InProcessCommunicator::collective(CollectiveCall const& call, at::Tensor co
 Work InProcessCommunicator::start_all_reduce(at::Tensor const& tensor) {
   expects(is_summable(tensor.scalar_type()), "a type that can be summed");
   bytes_sent_ += 2 * bytes_of(tensor) * (size() - 1) / size();
-  return collective(
-      {Kind::all_reduce, tensor.scalar_type(), tensor.numel(), tensor.storage_offset()}, tensor,
-      tensor);
+  return collective(all_reduce_call(tensor), tensor, tensor);
 }
 
 Work InProcessCommunicator::start_reduce_scatter(at::Tensor const& output,
@@ -51,28 +48,23 @@ Work InProcessCommunicator::start_reduce_scatter(at::Tensor const& output,
   expects(is_summable(input.scalar_type()), "a type that can be summed");
   expects(input.numel() == output.numel() * size(), "input is N times as large as output");
   bytes_sent_ += bytes_of(output) * (size() - 1);
-  return collective(
-      {Kind::reduce_scatter, input.scalar_type(), output.numel(), input.storage_offset()}, output,
-      input);
+  return collective(reduce_scatter_call(output, input), output, input);
 }
 
 Work InProcessCommunicator::start_all_gather(at::Tensor const& output, at::Tensor const& input) {
   expects(output.numel() == input.numel() * size(), "output is N times as large as input");
   bytes_sent_ += bytes_of(input) * (size() - 1);
-  return collective({Kind::all_gather, input.scalar_type(), input.numel(), output.storage_offset()},
-                    output, input);
+  return collective(all_gather_call(output, input), output, input);
 }
 
 Work InProcessCommunicator::start_broadcast(at::Tensor const& tensor, int root) {
   expects(root >= 0 && root < size(), "a rank of the group");
   if (rank_ == root) bytes_sent_ += bytes_of(tensor) * (size() - 1);
-  return collective(
-      {Kind::broadcast, tensor.scalar_type(), tensor.numel(), tensor.storage_offset(), root},
-      tensor, tensor);
+  return collective(broadcast_call(tensor, root), tensor, tensor);
 }
 
 Work InProcessCommunicator::start_barrier() {
-  return collective({Kind::barrier}, {}, {});
+  return collective(barrier_call(), {}, {});
 }
 
 Work InProcessCommunicator::send(at::Tensor const& tensor, int peer, int tag) {
