@@ -15,6 +15,7 @@ from harness import ENDLESS, Refusal, mpirun, overridden
 
 SAVED, USAGE, UNUSABLE = 75, 2, 7
 KILLS = int(os.environ.get("STRATAGEM_KILLS", "2"))  # per strategy; a longer test takes more
+KILLED_SAVES = int(os.environ.get("STRATAGEM_KILLED_SAVES", "6"))  # likewise
 SEED = 20260101
 
 # Steps of some milliseconds, a schedule that depends on the step, augmentation, several epochs.
@@ -171,6 +172,59 @@ class KilledAfterSaving(harness.ProgramTest):
 
     def test_server(self):
         self.check(3, 2, 400, "strategy.name=ps")
+
+
+class KilledSaving(harness.ProgramTest):
+    """SIGKILL at any moment of a save, to all ranks or to one: the newest whole checkpoint is there, and goes on."""
+
+    settings = ["model.name=lenet", "checkpoint.every_steps=2", "checkpoint.keep=2"]
+
+    def checkpoints(self):
+        return self.folder / "out" / "checkpoint"
+
+    def half_written(self):
+        return set(self.checkpoints().glob(".writing-*"))
+
+    def whole(self):
+        """Steps of the checkpoints, all of which must be whole."""
+        if not any(self.checkpoints().glob("step-*")):
+            return []
+        listed = self.expect(0, "checkpoint", "out").stdout
+        steps = [int(step) for step in re.findall(r"step-(\d+)", listed)]
+        self.assertEqual(sorted(steps), sorted(int(p.name[5:]) for p in self.checkpoints().glob("step-*")))
+        return steps
+
+    def kill_within_a_save(self, draw):
+        """What the run said on standard error."""
+        left_before = self.half_written()
+        words = [self.program, *overridden(*ENDLESS, *self.settings), "--resume", "--progress", "none"]
+        process = self.start(mpirun(2, words))
+        deadline = time.monotonic() + 30
+        while not self.half_written() - left_before:
+            self.assertIsNone(process.poll(), "it came to its end")
+            self.assertLess(time.monotonic(), deadline)
+        found = subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True, check=True)
+        ranks = [int(pid) for pid in found.stdout.split()]
+        self.assertEqual(len(ranks), 2)
+        time.sleep(draw.random() * 0.03)
+        for pid in draw.choice([ranks, ranks[:1], ranks[1:]]):
+            os.kill(pid, signal.SIGKILL)
+        return self.wait(process).stderr
+
+    def test_random_moments(self):
+        draw = random.Random(SEED)
+        whole, within = [], 0
+        for _ in range(20 * KILLED_SAVES):
+            if within == KILLED_SAVES:
+                break
+            stderr = self.kill_within_a_save(draw)
+            if whole:
+                self.assertIn(f"goes on after step {max(whole)}", stderr)
+            before, whole = whole, self.whole()
+            if before:
+                self.assertGreaterEqual(max(whole, default=-1), max(before), "a checkpoint is lost")
+            within += bool(self.half_written())
+        self.assertEqual(within, KILLED_SAVES)
 
 
 class Signals(harness.ProgramTest):

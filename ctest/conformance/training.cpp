@@ -134,9 +134,8 @@ Trained train(Training const& training, Communicator& communicator) {
 
 std::string fingerprint(Trained const& trained) {
   Hash hash;
-  stratagem::add(hash, trained.parameters);
-  stratagem::add(hash, trained.momentum);
-  stratagem::add(hash, trained.buffers);
+  for (auto const& tensors : {trained.parameters, trained.momentum, trained.buffers})
+    hash.add(digest_of(tensors));
   for (auto const correct : trained.correct) hash.add(static_cast<std::uint64_t>(correct));
   return hash.hex();
 }

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <utility>
 
+#include <pthread.h>
 #include <sched.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -45,6 +46,11 @@ std::string host_name() {
   std::array<char, 256> name{};
   ::gethostname(name.data(), name.size() - 1);
   return name.data();
+}
+
+void name_thread(std::string_view name) {
+  std::string const kept(name.substr(0, 15));
+  ::pthread_setname_np(::pthread_self(), kept.c_str());
 }
 
 ProcessState process_state(std::int64_t process) {

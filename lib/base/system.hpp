@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace stratagem {
@@ -10,6 +11,9 @@ namespace stratagem {
 std::vector<int> usable_cores();
 
 std::string host_name();
+/// The calling thread's, for `top -H`, profilers and debuggers; of which the system keeps 15
+/// characters.
+void name_thread(std::string_view name);
 /// A zombie that nobody waited for is gone, too; `traced`: a debugger holds it.
 enum class ProcessState { gone, stopped, traced, lives };
 /// Of a process of this host.

@@ -4,6 +4,7 @@
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "base/system.hpp"
 #include "base/text.hpp"
 
 namespace stratagem {
@@ -69,6 +70,7 @@ Work Progress::submit(std::unique_ptr<Operation> operation, trace::SpanRecord sp
 }
 
 void Progress::run() {
+  name_thread("communication");
   try {
     while (take_submitted()) drive();
     if (pulse_) finish_pulse();

@@ -4,6 +4,7 @@
 
 #include "base/clock.hpp"
 #include "base/contract.hpp"
+#include "base/system.hpp"
 
 namespace stratagem {
 
@@ -47,6 +48,7 @@ std::optional<Batch> Loader::next() {
 }
 
 void Loader::run(std::stop_token const& stop) {
+  name_thread("loader");
   try {
     gpu::select(maker_.device());  // whose driver pins the host memory
     std::unique_lock lock(mutex_);

@@ -1,12 +1,36 @@
 #include "strategy/named_tensors.hpp"
 
 #include <algorithm>
+#include <span>
+#include <sstream>
 
 #include <ATen/ATen.h>
 
+#include "base/hash.hpp"
 #include "base/text.hpp"
+#include "comm/agreement.hpp"
 
 namespace stratagem {
+namespace {
+
+/// A line of each tensor.
+std::vector<std::string> digests(NamedTensors const& tensors) {
+  std::vector<std::string> lines;
+  for (auto const& [name, tensor] : tensors) {
+    std::span const bytes(static_cast<std::byte const*>(tensor.data_ptr()), tensor.nbytes());
+    lines.push_back(str(name, " ", Hash().add(bytes).hex()));
+  }
+  return lines;
+}
+
+std::string joined(std::vector<std::string> lines) {
+  std::ranges::sort(lines);
+  Hash hash;
+  for (auto const& line : lines) hash.add(line);
+  return hash.hex();
+}
+
+}  // namespace
 
 void append(NamedTensors& tensors, ParameterSpec const& spec, at::Tensor const& parameter) {
   at::NoGradGuard const no_grad;
@@ -36,11 +60,19 @@ at::Tensor find(std::map<std::string, at::Tensor> const& tensors, ParameterSpec 
                         : found->second;
 }
 
-void add(Hash& hash, NamedTensors const& tensors) {
-  for (auto const& [name, tensor] : tensors) {
-    auto const bytes = static_cast<std::size_t>(tensor.numel()) * tensor.element_size();
-    hash.add(name).add(std::span(static_cast<std::byte const*>(tensor.data_ptr()), bytes));
+std::string digest_of(NamedTensors const& tensors) {
+  return joined(digests(tensors));
+}
+
+std::string digest_of(Communicator& communicator, NamedTensors const& own) {
+  std::string text;
+  for (auto const& line : digests(own)) text += line + '\n';
+  std::vector<std::string> all;
+  for (auto const& part : gather_texts(communicator, text)) {
+    std::istringstream lines(part);
+    for (std::string line; std::getline(lines, line);) all.push_back(line);
   }
+  return joined(std::move(all));
 }
 
 }  // namespace stratagem

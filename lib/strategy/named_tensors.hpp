@@ -8,10 +8,11 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "base/hash.hpp"
 #include "params/parameter_spec.hpp"
 
 namespace stratagem {
+
+class Communicator;
 
 /// Tensors on the CPU by torchvision's names, in model order.
 using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
@@ -31,7 +32,10 @@ std::string label_of(ParameterSpec const& spec);
 /// What belongs to `spec` (a part of a tensor, perhaps) among whole tensors; undefined if nothing.
 at::Tensor find(std::map<std::string, at::Tensor> const& tensors, ParameterSpec const& spec);
 
-/// Names and bytes of contiguous CPU tensors, for fingerprints.
-void add(Hash& hash, NamedTensors const& tensors);
+/// Digest of names and bytes of contiguous CPU tensors, in whatever order they come.
+std::string digest_of(NamedTensors const& tensors);
+/// Of all ranks' tensors, each of which one rank has: on every rank the same as if one had them
+/// all. Collective.
+std::string digest_of(Communicator& communicator, NamedTensors const& own);
 
 }  // namespace stratagem

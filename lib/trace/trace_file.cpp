@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/clock.hpp"
+#include "base/system.hpp"
 
 namespace stratagem::trace {
 namespace {
@@ -185,6 +186,7 @@ void TraceFile::write_now() {
 }
 
 void TraceFile::run(double device_sample_hz) {
+  name_thread("trace");
   using namespace std::chrono_literals;
   auto const telemetry = device_sample_hz > 0 ? gpu::make_telemetry(recorder_.device_) : nullptr;
   auto const sample_period = telemetry ? std::chrono::duration<double>(1 / device_sample_hz) : 1s;

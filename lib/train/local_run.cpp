@@ -119,9 +119,7 @@ Replayed replay_run(RunConfig const& config, trace::RunTraces const& traces) {
     auto const part = static_cast<int>(first_slot / run.plan().samples_per_pass);
     return run.batch({step, {part, parts}});
   });
-  Hash hash;
-  add(hash, parameters);
-  replayed.digest = hash.hex();
+  replayed.digest = digest_of(parameters);
   return replayed;
 }
 

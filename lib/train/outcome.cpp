@@ -9,6 +9,7 @@
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "base/system.hpp"
 #include "base/text.hpp"
 
 namespace stratagem {
@@ -117,6 +118,7 @@ OutcomeKeeper::~OutcomeKeeper() {
 }
 
 void OutcomeKeeper::beat() {
+  name_thread("heartbeat");
   std::unique_lock lock(mutex_);
   while (!wake_.wait_for(lock, std::chrono::seconds(10), [this] { return stopping_; })) {
     outcome_.updated_wall_ns = wall_ns();

@@ -8,7 +8,6 @@
 
 #include "base/build_info.hpp"
 #include "base/clock.hpp"
-#include "base/hash.hpp"
 #include "base/system.hpp"
 #include "base/text.hpp"
 #include "comm/clock_offset.hpp"
@@ -82,12 +81,6 @@ trace::TraceHeader trace_header(RunRequest const& request, Setup const& setup,
                       {"attempt", std::int64_t{directory.attempt}}}};
 }
 
-std::string digest_of(NamedTensors const& tensors) {
-  Hash hash;
-  add(hash, tensors);
-  return hash.hex();
-}
-
 /// Shared by the ranks of a node that watch each other; none where nobody does.
 std::unique_ptr<Board> make_board(WatchdogConfig const& config, mpi::Comm const& world) {
   return config.enabled && world.size() > 1 ? std::make_unique<Board>(world) : nullptr;
@@ -142,8 +135,11 @@ class Run {
                     Position const& start);
   /// After an interruption: the state is on the disk, or AgreedError.
   void require_saved(CheckpointWriter& checkpoints);
-  /// Of a training that was not interrupted. Returns the digest of the parameters.
+  /// Of a training that was not interrupted. Returns the digest of the parameters, of which no rank
+  /// needs to hold more than its share.
   std::string keep_result(Communicator& communicator, Strategy& strategy);
+  /// The first rank that holds whole tensors gathers and writes all of them.
+  void save_weights(Strategy& strategy);
   /// True when every rank's trace is whole.
   bool close_trace(trace::Status status, Communicator& communicator);
   void finish(TrainResult const& result, std::string const& digest, bool trace_complete);
@@ -354,21 +350,24 @@ void Run::require_saved(CheckpointWriter& checkpoints) {
 }
 
 std::string Run::keep_result(Communicator& communicator, Strategy& strategy) {
-  auto const holder = setup_.plan.strategy.holders.front();
-  bool const holds = world_.rank() == holder;
+  if (!request_.config.run.save_weights.empty()) save_weights(strategy);
+  gpu::MemoryScope const scope(gpu::MemoryCategory::workspace);
+  auto const dealt = deal_tensors(setup_.model, setup_.plan.strategy.holders);
+  auto const mine = [&](std::string const& name) { return dealt.at(name) == world_.rank(); };
+  return digest_of(communicator, strategy.gather_parameters(mine));
+}
+
+void Run::save_weights(Strategy& strategy) {
+  bool const holds = world_.rank() == setup_.plan.strategy.holders.front();
   auto const parameters = strategy.gather_parameters([holds](std::string const&) { return holds; });
-  auto const& path = request_.config.run.save_weights;
-  auto const buffers = path.empty() ? NamedTensors{} : strategy.gather_buffers();
-  if (holds && !path.empty()) {
-    TensorMap tensors(parameters.begin(), parameters.end());
-    tensors.insert(buffers.begin(), buffers.end());
-    NamedTensors ordered;
-    for (auto const& state : state_of(setup_.model))
-      ordered.emplace_back(state.name, tensors.at(state.name));
-    write_safetensors(path, ordered);
-  }
-  return gather_texts(communicator, holds ? digest_of(parameters) : "")
-      .at(static_cast<std::size_t>(holder));
+  auto const buffers = strategy.gather_buffers();
+  if (!holds) return;
+  TensorMap tensors(parameters.begin(), parameters.end());
+  tensors.insert(buffers.begin(), buffers.end());
+  NamedTensors ordered;
+  for (auto const& state : state_of(setup_.model))
+    ordered.emplace_back(state.name, tensors.at(state.name));
+  write_safetensors(request_.config.run.save_weights, ordered);
 }
 
 bool Run::close_trace(trace::Status status, Communicator& communicator) {

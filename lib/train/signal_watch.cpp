@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/error.hpp"
+#include "base/system.hpp"
 
 namespace stratagem {
 namespace {
@@ -59,6 +60,7 @@ SignalWatch::Reactions SignalWatch::replace(Reactions reactions) {
 }
 
 void SignalWatch::run() {
+  name_thread("signals");
   std::array<pollfd, 2> watched{{{signals_, POLLIN, 0}, {wake_, POLLIN, 0}}};
   while (true) {
     if (::poll(watched.data(), watched.size(), -1) < 0) continue;

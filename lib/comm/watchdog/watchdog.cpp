@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.hpp"
+#include "base/system.hpp"
 #include "base/text.hpp"
 
 namespace stratagem {
@@ -79,6 +80,7 @@ Watchdog::~Watchdog() {
 }
 
 void Watchdog::run() {
+  name_thread("watchdog");
   auto last = monotonic_ns();
   std::unique_lock lock(mutex_);
   while (!wake_.wait_for(lock, period, [this] { return stopping_; })) {

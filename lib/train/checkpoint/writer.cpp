@@ -11,6 +11,7 @@
 #include "base/clock.hpp"
 #include "base/file.hpp"
 #include "base/largest_first.hpp"
+#include "base/system.hpp"
 #include "base/text.hpp"
 #include "comm/agreement.hpp"
 #include "gpu/memory.hpp"
@@ -194,6 +195,7 @@ void CheckpointWriter::tell(std::string const& text) {
 }
 
 void CheckpointWriter::write(Job const& job, std::stop_token const& stop) {
+  name_thread("checkpoint");
   auto const part = trace::rank_label(parts_.communicator.rank());
   try {
     auto const own = write_own_file(job);
