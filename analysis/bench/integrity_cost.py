@@ -2,7 +2,6 @@
 """What it costs to compare what ranks must have alike: the program with `integrity.hash_every` against itself without.
 
   python3 analysis/bench/integrity_cost.py --models resnet50 lenet --ranks 2
-  ... --watchdog         the watchdog against none, instead
   ... --base PROGRAM     against another program, such as one from before collectives had fingerprints
   ... --control          without against without: what the method (see paired.py) can tell apart
 
@@ -22,16 +21,15 @@ def main():
     parser = paired.arguments(__doc__, ranks=[2])
     parser.set_defaults(models=["resnet50", "lenet"], batches=[64])
     parser.add_argument("--hash-every", type=int, default=100, help="steps; windows should hold more than that")
-    parser.add_argument("--watchdog", action="store_true", help="with and without it, and without comparing")
     parser.add_argument("--base", help="the other program; it knows no section integrity")
     parser.add_argument("--control", action="store_true", help="without, twice")
     options = parser.parse_args()
 
-    def settings(every, watched=True):
-        return "{name: ddp}\nintegrity: {hash_every: %d}\nwatchdog: {enabled: %s}" % (every, str(watched).lower())
+    def settings(every):
+        return "{name: ddp}\nintegrity: {hash_every: %d}" % every
 
-    ours = settings(0 if options.control or options.watchdog else options.hash_every)
-    theirs = "{name: ddp}" if options.base else settings(0, watched=not options.watchdog)
+    ours = settings(0 if options.control else options.hash_every)
+    theirs = "{name: ddp}" if options.base else settings(0)
     other = argparse.Namespace(**{**vars(options), "program": options.base or options.program})
     columns = {"model": "{model}", "ranks": "{ranks}", "images/rank": "{batch_per_rank}",
                **paired.speed_columns("with", "without")}

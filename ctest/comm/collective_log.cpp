@@ -1,6 +1,10 @@
 #include "comm/collective_log.hpp"
 
+#include <cstdio>
+
 #include <gtest/gtest.h>
+
+#include "base/clock.hpp"
 
 namespace stratagem {
 namespace {
@@ -57,6 +61,17 @@ TEST(CollectiveLog, TheFirstDifferenceIsNamedWithItsRanks) {
 TEST(CollectiveLog, ALateRankDoesNotDiffer) {
   EXPECT_EQ(first_difference(std::vector<std::string>{"0 barrier", "0 barrier\n1 barrier", ""}),
             std::nullopt);
+}
+
+TEST(CollectiveLog, ACallCostsNextToNothing) {
+  CollectiveLog log;
+  constexpr int calls = 1'000'000;
+  auto const begin = monotonic_ns();
+  for (int i = 0; i < calls; ++i) log.add(bucket);
+  auto const each_ns = static_cast<double>(monotonic_ns() - begin) / calls;
+  RecordProperty("ns_per_call", std::to_string(each_ns));
+  std::printf("%.0f ns per call\n", each_ns);
+  EXPECT_LT(each_ns, 5000);
 }
 
 }  // namespace
