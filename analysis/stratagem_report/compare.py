@@ -18,10 +18,20 @@ class Family:
 
     key: dict
     cells: pd.DataFrame
+    several: bool = False  # others have the same title, but for the study's part
+
+    @property
+    def name(self):
+        return f"{self.key['model']} ({self.key['part']})" if self.several and self.key["part"] else self.key["model"]
 
     @property
     def title(self):
-        return style.family_title(self.key)
+        return f"{self.name}, {style.family_conditions(self.key)}"
+
+    @property
+    def heading(self):
+        """The title in two lines, for a panel among others."""
+        return f"{self.name}\n{style.family_conditions(self.key)}"
 
     @property
     def label(self):
@@ -114,6 +124,9 @@ class Comparison:
             Family(dict(zip(FAMILY, key)), rows)
             for key, rows in complete.groupby(list(FAMILY), sort=False)
         ]
+        titles = [family.title for family in self.families]
+        for family, title in zip(self.families, titles):
+            family.several = titles.count(title) > 1
         self.sweeps = [
             Family({**dict(zip(sweep_key(), key)), "global_batch": None}, rows)
             for key, rows in sweeps.groupby(list(sweep_key()), sort=False)

@@ -217,7 +217,7 @@ def f9_pareto(comparison):
                     "dominated": worse,
                 }
             )
-        axis.set(title=family.title, xlabel="peak memory of a worker [MiB]", ylabel=label)
+        axis.set(title=family.heading, xlabel="peak memory of a worker [MiB]", ylabel=label)
         axis.margins(0.15)
     style.legend_below(figure, axes)
     return Figure(

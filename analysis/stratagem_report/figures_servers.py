@@ -70,7 +70,7 @@ def f6_accuracy(comparison):
                     rows.append(curve.assign(**family.key, variant=variant, workers=workers))
             workers = max(count for _, count in curves)
             axis.set(
-                title=f"{family.title}, {workers} workers", xlabel=label, ylabel="test accuracy [%]"
+                title=f"{family.heading}, {workers} workers", xlabel=label, ylabel="test accuracy [%]"
             )
             if column == "epoch":
                 axis.xaxis.get_major_locator().set_params(integer=True)
@@ -168,7 +168,7 @@ def f10_server_load(comparison):
         for axis, (quantity, factor, label) in zip(axes[3 * index :], measured):
             grouped_bars(axis, family, quantity, factor)
             axis.set(
-                title=family.title if axis is axes[3 * index] else "",
+                title=family.heading if axis is axes[3 * index] else "",
                 xlabel="workers",
                 ylabel=label,
             )

@@ -77,7 +77,7 @@ def f1_time_per_epoch(comparison):
     figure, axes = style.panels(len(comparison.drawn))
     for axis, family in zip(axes, comparison.drawn):
         grouped_bars(axis, family, "epoch_s")
-        axis.set(title=family.title, xlabel="workers", ylabel="time per epoch [s]")
+        axis.set(title=family.heading, xlabel="workers", ylabel="time per epoch [s]")
     style.legend_below(figure, axes)
     return Figure(
         "F1-time-per-epoch",
@@ -89,7 +89,11 @@ def f1_time_per_epoch(comparison):
 
 
 def scaled_families(comparison):
-    return [family for family in comparison.drawn if len(family.workers) > 1]
+    return [
+        family
+        for family in comparison.drawn
+        if any(family.speed_up(variant, workers).known for variant, workers in family.pairs() if workers > 1)
+    ]
 
 
 def f2_scaling(comparison):
@@ -134,7 +138,7 @@ def f2_scaling(comparison):
                 label=look.label,
             )
         axis.set(
-            title=family.title, xlabel="workers", ylabel="speed-up", xscale="log", yscale="log"
+            title=family.heading, xlabel="workers", ylabel="speed-up", xscale="log", yscale="log"
         )
         for side, ticks in (axis.xaxis, family.workers), (
             axis.yaxis,
@@ -237,7 +241,7 @@ def f14_batch(comparison):
                     for batch, value in curve.items()
                 ]
             axis.set(
-                title=family.title,
+                title=family.heading,
                 xlabel="global batch [images]",
                 ylabel=label,
                 xscale="log",

@@ -53,6 +53,6 @@ def stacked_bars(comparison, parts, kind, unit, xlabel, factor=1.0):
         axis.set_yticks(range(len(labels)), labels)
         axis.invert_yaxis()
         axis.grid(axis="y", visible=False)
-        axis.set(title=family.title, xlabel=f"{xlabel} [{unit}]")
-    style.legend_below(figure, axes, entry_width=1.3)
+        axis.set(title=family.heading, xlabel=f"{xlabel} [{unit}]")
+    style.legend_below(figure, axes)
     return figure, pd.DataFrame(rows)

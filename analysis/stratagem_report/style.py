@@ -25,6 +25,7 @@ STRATEGIES = {
     "ps-backup": ("#CC6677", "1", "PS backup workers"),
 }
 OTHER = ("#777777", "8")
+SETTINGS = {"reduction": "{}", "lr_scaling": "lr {}"}  # how labels say a variant's further settings, in short
 PHASE_COLOURS = {
     "data": "#BBBBBB",
     "forward": "#88CCEE",
@@ -90,6 +91,12 @@ def kind_of(variant):
     return max((name for name in STRATEGIES if variant.startswith(name)), key=len, default=None)
 
 
+def setting(word):
+    """A word of a variant's name as labels have it: `lr_scaling=linear` is "lr linear"."""
+    name, _, value = word.partition("=")
+    return SETTINGS[name].format(value) if name in SETTINGS else word
+
+
 def look_of(variant):
     """The look of a variant's kind; what follows in its name, such as a bound or another setting, goes into its label,
     its line and its hatch."""
@@ -97,7 +104,7 @@ def look_of(variant):
     if known is None:
         return Look(*OTHER, variant)
     colour, marker, label = STRATEGIES[known]
-    rest = variant[len(known) :].strip("-_ ").replace("-", " ")
+    rest = " ".join(map(setting, variant[len(known) :].strip("-_ ").replace("-", " ").split()))
     return Look(
         colour,
         marker,
@@ -129,7 +136,7 @@ class Figure:
         self.canvas.draw_without_rendering()
         self.canvas.set_layout_engine("none")  # the layout is found, once for both
         for kind, more in ("png", {}), ("pdf", {"metadata": {"CreationDate": None}}):
-            self.canvas.savefig(folder / f"{self.name}.{kind}", **more)
+            self.canvas.savefig(folder / f"{self.name}.{kind}", bbox_inches="tight", pad_inches=0.08, **more)
 
 
 def panels(count, columns=3, height=2.6, width=WIDTH, **how):
@@ -169,14 +176,15 @@ def label_outer(axes, columns=3):
             axis.set_ylabel("")
 
 
-def legend_below(figure, axes, entry_width=1.7):
-    """One legend for all axes, under them, each label once; `entry_width` in inches."""
+def legend_below(figure, axes):
+    """One legend for all axes, under them, each label once, in as many columns as there is room for."""
     handles = {}
     for one in axes:
         for handle, label in zip(*one.get_legend_handles_labels()):
             handles.setdefault(label, handle)
     if handles:
-        columns = max(1, int(figure.get_figwidth() / entry_width))
+        widest = 0.55 + 0.062 * max(map(len, handles))  # inches: the handle and its distance, characters of 8 points
+        columns = max(1, int(figure.get_figwidth() / widest))
         figure.legend(
             handles.values(),
             handles.keys(),
@@ -185,9 +193,9 @@ def legend_below(figure, axes, entry_width=1.7):
         )
 
 
-def family_title(family):
-    """Of a model's comparison: what it is and on what."""
-    text = f"{family['model']}, {family['dataset']}"
+def family_conditions(family):
+    """Of a model's comparison: on what."""
+    text = f"{family['dataset']}"
     if family["input_size"] not in (28, 32):
         text += f" at {family['input_size']} px"
     if family["global_batch"]:
