@@ -169,7 +169,7 @@ def f11_exposed(comparison):
     if data.empty:
         return None
     workers = sorted(data["workers"].unique())
-    figure, axes = style.panels(len(workers), columns=2, height=3.3, sharey=True)
+    figure, axes = style.panels(len(workers), columns=2, height=3.3, sharex=True, sharey=True)
     for axis, count in zip(axes, workers):
         for variant in style.in_order(data["variant"]):
             rows = data[(data["variant"] == variant) & (data["workers"] == count)].sort_values(
@@ -190,9 +190,10 @@ def f11_exposed(comparison):
             xlabel="parameters [million]",
             ylabel="waiting for communication [%]",
             xscale="log",
-            ylim=(0, None),
         )
         axis.xaxis.set_major_formatter(ticker.FormatStrFormatter("%g"))
+        axis.xaxis.set_minor_formatter(ticker.NullFormatter())
+    axes[0].set_ylim(bottom=0)  # shared, once all points are there
     style.legend_below(figure, axes)
     return Figure(
         "F11-exposed-communication",
