@@ -14,6 +14,9 @@ using h5::Integers;
 using h5::Reals;
 using h5::Texts;
 
+/// With what writing takes, less than the second that a killed rank may lose.
+constexpr auto write_period = std::chrono::milliseconds(800);
+
 /// A column made of one field of every record.
 template <class Column, class Record, class Field>
 Column gather(std::vector<Record> const& records, Field field) {
@@ -191,7 +194,7 @@ void TraceFile::run(double device_sample_hz) {
   auto const telemetry = device_sample_hz > 0 ? gpu::make_telemetry(recorder_.device_) : nullptr;
   auto const sample_period = telemetry ? std::chrono::duration<double>(1 / device_sample_hz) : 1s;
   auto next_sample = std::chrono::steady_clock::now() + sample_period;
-  auto next_write = std::chrono::steady_clock::now() + 1s;
+  auto next_write = std::chrono::steady_clock::now() + write_period;
   int writes = 0;
   std::unique_lock lock(mutex_);
   while (true) {
@@ -218,7 +221,7 @@ void TraceFile::run(double device_sample_hz) {
       } catch (Error const& error) {
         failure_ = error;
       }
-      next_write = now + 1s;
+      next_write = now + write_period;
     }
     lock.lock();
     if (soon) done_ = answered;

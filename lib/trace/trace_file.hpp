@@ -27,9 +27,9 @@ struct ClockSample {
   std::int64_t uncertainty = 0;      ///< [ns]
 };
 
-/// One rank's HDF5 file. A thread of its own takes the recorder's rows every second, appends them
-/// and flushes, so that a killed rank loses at most the last second; every fifth time to the disk.
-/// The first failure ends the writing, not the training.
+/// One rank's HDF5 file. A thread of its own takes the recorder's rows before a second is over,
+/// appends them and flushes, so that a killed rank loses at most the last second; every fifth time
+/// to the disk. The first failure ends the writing, not the training.
 class TraceFile {
  public:
   /// `device_sample_hz`: how often the device is asked, 0 never. Error(io) when it cannot be
