@@ -203,6 +203,7 @@ class KilledSaving(harness.ProgramTest):
         while not self.half_written() - left_before:
             self.assertIsNone(process.poll(), "it came to its end")
             self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.001)
         found = subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True, check=True)
         ranks = [int(pid) for pid in found.stdout.split()]
         self.assertEqual(len(ranks), 2)
