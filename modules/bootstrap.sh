@@ -204,6 +204,19 @@ configure() { cmake --preset "$@"; }
 compile() { cmake --build --preset "$1" --parallel "$(compile_jobs)" "${@:2}"; }
 run_tests() { ctest --preset "$1" --parallel "$(nproc)" "${@:2}"; }
 
+# Those of Slurm wait for its clocks most of the time, and run beside the others.
+start_slurm_tests() {
+  ctest --test-dir build/ctest/slurm --parallel 4 --output-on-failure > build/slurm-tests.log 2>&1 &
+  slurm_tests=$!
+  trap wait EXIT  # nothing of them outlives this script
+}
+finish_slurm_tests() {
+  local code=0
+  wait "$slurm_tests" || code=$?
+  cat build/slurm-tests.log
+  return "$code"
+}
+
 build_program() {
   phase "configure" configure cpu-release
   phase "build" compile cpu-release --target stratagem
@@ -219,7 +232,8 @@ test_everything() {
   phase "configure" configure cpu-release "${options[@]}" -D "STRATAGEM_ORACLE_PYTHON=$oracle/python-oracle" \
     -D "STRATAGEM_ANALYSIS_PYTHON=$analysis/python-analysis"
   phase "build" compile cpu-release
-  phase "test" run_tests cpu-release --label-exclude long
+  start_slurm_tests
+  phase "test" run_tests cpu-release --label-exclude 'long|slurm'
   if has_fuzzer; then
     phase "configure fuzz targets" configure fuzz "${options[@]}"
     phase "build fuzz targets" compile fuzz
@@ -234,6 +248,7 @@ test_everything() {
   else
     echo "no CUDA toolkit with NCCL under $cuda_home: the CUDA flavour is not built"
   fi
+  phase "Slurm, the rest of its tests" finish_slurm_tests
 }
 
 # The NCCL and CUDA code against fakes; and the program starts where there is no GPU, and says so.
