@@ -199,7 +199,7 @@ class KilledSaving(harness.ProgramTest):
         left_before = self.half_written()
         words = [self.program, *overridden(*ENDLESS, *self.settings), "--resume", "--progress", "none"]
         process = self.start(mpirun(2, words))
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 50
         while not self.half_written() - left_before:
             self.assertIsNone(process.poll(), "it came to its end")
             self.assertLess(time.monotonic(), deadline)
@@ -214,7 +214,7 @@ class KilledSaving(harness.ProgramTest):
 
     def test_random_moments(self):
         draw = random.Random(SEED)
-        whole, within = [], 0
+        whole, within, kills = [], 0, 0
         for _ in range(20 * KILLED_SAVES):
             if within == KILLED_SAVES:
                 break
@@ -225,6 +225,8 @@ class KilledSaving(harness.ProgramTest):
             if before:
                 self.assertGreaterEqual(max(whole, default=-1), max(before), "a checkpoint is lost")
             within += bool(self.half_written())
+            kills += 1
+        print(f"{kills} kills, {within} of them within a save")
         self.assertEqual(within, KILLED_SAVES)
 
 
