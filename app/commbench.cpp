@@ -10,6 +10,7 @@
 #include "comm/bench.hpp"
 #include "comm/factory.hpp"
 #include "comm/inprocess/inprocess_communicator.hpp"
+#include "strategy/ps/transport_bench.hpp"
 
 namespace stratagem::app {
 namespace {
@@ -21,25 +22,31 @@ struct Row {
 
 struct Plan {
   std::vector<BenchOperation> operations;
+  bool push_pull = false;           ///< of a parameter server, too
   std::vector<std::int64_t> sizes;  ///< [B]
 };
 
-std::vector<BenchOperation> operations_named(std::string const& list) {
-  std::vector<std::string> const known(bench_operation_names.begin(), bench_operation_names.end());
-  std::vector<BenchOperation> operations;
+constexpr char const* push_pull = "push_pull";
+
+void add_operations(std::string const& list, Plan& plan) {
+  std::vector<std::string> known(bench_operation_names.begin(), bench_operation_names.end());
+  known.emplace_back(push_pull);
   for (auto const& name : split(list, ',')) {
     auto const found = std::find(known.begin(), known.end(), name);
     if (found == known.end())
       throw Error(ExitCode::usage,
                   "--ops: unknown operation \"" + name + "\"" + did_you_mean(name, known), {},
                   "take some of " + join(known, ","));
-    operations.push_back(static_cast<BenchOperation>(found - known.begin()));
+    if (name == push_pull)
+      plan.push_pull = true;
+    else
+      plan.operations.push_back(static_cast<BenchOperation>(found - known.begin()));
   }
-  return operations;
 }
 
 Plan make_plan(Options const& options) {
-  Plan plan{.operations = operations_named(options.text("ops")), .sizes = {}};
+  Plan plan;
+  add_operations(options.text("ops"), plan);
   auto const begin = options.bytes("begin"), end = options.bytes("end"),
              factor = options.integer("factor", 2, 1024);
   if (begin < 4 || begin > end)
@@ -49,12 +56,39 @@ Plan make_plan(Options const& options) {
   return plan;
 }
 
+/// A push of all workers, the update, and their pull, through each transport; and what one process
+/// needs for the copies and the update.
+void add_push_pull(Plan const& plan, Communicator& communicator, std::vector<Row>& rows) {
+  constexpr int rounds = 20;
+  if (!plan.push_pull) return;
+  if (communicator.size() < 2)
+    throw AgreedError(ExitCode::usage, str("--ops: ", push_pull, " on one rank"),
+                      "it takes a server and a worker", "start two ranks");
+  auto const row = [](char const* name, std::int64_t bytes, double time_s) {
+    auto const bandwidth = 2 * static_cast<double>(bytes) / time_s;
+    return Row{str(push_pull, " ", name),
+               {.bytes = bytes,
+                .numel = bytes / 4,
+                .iterations = rounds,
+                .time_s = time_s,
+                .algbw = bandwidth,
+                .busbw = bandwidth}};
+  };
+  for (auto const bytes : plan.sizes) {
+    auto const times = measure_transports(communicator, bytes, PsConfig().chunk_mb, rounds);
+    rows.push_back(row("two_sided", bytes, times.two_sided));
+    rows.push_back(row("rma", bytes, times.rma));
+    rows.push_back(row("copies", bytes, times.bound));
+  }
+}
+
 std::vector<Row> measure(Plan const& plan, Communicator& communicator) {
   std::vector<Row> rows;
   for (auto const operation : plan.operations)
     for (auto const size : plan.sizes)
       rows.push_back({std::string(bench_operation_names[static_cast<std::size_t>(operation)]),
                       bench(communicator, operation, size)});
+  add_push_pull(plan, communicator, rows);
   return rows;
 }
 
@@ -136,8 +170,9 @@ ExitCode measure_processes(Options const& options, Plan const& plan, CommBackend
 ExitCode execute_commbench(Command const& command, std::vector<std::string> const& arguments) {
   Options options(command);
   options.add()("ops", text_value("all_reduce,reduce_scatter,all_gather,broadcast,send_receive"),
-                "operations, separated by commas")("begin,b", text_value("1K"), "smallest size")(
-      "end,e", text_value("256M"), "largest size")("factor,f", text_value("4"), "between sizes")(
+                "operations, separated by commas; push_pull is a parameter server's")(
+      "begin,b", text_value("1K"), "smallest size")("end,e", text_value("256M"), "largest size")(
+      "factor,f", text_value("4"), "between sizes")(
       "backend", text_value("auto"),
       "auto, mpi, nccl, or inprocess: threads of one process, without a launcher")(
       "ranks", text_value("2"), "of backend inprocess")("json", text_value(),

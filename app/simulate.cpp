@@ -52,6 +52,7 @@ std::string json_of(SimulatedEpoch const& epoch, int workers) {
                                 {"updates", counts.updates},
                                 {"pushes", counts.pushes},
                                 {"dropped", counts.dropped},
+                                {"overflowed", counts.overflowed},
                                 {"lag_mean", counts.lags.mean()},
                                 {"lag_p95", counts.lags.quantile(0.95)},
                                 {"lag_max", counts.lags.most()}};

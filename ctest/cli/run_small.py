@@ -91,6 +91,10 @@ class OneAndTheSame(SmallRuns):
                 ddp = self.finish(f"{name}-ddp", *common, *settings, ranks=2)
                 serial = self.finish(f"{name}-serial", *common, *settings, *emulated)
                 self.assertEqual(ddp["digest"], serial["digest"])
+                if name in ("bf16-scaled", "augmented"):
+                    servers = ["strategy.name=ps", "strategy.servers=2"]
+                    ps = self.finish(f"{name}-ps", *common, *servers, *settings, ranks=4)
+                    self.assertEqual(ddp["digest"], ps["digest"])
         self.assertEqual(float(self.metrics("lr-scaled-ddp")[0]["lr"]), 0.02)
         digests = [
             self.outcome(f"{name}-ddp")["digest"]

@@ -46,6 +46,7 @@ Simulated simulate(Training const& training, int workers, ClusterModel const& cl
   PsSimulation simulation(
       std::get<PsConfig>(training.strategy), cluster, workers, process.parts,
       {.batch = batch, .lr = [&](std::int64_t) { return training.optimizer.lr; }});
+  simulation.load_counters(training.counters);
   for (std::int64_t step = 0; step < training.steps; step += training.round())
     static_cast<void>(
         simulation.run_round(step, std::min(step + training.round(), training.steps)));

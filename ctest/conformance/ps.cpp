@@ -64,6 +64,28 @@ TEST(Ps, SyncEqualsTheEmulatorInBf16) {
   EXPECT_EQ(fingerprint(own), emulated(training, world().size() - 1));
 }
 
+/// What depends on the norm of the whole gradient, of which every server has a part.
+TEST(Ps, SyncEqualsTheEmulatorUnderLossScalingAndClipping) {
+  for (auto const& ps :
+       {PsConfig{.servers = 3, .chunk_mb = 4 * kib, .micro_batches = 12},
+        PsConfig{.servers = 2, .chunk_mb = 4 * kib, .transport = rma, .micro_batches = 12}}) {
+    Training const training{
+        .model = "tiny_residual",
+        .strategy = fitted(ps),
+        .optimizer = {.lr = 0.02, .weight_decay = 1e-3, .nesterov = true, .clip_norm = 0.5},
+        .precision = scaled_bf16,
+        .steps = 8,
+        .global_batch = 144,
+        .counters = overflowing()};
+    auto const own = train_here(training);
+    if (world().rank() != 0) continue;
+    EXPECT_GT(own.skipped, 0);
+    EXPECT_LT(own.skipped, training.steps / 2);
+    int const workers = world().size() - std::get<PsConfig>(training.strategy).servers;
+    EXPECT_EQ(fingerprint(own), emulated(training, workers, {.micro_batches = ps.micro_batches}));
+  }
+}
+
 TEST(Ps, RankZeroCanBeAServer) {
   Training const training{
       .strategy =
@@ -85,10 +107,14 @@ TEST(Ps, TheFasterTransportGivesTheSameBits) {
 
 TEST(Ps, DelayedSyncEqualsItsSimulation) {
   for (int const servers : {1, 2}) {
-    Training const training{
+    Training training{
         .model = "tiny_residual",
         .strategy = fitted({.servers = servers, .chunk_mb = 4 * kib, .mode = PsMode::delayed_sync}),
         .steps_per_round = 7};
+    if (servers == 2) {
+      training.precision = scaled_bf16;
+      training.counters = overflowing();
+    }
     auto const own = train_here(training);
     if (world().rank() != 0) continue;
     int const workers = world().size() - std::get<PsConfig>(training.strategy).servers;

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <cmath>
+#include <functional>
 #include <optional>
 
 #include <gtest/gtest.h>
@@ -6,6 +8,9 @@
 #include "conformance/expected.hpp"
 #include "conformance/one_process.hpp"
 #include "support/scratch.hpp"
+#include "trace/rank_trace.hpp"
+#include "trace/schema.hpp"
+#include "trace/validate.hpp"
 
 namespace stratagem::test {
 namespace {
@@ -23,8 +28,26 @@ TEST(PsAsync, OfOneWorkerIsSerial) {
   EXPECT_EQ(fingerprint(own), emulated(training, 1));
 }
 
+TEST(PsAsync, OfOneWorkerIsSerialUnderLossScalingAndClipping) {
+  Training const training{.model = "tiny_residual",
+                          .strategy = PsConfig{.servers = world().size() - 1,
+                                               .chunk_mb = 4 * kib,
+                                               .mode = PsMode::async,
+                                               .micro_batches = 12},
+                          .optimizer = {.lr = 0.02, .clip_norm = 0.5},
+                          .precision = scaled_bf16,
+                          .steps = 20,
+                          .counters = overflowing()};
+  auto const own = train_here(training);
+  if (world().rank() != 0) return;
+  EXPECT_GT(own.skipped, 0);
+  EXPECT_LT(own.skipped, training.steps / 2);
+  EXPECT_EQ(fingerprint(own), emulated(training, 1, {.micro_batches = 12}));
+}
+
 /// Trains, and repeats the training in one process from what the servers recorded.
-void expect_replays_bit_for_bit(Training const& training) {
+void expect_replays_bit_for_bit(
+    Training const& training, std::function<void(trace::RankTrace const&)> const& of_server = {}) {
   std::string folder;
   std::optional<Scratch> scratch;
   if (world().rank() == 0) folder = scratch.emplace().path();
@@ -36,6 +59,44 @@ void expect_replays_bit_for_bit(Training const& training) {
   if (world().rank() != 0) return;
   EXPECT_EQ(differences(own.parameters, replay(training, world().size(), folder)),
             std::vector<std::string>());
+  int const servers = std::get<PsConfig>(training.strategy).servers;
+  for (int rank = world().size() - servers; of_server && rank < world().size(); ++rank)
+    of_server(trace::read_rank_trace(trace_of(folder, rank)));
+}
+
+/// Pushes of worker 0 overflow at first, and nobody else's.
+TEST(PsAsync, WhoseGradientsOverflowDropsItsPushOnEveryServer) {
+  auto counters = std::map<std::string, double>{{"loss_scale", 65536},
+                                                {"loss_scale_good_steps", 0},
+                                                {"loss_scale/0", std::ldexp(1, 127)},
+                                                {"loss_scale_good_steps/0", 0}};
+  for (auto ps : {PsConfig{.servers = 2, .chunk_mb = 4 * kib, .mode = PsMode::dana},
+                  PsConfig{.chunk_mb = 4 * kib, .mode = PsMode::softsync, .dc_lambda = 2}}) {
+    ps.servers = std::min(ps.servers, world().size() - 1);
+    ps.micro_batches = 12;
+    Training const training{.model = "tiny_residual",
+                            .strategy = ps,
+                            .optimizer = {.lr = 0.02, .clip_norm = 0.5},
+                            .precision = scaled_bf16,
+                            .steps = 7,
+                            .global_batch = 144,
+                            .steps_per_round = 4,
+                            .counters = counters};
+    expect_replays_bit_for_bit(training, [&](trace::RankTrace const& server) {
+      for (auto const& problem : trace::problems_of(server))
+        EXPECT_EQ(problem.find("/ps"), std::string::npos) << problem;
+      auto const& updates = server.table(trace::ps_table());
+      std::int64_t overflowed = 0;
+      for (std::size_t i = 0; i < static_cast<std::size_t>(updates.rows); ++i) {
+        if (updates.integers("overflowed")[i] == 0) continue;
+        ++overflowed;
+        EXPECT_EQ(updates.integers("worker")[i], 0);
+        EXPECT_EQ(updates.integers("dropped")[i], 1);
+      }
+      EXPECT_GT(overflowed, 0);
+      EXPECT_EQ(updates.reals("loss_scale")[0] > 65536, updates.integers("worker")[0] == 0);
+    });
+  }
 }
 
 class PsAsync : public testing::TestWithParam<PsConfig> {};

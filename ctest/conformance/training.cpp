@@ -96,6 +96,7 @@ Trained train(Training const& training, Communicator& communicator) {
       make_strategy(training.strategy, parts_of(training, model, communicator, recorder));
   Trained trained;
   if (training.before) training.before(*strategy);
+  strategy->load_counters(training.counters);
   std::optional<Loader> loader;
   if (auto const slice = plan.slice_of(communicator.rank())) {
     auto wanted = load_plan(training);
@@ -119,6 +120,7 @@ Trained train(Training const& training, Communicator& communicator) {
           {.lr = training.optimizer.lr, .compare_replicas = every > 0 && batch->step % every == 0});
       trained.losses.push_back(result.loss);
       trained.correct.push_back(result.correct);
+      trained.skipped += result.skipped ? 1 : 0;
       trained.bytes_sent.push_back(communicator.bytes_sent() - sent);
     }
     strategy->drain();

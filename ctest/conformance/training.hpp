@@ -1,8 +1,10 @@
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <string>
 
 #include "comm/communicator.hpp"
@@ -21,9 +23,10 @@ struct Training {
   Recompute recompute;
   std::int64_t steps = 20;
   std::int64_t global_batch = 24;
-  std::int64_t steps_per_round = 0;  ///< 0: all
-  std::string trace_folder;          ///< where each rank writes a trace; empty: nowhere
-  std::int64_t first_step = 0;       ///< of those that are made
+  std::int64_t steps_per_round = 0;        ///< 0: all
+  std::string trace_folder;                ///< where each rank writes a trace; empty: nowhere
+  std::int64_t first_step = 0;             ///< of those that are made
+  std::map<std::string, double> counters;  ///< what it begins with, as a checkpoint has them
   /// What every rank does with the strategy before the first step and after the last.
   std::function<void(Strategy&)> before, after;
   /// The same between rounds, when so many steps are done.
@@ -38,7 +41,15 @@ struct Trained {
   std::vector<double> losses;
   std::vector<std::int64_t> correct;
   std::vector<std::int64_t> bytes_sent;  ///< by this rank, in each step
+  std::int64_t skipped = 0;              ///< steps, as this rank knows
 };
+
+inline constexpr PrecisionConfig scaled_bf16{.compute = Precision::bf16,
+                                             .loss_scale = LossScale::dynamic};
+/// A loss scale under which sums of several gradients overflow for some steps.
+inline std::map<std::string, double> overflowing() {
+  return {{"loss_scale", std::ldexp(1, 127)}, {"loss_scale_good_steps", 0}};
+}
 
 /// What strategies are made of; all references outlive them.
 StrategyParts parts_of(Training const& training, Model const& model, Communicator& communicator,

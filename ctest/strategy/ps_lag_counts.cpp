@@ -34,12 +34,13 @@ TEST(PsLagCounts, OfNothingAreUnknown) {
 
 TEST(PsLagCounts, ARoundIsToldOfWithWhatItsPolicyHas) {
   SerialCommunicator alone({});
-  RoundCounts const counts{.lags = of({1, 1, 5000}), .dropped = 1, .busy_ns = 30, .whole_ns = 120};
+  RoundCounts const counts{
+      .lags = of({1, 1, 5000}), .dropped = 1, .overflowed = 1, .busy_ns = 30, .whole_ns = 120};
   auto const joined = counts.joined(alone);
   EXPECT_EQ(joined.lags.most(), 1023) << "and more";
-  EXPECT_EQ(
-      describe(joined, {}),
-      "lag mean 341.67, p50 1, p95 1023, p99 1023, max 1023; dropped 1 of 3; servers 25 % busy");
+  EXPECT_EQ(describe(joined, {}),
+            "lag mean 341.67, p50 1, p95 1023, p99 1023, max 1023; dropped 1 of 3 (overflowed 1); "
+            "servers 25 % busy");
   EXPECT_EQ(
       describe({.lags = of({0}), .busy_ns = 1, .whole_ns = 2}, {.gate = ServerPolicy::Gate::bsp}),
       "servers 50 % busy");

@@ -15,8 +15,8 @@ at::Tensor values(std::vector<double> const& list) {
   return at::tensor(list, at::kDouble);
 }
 
-ParameterStore make(ServerPolicy const& policy, int workers, double scale = 1) {
-  return {policy, optimizer, workers, scale, values({1, 2, 3})};
+ParameterStore make(ServerPolicy const& policy, int workers) {
+  return {policy, optimizer, workers, values({1, 2, 3})};
 }
 
 void expect_near(at::Tensor const& a, at::Tensor const& b) {
@@ -24,11 +24,13 @@ void expect_near(at::Tensor const& a, at::Tensor const& b) {
 }
 
 TEST(PsParameterStore, ASumIsOneUpdate) {
-  auto store = make({.gate = ServerPolicy::Gate::bsp}, 3, 1.0 / 3);
+  auto store = make({.gate = ServerPolicy::Gate::bsp}, 3);
   for (int worker = 0; worker < 3; ++worker) store.slot(worker).fill_(worker + 1);
-  store.apply_sum({0, 2}, lr);
+  store.add_up({0, 2});
+  store.apply_sum({0, 2}, lr, 1.0 / 3);
   expect_near(store.parameters(), values({1 - 0.2, 2 - 0.2, 3}));
-  store.apply_sum({2, 3}, lr);
+  store.add_up({2, 3});
+  store.apply_sum({2, 3}, lr, 1.0 / 3);
   expect_near(store.parameters(), values({0.8, 1.8, 2.8}));
   expect_near(store.momentum(), values({2, 2, 2}));
 }
@@ -36,9 +38,9 @@ TEST(PsParameterStore, ASumIsOneUpdate) {
 TEST(PsParameterStore, SharedMomentumIsOneOptimizer) {
   auto store = make({}, 2);
   store.slot(0).fill_(1);
-  store.apply(0, 1, lr);
+  store.apply(0, {.lr = lr});
   store.slot(1).fill_(2);
-  store.apply(1, 0.5, lr);
+  store.apply(1, {.lr = lr, .weight = 0.5});
   // m = 1, then 0.9 + 0.5 x 2.
   expect_near(store.momentum(), values({1.9, 1.9, 1.9}));
   expect_near(store.parameters(), values({1, 2, 3}) - lr * (1 + 1.9));
@@ -48,7 +50,7 @@ TEST(PsParameterStore, EachWorkerCanHaveItsOwnMomentum) {
   auto store = make({.momentum = Momentum::per_worker}, 2);
   for (int worker : {0, 1, 1}) {
     store.slot(worker).fill_(1);
-    store.apply(worker, 1, lr);
+    store.apply(worker, {.lr = lr});
   }
   expect_near(store.parameters(), values({1, 2, 3}) - lr * (1 + 1 + 1.9));
   expect_near(store.momentum(), values({2.9, 2.9, 2.9}));
@@ -58,7 +60,7 @@ TEST(PsParameterStore, WorkersLookAheadAlongAllMomenta) {
   auto store = make({.momentum = Momentum::look_ahead}, 2);
   for (int worker : {0, 1}) {
     store.slot(worker).fill_(worker + 1);
-    store.apply(worker, 1, lr);
+    store.apply(worker, {.lr = lr});
   }
   store.hand_out(0, lr);
   expect_near(store.handed(0), store.parameters() - lr * momentum * (1 + 2));
@@ -76,7 +78,7 @@ TEST(PsParameterStore, LookAheadOfOneWorkerIsNesterov) {
     auto const gradient = ahead.handed(0) * 0.3 + i;
     ahead.slot(0).copy_(gradient);
     nesterov.step({0, 3}, p, gradient, lr, 1);
-    ahead.apply(0, 1, lr);
+    ahead.apply(0, {.lr = lr});
     ahead.hand_out(0, lr);
     expect_near(ahead.handed(0), p);
   }
@@ -86,23 +88,50 @@ TEST(PsParameterStore, CompensationFollowsTheParameters) {
   auto store = make({.correction = 2}, 2);
   for (int worker : {0, 1}) store.hand_out(worker, lr);
   store.slot(0).fill_(1);
-  store.apply(0, 1, lr);
+  store.apply(0, {.lr = lr});
   auto const change = store.parameters() - values({1, 2, 3});
   auto const before = store.parameters().clone();
   auto const m = store.momentum().clone();
   store.slot(1).fill_(3);
-  store.apply(1, 1, lr);
+  store.apply(1, {.lr = lr});
   auto const gradient = 3 + 2 * 9 * change;
   expect_near(store.parameters(), before - lr * (momentum * m + gradient));
+}
+
+/// The loss scale, a mean over micro-batches and clipping are undone before anything else is made
+/// of a gradient.
+TEST(PsParameterStore, AFactorIsPartOfTheGradient) {
+  ServerPolicy const policies[]{
+      {.correction = 2, .pushes = 2},
+      {.gate = ServerPolicy::Gate::softsync, .count = 1, .correction = 2}};
+  for (auto const& policy : policies) {
+    auto plain = make(policy, 2), scaled = make(policy, 2);
+    for (auto* store : {&plain, &scaled}) {
+      for (int worker : {0, 1}) store->hand_out(worker, lr);
+      store->parameters().add_(0.25);
+    }
+    plain.slot(0).fill_(3);
+    plain.take(0, {.lr = lr, .weight = 0.5}, true);
+    scaled.slot(0).fill_(3 * 1024);
+    scaled.take(0, {.lr = lr, .weight = 0.5, .factor = 1.0 / 1024}, true);
+    expect_near(scaled.parameters(), plain.parameters());
+  }
+}
+
+TEST(PsParameterStore, ThePushesOfAShareCountAsOne) {
+  auto store = make({.pushes = 4}, 1);
+  store.slot(0).fill_(4);
+  store.apply(0, {.lr = lr});
+  expect_near(store.momentum(), values({1, 1, 1}));
 }
 
 TEST(PsParameterStore, WhatIsCollectedIsOneUpdateOfTheMean) {
   auto store = make({.gate = ServerPolicy::Gate::softsync, .count = 2}, 2);
   for (int round = 0; round < 2; ++round) {
     store.slot(0).fill_(1);
-    store.collect(0, 1, 7);
+    store.collect(0, {.lr = 7});
     store.slot(1).fill_(4);
-    store.collect(1, 0.5, lr);
+    store.collect(1, {.lr = lr, .weight = 0.5});
     store.apply_collected();
   }
   // (1 + 0.5 x 4) / 2, twice, with the lr of the last.
@@ -112,9 +141,10 @@ TEST(PsParameterStore, WhatIsCollectedIsOneUpdateOfTheMean) {
 
 TEST(PsParameterStore, SynchronousWorkersCanLookAheadToo) {
   auto store =
-      make({.gate = ServerPolicy::Gate::bsp, .momentum = Momentum::look_ahead, .delay = 1}, 2, 0.5);
+      make({.gate = ServerPolicy::Gate::bsp, .momentum = Momentum::look_ahead, .delay = 1}, 2);
   for (int worker : {0, 1}) store.slot(worker).fill_(1);
-  store.apply_sum({0, 3}, lr);
+  store.add_up({0, 3});
+  store.apply_sum({0, 3}, lr, 0.5);
   store.publish({0, 2}, lr);
   expect_near(store.parameters(), values({0.9, 1.9, 2.9}));
   expect_near(store.outgoing(), values({0.9 - lr * momentum, 1.9 - lr * momentum, 0}));
@@ -125,10 +155,10 @@ TEST(PsParameterStore, AGapIsMeasuredInMeanUpdates) {
   for (int worker : {0, 1}) store.hand_out(worker, lr);
   EXPECT_EQ(store.gap_in_updates(0), 0);
   store.slot(1).fill_(1);
-  store.apply(1, 1, lr);
+  store.apply(1, {.lr = lr});
   EXPECT_NEAR(store.gap_in_updates(0), 1, 1e-12);
   store.slot(1).fill_(1);
-  store.apply(1, 1, lr);
+  store.apply(1, {.lr = lr});
   // Changes of 0.1 and 0.19, whose mean moved by 1 %.
   EXPECT_NEAR(store.gap_in_updates(0), 0.29 / 0.1009, 1e-12);
 }
@@ -138,7 +168,7 @@ TEST(PsParameterStore, TheGapIsWhatOthersChanged) {
   store.hand_out(0, lr);
   EXPECT_EQ(store.gap(0), 0);
   store.slot(1).fill_(5);
-  store.apply(1, 1, lr);
+  store.apply(1, {.lr = lr});
   EXPECT_NEAR(store.gap(0), 0.5, 1e-14);
 }
 
@@ -146,13 +176,17 @@ TEST(PsParameterStore, UpdatesDoNotDependOnTheCut) {
   auto const n = std::int64_t{200'003};
   at::manual_seed(1);
   auto const start = at::randn({n}), gradient = at::randn({n});
-  ParameterStore whole({.gate = ServerPolicy::Gate::bsp}, optimizer, 3, 1.0 / 3, start.clone());
-  ParameterStore cut({.gate = ServerPolicy::Gate::bsp}, optimizer, 3, 1.0 / 3, start.clone());
+  ParameterStore whole({.gate = ServerPolicy::Gate::bsp}, optimizer, 3, start.clone());
+  ParameterStore cut({.gate = ServerPolicy::Gate::bsp}, optimizer, 3, start.clone());
   for (auto* store : {&whole, &cut})
     for (int worker = 0; worker < 3; ++worker) store->slot(worker).copy_(gradient * (worker + 1));
-  whole.apply_sum({0, n}, lr);
+  auto const update = [](ParameterStore& store, FlatRange range) {
+    store.add_up(range);
+    store.apply_sum(range, lr, 1.0 / 3);
+  };
+  update(whole, {0, n});
   for (std::int64_t begin = 0; begin < n; begin += 7777)
-    cut.apply_sum({begin, std::min(begin + 7777, n)}, lr);
+    update(cut, {begin, std::min(begin + 7777, n)});
   EXPECT_TRUE(at::equal(whole.parameters(), cut.parameters()));
 }
 

@@ -10,10 +10,9 @@
 namespace stratagem {
 namespace {
 
-std::string refusal(PsConfig const& config, OptimizerConfig const& optimizer,
-                    PrecisionConfig const& precision) {
+std::string refusal(PsConfig const& config, OptimizerConfig const& optimizer = {}) {
   try {
-    check_ps(config, optimizer, precision, 2);
+    check_ps(config, optimizer, 2);
   } catch (Error const& error) {
     EXPECT_EQ(error.code(), ExitCode::usage);
     return error.what();
@@ -22,28 +21,27 @@ std::string refusal(PsConfig const& config, OptimizerConfig const& optimizer,
 }
 
 TEST(PsPlan, RefusesWhatNoServerDoes) {
-  PrecisionConfig const fp32;
-  EXPECT_EQ(refusal({}, {}, fp32), "");
-  EXPECT_NE(refusal({}, {.clip_norm = 1}, fp32).find("clip_norm"), std::string::npos);
-  EXPECT_NE(refusal({}, {}, {.compute = Precision::bf16}).find("loss_scale"), std::string::npos);
-  EXPECT_EQ(refusal({}, {}, {.compute = Precision::bf16, .loss_scale = LossScale::none}), "");
-  EXPECT_NE(refusal({.mode = PsMode::dana}, {.nesterov = true}, fp32).find("nesterov"),
+  EXPECT_EQ(refusal({}), "");
+  EXPECT_NE(refusal({.mode = PsMode::dana}, {.nesterov = true}).find("nesterov"),
             std::string::npos);
   auto const rma = PsConfig::Transport::rma;
-  EXPECT_NE(refusal({.transport = rma, .mode = PsMode::delayed_sync}, {}, fp32).find("a delay"),
+  EXPECT_NE(refusal({.transport = rma, .mode = PsMode::delayed_sync}).find("a delay"),
             std::string::npos);
-  EXPECT_NE(refusal({.transport = rma, .mode = PsMode::async, .pull_every = 2}, {}, fp32)
-                .find("pull_every"),
+  EXPECT_NE(refusal({.transport = rma, .mode = PsMode::async, .pull_every = 2}).find("pull_every"),
             std::string::npos);
-  EXPECT_NE(refusal({.slow_worker = 2}, {}, fp32).find("slow_worker"), std::string::npos);
+  EXPECT_NE(refusal({.slow_worker = 2}).find("slow_worker"), std::string::npos);
 }
 
-TEST(PsPlan, GradientsAreMeansOverWhatAnUpdateTakes) {
-  ServerPolicy const sync{.gate = ServerPolicy::Gate::bsp}, async;
-  EXPECT_EQ(gradient_scale(sync, {}, 4), 0.25);
-  EXPECT_EQ(gradient_scale(sync, {.reduction = Reduction::sum}, 4), 1);
-  EXPECT_EQ(gradient_scale(async, {}, 4), 1);
-  EXPECT_EQ(gradient_scale({.pushes = 2}, {}, 4), 0.5) << "two pushes of a share count as one";
+TEST(PsPlan, GradientsAreMeansOverWhatTheyAreSumsOf) {
+  auto const factor = [](PsConfig const& config, OptimizerConfig const& optimizer = {}) {
+    return make_gradient_scale(config, optimizer, {}, 4).value();
+  };
+  EXPECT_EQ(factor({}), 0.25);
+  EXPECT_EQ(factor({}, {.reduction = Reduction::sum}), 1);
+  EXPECT_EQ(factor({.micro_batches = 2}), 0.125);
+  EXPECT_EQ(factor({.micro_batches = 2}, {.reduction = Reduction::sum}), 0.5);
+  EXPECT_EQ(factor({.mode = PsMode::async}), 1);
+  EXPECT_EQ(factor({.mode = PsMode::async, .micro_batches = 2}), 0.5);
 }
 
 TEST(PsPlan, MemoryCountsWhatThePolicyKeeps) {

@@ -153,6 +153,19 @@ TEST(PsServerPolicy, ADroppedPushMakesNoVersion) {
   EXPECT_EQ(clock.push(1).lag, 0);
 }
 
+TEST(PsServerPolicy, NobodyWaitsForAPushThatOverflowed) {
+  ServerClock clock({.gate = Gate::backup, .count = 2}, 3);
+  for (int const worker : {0, 1}) {
+    auto const verdict = clock.push(worker, 0, false);
+    EXPECT_FALSE(verdict.applied);
+    EXPECT_FALSE(verdict.completes);
+    EXPECT_EQ(verdict.applied_version, 0);
+    EXPECT_EQ(clock.release(), std::vector{worker});
+  }
+  EXPECT_TRUE(clock.push(0).applied);
+  EXPECT_TRUE(clock.push(2).completes);
+}
+
 TEST(PsServerPolicy, StalenessZeroIsLockstep) {
   ServerClock clock({.gate = Gate::ssp}, 2);
   static_cast<void>(clock.push(0));
@@ -233,6 +246,7 @@ struct Crowd {
   int workers;
   std::uint64_t seed;
   std::int64_t events;
+  bool overflows = false;  ///< every eighth push, at random
 };
 
 /// Fewest pushes of those that have not finished.
@@ -269,7 +283,8 @@ void expect_bounds_and_an_end(Crowd const& crowd) {
     if (left[w]-- == 0) {
       if (clock.finish(worker)) ++updates;
     } else {
-      auto const verdict = clock.push(worker);
+      bool const usable = !crowd.overflows || random.word(event, 2) % 8 != 0;
+      auto const verdict = clock.push(worker, 0, usable);
       ++pushes[w];
       ++done;
       ASSERT_GE(verdict.lag, 0);
@@ -278,10 +293,10 @@ void expect_bounds_and_an_end(Crowd const& crowd) {
       ++(verdict.applied ? applied : dropped);
       updates += verdict.completes ? 1 : 0;
       if (crowd.policy.lag_cap > 0) {
-        ASSERT_EQ(verdict.applied, verdict.lag <= crowd.policy.lag_cap);
+        ASSERT_EQ(verdict.applied, usable && verdict.lag <= crowd.policy.lag_cap);
       }
       if (crowd.policy.gate == Gate::backup) {
-        ASSERT_EQ(verdict.applied, verdict.lag == 0);
+        ASSERT_EQ(verdict.applied, usable && verdict.lag == 0);
       }
     }
     ASSERT_LE(clock.version() - before, 1);
@@ -309,7 +324,9 @@ TEST(PsServerPolicy, BoundsHoldAndAllFinishWhateverTheOrder) {
         ServerPolicy{.gate = Gate::softsync, .count = 40, .lag_cap = 1},
         ServerPolicy{.lag_cap = 5, .pull_every = 4}})
     for (int const workers : {1, 2, 5, 16})
-      expect_bounds_and_an_end({policy, workers, static_cast<std::uint64_t>(workers), 10'000});
+      for (bool const overflows : {false, true})
+        expect_bounds_and_an_end(
+            {policy, workers, static_cast<std::uint64_t>(workers), 10'000, overflows});
 }
 
 TEST(PsServerPolicy, BackupsNeverWaitForOneAnother) {
@@ -318,7 +335,8 @@ TEST(PsServerPolicy, BackupsNeverWaitForOneAnother) {
       expect_bounds_and_an_end({{.gate = Gate::backup, .count = std::max<std::int64_t>(count, 1)},
                                 workers,
                                 static_cast<std::uint64_t>(workers),
-                                10'000});
+                                10'000,
+                                workers > 2});
 }
 
 TEST(PsServerPolicy, BoundsHoldForAMillionPushes) {

@@ -27,6 +27,22 @@ TEST(PsSimulation, OfOneAsynchronousWorkerIsSerialBitForBit) {
             nothing);
 }
 
+TEST(PsSimulation, IsTheEmulatorUnderLossScalingAndClipping) {
+  for (auto const mode : {PsMode::sync, PsMode::async}) {
+    int const workers = mode == PsMode::sync ? 3 : 1, micro_batches = 12 / workers;
+    auto training = training_of({.mode = mode, .micro_batches = micro_batches});
+    training.optimizer.clip_norm = 0.5;
+    training.precision = scaled_bf16;
+    training.counters = overflowing();
+    auto const end = simulate(training, workers);
+    auto const expected = train_emulated(training, workers, {.micro_batches = micro_batches});
+    EXPECT_EQ(differences(end.parameters, expected.parameters), nothing);
+    EXPECT_GT(end.counts.overflowed, 0);
+    EXPECT_EQ(end.counts.overflowed, expected.skipped * workers);
+    EXPECT_EQ(end.counts.dropped, end.counts.overflowed);
+  }
+}
+
 TEST(PsSimulation, TheSeedDecidesEveryBit) {
   auto const training = training_of({.mode = PsMode::dana});
   ClusterModel cluster{.jitter = 0.5};

@@ -62,7 +62,8 @@ TEST(Summary, ServersAreCountedFromTheirUpdates) {
     add_row(server, "/ps",
             {{"applied_version", 7},
              {"lag", lag},
-             {"dropped", lag > 5 ? 1 : 0},
+             {"dropped", lag != 1 ? 1 : 0},
+             {"overflowed", lag == 0 ? 1 : 0},
              {"queue_depth", 2},
              {"dur_busy_ns", 25.0 * ms}});
   auto const summary = summarise("cell", traces);
@@ -70,7 +71,8 @@ TEST(Summary, ServersAreCountedFromTheirUpdates) {
   auto const& servers = *summary.servers;
   EXPECT_EQ(servers.updates, 7);
   EXPECT_EQ(servers.pushes, 4);
-  EXPECT_EQ(servers.dropped, 1);
+  EXPECT_EQ(servers.dropped, 2);
+  EXPECT_EQ(servers.overflowed, 1);
   EXPECT_DOUBLE_EQ(servers.lags.mean(), 2);
   EXPECT_DOUBLE_EQ(servers.queue_depth, 2);
   EXPECT_DOUBLE_EQ(servers.busy_share, 0.2);

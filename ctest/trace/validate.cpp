@@ -77,6 +77,9 @@ INSTANTIATE_TEST_SUITE_P(
                 integers(t, "/ps", "lag")[1] = 2;
               },
               "versions have a gap"},
+        Fault{"applied_though_it_overflowed",
+              [](auto& t) { integers(t, "/ps", "overflowed")[1] = 1; },
+              "overflowed and was applied"},
         Fault{"lag_of_other_versions", [](auto& t) { integers(t, "/ps", "lag")[1] = 5; },
               "lag is not"},
         Fault{"base_goes_back",

@@ -35,7 +35,7 @@ std::vector<Way> ways(int workers, int micro_batches = 1) {
        FsdpConfig{.unit_mb = 1.0 / 1024, .accumulate = whole, .micro_batches = micro_batches},
        workers},
   };
-  if (micro_batches == 1) all.push_back({"ps", PsConfig{.chunk_mb = 0.01}, workers + 1});
+  all.push_back({"ps", PsConfig{.chunk_mb = 0.01, .micro_batches = micro_batches}, workers + 1});
   return all;
 }
 
@@ -150,7 +150,7 @@ TEST(Resume, KeepsTheLossScale) {
     Log log(0, false, LogLevel::error);
     return newest_checkpoint(run.path(), log)->record().counters;
   };
-  for (auto const& way : {ways(2)[1], ways(2)[3]}) {
+  for (auto const& way : {ways(2)[1], ways(2)[3], ways(2)[4]}) {
     auto const found = counters(way);
     EXPECT_EQ(found.at("loss_scale_good_steps"), 5) << way.name;
     Scratch const run;
@@ -160,6 +160,38 @@ TEST(Resume, KeepsTheLossScale) {
     append_to(joined, go_on(training, way, 2, run.path()));
     EXPECT_EQ(fingerprint(joined), fingerprint(train_on(training, way))) << way.name;
   }
+}
+
+/// Each asynchronous worker has its own; who knows only one takes the least.
+TEST(Resume, KeepsTheLossScaleOfEachWorker) {
+  Training training{.model = "tiny_odd", .precision = scaled_bf16, .steps = 4};
+  training.counters = {{"loss_scale", 1024},
+                       {"loss_scale_good_steps", 3},
+                       {"loss_scale/1", 512},
+                       {"loss_scale_good_steps/1", 7}};
+  Way const async{"async", PsConfig{.chunk_mb = 0.01, .mode = PsMode::async}, 3};
+  Scratch const run;
+  static_cast<void>(train_and_save(training, async, 2, run.path()));
+  Log log(0, false, LogLevel::error);
+  auto const saved = newest_checkpoint(run.path(), log)->record().counters;
+  EXPECT_EQ(saved.at("loss_scale/0"), 1024);
+  EXPECT_EQ(saved.at("loss_scale/1"), 512);
+  EXPECT_EQ(saved.at("loss_scale_good_steps/0") + saved.at("loss_scale_good_steps/1"), 3 + 7 + 8);
+  EXPECT_EQ(saved.at("loss_scale"), 512);
+  auto const after_resume = [&](Way const& way) {
+    std::map<std::string, double> counters;
+    auto again = training;  // no step is left to make
+    again.counters.clear();
+    again.after = [&](Strategy& strategy) {
+      auto const found = strategy.counters();
+      if (counters.empty()) counters = found;
+    };
+    static_cast<void>(go_on(again, way, 2, run.path()));
+    return counters;
+  };
+  EXPECT_EQ(after_resume(async), saved);
+  EXPECT_EQ(after_resume(ways(2)[4]).at("loss_scale"), 512);
+  EXPECT_EQ(after_resume(ways(2)[1]).at("loss_scale"), 512);
 }
 
 /// Saved by N workers and loaded by M: the same tensors, and the mean of running statistics.

@@ -83,9 +83,10 @@ void plan(PsConfig const& config, PlanInput const& input, int ranks, StrategyPla
   plan.holders = {plan.roles.workers.front()};
   plan.workers = static_cast<int>(plan.roles.workers.size());
   auto const policy = policy_of(config, plan.workers);
-  check_ps(config, input.optimizer, input.precision, plan.workers);
+  check_ps(config, input.optimizer, plan.workers);
   plan.deals_shares = policy.asynchronous();
-  plan.micro_batches = policy.pushes;
+  plan.pushes = policy.pushes;
+  plan.micro_batches = config.micro_batches;
   plan.memory[gpu::MemoryCategory::optimizer] = 0;
   for (auto const shard : plan.servers->shards) {
     auto use = server_memory(policy, input.optimizer, shard, plan.workers, plan.element_size);

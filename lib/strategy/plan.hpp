@@ -24,7 +24,8 @@ BucketPlan plan_buckets(DdpConfig const& config, ParameterLayout const& layout,
 /// What a strategy will hold and move, known before it runs.
 struct StrategyPlan {
   int workers = 1;               ///< that compute gradients, each on a part of the global batch
-  int micro_batches = 1;         ///< per worker and step
+  int pushes = 1;                ///< of a worker per step: parts of its share
+  int micro_batches = 1;         ///< passes for each of them
   gpu::MemoryUse memory;         ///< lasting bytes per rank; activations and workspace are 0 here
   BucketPlan buckets;            ///< DDP's; empty for others
   std::optional<FsdpPlan> fsdp;  ///< FSDP's

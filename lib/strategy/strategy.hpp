@@ -82,7 +82,7 @@ class Strategy {
   virtual NamedTensors gather_buffers() = 0;
   /// Copies of the running statistics of the workers that this rank plays, by worker.
   virtual std::map<int, NamedTensors> own_buffers() = 0;
-  /// What else the next step depends on, by name.
+  /// What else the next step depends on, by name; of all ranks. Collective.
   virtual std::map<std::string, double> counters() const { return {}; }
 
   // Before the first step, each on its own: replaces what is named, whole tensors on the CPU.

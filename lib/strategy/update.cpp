@@ -1,6 +1,5 @@
 #include "strategy/update.hpp"
 
-#include <algorithm>
 #include <cmath>
 
 #include <ATen/ATen.h>
@@ -12,8 +11,6 @@
 
 namespace stratagem {
 namespace {
-
-constexpr char scale_name[] = "loss_scale", good_steps_name[] = "loss_scale_good_steps";
 
 Sgd make_sgd(OptimizerConfig const& config, PrecisionConfig const& precision, std::int64_t owned,
              gpu::Device const& device) {
@@ -47,51 +44,26 @@ at::Tensor device_square_sum(std::span<at::Tensor const> gradients) {
 
 }  // namespace
 
-bool scales_loss(PrecisionConfig const& precision) {
-  bool const half = precision.compute == Precision::fp16 || precision.compute == Precision::bf16;
-  return half && precision.loss_scale == LossScale::dynamic;
+int terms_of_mean(OptimizerConfig const& optimizer, int workers, int micro_batches) {
+  return optimizer.reduction == Reduction::mean ? workers * micro_batches : micro_batches;
 }
 
 Update::Update(OptimizerConfig const& optimizer, PrecisionConfig const& precision, int workers,
                int micro_batches, std::int64_t owned, gpu::Device const& device)
-    : sgd_(make_sgd(optimizer, precision, owned, device)), clip_norm_(optimizer.clip_norm) {
-  if (scales_loss(precision)) scaler_.emplace();
-  mean_ = 1.0 / (optimizer.reduction == Reduction::mean ? workers * micro_batches : micro_batches);
-  scale_ = mean_;
-  by_range_ = device.kind == gpu::DeviceKind::cpu && !needs_norm();
-}
+    : sgd_(make_sgd(optimizer, precision, owned, device)),
+      scale_(optimizer, precision, terms_of_mean(optimizer, workers, micro_batches)),
+      by_range_(device.kind == gpu::DeviceKind::cpu && !needs_norm()) {}
 
 bool Update::admit(double norm) {
-  scale_ = mean_ / loss_scale();
   if (!needs_norm()) return true;
-  double const length = norm * scale_;
-  bool const finite = std::isfinite(length);
-  if (!finite && !scaler_)
-    throw AgreedError(ExitCode::non_finite, "the gradient is not finite",
-                      "its norm cannot be clipped", "lower optimizer.lr or look at the data");
-  if (scaler_ && !scaler_->update(!finite))
-    throw AgreedError(ExitCode::non_finite, "the gradient is not finite",
-                      "the loss scale is at its minimum", "lower optimizer.lr, or compute in fp32");
-  // As torch.nn.utils.clip_grad_norm_ has it.
-  if (finite && clip_norm_ > 0) scale_ *= std::min(1.0, clip_norm_ / (length + 1e-6));
-  return finite;
-}
-
-std::map<std::string, double> Update::counters() const {
-  if (!scaler_) return {};
-  return {{scale_name, scaler_->scale()},
-          {good_steps_name, static_cast<double>(scaler_->good_steps())}};
-}
-
-void Update::load(std::map<std::string, double> const& counters) {
-  auto const scale = counters.find(scale_name), good = counters.find(good_steps_name);
-  if (scaler_ && scale != counters.end() && good != counters.end())
-    scaler_.emplace(scale->second, static_cast<std::int64_t>(good->second));
+  bool const admitted = scale_.admit(norm);
+  if (auto const& problem = scale_.problem()) throw AgreedError(*problem);
+  return admitted;
 }
 
 void Update::apply(FlatRange range, at::Tensor const& parameters, at::Tensor const& gradients,
                    double lr) {
-  sgd_.step(range, parameters, gradients, lr, scale_);
+  sgd_.step(range, parameters, gradients, lr, scale_.value());
 }
 
 double gradient_norm(std::span<at::Tensor const> gradients) {
@@ -100,19 +72,22 @@ double gradient_norm(std::span<at::Tensor const> gradients) {
   return std::sqrt(square_sum(gradients).value());
 }
 
-double gradient_norm(std::span<at::Tensor const> own, Communicator& communicator) {
-  if (own.empty()) return 0;
-  if (!own.front().is_cpu()) {
+double gradient_norm(std::span<at::Tensor const> own,
+                     std::function<void(at::Tensor const&)> const& add_up) {
+  if (!own.empty() && !own.front().is_cpu()) {
     auto const sum = device_square_sum(own).reshape({1});
-    communicator.all_reduce(sum).wait_on_stream();
+    add_up(sum);
     return std::sqrt(sum.item<double>());
   }
   auto sum = square_sum(own);
   auto const bins = sum.bins();
-  auto const memory =
-      at::from_blob(bins.data(), {static_cast<std::int64_t>(bins.size())}, at::kLong);
-  communicator.all_reduce(memory).wait_on_stream();
+  add_up(at::from_blob(bins.data(), {static_cast<std::int64_t>(bins.size())}, at::kLong));
   return std::sqrt(sum.value());
+}
+
+double gradient_norm(std::span<at::Tensor const> own, Communicator& communicator) {
+  return gradient_norm(
+      own, [&](at::Tensor const& sum) { communicator.all_reduce(sum).wait_on_stream(); });
 }
 
 }  // namespace stratagem

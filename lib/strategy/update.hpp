@@ -1,7 +1,7 @@
 #pragma once
 
+#include <functional>
 #include <map>
-#include <optional>
 #include <span>
 #include <string>
 
@@ -9,9 +9,9 @@
 
 #include "comm/communicator.hpp"
 #include "gpu/device.hpp"
-#include "optim/loss_scaler.hpp"
 #include "optim/optim_config.hpp"
 #include "optim/sgd.hpp"
+#include "strategy/gradient_scale.hpp"
 
 namespace stratagem {
 
@@ -25,7 +25,7 @@ class Update {
          int micro_batches, std::int64_t owned, gpu::Device const& device);
 
   /// What the loss is to be multiplied with before the backward pass.
-  double loss_scale() const { return scaler_ ? scaler_->scale() : 1; }
+  double loss_scale() const { return scale_.loss_scale(); }
 
   /// True when a range may be updated as soon as its gradients are there: nothing has to be known
   /// of the others. Not on a GPU, where the host learns late whether the loss was finite.
@@ -33,7 +33,7 @@ class Update {
   /// Unless by_range(), once per step before the first apply(): with the norm of all gradients (see
   /// gradient_norm) where needs_norm(). False when the step is to be skipped because scaled
   /// gradients overflowed. AgreedError(non_finite) when they are not finite for another reason.
-  bool needs_norm() const { return scaler_.has_value() || clip_norm_ > 0; }
+  bool needs_norm() const { return scale_.needs_norm(); }
   bool admit(double norm);
 
   /// Updates the owned elements of `range`. `parameters`, `gradients`: 1-D, just these elements.
@@ -45,24 +45,25 @@ class Update {
   /// [owned]; undefined without momentum.
   at::Tensor const& momentum() const { return sgd_.momentum(); }
   /// What else the next step depends on: the state of the loss scale, where there is one.
-  std::map<std::string, double> counters() const;
-  void load(std::map<std::string, double> const& counters);
+  std::map<std::string, double> counters() const { return scale_.counters(); }
+  void load(std::map<std::string, double> const& counters) { scale_.load(counters); }
 
  private:
   Sgd sgd_;
-  std::optional<LossScaler> scaler_;
-  double clip_norm_;
-  double mean_;   ///< 1 / terms of a gradient
-  double scale_;  ///< of this step's gradients
+  GradientScale scale_;
   bool by_range_;
 };
 
+/// Of how many terms the gradients of so many workers are the mean.
+int terms_of_mean(OptimizerConfig const& optimizer, int workers, int micro_batches);
+
 /// sqrt of the sum of squares; on the CPU the same for every cut and order, NaN when not finite.
 double gradient_norm(std::span<at::Tensor const> gradients);
-/// Of gradients that are spread over the ranks of a group. Collective.
+/// Of gradients that are spread over several ranks, each of which calls it; `add_up` replaces a
+/// tensor by the sum of theirs.
+double gradient_norm(std::span<at::Tensor const> own,
+                     std::function<void(at::Tensor const&)> const& add_up);
+/// Of all ranks of a group. Collective.
 double gradient_norm(std::span<at::Tensor const> own, Communicator& communicator);
-
-/// True when the loss is scaled under this precision.
-bool scales_loss(PrecisionConfig const& precision);
 
 }  // namespace stratagem

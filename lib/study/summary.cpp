@@ -112,6 +112,7 @@ std::optional<ServerSummary> servers_of(std::vector<RankTrace> const& ranks) {
     summary.updates = std::max(summary.updates, updates.integers("applied_version").back());
     summary.pushes += updates.rows;
     summary.dropped += static_cast<std::int64_t>(sum(updates.integers("dropped")));
+    summary.overflowed += static_cast<std::int64_t>(sum(updates.integers("overflowed")));
     for (auto const lag : updates.integers("lag")) summary.lags.add(std::max<std::int64_t>(lag, 0));
     depths += sum(updates.integers("queue_depth"));
     busy += sum(updates.integers("dur_busy_ns")) * 1e-9;
@@ -174,8 +175,8 @@ std::vector<std::string> memory_cells(RunSummary const& run) {
 }
 
 std::vector<Table::Column> server_columns() {
-  return {{"updates"}, {"pushes"},  {"dropped"}, {"lag mean"}, {"lag p50"},
-          {"lag p95"}, {"lag p99"}, {"lag max"}, {"queue"},    {"server busy %"}};
+  return {{"updates"}, {"pushes"},  {"dropped"}, {"overflowed"}, {"lag mean"},     {"lag p50"},
+          {"lag p95"}, {"lag p99"}, {"lag max"}, {"queue"},      {"server busy %"}};
 }
 
 std::vector<std::string> server_cells(RunSummary const& run) {
@@ -185,6 +186,7 @@ std::vector<std::string> server_cells(RunSummary const& run) {
   return {std::to_string(servers.updates),
           std::to_string(servers.pushes),
           std::to_string(servers.dropped),
+          std::to_string(servers.overflowed),
           format_number(servers.lags.mean(), 2),
           lag(0.5),
           lag(0.95),
@@ -225,6 +227,7 @@ nlohmann::json servers_json(ServerSummary const& servers) {
   return {{"updates", servers.updates},
           {"pushes", servers.pushes},
           {"dropped", servers.dropped},
+          {"overflowed", servers.overflowed},
           {"lag_mean", number(servers.lags.mean())},
           {"lag_p50", number(servers.lags.quantile(0.5))},
           {"lag_p95", number(servers.lags.quantile(0.95))},

@@ -60,9 +60,12 @@ struct PsRecord {
   std::int64_t applied_version = 0;  ///< of the parameters afterwards
   std::int64_t lag = 0;              ///< updates between the two, without its own
   double gap = 0;                    ///< root mean square of the parameters' change meanwhile
-  double weight = 1;
+  double weight = 1;                 ///< by the policy
+  double factor = 1;                 ///< of the gradient beside it: means, loss scale, clipping
+  double loss_scale = 1;             ///< under which it was computed
   double lr = unknown;
   bool dropped = false;
+  bool overflowed = false;       ///< dropped for that
   std::int64_t queue_depth = 0;  ///< pushes under way, this one included
   std::int64_t t_ready = 0;      ///< it was announced
   std::int64_t t_seen = 0;       ///< all of it had come

@@ -71,6 +71,8 @@ void check_updates(h5::TableData const& updates, Findings& findings) {
     auto const met =
         updates.integers("applied_version")[i] - (updates.integers("dropped")[i] == 0 ? 1 : 0);
     findings.require(met == version || met == version + 1, "/ps versions have a gap", row);
+    findings.require(updates.integers("overflowed")[i] <= updates.integers("dropped")[i],
+                     "/ps has a push that overflowed and was applied", row);
     findings.require(lag >= 0 && lag == met - base, "/ps lag is not that of the versions", row);
     version = met;
     auto& last = bases[updates.integers("worker")[i]];

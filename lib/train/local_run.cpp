@@ -114,9 +114,10 @@ Replayed replay_run(RunConfig const& config, trace::RunTraces const& traces) {
   }
   PsReplay replay(ps, run.parts(), servers, std::move(pushes));
   replay.load(run.weights());
-  auto const parts = static_cast<int>(run.plan().global_batch / run.plan().samples_per_pass);
+  auto const parts = run.plan().strategy.workers * run.plan().strategy.pushes;
+  auto const samples = run.plan().global_batch / parts;
   auto const parameters = replay.run([&](std::int64_t step, std::int64_t first_slot) {
-    auto const part = static_cast<int>(first_slot / run.plan().samples_per_pass);
+    auto const part = static_cast<int>(first_slot / samples);
     return run.batch({step, {part, parts}});
   });
   replayed.digest = digest_of(parameters);

@@ -9,17 +9,22 @@
 namespace stratagem {
 namespace {
 
+std::int64_t passes_per_step(RunPlan const& plan) {
+  return std::int64_t{plan.strategy.workers} * plan.strategy.pushes * plan.strategy.micro_batches;
+}
+
 void check_batch(RunPlan const& plan) {
-  auto const parts = plan.strategy.workers * plan.strategy.micro_batches;
+  auto const parts = passes_per_step(plan);
   if (plan.global_batch % parts != 0) {
     auto const below = plan.global_batch / parts * parts, above = below + parts;
-    throw Error(
-        ExitCode::usage,
-        str("data.global_batch: ", plan.global_batch, " samples cannot be divided by ",
-            plan.strategy.workers, " workers x ", plan.strategy.micro_batches, " micro-batches"),
-        "every pass has the same number of samples",
-        below > 0 ? str("the nearest values are ", below, " and ", above)
-                  : str("the least value is ", above));
+    throw Error(ExitCode::usage,
+                str("data.global_batch: ", plan.global_batch, " samples cannot be divided by ",
+                    plan.strategy.workers, " workers x ",
+                    plan.strategy.pushes > 1 ? str(plan.strategy.pushes, " pushes x ") : "",
+                    plan.strategy.micro_batches, " micro-batches"),
+                "every pass has the same number of samples",
+                below > 0 ? str("the nearest values are ", below, " and ", above)
+                          : str("the least value is ", above));
   }
   if (plan.steps_per_epoch == 0 && plan.config.run.epochs > 0)
     throw Error(ExitCode::usage,
@@ -77,7 +82,7 @@ RunPlan make_run_plan(RunConfig const& config, Model const& model, DatasetSize c
   check_batch(plan);
   plan.batch_per_rank =
       plan.global_batch / static_cast<std::int64_t>(plan.strategy.roles.workers.size());
-  plan.samples_per_pass = plan.global_batch / (plan.strategy.workers * plan.strategy.micro_batches);
+  plan.samples_per_pass = plan.global_batch / passes_per_step(plan);
   plan.total_steps = steps_of(plan);
   check_batch_norm(plan, model);
   return plan;

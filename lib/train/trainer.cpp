@@ -139,7 +139,7 @@ Requests Trainer::train_round(std::optional<Loader>& loader) {
   sums.energy_J += (telemetry_->sample().energy - energy_before) / 1000;
   if (plan.servers) join(sums, requests);
   position_.step = first_step + (sums.steps - steps_before) /
-                                    (plan.deals_shares ? plan.workers * plan.micro_batches : 1);
+                                    (plan.deals_shares ? plan.workers * plan.pushes : 1);
   if (plan.deals_shares) sums += position_.epoch;
   position_.epoch = sums;
   auto const every = parts_.plan.config.checkpoint.every_steps;

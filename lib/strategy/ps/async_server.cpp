@@ -6,6 +6,7 @@
 
 #include "base/clock.hpp"
 #include "base/text.hpp"
+#include "strategy/ps/loss_scales.hpp"
 
 namespace stratagem {
 namespace {
@@ -80,6 +81,8 @@ bool AsyncPsServer::attend(int worker) {
     throw mismatch(str("those of the worker on rank ", rank_of(worker),
                        " are not those of its server on rank ", parts_.communicator.rank()));
   inbox.gradients = receive_gradients(worker);
+  if (scale_.needs_norm())
+    inbox.gradients.push_back(parts_.communicator.receive(inbox.end, rank_of(worker), end_tag));
   if (answers()) answer(worker);
   return true;
 }
@@ -97,10 +100,11 @@ void AsyncPsServer::apply(int worker) {
   parts_.recorder.enter(trace::Activity::serve, inbox.line.step);
   for (auto& work : inbox.gradients) work.wait_on_host();
   auto const t_seen = monotonic_ns();
+  auto const end = scale_.needs_norm() ? end_from(inbox.end) : PsEnd{.factor = scale_.value()};
   int const depth = pushes_under_way();
   auto const gap = store_.gap(worker);
-  auto const verdict = clock_.push(worker, store_.gap_in_updates(worker));
-  treat(worker, verdict);
+  auto const verdict = clock_.push(worker, store_.gap_in_updates(worker), end.usable);
+  treat(worker, verdict, end.factor);
   check_gradients(inbox.line.step, {worker});
   inbox.gradients.clear();
   auto const t_applied = monotonic_ns();
@@ -112,8 +116,11 @@ void AsyncPsServer::apply(int worker) {
         .lag = verdict.lag,
         .gap = gap,
         .weight = verdict.weight,
+        .factor = end.factor,
+        .loss_scale = end.loss_scale,
         .lr = inbox.line.lr,
         .dropped = !verdict.applied,
+        .overflowed = !end.usable,
         .queue_depth = depth,
         .t_ready = inbox.t_ready,
         .t_seen = t_seen,
@@ -123,10 +130,10 @@ void AsyncPsServer::apply(int worker) {
   if (clock_.computing(worker)) expect_line(worker);  // it goes on with what it has
 }
 
-void AsyncPsServer::treat(int worker, ServerClock::Verdict const& verdict) {
+void AsyncPsServer::treat(int worker, ServerClock::Verdict const& verdict, double factor) {
   if (!verdict.applied) return;
   lr_ = of(worker).line.lr;
-  store_.take(worker, verdict.weight, lr_, verdict.completes);
+  store_.take(worker, {.lr = lr_, .weight = verdict.weight, .factor = factor}, verdict.completes);
 }
 
 void AsyncPsServer::release() {
@@ -137,6 +144,10 @@ void AsyncPsServer::release() {
     inbox.sends = send_parameters(worker);
     expect_line(worker);
   }
+}
+
+std::map<std::string, double> AsyncPsServer::counters() const {
+  return join_loss_scales(scale_, -1, workers(), parts_.communicator);
 }
 
 int AsyncPsServer::pushes_under_way() const {

@@ -15,6 +15,7 @@ class AsyncPsServer final : public PsServer {
 
   void begin_round(std::int64_t first_step, std::int64_t end_step) override;
   void drain() override;
+  std::map<std::string, double> counters() const override;
 
  private:
   /// A worker's push under way.
@@ -22,9 +23,11 @@ class AsyncPsServer final : public PsServer {
     at::Tensor message = empty_message();
     Work announced;
     PsLine line;
-    std::vector<Work> gradients;  ///< by own chunk; none until the line is there
-    std::int64_t t_ready = 0;     ///< when the line came [ns]
-    std::vector<Work> sends;      ///< the answer, and the parameters it was handed last
+    /// Of own chunks, then of the end where workers send one; none until the line is there.
+    std::vector<Work> gradients;
+    at::Tensor end = empty_message();
+    std::int64_t t_ready = 0;  ///< when the line came [ns]
+    std::vector<Work> sends;   ///< the answer, and the parameters it was handed last
   };
 
   void expect_line(int worker);
@@ -33,7 +36,7 @@ class AsyncPsServer final : public PsServer {
   void answer(int worker);
   void apply(int worker);
   /// The store's part in what the clock decided.
-  void treat(int worker, ServerClock::Verdict const& verdict);
+  void treat(int worker, ServerClock::Verdict const& verdict, double factor);
   /// Hands parameters to those that may go on.
   void release();
   int pushes_under_way() const;

@@ -12,7 +12,7 @@ namespace stratagem {
 class LocalPass {
  public:
   /// The references of `parts` outlive it.
-  explicit LocalPass(StrategyParts const& parts);
+  LocalPass(StrategyParts const& parts, int micro_batches);
 
   /// Whose flat() holds the parameters of the next pass.
   Replica& replica() { return replica_; }
@@ -23,8 +23,8 @@ class LocalPass {
     std::int64_t correct = 0;
   };
   /// Forward and backward; updates the running statistics in `buffers`.
-  Result run(Batch const& batch, Buffers const& buffers);
-  /// Laid out as replica().flat().
+  Result run(Batch const& batch, Buffers const& buffers, double loss_scale);
+  /// Summed over micro-batches, of the scaled loss; laid out as replica().flat().
   at::Tensor const& gradients() const { return gradients_; }
 
   /// Logits in evaluation mode.
@@ -34,6 +34,7 @@ class LocalPass {
 
  private:
   StrategyParts parts_;
+  int micro_batches_;
   Replica replica_;
   at::Tensor gradients_;
   std::vector<std::vector<at::Tensor>> views_;  ///< of gradients_, by block

@@ -53,7 +53,7 @@ PsLine line_from(at::Tensor const& message) {
 
 at::Tensor to_message(PsAnswer const& answer) {
   return message_of({answer.loss, static_cast<double>(answer.correct), number_of(answer.requests),
-                     static_cast<double>(answer.share), answer.alike ? 1.0 : 0.0});
+                     static_cast<double>(answer.share), answer.alike ? 1.0 : 0.0, answer.norm});
 }
 
 PsAnswer answer_from(at::Tensor const& message) {
@@ -62,7 +62,17 @@ PsAnswer answer_from(at::Tensor const& message) {
           .correct = static_cast<std::int64_t>(of[1]),
           .requests = requests_of(of[2]),
           .share = static_cast<std::int64_t>(of[3]),
-          .alike = of[4] != 0};
+          .alike = of[4] != 0,
+          .norm = of[5]};
+}
+
+at::Tensor to_message(PsEnd const& end) {
+  return message_of({end.usable ? 1.0 : 0.0, end.factor, end.loss_scale});
+}
+
+PsEnd end_from(at::Tensor const& message) {
+  auto const* of = message.data_ptr<double>();
+  return {.usable = of[0] != 0, .factor = of[1], .loss_scale = of[2]};
 }
 
 }  // namespace stratagem

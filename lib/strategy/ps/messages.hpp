@@ -13,9 +13,9 @@ namespace stratagem {
 // (from server 0) and the chunks of the parameters.
 
 /// Tags of messages. A chunk has its own two, the same for its gradients and its parameters.
-inline constexpr int line_tag = 0, answer_tag = 1;
+inline constexpr int line_tag = 0, answer_tag = 1, end_tag = 2, norm_tag = 3;
 inline constexpr int chunk_tag(int index) {
-  return 2 + 2 * index;
+  return 4 + 2 * index;
 }
 
 /// A worker's announcement, made when the loss of a step is known and before its gradients follow.
@@ -39,6 +39,15 @@ struct PsAnswer {
   Requests requests;         ///< sync: of all workers
   std::int64_t share = -1;   ///< async: the worker's next share of the round; -1: none is left
   bool alike = true;         ///< sync: what workers must have alike is
+  double norm = 0;           ///< sync: of the sum of all gradients, where that is needed
+};
+
+/// A worker's last word on a push, which follows its gradients: async, where the norm of all of
+/// them is needed.
+struct PsEnd {
+  bool usable = true;     ///< false: they overflowed, and are in no update
+  double factor = 1;      ///< of the gradients
+  double loss_scale = 1;  ///< under which they were computed
 };
 
 /// What a message keeps of a fingerprint.
@@ -48,13 +57,15 @@ inline constexpr std::uint64_t in_message(std::uint64_t fingerprint) {
 
 at::Tensor to_message(PsLine const& line);
 at::Tensor to_message(PsAnswer const& answer);
+at::Tensor to_message(PsEnd const& end);
 PsLine line_from(at::Tensor const& message);
 PsAnswer answer_from(at::Tensor const& message);
+PsEnd end_from(at::Tensor const& message);
 
 /// The event of a server's trace with which a round of asynchronous training begins.
 inline constexpr char const* round_event = "round";
 
-/// Room for either.
+/// Room for any of them.
 at::Tensor empty_message();
 
 }  // namespace stratagem

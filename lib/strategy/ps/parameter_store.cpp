@@ -131,11 +131,10 @@ StoreMemory make_store_memory(ServerPolicy const& policy, OptimizerConfig const&
 }
 
 ParameterStore::ParameterStore(ServerPolicy const& policy, OptimizerConfig const& optimizer,
-                               double scale, StoreMemory memory)
+                               StoreMemory memory)
     : policy_(policy),
       momentum_factor_(optimizer.momentum),
       mean_(optimizer.reduction == Reduction::mean),
-      scale_(scale),
       memory_(std::move(memory)) {
   expects(parameters().is_cpu() && parameters().dim() == 1, "a flat CPU tensor");
   if (policy.collects()) {
@@ -154,11 +153,13 @@ Sgd& ParameterStore::optimizer_of(int worker) {
                                  : optimizers_[static_cast<std::size_t>(worker)];
 }
 
-void ParameterStore::apply_sum(FlatRange range, double lr) {
-  auto const& sum = memory_.slots.front();
-  if (memory_.slots.size() > 1) sum_range(memory_.slots, sum, range);
+void ParameterStore::add_up(FlatRange range) {
+  if (memory_.slots.size() > 1) sum_range(memory_.slots, sum(), range);
+}
+
+void ParameterStore::apply_sum(FlatRange range, double lr, double factor) {
   optimizers_.front().step(range, parameters().narrow(0, range.begin, range.size()),
-                           sum.narrow(0, range.begin, range.size()), lr, scale_);
+                           sum().narrow(0, range.begin, range.size()), lr, factor);
 }
 
 void ParameterStore::publish(FlatRange range, double lr) {
@@ -170,30 +171,32 @@ void ParameterStore::publish(FlatRange range, double lr) {
              part(outgoing()), part(parameters()), part(optimizers_.front().momentum()));
 }
 
-void ParameterStore::apply(int worker, double weight, double lr) {
-  correct(worker);
-  update(optimizer_of(worker), slot(worker), lr, scale_ * weight);
+void ParameterStore::apply(int worker, PushScale const& scale) {
+  correct(worker, scale.factor);
+  update(optimizer_of(worker), slot(worker), scale.lr,
+         scale.factor * scale.weight / policy_.pushes);
 }
 
-void ParameterStore::collect(int worker, double weight, double lr) {
-  correct(worker);
+void ParameterStore::collect(int worker, PushScale const& scale) {
+  correct(worker, scale.factor);
+  auto const weight = scale.factor * scale.weight / policy_.pushes;
   for_pieces([weight](std::int64_t n, auto* sum,
                       auto const* g) { add_weighted(sum, g, n, as_element(sum, weight)); },
              collected_, slot(worker));
   ++collected_count_;
-  collected_lr_ = lr;
+  collected_lr_ = scale.lr;
 }
 
 void ParameterStore::apply_collected() {
-  auto const scale = mean_ ? scale_ / static_cast<double>(collected_count_) : scale_;
+  auto const scale = mean_ ? 1 / static_cast<double>(collected_count_) : 1.0;
   update(optimizers_.front(), collected_, collected_lr_, scale);
   collected_.zero_();
   collected_count_ = 0;
 }
 
-void ParameterStore::correct(int worker) {
+void ParameterStore::correct(int worker, double factor) {
   if (policy_.correction == 0) return;
-  auto const lambda = policy_.correction;
+  auto const lambda = policy_.correction * factor;
   for_pieces([lambda](std::int64_t n, auto* g, auto const* p,
                       auto const* base) { compensate(g, p, base, n, as_element(g, lambda)); },
              slot(worker), parameters(), handed(worker));
@@ -208,9 +211,9 @@ void ParameterStore::update(Sgd& optimizer, at::Tensor const& gradient, double l
   mean_update_ = mean_update_ == 0 ? change : mean_update_ + 0.01 * (change - mean_update_);
 }
 
-void ParameterStore::take(int worker, double weight, double lr, bool completes) {
-  if (!policy_.collects()) return apply(worker, weight, lr);
-  collect(worker, weight, lr);
+void ParameterStore::take(int worker, PushScale const& scale, bool completes) {
+  if (!policy_.collects()) return apply(worker, scale);
+  collect(worker, scale);
   if (completes) apply_collected();
 }
 

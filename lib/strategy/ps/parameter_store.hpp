@@ -28,6 +28,14 @@ struct StoreMemory {
 /// True where `outgoing` is `parameters`.
 bool sends_parameters(ServerPolicy const& policy, OptimizerConfig const& optimizer);
 
+/// What one push counts: its gradient is multiplied with `factor`, which undoes the loss scale,
+/// takes means and clips, and then with the `weight` that the policy gives it.
+struct PushScale {
+  double lr = 0;
+  double weight = 1;
+  double factor = 1;
+};
+
 /// All but `parameters` newly allocated.
 StoreMemory make_store_memory(ServerPolicy const& policy, OptimizerConfig const& optimizer,
                               int workers, at::Tensor parameters);
@@ -38,13 +46,12 @@ StoreMemory make_store_memory(ServerPolicy const& policy, OptimizerConfig const&
 /// number of threads.
 class ParameterStore {
  public:
-  /// `memory`: fp32 or fp64. A gradient is scaled by `scale` before use.
-  ParameterStore(ServerPolicy const& policy, OptimizerConfig const& optimizer, double scale,
-                 StoreMemory memory);
+  /// `memory`: fp32 or fp64.
+  ParameterStore(ServerPolicy const& policy, OptimizerConfig const& optimizer, StoreMemory memory);
   /// With memory of its own, beside `parameters`, which are updated in place.
   ParameterStore(ServerPolicy const& policy, OptimizerConfig const& optimizer, int workers,
-                 double scale, at::Tensor parameters)
-      : ParameterStore(policy, optimizer, scale,
+                 at::Tensor parameters)
+      : ParameterStore(policy, optimizer,
                        make_store_memory(policy, optimizer, workers, std::move(parameters))) {}
 
   at::Tensor const& parameters() const { return memory_.parameters; }
@@ -57,24 +64,28 @@ class ParameterStore {
 
   // Synchronous policies.
 
-  /// One update of `range` from the sum of all slots, in worker order. Overwrites slot 0.
-  void apply_sum(FlatRange range, double lr);
+  /// Makes `range` of sum() that of all slots, in worker order.
+  void add_up(FlatRange range);
+  /// Which is slot 0.
+  at::Tensor const& sum() const { return memory_.slots.front(); }
+  /// Afterwards: one update of `range` from `factor` times the sum.
+  void apply_sum(FlatRange range, double lr, double factor);
   /// Afterwards: makes `range` of outgoing() what workers compute with next.
   void publish(FlatRange range, double lr);
   at::Tensor const& outgoing() const { return memory_.outgoing.front(); }
 
   // Asynchronous policies.
 
-  /// One update from one slot, which it overwrites.
-  void apply(int worker, double weight, double lr);
+  /// One update from one slot, which it overwrites. The pushes of one share count as one.
+  void apply(int worker, PushScale const& scale);
   /// For policies that collect: adds a slot, which it overwrites, to an update to come.
-  void collect(int worker, double weight, double lr);
+  void collect(int worker, PushScale const& scale);
   /// One update from the mean of what was collected (its sum for `reduction: sum`), with the
   /// learning rate of the last of it.
   void apply_collected();
   /// One push, as the policy treats it: an update of its own, or a part of one that is made when
   /// the push `completes` it.
-  void take(int worker, double weight, double lr, bool completes);
+  void take(int worker, PushScale const& scale, bool completes);
   /// Makes handed(worker) what the worker computes with next.
   void hand_out(int worker, double lr);
   at::Tensor const& handed(int worker) const { return memory_.outgoing_to(worker); }
@@ -91,15 +102,15 @@ class ParameterStore {
 
  private:
   Sgd& optimizer_of(int worker);
-  /// Corrects the gradient of a worker for what changed since hand_out(worker).
-  void correct(int worker);
+  /// Corrects the gradient of a worker, of which the slot has 1 / `factor`, for what changed since
+  /// hand_out(worker).
+  void correct(int worker, double factor);
   void update(Sgd& optimizer, at::Tensor const& gradient, double lr, double scale);
   void sum_of_momenta(at::Tensor const& out) const;
 
   ServerPolicy policy_;
   double momentum_factor_;
   bool mean_;  ///< over the gradients of an update
-  double scale_;
   StoreMemory memory_;
   std::vector<Sgd> optimizers_;  ///< one, or one per worker
   at::Tensor collected_;         ///< sum of gradients

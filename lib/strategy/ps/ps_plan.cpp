@@ -42,22 +42,15 @@ gpu::MemoryUse server_memory(ServerPolicy const& policy, OptimizerConfig const& 
   return use;
 }
 
-double gradient_scale(ServerPolicy const& policy, OptimizerConfig const& optimizer, int workers) {
-  if (policy.asynchronous()) return 1.0 / policy.pushes;
-  return optimizer.reduction == Reduction::mean ? 1.0 / workers : 1.0;
+GradientScale make_gradient_scale(PsConfig const& config, OptimizerConfig const& optimizer,
+                                  PrecisionConfig const& precision, int workers) {
+  bool const sums = !policy_of(config, workers).asynchronous();
+  return {optimizer, precision, terms_of_mean(optimizer, sums ? workers : 1, config.micro_batches)};
 }
 
-void check_ps(PsConfig const& config, OptimizerConfig const& optimizer,
-              PrecisionConfig const& precision, int workers) {
+void check_ps(PsConfig const& config, OptimizerConfig const& optimizer, int workers) {
   auto const policy = policy_of(config, workers);
   check_transport(config, policy);
-  if (optimizer.clip_norm > 0)
-    throw Error(ExitCode::usage, "optimizer.clip_norm beside strategy ps",
-                "no server sees the whole gradient", "leave it out, or take strategy ddp or fsdp");
-  if (scales_loss(precision))
-    throw Error(ExitCode::usage, "precision.loss_scale: dynamic beside strategy ps",
-                "servers would apply gradients that overflowed",
-                "take loss_scale: none, or strategy ddp or fsdp");
   if (policy.momentum == ServerPolicy::Momentum::look_ahead && optimizer.nesterov)
     throw Error(ExitCode::usage, "optimizer.nesterov beside look-ahead momentum",
                 "the look-ahead is Nesterov's already", "leave one of them out");

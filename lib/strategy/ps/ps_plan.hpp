@@ -3,6 +3,7 @@
 #include "gpu/memory.hpp"
 #include "optim/optim_config.hpp"
 #include "params/server_plan.hpp"
+#include "strategy/gradient_scale.hpp"
 #include "strategy/ps/ps_config.hpp"
 
 namespace stratagem {
@@ -20,13 +21,11 @@ at::Tensor in_flat(at::Tensor const& flat, ServerChunk const& chunk);
 gpu::MemoryUse server_memory(ServerPolicy const& policy, OptimizerConfig const& optimizer,
                              std::int64_t shard, int workers, std::int64_t element_size);
 
-/// By what servers scale a gradient: the mean over workers of `reduction: mean` in sync; one of an
-/// asynchronous worker is a mean over its samples already, and its pushes of one share count as
-/// one.
-double gradient_scale(ServerPolicy const& policy, OptimizerConfig const& optimizer, int workers);
+/// Of a gradient: in sync, the sum over workers; else one worker's own.
+GradientScale make_gradient_scale(PsConfig const& config, OptimizerConfig const& optimizer,
+                                  PrecisionConfig const& precision, int workers);
 
 /// Error(usage) naming what a parameter server does not do.
-void check_ps(PsConfig const& config, OptimizerConfig const& optimizer,
-              PrecisionConfig const& precision, int workers);
+void check_ps(PsConfig const& config, OptimizerConfig const& optimizer, int workers);
 
 }  // namespace stratagem

@@ -38,8 +38,10 @@ std::vector<RecordedPush> recorded_pushes(trace::RankTrace const& server) {
                       .first_slot = table.integers("first_slot")[i],
                       .base_version = table.integers("base_version")[i],
                       .applied_version = table.integers("applied_version")[i],
-                      .weight = table.reals("weight")[i],
-                      .lr = table.reals("lr")[i],
+                      .scale = {.lr = table.reals("lr")[i],
+                                .weight = table.reals("weight")[i],
+                                .factor = table.reals("factor")[i]},
+                      .loss_scale = table.reals("loss_scale")[i],
                       .dropped = table.integers("dropped")[i] != 0});
   return pushes;
 }
@@ -48,7 +50,7 @@ PsReplay::PsReplay(PsConfig const& config, StrategyParts const& parts, ServerPla
                    std::vector<std::vector<RecordedPush>> pushes)
     : parts_(parts),
       policy_(policy_of(config, static_cast<int>(plan.roles.workers.size()))),
-      pass_(parts),
+      pass_(parts, config.micro_batches),
       computed_(plan.roles.workers.size()) {
   if (!policy_.asynchronous())
     throw Error(ExitCode::usage, "a synchronous training has no order of events to repeat",
@@ -56,8 +58,7 @@ PsReplay::PsReplay(PsConfig const& config, StrategyParts const& parts, ServerPla
   for (std::size_t i = 0; i < plan.shards.size(); ++i) {
     auto const shard = parts.allocate(gpu::MemoryCategory::parameters, plan.shards[i]);
     servers_.push_back({.own = plan.chunks_of(static_cast<int>(i)),
-                        .store = {policy_, parts.optimizer, workers(),
-                                  gradient_scale(policy_, parts.optimizer, workers()), shard},
+                        .store = {policy_, parts.optimizer, workers(), shard},
                         .pushes = std::move(pushes[i]),
                         .workers = std::vector<Server::Worker>(plan.roles.workers.size())});
   }
@@ -143,7 +144,8 @@ bool PsReplay::compute(int worker, BatchOf const& batch_of) {
     for (auto const& chunk : server.own)
       in_flat(flat, chunk).copy_(in_shard(server.store.handed(worker), chunk));
   auto const& push = first.pushes[first.workers[w].pushes[static_cast<std::size_t>(number)]];
-  static_cast<void>(pass_.run(batch_of(push.step, push.first_slot), buffers_[w]));
+  auto const batch = batch_of(push.step, push.first_slot);
+  static_cast<void>(pass_.run(batch, buffers_[w], push.loss_scale));
   for (auto& server : servers_) {
     auto const gradient = at::zeros_like(server.store.parameters());
     for (auto const& chunk : server.own)
@@ -169,13 +171,13 @@ bool PsReplay::apply_next(Server& server) {
 }
 
 void PsReplay::apply(Server& server, RecordedPush const& push) {
-  server.lr = push.lr;
+  server.lr = push.scale.lr;
   auto const after =
       std::find_if(server.pushes.begin() + static_cast<std::ptrdiff_t>(server.next) + 1,
                    server.pushes.end(), [](auto const& p) { return !p.dropped; });
   bool const completes = !policy_.collects() || after == server.pushes.end() ||
                          after->applied_version != push.applied_version;
-  server.store.take(push.worker, push.weight, push.lr, completes);
+  server.store.take(push.worker, push.scale, completes);
   if (completes) ++server.version;
 }
 

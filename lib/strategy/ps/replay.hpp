@@ -18,7 +18,8 @@ struct RecordedPush {
   std::int64_t step = 0;
   std::int64_t first_slot = 0;  ///< of its samples in the global batch
   std::int64_t base_version = 0, applied_version = 0;
-  double weight = 1, lr = 0;
+  PushScale scale;
+  double loss_scale = 1;
   bool dropped = false;
 };
 

@@ -21,8 +21,8 @@ PsServer::PsServer(PsConfig const& config, StrategyParts const& parts)
       server_(plan_.roles.server_of(parts.communicator.rank())),
       own_(plan_.chunks_of(server_)),
       transport_(make_transport(config, plan_, parts)),
-      store_(policy_, parts.optimizer, gradient_scale(policy_, parts.optimizer, workers()),
-             transport_->memory()),
+      store_(policy_, parts.optimizer, transport_->memory()),
+      scale_(make_gradient_scale(config, parts.optimizer, parts.precision, workers())),
       buffers_(make_buffers(parts.model, parts.device, parts.precision.compute)) {
   for (auto const& entry : layout_.entries()) {
     if (!owns_part_of(entry)) continue;
@@ -125,6 +125,7 @@ void PsServer::note(trace::PsRecord const& record) {
   parts_.recorder.record(record);
   counts_.lags.add(record.lag);
   counts_.dropped += record.dropped ? 1 : 0;
+  counts_.overflowed += record.overflowed ? 1 : 0;
   counts_.busy_ns += record.busy;
 }
 

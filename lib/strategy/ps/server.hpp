@@ -32,6 +32,9 @@ class PsServer : public Strategy {
   void load(std::map<std::string, at::Tensor> const& tensors) override;
   void load_momentum(std::map<std::string, at::Tensor> const& tensors) override;
   void load_buffers(int, std::map<std::string, at::Tensor> const&) override {}
+  void load_counters(std::map<std::string, double> const& counters) override {
+    scale_.load(counters);
+  }
 
  protected:
   int workers() const { return plan_.workers(); }
@@ -57,6 +60,7 @@ class PsServer : public Strategy {
   std::vector<ServerChunk> own_;  ///< in the order of the plan
   std::unique_ptr<PsTransport> transport_;
   ParameterStore store_;
+  GradientScale scale_;
   RoundCounts counts_;  ///< since the last report
 
  private:

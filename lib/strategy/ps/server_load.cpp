@@ -20,15 +20,13 @@ void serve(ParameterStore& store, ServerPolicy const& policy, at::Tensor const& 
   FlatRange const all{0, message.numel()};
   for (int worker = 0; worker < workers; ++worker) store.slot(worker).copy_(message);
   if (!policy.asynchronous()) {
-    store.apply_sum(all, 0);
+    store.add_up(all);
+    store.apply_sum(all, 0, 1);
     store.publish(all, 0);
   }
   for (int worker = 0; worker < workers; ++worker) {
     if (policy.asynchronous()) {
-      if (policy.collects())
-        store.collect(worker, 1, 0);
-      else
-        store.apply(worker, 1, 0);
+      store.take(worker, {}, false);
       store.hand_out(worker, 0);
     }
     message.copy_(policy.asynchronous() ? store.handed(worker) : store.outgoing());
@@ -41,7 +39,7 @@ void serve(ParameterStore& store, ServerPolicy const& policy, at::Tensor const& 
 double measure_push(ServerPolicy const& policy, OptimizerConfig const& optimizer,
                     std::int64_t elements) {
   auto const part = std::min(elements, most_elements);
-  ParameterStore store(policy, optimizer, workers, 1, at::zeros({part}));
+  ParameterStore store(policy, optimizer, workers, at::zeros({part}));
   auto const message = at::zeros({part});
   std::int64_t best = std::numeric_limits<std::int64_t>::max();
   for (int i = 0; i < repeats; ++i) {

@@ -10,6 +10,8 @@ namespace {
 
 using Gate = ServerPolicy::Gate;
 
+constexpr Treatment dropped{.apply = false, .weight = 0};
+
 double weight_of(ServerPolicy::Weight weight, std::int64_t lag, double gap) {
   switch (weight) {
     case ServerPolicy::Weight::one:
@@ -25,7 +27,6 @@ double weight_of(ServerPolicy::Weight weight, std::int64_t lag, double gap) {
 }  // namespace
 
 Treatment treat(ServerPolicy const& policy, std::int64_t lag, double gap) {
-  constexpr Treatment dropped{.apply = false, .weight = 0};
   if (policy.gate == Gate::backup && lag > 0) return dropped;
   auto const weight = weight_of(policy.weight, lag, gap);
   if (policy.lag_cap == 0 || lag <= policy.lag_cap) return {.weight = weight};
@@ -38,13 +39,14 @@ ServerClock::ServerClock(ServerPolicy const& policy, int workers)
   expects(policy.asynchronous(), "a policy that treats pushes one by one");
 }
 
-ServerClock::Verdict ServerClock::push(int worker, double gap) {
+ServerClock::Verdict ServerClock::push(int worker, double gap, bool usable) {
   auto& self = of(worker);
   expects(computing(worker), "a worker pushes once it was released");
   auto const lag = version_ - self.base;
-  auto const [apply, weight] = treat(policy_, lag, gap);
+  auto const [apply, weight] = usable ? treat(policy_, lag, gap) : dropped;
   Verdict verdict{self.base, version_ + (apply ? 1 : 0), lag, apply, weight, false};
   ++self.pushes;
+  self.dropped = !apply;
   self.waiting = policy_.pulls_after(self.pushes);
   if (apply) {
     ++collected_;
@@ -86,8 +88,8 @@ std::vector<int> ServerClock::release() {
 
 bool ServerClock::may_go_on(Worker const& worker, std::int64_t slowest) const {
   if (policy_.gate == Gate::ssp) return worker.pushes - slowest <= policy_.staleness;
-  // Its push is in an update, or came too late for one.
-  if (policy_.gate == Gate::backup) return worker.base < version_;
+  // Its push is in an update, or will not be in any.
+  if (policy_.gate == Gate::backup) return worker.dropped || worker.base < version_;
   return true;
 }
 

@@ -80,9 +80,9 @@ class ServerClock {
     double weight = 1;
     bool completes = true;  ///< with it an update is complete, and made
   };
-  /// A push of `worker` is complete, with a gap as in treat(). If the worker pulls thereupon, it
-  /// waits from now on.
-  Verdict push(int worker, double gap = 0);
+  /// A push of `worker` is complete, with a gap as in treat(); one that is not `usable`, because it
+  /// overflowed, is dropped. If the worker pulls thereupon, it waits from now on.
+  Verdict push(int worker, double gap = 0, bool usable = true);
   /// The worker makes no more pushes in this round. True when those that were waiting for it are
   /// an update now.
   bool finish(int worker);
@@ -102,6 +102,7 @@ class ServerClock {
     std::int64_t pushes = 0;
     std::int64_t base = 0;
     bool waiting = false;
+    bool dropped = false;  ///< its last push
     bool finished = false;
   };
   Worker& of(int worker) { return workers_[static_cast<std::size_t>(worker)]; }

@@ -7,7 +7,9 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "strategy/ps/loss_scales.hpp"
 #include "strategy/ps/ps_plan.hpp"
+#include "strategy/update.hpp"
 
 namespace stratagem {
 
@@ -17,10 +19,11 @@ PsSimulation::PsSimulation(PsConfig const& config, ClusterModel const& cluster, 
       workers_(workers),
       policy_(policy_of(config, workers)),
       inputs_(std::move(inputs)),
-      pass_(parts),
-      store_(policy_, parts.optimizer, workers, gradient_scale(policy_, parts.optimizer, workers),
-             pass_.replica().flat().clone()),
+      pass_(parts, config.micro_batches),
+      store_(policy_, parts.optimizer, workers, pass_.replica().flat().clone()),
       cluster_(cluster, workers),
+      scales_(static_cast<std::size_t>(policy_.asynchronous() ? workers : 1),
+              make_gradient_scale(config, parts.optimizer, parts.precision, workers)),
       dealt_(static_cast<std::size_t>(workers)) {
   if (policy_.asynchronous()) clock_.emplace(policy_, workers);
   for (int worker = 0; worker < workers; ++worker)
@@ -31,6 +34,11 @@ void PsSimulation::load(std::map<std::string, at::Tensor> const& tensors) {
   pass_.replica().load(tensors);
   store_.parameters().copy_(pass_.replica().flat());
   for (auto& buffers : buffers_) stratagem::load(parts_.model, tensors, buffers);
+}
+
+void PsSimulation::load_counters(std::map<std::string, double> const& counters) {
+  for (std::size_t i = 0; i < scales_.size(); ++i)
+    scales_[i].load(loss_scale_of(static_cast<int>(i), counters));
 }
 
 double PsSimulation::run_round(std::int64_t first_step, std::int64_t end_step) {
@@ -58,13 +66,17 @@ void PsSimulation::run_synchronous(std::int64_t first_step, std::int64_t end_ste
       free = std::max(free, in_use_at + cluster_.model().message) + cluster_.next_pass(worker, 1);
       complete = std::max(complete, free + cluster_.model().message);
     }
-    store_.apply_sum(all, inputs_.lr(step));
+    store_.add_up(all);
+    bool const applied = admit(scales_.front(), store_.sum());
+    if (applied) store_.apply_sum(all, inputs_.lr(step), scales_.front().value());
     store_.publish(all, inputs_.lr(step));
     versions.pop_front();
     versions.emplace_back(store_.outgoing().clone(), cluster_.treat(complete, workers_));
     counts_.lags.add(step == first_step ? 0 : policy_.delay);
-    ++counts_.updates;
     counts_.pushes += workers_;
+    counts_.updates += applied ? 1 : 0;
+    counts_.dropped += applied ? 0 : workers_;
+    counts_.overflowed += applied ? 0 : workers_;
   }
 }
 
@@ -107,14 +119,17 @@ void PsSimulation::receive(int worker) {
   dealt.pop_front();
   if (next_share_ < round_.count()) dealt.push_back(round_.at(next_share_++));
   compute(worker, store_.handed(worker), share);
-  auto const verdict = clock_->push(worker, store_.gap_in_updates(worker));
+  bool const usable = admit(scale_of(worker), store_.slot(worker));
+  auto const verdict = clock_->push(worker, store_.gap_in_updates(worker), usable);
   ++counts_.pushes;
   counts_.lags.add(verdict.lag);
   counts_.dropped += verdict.applied ? 0 : 1;
+  counts_.overflowed += usable ? 0 : 1;
   counts_.updates += verdict.completes ? 1 : 0;
   if (verdict.applied) {
     lr_ = inputs_.lr(share.step);
-    store_.take(worker, verdict.weight, lr_, verdict.completes);
+    store_.take(worker, {.lr = lr_, .weight = verdict.weight, .factor = scale_of(worker).value()},
+                verdict.completes);
   }
   if (clock_->computing(worker)) go_on(worker, false);
 }
@@ -122,7 +137,8 @@ void PsSimulation::receive(int worker) {
 void PsSimulation::compute(int worker, at::Tensor const& parameters, Share const& share) {
   pass_.replica().flat().copy_(parameters);
   auto const batch = inputs_.batch(share);
-  auto const result = pass_.run(batch, buffers_[static_cast<std::size_t>(worker)]);
+  auto const result =
+      pass_.run(batch, buffers_[static_cast<std::size_t>(worker)], scale_of(worker).loss_scale());
   if (!std::isfinite(result.loss))
     throw Error(ExitCode::non_finite,
                 str("the loss is not finite at step ", share.step, " of worker ", worker), {},
@@ -130,6 +146,13 @@ void PsSimulation::compute(int worker, at::Tensor const& parameters, Share const
   store_.slot(worker).copy_(pass_.gradients());
   loss_ += result.loss;
   ++shares_;
+}
+
+bool PsSimulation::admit(GradientScale& scale, at::Tensor const& gradient) {
+  if (!scale.needs_norm()) return true;
+  bool const admitted = scale.admit(gradient_norm({&gradient, 1}));
+  if (auto const& problem = scale.problem()) throw Error(*problem);
+  return admitted;
 }
 
 SimulatedCounts PsSimulation::counts() const {

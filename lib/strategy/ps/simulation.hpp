@@ -4,6 +4,7 @@
 #include <functional>
 #include <vector>
 
+#include "strategy/gradient_scale.hpp"
 #include "strategy/ps/cluster_clock.hpp"
 #include "strategy/ps/lag_counts.hpp"
 #include "strategy/ps/local_pass.hpp"
@@ -15,7 +16,9 @@ namespace stratagem {
 
 /// What happened so far in a simulated training.
 struct SimulatedCounts {
-  std::int64_t pushes = 0, dropped = 0, updates = 0;
+  std::int64_t pushes = 0, updates = 0;
+  std::int64_t dropped = 0;     ///< pushes
+  std::int64_t overflowed = 0;  ///< of these: under the loss scale
   LagCounts lags;
   double time = 0;          ///< in mean passes, see ClusterModel
   double idle_share = 0;    ///< of the workers' time
@@ -38,6 +41,8 @@ class PsSimulation {
 
   /// Before training: what it begins with in place of the seed's values.
   void load(std::map<std::string, at::Tensor> const& tensors);
+  /// The same of the loss scales.
+  void load_counters(std::map<std::string, double> const& counters);
 
   /// Trains steps [first, end). Error(non_finite) when a loss is not finite. Returns the mean loss.
   double run_round(std::int64_t first_step, std::int64_t end_step);
@@ -52,6 +57,12 @@ class PsSimulation {
   void run_asynchronous(std::int64_t first_step, std::int64_t end_step);
   /// The gradient of a share with `parameters`, into the worker's slot.
   void compute(int worker, at::Tensor const& parameters, Share const& share);
+  /// Whether a gradient is to be applied, by its norm where that matters.
+  static bool admit(GradientScale& scale, at::Tensor const& gradient);
+  /// In sync there is one.
+  GradientScale& scale_of(int worker) {
+    return scales_[scales_.size() == 1 ? 0 : static_cast<std::size_t>(worker)];
+  }
   /// Lets workers go on that may, until nobody else may.
   void release();
   void go_on(int worker, bool pulls);
@@ -64,6 +75,7 @@ class PsSimulation {
   LocalPass pass_;
   ParameterStore store_;
   ClusterClock cluster_;
+  std::vector<GradientScale> scales_;
   std::vector<Buffers> buffers_;  ///< by worker
   SimulatedCounts counts_;
   double loss_ = 0;          ///< sum over the shares of this round

@@ -3,10 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <span>
+
+#include <ATen/ATen.h>
 
 #include "base/clock.hpp"
 #include "strategy/control.hpp"
 #include "strategy/replicas.hpp"
+#include "strategy/update.hpp"
 
 namespace stratagem {
 namespace {
@@ -26,6 +30,11 @@ PsAnswer sum_of(std::vector<PsLine> const& lines) {
   return sums;
 }
 
+/// Of a shard.
+FlatRange range_of(ServerChunk const& chunk) {
+  return {chunk.offset, chunk.offset + chunk.range.size()};
+}
+
 bool are_alike(std::vector<PsLine> const& lines, CollectiveLog const& own) {
   return std::ranges::all_of(lines, [&](PsLine const& line) {
     return line.collectives == in_message(own.fingerprint()) &&
@@ -36,26 +45,24 @@ bool are_alike(std::vector<PsLine> const& lines, CollectiveLog const& own) {
 }  // namespace
 
 void SyncPsServer::drain() {
-  auto const begin = monotonic_ns();
-  round_begin_ = version_;
+  auto const began = monotonic_ns();
+  // The round's first version is what everybody begins with.
+  in_use_.assign(static_cast<std::size_t>(policy_.delay) + 1, version_);
   leaving_.resize(own_.size());
-  std::vector<int> all_workers(static_cast<std::size_t>(workers()));
-  std::iota(all_workers.begin(), all_workers.end(), 0);
   while (true) {
     auto const lines = receive_lines();
-    if (lines.front().last) break;
+    auto const& line = lines.front();
+    if (line.last) break;
     auto sums = sum_of(lines);
     sums.requests |= parts_.requests();
     sums.alike = are_alike(lines, parts_.communicator.collectives());
-    auto const message = to_message(sums);
-    std::vector<Work> sends;
-    for (int worker = 0; answers() && worker < workers(); ++worker)
-      sends.push_back(parts_.communicator.send(message, rank_of(worker), answer_tag));
-    update(lines);
-    if (!sums.alike) refuse_difference(parts_.communicator, {}, lines.front().step);
-    if (!std::isfinite(sums.loss))
-      refuse_loss(parts_.model, parts_.communicator, lines.front().step, -1);
-    check_gradients(lines.front().step, all_workers);
+    if (scale_.needs_norm()) {
+      update_as_a_whole(line, sums);
+    } else {
+      auto const sends = send(sums);
+      update_by_chunk(line);
+    }
+    check(sums, line.step);
   }
   for (auto& works : leaving_) wait_all(works);
   store_.publish({0, store_.parameters().numel()}, 0);  // the parameters, not ahead of them
@@ -63,7 +70,7 @@ void SyncPsServer::drain() {
     auto works = send_parameters(worker);
     wait_all(works);
   }
-  counts_.whole_ns += monotonic_ns() - begin;
+  counts_.whole_ns += monotonic_ns() - began;
 }
 
 std::vector<PsLine> SyncPsServer::receive_lines() {
@@ -81,44 +88,117 @@ std::vector<PsLine> SyncPsServer::receive_lines() {
   return lines;
 }
 
-void SyncPsServer::update(std::vector<PsLine> const& lines) {
-  parts_.recorder.enter(trace::Activity::serve, lines.front().step);
-  auto const t_ready = monotonic_ns();
-  auto const lr = lines.front().lr;
-  std::int64_t busy = 0;
-  std::vector<std::vector<Work>> arriving;
-  for (int worker = 0; worker < workers(); ++worker) arriving.push_back(receive_gradients(worker));
-  std::int64_t t_seen = t_ready;
-  for (std::size_t i = 0; i < own_.size(); ++i) {
-    for (auto& of_worker : arriving) of_worker[i].wait_on_host();
-    wait_all(leaving_[i]);  // the version before
-    t_seen = monotonic_ns();
-    FlatRange const range{own_[i].offset, own_[i].offset + own_[i].range.size()};
-    store_.apply_sum(range, lr);
-    store_.publish(range, lr);
-    busy += monotonic_ns() - t_seen;
-    for (int worker = 0; worker < workers(); ++worker)
-      leaving_[i].push_back(transport_->send(worker, own_[i]));
-  }
-  record(lines.front(), t_ready, t_seen, busy);
+std::vector<Work> SyncPsServer::send(PsAnswer const& answer) {
+  auto const message = to_message(answer);
+  std::vector<Work> sends;
+  for (int worker = 0; answers() && worker < workers(); ++worker)
+    sends.push_back(parts_.communicator.send(message, rank_of(worker), answer_tag));
+  return sends;
 }
 
-void SyncPsServer::record(PsLine const& line, std::int64_t t_ready, std::int64_t t_seen,
-                          std::int64_t busy) {
-  // The round's first version is what everybody begins with.
-  auto const base = std::max(version_ - policy_.delay, round_begin_);
-  note({.step = line.step,
-        .base_version = base,
-        .applied_version = version_ + 1,
-        .lag = version_ - base,
-        .lr = line.lr,
-        .queue_depth = workers(),
-        .t_ready = t_ready,
-        .t_seen = t_seen,
-        .t_applied = monotonic_ns(),
-        .busy = busy,
-        .bytes = shard_bytes() * workers()});
-  ++version_;
+void SyncPsServer::check(PsAnswer const& answer, std::int64_t step) {
+  if (!answer.alike) refuse_difference(parts_.communicator, {}, step);
+  if (!std::isfinite(answer.loss)) refuse_loss(parts_.model, parts_.communicator, step, -1);
+  if (auto const& problem = scale_.problem()) throw AgreedError(*problem);
+  std::vector<int> all_workers(static_cast<std::size_t>(workers()));
+  std::iota(all_workers.begin(), all_workers.end(), 0);
+  check_gradients(step, all_workers);
+}
+
+SyncPsServer::Step SyncPsServer::begin(PsLine const& line) {
+  parts_.recorder.enter(trace::Activity::serve, line.step);
+  auto const now = monotonic_ns();
+  Step step{.record = {.step = line.step,
+                       .base_version = in_use_.front(),
+                       .lag = version_ - in_use_.front(),
+                       .loss_scale = scale_.loss_scale(),
+                       .lr = line.lr,
+                       .queue_depth = workers(),
+                       .t_ready = now,
+                       .t_seen = now,
+                       .bytes = shard_bytes() * workers()}};
+  for (int worker = 0; worker < workers(); ++worker)
+    step.arriving.push_back(receive_gradients(worker));
+  return step;
+}
+
+void SyncPsServer::update_by_chunk(PsLine const& line) {
+  auto step = begin(line);
+  for (std::size_t chunk = 0; chunk < own_.size(); ++chunk) {
+    collect(step, chunk);
+    wait_all(leaving_[chunk]);  // the version before
+    auto const began = monotonic_ns();
+    store_.apply_sum(range_of(own_[chunk]), line.lr, scale_.value());
+    step.record.busy += monotonic_ns() - began;
+    publish(step, chunk, line.lr);
+  }
+  end(step);
+}
+
+void SyncPsServer::update_as_a_whole(PsLine const& line, PsAnswer answer) {
+  auto step = begin(line);
+  for (std::size_t chunk = 0; chunk < own_.size(); ++chunk) collect(step, chunk);
+  answer.norm = norm();
+  auto const sends = send(answer);
+  bool const sound = answer.alike && std::isfinite(answer.loss);  // else there is no next step
+  bool const admitted = sound && scale_.admit(answer.norm);
+  step.record.dropped = !admitted;
+  step.record.overflowed = sound && !admitted;
+  for (std::size_t chunk = 0; chunk < own_.size(); ++chunk) {
+    wait_all(leaving_[chunk]);  // the version before
+    auto const began = monotonic_ns();
+    if (admitted) store_.apply_sum(range_of(own_[chunk]), line.lr, scale_.value());
+    step.record.busy += monotonic_ns() - began;
+    publish(step, chunk, line.lr);
+  }
+  end(step);
+}
+
+void SyncPsServer::collect(Step& step, std::size_t chunk) {
+  for (auto& of_worker : step.arriving) of_worker[chunk].wait_on_host();
+  step.record.t_seen = monotonic_ns();
+  store_.add_up(range_of(own_[chunk]));
+  step.record.busy += monotonic_ns() - step.record.t_seen;
+}
+
+void SyncPsServer::publish(Step& step, std::size_t chunk, double lr) {
+  auto const began = monotonic_ns();
+  store_.publish(range_of(own_[chunk]), lr);
+  step.record.busy += monotonic_ns() - began;
+  for (int worker = 0; worker < workers(); ++worker)
+    leaving_[chunk].push_back(transport_->send(worker, own_[chunk]));
+}
+
+void SyncPsServer::end(Step const& step) {
+  auto record = step.record;
+  if (!record.dropped) ++version_;
+  record.applied_version = version_;
+  record.factor = scale_.value();
+  record.t_applied = monotonic_ns();
+  note(record);
+  in_use_.pop_front();
+  in_use_.push_back(version_);
+}
+
+double SyncPsServer::norm() {
+  std::vector<at::Tensor> sums;
+  for (auto const& chunk : own_) sums.push_back(in_shard(store_.sum(), chunk));
+  auto& communicator = parts_.communicator;
+  auto const& servers = plan_.roles.servers;
+  return gradient_norm(sums, [&](at::Tensor const& sum) {
+    if (!answers()) {
+      communicator.send(sum, servers.front(), norm_tag).wait_on_host();
+      communicator.receive(sum, servers.front(), norm_tag).wait_on_host();
+      return;
+    }
+    auto const others = std::span(servers).subspan(1);
+    auto const other = at::empty_like(sum);
+    for (int const server : others) {
+      communicator.receive(other, server, norm_tag).wait_on_host();
+      sum.add_(other);
+    }
+    for (int const server : others) communicator.send(sum, server, norm_tag).wait_on_host();
+  });
 }
 
 }  // namespace stratagem

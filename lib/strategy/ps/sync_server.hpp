@@ -1,5 +1,6 @@
 #pragma once
 
+#include <deque>
 #include <vector>
 
 #include "strategy/ps/server.hpp"
@@ -7,22 +8,44 @@
 namespace stratagem {
 
 /// One update from the gradients of all workers, summed in worker order: what DDP computes. A chunk
-/// is updated, and goes back, as soon as every worker's part of it has come; workers that are a
+/// is updated, and goes back, as soon as every worker's part of it has come, unless the norm of the
+/// whole sum decides what becomes of it: under loss scaling and clipping. Workers that are a
 /// version behind take it in the step after, and until then its memory is theirs.
 class SyncPsServer final : public PsServer {
  public:
   using PsServer::PsServer;
 
   void drain() override;
+  /// All workers have the same.
+  std::map<std::string, double> counters() const override { return scale_.counters(); }
 
  private:
   /// Of all workers, in their order; nothing when they have finished the round.
   std::vector<PsLine> receive_lines();
-  void update(std::vector<PsLine> const& lines);
-  void record(PsLine const& line, std::int64_t t_ready, std::int64_t t_seen, std::int64_t busy);
+  /// Tells all workers, if this is server 0.
+  std::vector<Work> send(PsAnswer const& answer);
+  /// Throws what ends the run after this step, on all ranks.
+  void check(PsAnswer const& answer, std::int64_t step);
+
+  /// A step under way: all workers' gradients, by worker and own chunk, and what is known of it.
+  struct Step {
+    std::vector<std::vector<Work>> arriving;
+    trace::PsRecord record;
+  };
+  Step begin(PsLine const& line);
+  void update_by_chunk(PsLine const& line);
+  /// `answer` gets the norm, and is sent.
+  void update_as_a_whole(PsLine const& line, PsAnswer answer);
+  /// Adds up a chunk when it has come from all workers.
+  void collect(Step& step, std::size_t chunk);
+  /// Makes a chunk what workers compute with next, and sends it.
+  void publish(Step& step, std::size_t chunk, double lr);
+  void end(Step const& step);
+  /// Of the sum of all gradients, on all servers.
+  double norm();
 
   std::int64_t version_ = 0;
-  std::int64_t round_begin_ = 0;            ///< version at the begin of the round
+  std::deque<std::int64_t> in_use_;         ///< versions that workers have, the oldest first
   std::vector<std::vector<Work>> leaving_;  ///< by own chunk
 };
 

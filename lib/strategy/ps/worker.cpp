@@ -10,8 +10,10 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "strategy/control.hpp"
-#include "strategy/cross_entropy.hpp"
+#include "strategy/micro_batches.hpp"
+#include "strategy/ps/loss_scales.hpp"
 #include "strategy/ps/round_counts.hpp"
+#include "strategy/update.hpp"
 
 namespace stratagem {
 
@@ -25,12 +27,14 @@ PsWorker::PsWorker(PsConfig const& config, StrategyParts const& parts)
                          static_cast<std::int64_t>(replica_.flat().element_size()))),
       transport_(make_transport(config, plan_, parts)),
       policy_(policy_of(config, workers())),
+      scale_(make_gradient_scale(config, parts.optimizer, parts.precision, workers())),
       worker_(plan_.roles.worker_of(parts.communicator.rank())),
       buffers_(make_buffers(parts.model, parts.device, parts.precision.compute)),
       gradients_(parts.allocate(gpu::MemoryCategory::gradients, replica_.layout().size())),
       tape_(parts.model.blocks, parts.recompute),
       line_(empty_message()),
       answer_(empty_message()),
+      end_(empty_message()),
       pulls_(plan_.chunks.size()) {
   for (int block = 0; block < tape_.blocks(); ++block)
     gradient_views_.push_back(views_of(gradients_, replica_.layout(), block));
@@ -45,32 +49,45 @@ void PsWorker::begin_round(std::int64_t first_step, std::int64_t end_step) {
 
 StepResult PsWorker::step(Batch const& batch, StepOptions const& options) {
   auto const begin = monotonic_ns();
-  auto const loss = cross_entropy(forward(batch), batch.labels);
-  bool const compares = options.compare_replicas && !policy_.asynchronous();
-  hashes_ = compares ? ReplicaHashes(replicas()) : ReplicaHashes();
-  PsLine const line{.step = batch.step,
-                    .first_slot = batch.first_slot,
-                    .lr = options.lr,
-                    .loss = loss.loss.item<double>(),
-                    .correct = loss.correct.item<std::int64_t>(),
-                    .requests = options.requests,
-                    .collectives = in_message(parts_.communicator.collectives().fingerprint()),
-                    .replicas = in_message(hashes_.total())};
-  if (!std::isfinite(line.loss)) note_bad_loss(batch);
-  be_slow(monotonic_ns() - begin - waited_ns_ + backward_ns_);
-  announce(line);
-  ++pushes_;
-  backward(loss.gradient);
+  waited_ns_ = 0;
+  PsLine line{.step = batch.step,
+              .first_slot = batch.first_slot,
+              .lr = options.lr,
+              .requests = options.requests};
+  auto const micros = split(batch, config_.micro_batches);
+  for (std::size_t i = 0; i < micros.size(); ++i) {
+    bool const last = i + 1 == micros.size();
+    auto const pass = cross_entropy(forward(micros[i]), micros[i].labels, scale_.loss_scale());
+    note(pass, micros[i], line);
+    if (i == 0) sends_.clear();  // of the step before: what they carry is about to be overwritten
+    if (last) {
+      bool const compares = options.compare_replicas && !policy_.asynchronous();
+      hashes_ = compares ? ReplicaHashes(replicas()) : ReplicaHashes();
+      line.collectives = in_message(parts_.communicator.collectives().fingerprint());
+      line.replicas = in_message(hashes_.total());
+      be_slow(monotonic_ns() - begin - waited_ns_ + backward_ns_);
+      announce(line);
+      ++pushes_;
+    }
+    backward(pass.gradient, i == 0 ? Landing::store : Landing::add, last);
+  }
+  end_push();
   return result_of(batch, line);
 }
 
-at::Tensor PsWorker::forward(Batch const& batch) {
-  waited_ns_ = 0;
-  auto const context = parts_.context_of(batch);
+void PsWorker::note(CrossEntropy const& pass, Batch const& micro, PsLine& line) {
+  auto const loss = pass.loss.item<double>();
+  if (!std::isfinite(loss)) note_bad_loss(micro);
+  line.loss += loss / config_.micro_batches;
+  line.correct += pass.correct.item<std::int64_t>();
+}
+
+at::Tensor PsWorker::forward(Batch const& micro) {
+  auto const context = parts_.context_of(micro);
   // Autograd would take rounding what came late for a change of what the pass has kept.
   auto const precision = parts_.precision.compute;
   if (compute_type(precision) != master_type(precision)) await_parameters(replica_.layout().size());
-  at::Tensor x = batch.images;
+  at::Tensor x = micro.images;
   for (int block = 0; block < tape_.blocks(); ++block) {
     await_parameters(replica_.layout().range(block).end);
     parts_.recorder.enter(Phase::forward);
@@ -80,13 +97,14 @@ at::Tensor PsWorker::forward(Batch const& batch) {
   return x;
 }
 
-void PsWorker::backward(at::Tensor gradient) {
+void PsWorker::backward(at::Tensor gradient, Landing landing, bool last_micro_batch) {
   parts_.recorder.enter(Phase::backward);
   auto const begin = monotonic_ns();
   auto next = plan_.chunks.begin();
   for (int block = tape_.blocks() - 1; block >= 0; --block) {
-    gradient = tape_.backward(block, gradient, gradient_views_[static_cast<std::size_t>(block)],
-                              Landing::store);
+    gradient =
+        tape_.backward(block, gradient, gradient_views_[static_cast<std::size_t>(block)], landing);
+    if (!last_micro_batch) continue;
     // What lies beyond the block's begin is complete, and its parameters have served.
     for (; next != plan_.chunks.end() && next->range.begin >= replica_.layout().range(block).begin;
          ++next) {
@@ -98,12 +116,23 @@ void PsWorker::backward(at::Tensor gradient) {
 }
 
 void PsWorker::announce(PsLine const& line) {
-  sends_.clear();  // of the step before: what they carry is about to be overwritten
   line_.copy_(to_message(line));
   for (auto const server : plan_.roles.servers)
     sends_.push_back(parts_.communicator.send(line_, server, line_tag));
   if (!line.last)
     answered_ = parts_.communicator.receive(answer_, plan_.roles.servers.front(), answer_tag);
+}
+
+void PsWorker::end_push() {
+  if (!policy_.asynchronous() || !scale_.needs_norm()) return;
+  parts_.recorder.enter(Phase::optimizer);
+  PsEnd end{.loss_scale = scale_.loss_scale()};
+  usable_ = end.usable = scale_.admit(gradient_norm({&gradients_, 1}));
+  if (auto const& problem = scale_.problem()) throw Error(*problem);
+  end.factor = scale_.value();
+  end_.copy_(to_message(end));
+  for (auto const server : plan_.roles.servers)
+    sends_.push_back(parts_.communicator.send(end_, server, end_tag));
 }
 
 void PsWorker::push(ServerChunk const& chunk) {
@@ -148,16 +177,21 @@ StepResult PsWorker::result_of(Batch const& batch, PsLine const& line) {
     return {.loss = line.loss,
             .correct = line.correct,
             .samples = batch.size(),
+            .skipped = !usable_,
             .requests = line.requests};
   }
-  if (!answer.alike || !std::isfinite(answer.loss)) {
+  bool const sound = answer.alike && std::isfinite(answer.loss);
+  if (sound && scale_.needs_norm()) usable_ = scale_.admit(answer.norm);
+  if (!sound || scale_.problem()) {
     await_parameters(replica_.layout().size());
     if (!answer.alike) refuse_difference(parts_.communicator, hashes_, batch.step);
-    refuse_loss(parts_.model, parts_.communicator, batch.step, first_bad_block_);
+    if (!sound) refuse_loss(parts_.model, parts_.communicator, batch.step, first_bad_block_);
+    throw AgreedError(*scale_.problem());
   }
   return {.loss = answer.loss / workers(),
           .correct = answer.correct,
           .samples = batch.size() * workers(),
+          .skipped = !usable_,
           .requests = answer.requests};
 }
 
@@ -185,6 +219,7 @@ void PsWorker::be_slow(std::int64_t busy_ns) const {
 void PsWorker::drain() {
   await_parameters(replica_.layout().size());
   if (policy_.delay > 0 && pushes_ > 0) pull_all();  // the answer to the last push is still due
+  sends_.clear();
   announce({.last = true});
   pull_all();
   sends_.clear();
@@ -230,6 +265,11 @@ std::map<int, NamedTensors> PsWorker::own_buffers() {
   return {{worker_, named(parts_.model, buffers_)}};
 }
 
+std::map<std::string, double> PsWorker::counters() const {
+  return policy_.asynchronous() ? join_loss_scales(scale_, worker_, workers(), parts_.communicator)
+                                : scale_.counters();
+}
+
 void PsWorker::load(std::map<std::string, at::Tensor> const& tensors) {
   replica_.load(tensors);
   stratagem::load(parts_.model, tensors, buffers_);
@@ -237,6 +277,10 @@ void PsWorker::load(std::map<std::string, at::Tensor> const& tensors) {
 
 void PsWorker::load_buffers(int worker, std::map<std::string, at::Tensor> const& tensors) {
   if (worker == worker_) stratagem::load(parts_.model, tensors, buffers_);
+}
+
+void PsWorker::load_counters(std::map<std::string, double> const& counters) {
+  scale_.load(policy_.asynchronous() ? loss_scale_of(worker_, counters) : counters);
 }
 
 }  // namespace stratagem

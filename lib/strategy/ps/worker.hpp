@@ -6,6 +6,7 @@
 #include "comm/work.hpp"
 #include "model/block_tape.hpp"
 #include "params/server_plan.hpp"
+#include "strategy/cross_entropy.hpp"
 #include "strategy/factory.hpp"
 #include "strategy/ps/messages.hpp"
 #include "strategy/ps/ps_plan.hpp"
@@ -38,15 +39,20 @@ class PsWorker final : public Strategy {
   NamedTensors gather_momentum(Wanted const& wanted) override;
   NamedTensors gather_buffers() override;
   std::map<int, NamedTensors> own_buffers() override;
+  std::map<std::string, double> counters() const override;
   void load(std::map<std::string, at::Tensor> const& tensors) override;
   void load_momentum(std::map<std::string, at::Tensor> const&) override {}  // it is the servers'
   void load_buffers(int worker, std::map<std::string, at::Tensor> const& tensors) override;
+  void load_counters(std::map<std::string, double> const& counters) override;
 
  private:
-  at::Tensor forward(Batch const& batch);
-  void backward(at::Tensor gradient);
+  at::Tensor forward(Batch const& micro);
+  /// Pushes, and pulls, what the last pass of a push completes.
+  void backward(at::Tensor gradient, Landing landing, bool last_micro_batch);
   /// Tells all servers what follows, and asks server 0 for its answer.
   void announce(PsLine const& line);
+  /// Async, where that depends on the whole gradient: tells them what becomes of it.
+  void end_push();
   void push(ServerChunk const& chunk);
   void pull(ServerChunk const& chunk);
   void pull_all();
@@ -55,6 +61,8 @@ class PsWorker final : public Strategy {
   /// Waits until the parameters before `end` of the flat space are there.
   void await_parameters(std::int64_t end);
   StepResult result_of(Batch const& batch, PsLine const& line);
+  /// Of one pass, into the line.
+  void note(CrossEntropy const& pass, Batch const& micro, PsLine& line);
   void note_bad_loss(Batch const& batch);
   /// Sleeps as long as a slower processor would have computed more.
   void be_slow(std::int64_t busy_ns) const;
@@ -68,23 +76,25 @@ class PsWorker final : public Strategy {
   ServerPlan plan_;
   std::unique_ptr<PsTransport> transport_;
   ServerPolicy policy_;
+  GradientScale scale_;
   int worker_;
   Buffers buffers_, evaluation_buffers_;
   at::Tensor gradients_;                                 ///< laid out as the parameters
   std::vector<std::vector<at::Tensor>> gradient_views_;  ///< by block
   BlockTape tape_;
 
-  at::Tensor line_, answer_;  ///< messages
-  std::vector<Work> sends_;   ///< of the line and of gradients
-  std::vector<Work> pulls_;   ///< by chunk
-  std::size_t awaited_ = 0;   ///< chunks from here on have arrived
+  at::Tensor line_, answer_, end_;  ///< messages
+  std::vector<Work> sends_;         ///< of the line, of gradients, and of the end
+  std::vector<Work> pulls_;         ///< by chunk
+  std::size_t awaited_ = 0;         ///< chunks from here on have arrived
   Work answered_;
   ShareSequence round_;           ///< asynchronous only
   std::vector<Share> shares_;     ///< dealt and not yet taken
   std::int64_t pushes_ = 0;       ///< in this round, the one under way included
   ReplicaHashes hashes_;          ///< of this step, where it compares them
-  int first_bad_block_ = -1;      ///< of this step's pass
-  std::int64_t waited_ns_ = 0;    ///< for parameters, in this forward pass
+  int first_bad_block_ = -1;      ///< of this step's passes
+  bool usable_ = true;            ///< this step's gradients, as far as this worker knows
+  std::int64_t waited_ns_ = 0;    ///< for parameters, in this step's forward passes
   std::int64_t backward_ns_ = 0;  ///< of the last backward pass
 };
 
