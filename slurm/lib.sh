@@ -21,7 +21,7 @@ load_site() {
   [[ $1 =~ ^[A-Za-z0-9_-]+$ && -r $file ]] || die 2 "there is no site $1; known: ${known//.env/}"
   site=$1
   site_partition='' site_qos='' site_account='' site_gres='' site_modules=()
-  site_cpu_partition='' site_cpu_qos='' site_mig_gres=''
+  site_cpu_partition='' site_cpu_qos='' site_mig_gres='' site_requeue_codes='75 80'
   # shellcheck source=slurm/sites/generic.env
   source "$file"
 }
@@ -130,17 +130,34 @@ supervise() {
   return "$code"
 }
 
-# How the run in a directory ended, by its own word: RUNNING, COMPLETE, FAILED, ...; MISSING without one.
+# outcome_of DIR FIELD: what the run in a directory says of itself; empty without a word.
 outcome_of() {
-  local word=
-  [[ -r $1/outcome.json ]] && word=$(sed -n 's/^ *"status": "\([A-Z_]*\)".*/\1/p' "$1/outcome.json")
-  echo "${word:-MISSING}"
+  [[ ! -r $1/outcome.json ]] || sed -n "s/^ *\"$2\": //p" "$1/outcome.json" | sed 's/,$//; s/^"//; s/"$//'
 }
 
-# end_job CODE: ends the job. What was saved, and what lost a node, goes on in the same job, later.
+# supervise_run DIR COMMAND...: supervises a command that makes a run in DIR. Its exit code is the run's own
+# word where there is a new one: a launcher may end with code 0 when a node lost its power, or with the code
+# of whatever killed a rank. A run that was ended without knowing why has lost others.
+supervise_run() {
+  local out=$1 before status word code=0
+  shift
+  before=$(cat "$out/outcome.json" 2> /dev/null || true)
+  supervise "$@" || code=$?
+  status=$(outcome_of "$out" status) word=$(outcome_of "$out" exit_code)
+  if ((code == 0)); then
+    [[ $status == COMPLETE ]] || code=80
+  elif [[ -n $status && $(cat "$out/outcome.json") != "$before" ]]; then
+    if [[ $status == RUNNING ]] || ((word == 1 && code > 128)); then code=80; else code=$word; fi
+  fi
+  [[ -z $status || $status == COMPLETE ]] || echo "the run is $status: $(outcome_of "$out" reason)"
+  return "$code"
+}
+
+# end_job CODE: ends the job. What was saved, and what lost a node, goes on in the same job, later; and what
+# else the site says.
 end_job() {
   local code=$1 most=20
-  if ((code == 75 || code == 80)) && [[ -n ${SLURM_JOB_ID:-} ]]; then
+  if [[ " $site_requeue_codes " == *" $code "* && -n ${SLURM_JOB_ID:-} ]]; then
     if ((${SLURM_RESTART_COUNT:-0} >= most)); then
       echo "started $most times already: not again" >&2
     else

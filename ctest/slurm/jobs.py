@@ -2,19 +2,11 @@
 
 import csv
 import json
-import pathlib
 import re
-import shutil
-import sys
-import tempfile
 import time
-import unittest
 
-import slurm_box
+import script_test
 
-PROGRAM = None
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-SKIPPED = 77
 ENDLESS = """schema: 1
 run: {name: endless, threads: 1, epochs: 1000000, evaluate_every: 0, out: out}
 data: {dataset: synthetic-digits, global_batch: 12, subset: 1200}
@@ -24,52 +16,20 @@ trace: {spans_every: 100}
 """
 
 
-class Jobs(unittest.TestCase):
-    maxDiff = None
+class HopperTest(script_test.ScriptTest):
+    """A checkout as it would be on Hopper, but without its modules."""
 
     @classmethod
     def setUpClass(cls):
-        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="sbox-"))
-        cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
-        cls.home = cls.folder / "home"
-        cls.make_home()
-        cls.box = slurm_box.SlurmBox(cls.folder / "slurm")
-        cls.box.environment.update(STRATAGEM=str(PROGRAM), USER="somebody")
-        cls.box.start()
-        cls.addClassCleanup(cls.check_nothing_is_left)
-        cls.addClassCleanup(cls.box.stop)
-
-    @classmethod
-    def check_nothing_is_left(cls):
-        assert cls.box.processes() == {}, cls.box.processes()
-
-    @classmethod
-    def make_home(cls):
-        """This checkout as it would be on Hopper, but without its modules."""
-        shutil.copytree(ROOT / "slurm", cls.home / "slurm")
-        shutil.copytree(ROOT / "inputs", cls.home / "inputs")
+        super().setUpClass()
         preflight = cls.home / "inputs" / "study" / "preflight.yaml"
         text = re.sub(r"model.name: \[.*\]", "model.name: [mlp]", preflight.read_text())
         preflight.write_text(text.replace("cifar10", "synthetic-digits"))
         site = cls.home / "slurm" / "sites" / "hopper.env"
         site.write_text(site.read_text() + "site_modules=()\n")
 
-    def new_out(self, name):
-        return self.folder / f"{name}-{self.id().split('.')[-1]}"
 
-    def log_of(self, job, folder=None):
-        return "".join(
-            path.read_text() for path in sorted((folder or self.folder).rglob("*.log")) if job in path.name
-        )
-
-    def submit(self, *words):
-        """slurm/submit.sh; the job's number."""
-        ended = self.box.run(self.home / "slurm/submit.sh", "--site", "hopper", *words, cwd=self.folder)
-        return re.fullmatch(r"job (\d+)\n", ended.stdout)[1]
-
-    def outcome(self, run):
-        return json.loads((run / "outcome.json").read_text())
-
+class Jobs(HopperTest):
     def test_smoke(self):
         out = self.new_out("smoke")
         job = self.submit("smoke-cpu", out)
@@ -89,7 +49,7 @@ class Jobs(unittest.TestCase):
         array, collect = re.findall(r"job (\d+)$", told, re.MULTILINE)
         self.assertIn("2 cells of study-smoke", told)
         for end in self.box.wait(collect, 180) + self.box.show(array):
-            self.assertEqual((end["JobState"], end["ExitCode"]), ("COMPLETED", "0:0"), (end, self.log_of(array, out)))
+            self.assertEqual((end["JobState"], end["ExitCode"]), ("COMPLETED", "0:0"), (end, self.log_of(array)))
         self.assertEqual({element["ArrayTaskId"] for element in self.box.show(array)}, {"0", "1"})
         self.assertIn("gpu:A100.80gb:2", json.dumps(self.box.show(array)), "GPUs are asked for by the node")
         summary = (out / "summary.md").read_text()
@@ -134,6 +94,10 @@ class Jobs(unittest.TestCase):
         self.assertEqual(complete, ["ddp", "zero1", "zero2", "fsdp", "ps-sync", "ps-async"])
         self.assertGreater(len(json.loads((out / "commbench.json").read_text())), 0)
 
+
+class Ends(HopperTest):
+    """Of a cell that takes longer than its job may."""
+
     def start_cell(self, out, max_steps=0):
         """A study of one cell that takes long, as an array of one; once it runs."""
         study = self.folder / f"{out.name}.yaml"
@@ -155,15 +119,15 @@ class Jobs(unittest.TestCase):
             if (cell / "trace/a0/rank-0001.h5").exists() and self.outcome(cell)["status"] == "RUNNING":
                 return array, collect, cell
             time.sleep(0.2)
-        self.fail(f"the cell does not start: {self.log_of(array, out)}")
+        self.fail(f"the cell does not start: {self.log_of(array)}")
 
     def test_time_limit(self):
         out = self.new_out("limit")
         array, collect, cell = self.start_cell(out)
-        self.box.run("timeout", "10", "scontrol", "update", f"job={array}", "EndTime=now")
+        self.box.run("scontrol", "update", f"job={array}", "EndTime=now", timeout=10)
         [end] = self.box.wait(array, 90)
         self.assertEqual(end["JobState"], "TIMEOUT", end)
-        status = self.box.run(PROGRAM, "status", out).stdout
+        status = self.box.run(self.program, "status", out).stdout
         self.assertRegex(status, r"p-mlp-w2 +3? *2? +(lost|failed|saved)", status)
         [end] = self.box.wait(collect, 60)
         self.assertEqual((end["JobState"], end["ExitCode"]), ("FAILED", "2:0"), "no cell is complete")
@@ -172,20 +136,19 @@ class Jobs(unittest.TestCase):
     def test_told_to_stop_it_saves_is_queued_again_and_ends_with_the_same_bits(self):
         out = self.new_out("saved")
         array, _, cell = self.start_cell(out, max_steps=3000)
-        self.box.run("timeout", "10", "scancel", "-b", "-s", "USR1", array)
+        self.box.run("scancel", "-b", "-s", "USR1", array, timeout=10)
         [pending] = self.box.wait(array, 60, states=("PENDING", "FAILED", "COMPLETED"))
-        self.assertEqual((pending["JobState"], pending["Restarts"]), ("PENDING", "1"), self.log_of(array, out))
+        self.assertEqual((pending["JobState"], pending["Restarts"]), ("PENDING", "1"), self.log_of(array))
         saved = self.outcome(cell)
         self.assertEqual((saved["status"], saved["exit_code"]), ("SAVED", 75))
         self.assertLess(saved["steps"], 3000)
-        self.assertIn("1 cell: 1 saved", self.box.run(PROGRAM, "status", out).stdout)
+        self.assertIn("1 cell: 1 saved", self.box.run(self.program, "status", out).stdout)
         straight = self.folder / "straight"
         self.box.run(
-            "mpirun", "--bind-to", "none", "-n", "2", PROGRAM, "run", out / "configs/p-mlp-w2.yaml",
+            "mpirun", "--bind-to", "none", "-n", "2", self.program, "run", out / "configs/p-mlp-w2.yaml",
             "-q", "--out", straight, timeout=120,
         )  # fmt: skip
-        time.sleep(6)  # sooner Slurm would keep the job on hold
-        self.box.run("timeout", "10", "scontrol", "update", f"job={array}", "StartTime=now")
+        self.box.start_again(array)
         [end] = self.box.wait(array, 120)
         self.assertEqual((end["JobState"], end["ExitCode"], end["Restarts"]), ("COMPLETED", "0:0", "1"), end)
         final, uninterrupted = self.outcome(cell), self.outcome(straight)
@@ -193,15 +156,5 @@ class Jobs(unittest.TestCase):
         self.assertEqual(final["digest"], uninterrupted["digest"])
 
 
-def main():
-    global PROGRAM
-    PROGRAM = pathlib.Path(sys.argv.pop(1)).resolve()
-    if missing := slurm_box.missing_tools():
-        print(f"needs Slurm: {', '.join(missing)} not found (modules/bootstrap.sh test installs it)")
-        sys.exit(SKIPPED)
-    result = unittest.main(exit=False, verbosity=2).result
-    sys.exit(0 if result.wasSuccessful() and result.testsRun > 0 else 1)
-
-
 if __name__ == "__main__":
-    main()
+    script_test.main()

@@ -2,8 +2,8 @@
 with fake GPUs, so that the requests of a GPU cluster are accepted. /etc stays untouched.
 
 Facts of Slurm 22.05 that shape it: every client gets a time limit, for without a controller they hang for
-minutes; limits of jobs are looked at every 30 s; a requeued job starts after two minutes, or when its start
-time is set more than 5 s after it became pending.
+minutes; limits of jobs are looked at every 30 s; a job that is queued again starts after two minutes, or when
+its start time is set more than 5 s after it became pending.
 """
 
 import os
@@ -17,7 +17,7 @@ import subprocess
 import time
 
 NEEDED = ["munged", "slurmctld", "slurmd", "sbatch", "scontrol", "sinfo", "scancel", "mpirun"]
-DAEMONS = {"munged", "slurmctld", "slurmd", "slurmstepd"}
+DAEMONS = {"munged", "slurmctld", "slurmd", "slurmstepd", "unshare"}
 
 
 def missing_tools():
@@ -46,6 +46,10 @@ class SlurmBox:
     """`with SlurmBox(folder) as box`: started on entry, everything ended on exit."""
 
     def __init__(self, folder):
+        host = socket.gethostname().split(".")[0]
+        self.controller = f"{host}(127.0.0.1)"
+        self.nodes = {host: "127.0.0.1"}  # and their addresses
+        self.settings = {}  # of slurm.conf, beside those below
         self.folder = pathlib.Path(folder)
         if len(str(self.folder)) > 70:
             raise ValueError(f"{folder} is too long for sockets")
@@ -67,48 +71,65 @@ class SlurmBox:
     def __exit__(self, *_):
         self.stop()
 
-    def run(self, *words, timeout=30, check=True, **options):
+    def run(self, *words, timeout=30, check=True, cwd=None, environment=None):
         """A client, or any command that sees this Slurm; its output."""
+        cwd = pathlib.Path(cwd or os.getcwd())
         ended = subprocess.run(
-            [str(word) for word in words],
-            env={**self.environment, **options.pop("environment", {})},
+            self.on_login_node([str(word) for word in words], cwd, timeout),
+            env={**self.environment, **(environment or {})},
+            cwd=cwd,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=timeout,
-            **options,
+            timeout=timeout + 10,
         )
         if check and ended.returncode != 0:
             raise RuntimeError(f"{words} ended with {ended.returncode}\n{ended.stdout}{ended.stderr}")
         return ended
+
+    def on_login_node(self, words, _cwd, seconds):
+        """The command line that runs `words` there for at most so long."""
+        return ["timeout", "-k", "2", str(seconds), *words]
 
     # ---- daemons ---------------------------------------------------------------------------------
 
     def start(self):
         for name in "state", "spool", "log", "dev", "tmp":
             (self.folder / name).mkdir(parents=True, exist_ok=True)
+        for node in self.nodes:
+            (self.folder / "tmp" / node).mkdir(exist_ok=True)
         self.make_devices()
         self.write_configuration(free_port_range(100))
         key = self.folder / "munge.key"
         key.write_bytes(os.urandom(1024))
         key.chmod(stat.S_IRUSR)
-        self.run(
+        self.start_daemon(
             "munged", "--force", f"--key-file={key}", f"--socket={self.folder}/munge.sock",
             f"--pid-file={self.folder}/munged.pid", f"--log-file={self.folder}/log/munged.log",
             f"--seed-file={self.folder}/munge.seed", "--num-threads=2",
         )  # fmt: skip
-        for daemon in ["slurmctld", "-c"], ["slurmd"]:
-            subprocess.run(
-                daemon, env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL, timeout=30, check=True,
-            )  # fmt: skip
-        for _ in range(100):
-            nodes = self.run("timeout", "2", "sinfo", "-h", "-N", "-p", "normal", "-t", "idle", check=False)
-            if nodes.returncode == 0 and nodes.stdout.strip():
+        self.start_slurm()
+        self.await_idle(self.nodes)
+
+    def start_slurm(self):
+        self.start_daemon("slurmctld", "-c")
+        self.start_daemon("slurmd")
+
+    def start_daemon(self, *words):
+        subprocess.run(
+            words, env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL, timeout=30, check=True,
+        )  # fmt: skip
+
+    def await_idle(self, nodes, seconds=30):
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            told = self.run("sinfo", "-h", "-N", "-p", "normal", "-t", "idle", "-o", "%N", timeout=2, check=False)
+            if told.returncode == 0 and set(nodes) <= set(told.stdout.split()):
                 return
             time.sleep(0.1)
         logs = "".join(path.read_text() for path in (self.folder / "log").iterdir())
-        raise RuntimeError("Slurm does not start:\n" + logs[-3000:])
+        raise RuntimeError(f"{list(nodes)} are not ready:\n" + logs[-3000:])
 
     def make_devices(self):
         """Device nodes where allowed: only then does Slurm set CUDA_VISIBLE_DEVICES."""
@@ -120,10 +141,10 @@ class SlurmBox:
                 path.touch()
 
     def write_configuration(self, port):
-        host, user, here = socket.gethostname().split(".")[0], self.user(), self.folder
+        user, here = self.user(), self.folder
         lines = {
             "ClusterName": "box",
-            "SlurmctldHost": f"{host}(127.0.0.1)",
+            "SlurmctldHost": self.controller,
             "SlurmctldPort": port,
             "SlurmdPort": port + 1,
             "SrunPortRange": f"{port + 10}-{port + 99}",
@@ -131,12 +152,12 @@ class SlurmBox:
             "SlurmdUser": user,
             "AuthInfo": f"socket={here}/munge.sock",
             "StateSaveLocation": here / "state",
-            "SlurmdSpoolDir": here / "spool",
-            "TmpFS": here / "tmp",
+            "SlurmdSpoolDir": here / "spool/%n",
+            "TmpFS": here / "tmp/%n",
             "SlurmctldPidFile": here / "slurmctld.pid",
-            "SlurmdPidFile": here / "slurmd.pid",
+            "SlurmdPidFile": here / "slurmd-%n.pid",
             "SlurmctldLogFile": here / "log/slurmctld.log",
-            "SlurmdLogFile": here / "log/slurmd.log",
+            "SlurmdLogFile": here / "log/slurmd-%n.log",
             "ProctrackType": "proctrack/linuxproc",
             "TaskPlugin": "task/none",
             "MpiDefault": "pmix",
@@ -147,12 +168,13 @@ class SlurmBox:
             "GresTypes": "gpu",
             "ReturnToService": 2,
             "KillWait": 2,
+            **self.settings,
         }
         self.conf.write_text(
             "".join(f"{name}={value}\n" for name, value in lines.items())
-            + f"NodeName={host} NodeAddr=127.0.0.1 CPUs=64 RealMemory=500000"
-            + " Gres=gpu:A100.80gb:4,gpu:1g.10gb:4\n"
-            + f"PartitionName=DEFAULT Nodes={host} MaxTime=INFINITE DefaultTime=10 State=UP\n"
+            + "NodeName=DEFAULT CPUs=64 RealMemory=500000 Gres=gpu:A100.80gb:4,gpu:1g.10gb:4\n"
+            + "".join(f"NodeName={name} NodeAddr={address}\n" for name, address in self.nodes.items())
+            + f"PartitionName=DEFAULT Nodes={','.join(self.nodes)} MaxTime=INFINITE DefaultTime=10 State=UP\n"
             + "PartitionName=normal Default=YES\nPartitionName=gpuq\n"
         )
         (here / "gres.conf").write_text(
@@ -167,21 +189,35 @@ class SlurmBox:
 
     def processes(self):
         """Of this Slurm: its daemons, and what its jobs left, known by their environment."""
-        mark = f"SLURM_CONF={self.conf}".encode()
+        return {
+            process: name
+            for process, name, variables in self.those_that_see_it()
+            if name in DAEMONS or b"SLURM_JOB_ID" in variables
+        }
+
+    def ranks(self):
+        """Of all jobs' programs, by rank: their processes, as this machine numbers them."""
         found = {}
+        for process, name, variables in self.those_that_see_it():
+            rank = variables.get(b"PMIX_RANK")
+            if name == "stratagem" and rank is not None:
+                found[int(rank)] = process
+        return found
+
+    def those_that_see_it(self):
+        """Processes that live and have this Slurm in their environment."""
         for entry in pathlib.Path("/proc").iterdir():
             if not entry.name.isdigit() or int(entry.name) == os.getpid():
                 continue
             try:
-                variables = (entry / "environ").read_bytes().split(b"\0")
+                words = (entry / "environ").read_bytes().split(b"\0")
                 name = (entry / "comm").read_text().strip()
                 dead = re.search(r"^State:\s+Z", (entry / "status").read_text(), re.MULTILINE)
             except OSError:
                 continue
-            of_a_job = any(variable.startswith(b"SLURM_JOB_ID=") for variable in variables)
-            if mark in variables and not dead and (name in DAEMONS or of_a_job):
-                found[int(entry.name)] = name
-        return found
+            variables = dict(word.partition(b"=")[::2] for word in words)
+            if not dead and variables.get(b"SLURM_CONF") == str(self.conf).encode():
+                yield int(entry.name), name, variables
 
     def stop(self):
         for _ in range(100):
@@ -203,8 +239,13 @@ class SlurmBox:
 
     def show(self, job):
         """What the controller knows of a job: a dictionary per element of an array, or one."""
-        text = self.run("timeout", "5", "scontrol", "-o", "show", "job", job).stdout
+        text = self.run("scontrol", "-o", "show", "job", job, timeout=5).stdout
         return [dict(re.findall(r"(\w+)=(\S*)", line)) for line in text.splitlines() if line.strip()]
+
+    def start_again(self, job):
+        """A job that was queued again, two minutes early."""
+        time.sleep(6)  # sooner it would stay on hold
+        self.run("scontrol", "update", f"job={job}", "StartTime=now", timeout=10)
 
     def wait(self, job, seconds=90, states=("COMPLETED", "FAILED", "TIMEOUT", "CANCELLED", "NODE_FAIL")):
         """Until all elements are in one of `states`; the same as show()."""

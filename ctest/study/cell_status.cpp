@@ -88,6 +88,35 @@ TEST(CellStatus, ARunWithoutSignOfLifeIsLost) {
   EXPECT_EQ(one.after(run).state, CellState::lost) << "here it is known at once";
 }
 
+TEST(CellStatus, OnceTheLauncherHasEndedTheRunHasItsWordOrIsLost) {
+  using enum CellState;
+  struct Case {
+    CellState state;
+    ExitCode code;
+    int launcher;
+    CellState then;
+    ExitCode then_code;
+  };
+  auto const done = ExitCode::done, lost_peer = ExitCode::peer_lost;
+  for (auto const& [state, code, launcher, then, then_code] : {
+           Case{complete, done, 0, complete, done},
+           Case{complete, done, 137, complete, done},
+           Case{saved, ExitCode::saved, 137, saved, ExitCode::saved},
+           Case{failed, ExitCode::stall, 137, failed, ExitCode::stall},
+           Case{failed, ExitCode::unexpected, 1, failed, ExitCode::unexpected},
+           Case{failed, ExitCode::unexpected, 137, failed, lost_peer},
+           Case{failed, ExitCode::unexpected, 0, failed, lost_peer},
+           Case{running, done, 0, lost, lost_peer},
+           Case{running, done, 137, lost, lost_peer},
+           Case{missing, done, 0, failed, lost_peer},
+           Case{missing, done, 3, failed, ExitCode::environment},
+       }) {
+    auto const after = once_ended({.state = state, .code = code}, launcher);
+    EXPECT_EQ(after.state, then) << name_of(state) << ", launcher " << launcher;
+    EXPECT_EQ(after.code, then_code) << name_of(state) << ", launcher " << launcher;
+  }
+}
+
 TEST(CellStatus, AStartThatFailedLaterTellsMore) {
   OneCell const one;
   write_launch_record(one.study.launch_file("p-a"),

@@ -29,7 +29,8 @@ enum class Before {
   failed,
   died,
   lives,
-  lives_elsewhere
+  lives_elsewhere,
+  lived_before_a_restart
 };
 
 void make(fs::path const& path, Before before) {
@@ -44,6 +45,10 @@ void make(fs::path const& path, Before before) {
   if (before == Before::complete) outcome.status = RunStatus::complete;
   if (before == Before::failed) outcome.status = RunStatus::failed;
   if (before == Before::lives) outcome.process = ::getpid();
+  if (before == Before::lived_before_a_restart) {
+    outcome.process = ::getpid();  // which is another one's now
+    outcome.updated_wall_ns -= 3'600'000'000'000;
+  }
   if (before == Before::lives_elsewhere) outcome.host = "another host";
   write_outcome(path, outcome);
 }
@@ -67,6 +72,7 @@ constexpr Rule rules[]{
     {Before::died, refused, second, moved_aside},
     {Before::lives, refused, refused, refused},
     {Before::lives_elsewhere, refused, refused, refused},
+    {Before::lived_before_a_restart, refused, second, moved_aside},
 };
 
 Then claim(Before before, Existing existing) {

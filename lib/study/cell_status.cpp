@@ -10,6 +10,7 @@
 #include "base/file.hpp"
 #include "base/system.hpp"
 #include "base/text.hpp"
+#include "train/owner.hpp"
 
 namespace stratagem {
 namespace {
@@ -20,7 +21,7 @@ constexpr std::int64_t patience_ns = 60'000'000'000;  // six heartbeats
 
 /// Why a run that says it runs does not; empty: it does.
 std::string why_lost(Outcome const& outcome) {
-  if (outcome.host == host_name() && !process_lives(outcome.process))
+  if (outcome.host == host_name() && !owner_lives(outcome))
     return str("process ", outcome.process, " on ", outcome.host, " is gone");
   if (wall_ns() - outcome.updated_wall_ns < patience_ns) return {};
   return str("no sign of life from ", outcome.host, " since ", utc_time(outcome.updated_wall_ns));
@@ -109,6 +110,18 @@ CellStatus status_of(StudyDirectory const& study, std::string const& cell) {
   } else {
     judge_by_launch(status);
   }
+  return status;
+}
+
+CellStatus once_ended(CellStatus status, int launcher_code) {
+  bool const of_no_error = launcher_code == 0 || launcher_code > 128;
+  if (status.code == ExitCode::unexpected && of_no_error) status.code = ExitCode::peer_lost;
+  if (status.state != CellState::running && status.state != CellState::missing) return status;
+  bool const began = status.state == CellState::running;
+  status.state = began ? CellState::lost : CellState::failed;
+  status.code =
+      began || launcher_code == 0 ? ExitCode::peer_lost : static_cast<ExitCode>(launcher_code);
+  status.reason = str("the launcher ended with code ", launcher_code, ", but the run did not end");
   return status;
 }
 

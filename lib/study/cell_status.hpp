@@ -48,6 +48,11 @@ struct CellStatus {
 /// host is gone, is lost: its node or its job ended without a word.
 CellStatus status_of(StudyDirectory const& study, std::string const& cell);
 
+/// The same once the cell's launcher has ended: nothing runs any more. A run that somebody ended,
+/// and that does not know why, has lost others where the launcher's code is that of no error: 0, as
+/// when a node lost its power, or the system's.
+CellStatus once_ended(CellStatus status, int launcher_code);
+
 /// The states of all cells, counted: "84 cells: 80 complete, 3 failed, 1 missing".
 std::string count_states(std::vector<CellStatus> const& cells);
 

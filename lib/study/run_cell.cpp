@@ -47,14 +47,6 @@ std::string last_word(fs::path const& log, std::uintmax_t begin) {
   return last;
 }
 
-/// Now that the launcher has ended, nothing runs any more.
-void judge_end(CellStatus& status, Launched const& ended) {
-  if (status.state != CellState::running && status.state != CellState::missing) return;
-  status.state = status.state == CellState::running ? CellState::lost : CellState::failed;
-  status.code = ended.code == 0 ? ExitCode::peer_lost : static_cast<ExitCode>(ended.code);
-  status.reason = str("the launcher ended with code ", ended.code, ", but the run did not end");
-}
-
 }  // namespace
 
 std::string command_line(StudyDirectory const& study, Cell const& cell, CellStart const& start) {
@@ -83,8 +75,7 @@ CellRun run_cell(StudyDirectory const& study, Cell cell, CellStart const& start)
                        .host = host_name(),
                        .job = slurm_job(),
                        .last_line = last_word(log, missing ? 0 : log_size)});
-  run.status = status_of(study, name);
-  judge_end(run.status, ended);
+  run.status = once_ended(status_of(study, name), ended.code);
   return run;
 }
 

@@ -336,7 +336,8 @@ TrainResult Run::train(Communicator& communicator, Strategy& strategy,
   reacting.time_to_save = [&] {
     constexpr double most_s = 0.5;
     auto const save_s = checkpoints.last_duration_s();
-    if (watchdog_ && watchdog_->known_failure()) return false;
+    if (watchdog_ && (watchdog_->known_failure() || !watchdog_->silent_node().empty()))
+      return false;
     return save_s > 0 && save_s + 2 * trainer.last_step_s() < most_s;
   };
   SignalWatch::Scope const scope(signals_, std::move(reacting));
@@ -415,8 +416,9 @@ SignalWatch::Reactions Run::reactions() {
           .end =
               [this](int signal) {
                 auto const cause = watchdog_ ? watchdog_->known_failure() : std::nullopt;
+                auto const suspicion = watchdog_ ? watchdog_->silent_node() : "";
                 if (watchdog_) watchdog_->has_spoken();
-                end_.die_of(signal, cause);
+                end_.die_of(signal, cause, suspicion);
               },
           .time_to_save = {}};
 }

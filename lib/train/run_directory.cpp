@@ -10,6 +10,7 @@
 #include "trace/rank_trace.hpp"
 #include "train/folder_safety.hpp"
 #include "train/outcome.hpp"
+#include "train/owner.hpp"
 
 namespace stratagem {
 namespace {
@@ -30,7 +31,7 @@ int next_attempt(fs::path const& path) {
 /// True while the process that writes the directory lives, as far as this host can tell.
 bool alive(Outcome const& outcome) {
   if (outcome.status != RunStatus::running) return false;
-  if (outcome.host == host_name()) return process_lives(outcome.process);
+  if (outcome.host == host_name()) return owner_lives(outcome);
   return wall_ns() - outcome.updated_wall_ns < 30'000'000'000;
 }
 

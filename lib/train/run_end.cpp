@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstring>
+#include <string_view>
 #include <utility>
 
 #include <unistd.h>
@@ -12,6 +13,11 @@
 #include "trace/records.hpp"
 
 namespace stratagem {
+namespace {
+
+constexpr std::string_view ended_by_signal = "ended by signal ";
+
+}  // namespace
 
 RunEnd::RunEnd(RunDirectory const& directory, bool tells, Log& log)
     : directory_(directory),
@@ -66,10 +72,13 @@ void RunEnd::fail(Error const& failure) {
   write_failure(failure.code(), failure.what());
 }
 
-void RunEnd::die_of(int signal, std::optional<Error> const& cause) {
+void RunEnd::die_of(int signal, std::optional<Error> const& cause, std::string const& suspicion) {
   if (cause) return die(*cause, trace::Status::stopped, true);
-  auto const ended = str("ended by signal ", signal, " (", ::strsignal(signal), ")");
-  die(Error(ExitCode::unexpected, ended), trace::Status::stopped, tells_);
+  auto const ended = str(ended_by_signal, signal, " (", ::strsignal(signal), ")");
+  if (suspicion.empty())
+    die(Error(ExitCode::unexpected, ended), trace::Status::stopped, tells_);
+  else
+    die(Error(ExitCode::peer_lost, ended + "; " + suspicion), trace::Status::stopped, true);
 }
 
 void RunEnd::die(Error const& failure, trace::Status status) {
@@ -88,7 +97,8 @@ void RunEnd::die(Error const& failure, trace::Status status, bool tells) {
 bool RunEnd::another_told() const {
   try {
     auto const found = read_outcome(directory_.path);
-    return found && found->status == RunStatus::failed;
+    return found && found->status == RunStatus::failed &&
+           !found->reason.starts_with(ended_by_signal);
   } catch (Error const&) {
     return false;
   }

@@ -36,8 +36,9 @@ class RunEnd {
   /// COMPLETE or SAVED. Error(io).
   void succeed(Outcome const& outcome);
   void fail(Error const& failure);
-  /// Both, within half a second. `cause`: what is wrong with other ranks, if that is known.
-  void die_of(int signal, std::optional<Error> const& cause);
+  /// Both, within half a second. `cause`: what is wrong with other ranks, if that is known, or else
+  /// what may be.
+  void die_of(int signal, std::optional<Error> const& cause, std::string const& suspicion);
   /// Both, likewise, of what every rank knows: the first one tells.
   void die(Error const& failure, trace::Status status);
 
@@ -47,7 +48,7 @@ class RunEnd {
  private:
   void die(Error const& failure, trace::Status status, bool tells);
   void write_failure(ExitCode code, std::string const& reason);
-  /// A rank that failed has said why, which is why this one is ended.
+  /// A rank that knows why the run fails has said so, which is why this one is ended.
   bool another_told() const;
 
   RunDirectory directory_;

@@ -52,6 +52,9 @@ class Judge {
                                std::optional<std::chrono::nanoseconds> limit,
                                AskSystem const& process);
 
+  /// For how long nothing has been heard of another slot.
+  std::chrono::nanoseconds silence_of(std::size_t slot) const { return beats_[slot].age; }
+
   static constexpr std::chrono::milliseconds longest_look{1000};  ///< more is a gap
 
  private:

@@ -27,6 +27,8 @@ constexpr int told = -1;
 constexpr unsigned last_words_s = 2;
 constexpr auto time_of_others = 800ms;
 constexpr auto time_of_launcher = 300ms;
+// Less than it takes a launcher to end the ranks that are left when a node lost its power.
+constexpr std::chrono::nanoseconds silence_of_a_lost_node = 900ms;
 
 std::string place_of(trace::Sign const& sign) {
   auto const name = activity_names[static_cast<std::size_t>(sign.activity.load())];
@@ -36,6 +38,12 @@ std::string place_of(trace::Sign const& sign) {
 
 std::string name_of(Slot const& slot) {
   return str("rank ", slot.rank.load(), " (process ", slot.process.load(), ")");
+}
+
+/// Rather than that it hangs.
+bool is_lost(Slot const& slot, Finding finding) {
+  bool const node_is_silent = slot.process == 0 && finding != Finding::none;
+  return node_is_silent || finding == Finding::gone || finding == Finding::orphaned;
 }
 
 /// Whatever hangs: a disk, a lock that a rank holds which stands still.
@@ -101,6 +109,8 @@ void Watchdog::look(std::chrono::nanoseconds elapsed) {
       if (slots_[i]->process == 0) glances[i].presence = Presence::absent;
   publish(judge_.look(elapsed, glances, own_limit(),
                       [this](std::size_t slot) { return process_of(slot); }));
+  for (std::size_t i = 0; i < slots_.size(); ++i)
+    if (slots_[i]->process == 0) slots_[i]->found_after_ns = judge_.silence_of(i).count();
   act();
   tell_of_slow(glances);
 }
@@ -243,7 +253,7 @@ std::optional<Error> Watchdog::known_failure() const {
     auto const finding = slot.finding.load();
     if (slot.presence != Presence::watched) continue;
     bool const matters = slot.vital || finding == Finding::orphaned;
-    lost = lost || finding == Finding::gone || finding == Finding::orphaned;
+    lost = lost || is_lost(slot, finding);
     if (finding != Finding::none && matters)
       found.push_back(describe(slot, finding));
     else if (!slot.has_spoken && process_of(i) == ProcessState::gone)
@@ -255,6 +265,14 @@ std::optional<Error> Watchdog::known_failure() const {
       lost ? ExitCode::peer_lost : ExitCode::stall, join(found.empty() ? gone : found, "; "),
       "the others cannot go on",
       lost ? "look at the first rank that ended" : "look at it, or raise watchdog.floor_s");
+}
+
+std::string Watchdog::silent_node() const {
+  for (auto const* slot : slots_)
+    if (slot->process == 0 && slot->presence == Presence::watched &&
+        slot->found_after_ns > silence_of_a_lost_node.count())
+      return describe(*slot, Finding::silent);
+  return {};
 }
 
 std::string Watchdog::at_work() const {

@@ -58,6 +58,9 @@ class Watchdog {
   /// Why the job is about to end, as far as this node's ranks know: what is wrong with one of them,
   /// or that its process is no more.
   std::optional<Error> known_failure() const;
+  /// Names the node before this one where it has been silent for a second, which is no failure yet;
+  /// empty where it has not, and on all ranks but a node's first.
+  std::string silent_node() const;
   /// This rank has told what it knows, and ends: others need not wonder why it is gone.
   void has_spoken() { own().has_spoken = true; }
   /// Names ranks that have been at work for long, and wait for nobody; empty for none.
