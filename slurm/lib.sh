@@ -40,6 +40,7 @@ resources_for() {
   [[ -z $site_account ]] || resources+=("--account=$site_account")
   resources+=("--nodes=$nodes" "--ntasks=$((workers + servers))" "--cpus-per-task=$((cpus > 0 ? cpus : 1))"
     "--mem=$((per_node * site_memory_gb_per_gpu))G")
+  ((nodes == 1)) || resources+=("--ntasks-per-node=$(((workers + servers + nodes - 1) / nodes))")
   [[ -z $site_gres ]] || resources+=("--gres=$site_gres:$per_node")
 }
 

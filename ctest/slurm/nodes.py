@@ -42,11 +42,11 @@ class Nodes(script_test.ScriptTest):
             for strategy in "ddp", "ps":
                 with self.subTest(site, strategy=strategy):
                     out = self.new_out(f"{site}-{strategy}")
-                    job = self.submit_run(out, site, strategy)
+                    job = self.submit_run(out, site, strategy, steps=100)
                     [end] = self.box.wait(job, 90)
                     self.check_state(end, "COMPLETED")
                     self.assertEqual(set(self.hosts(out)), {"n1", "n2"})
-                    self.check_finished(out, attempt=0)
+                    self.check_finished(out, attempt=0, steps=100)
 
     # ---- a slow link -----------------------------------------------------------------------------
 

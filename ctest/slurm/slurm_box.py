@@ -2,8 +2,8 @@
 with fake GPUs, so that the requests of a GPU cluster are accepted. /etc stays untouched.
 
 Facts of Slurm 22.05 that shape it: every client gets a time limit, for without a controller they hang for
-minutes; limits of jobs are looked at every 30 s; a job that is queued again starts after two minutes, or when
-its start time is set more than 5 s after it became pending.
+minutes; limits of jobs are looked at every 30 s; a job that is queued again starts after two minutes, or when its
+start time is set more than 5 s after it became pending.
 """
 
 import os
@@ -243,9 +243,18 @@ class SlurmBox:
         return [dict(re.findall(r"(\w+)=(\S*)", line)) for line in text.splitlines() if line.strip()]
 
     def start_again(self, job):
-        """A job that was queued again, two minutes early."""
-        time.sleep(6)  # sooner it would stay on hold
-        self.run("scontrol", "update", f"job={job}", "StartTime=now", timeout=10)
+        """Lets a job that was queued again begin at once, which Slurm would do in up to two minutes."""
+        begin = time.monotonic()
+        while True:
+            [now] = self.show(job)
+            waited = time.monotonic() - begin
+            if now["JobState"] != "PENDING":
+                return
+            if waited > 60:
+                raise TimeoutError(f"job {job} stays queued: {now['Reason']}")
+            if waited > 6 and now["Reason"] == "BeginTime":  # sooner it would stay on hold
+                self.run("scontrol", "update", f"job={job}", "StartTime=now", timeout=10, check=False)
+            time.sleep(0.5)
 
     def wait(self, job, seconds=90, states=("COMPLETED", "FAILED", "TIMEOUT", "CANCELLED", "NODE_FAIL")):
         """Until all elements are in one of `states`; the same as show()."""

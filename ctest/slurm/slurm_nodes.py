@@ -43,8 +43,8 @@ def why_not():
         return "only root can make namespaces with a network of their own"
     tried = subprocess.run(
         ["unshare", "--net", "--uts", "--mount", "--pid", "--ipc", "--fork", "--mount-proc", "bash", "-euc",
-         "ip link add b type bridge; ip link add v type veth peer name w; mount -t tmpfs tmpfs /dev/shm;"
-         " tc qdisc add dev v root tbf rate 100mbit burst 64k latency 50ms"],
+         "ip link add bridge0 type bridge; ip link add veth0 type veth peer name veth1; mount -t tmpfs tmpfs /dev/shm;"
+         " tc qdisc add dev veth0 root tbf rate 100mbit burst 64k latency 50ms"],
         env={**os.environ, "PATH": slurm_box.search_path()}, stdin=subprocess.DEVNULL, capture_output=True,
         text=True, timeout=30, check=False,
     )  # fmt: skip
@@ -85,7 +85,7 @@ class Machine:
     def enter(self, words, cwd, seconds):
         """The command line that runs `words` on it for at most so long."""
         into = ["nsenter", "--target", str(self.first), "--net", "--uts", "--mount", "--pid", "--ipc"]
-        return [*into, "--wdns", str(cwd), "timeout", "-k", "2", str(seconds), *words]
+        return [*into, "env", f"--chdir={cwd}", "timeout", "-k", "2", str(seconds), *words]
 
     def network(self, *words):
         """A command in its network, but with this machine's processes and files."""

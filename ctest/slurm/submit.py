@@ -53,7 +53,7 @@ class DryRun(unittest.TestCase):
             ("smoke-mig",): ["--partition=gpuq --qos=gpu", "--gres=gpu:1g.10gb:1", "--mem=15G", "--cpus-per-task=2"],
             ("--workers", "4", "preflight"): ["--ntasks=5", "--gres=gpu:A100.80gb:4", "--mem=488G"],
             ("--workers", "6", "--time", "02:00:00", "run", ROOT / "inputs/smoke/digits-lenet-ddp.yaml"): [
-                "--nodes=2 --ntasks=6 --cpus-per-task=16 --mem=366G --gres=gpu:A100.80gb:3",
+                "--nodes=2 --ntasks=6 --cpus-per-task=16 --mem=366G --ntasks-per-node=3 --gres=gpu:A100.80gb:3",
                 "--time=02:00:00 --signal=B:USR1@300",
             ],
         }.items():
