@@ -99,7 +99,7 @@ class Ends(HopperTest):
     """Of a cell that takes longer than its job may."""
 
     def start_cell(self, out, max_steps=0):
-        """A study of one cell that takes long, as an array of one; once it runs."""
+        """A study of one cell that takes a while, as an array of one; once it runs."""
         study = self.folder / f"{out.name}.yaml"
         study.write_text(
             "schema: 1\nname: endless\nbase:\n"
@@ -110,7 +110,7 @@ class Ends(HopperTest):
         )
         told = self.box.run(
             self.home / "slurm/submit-study.sh", study, "--site", "hopper", "--out", out, "--time", "00:20:00",
-            cwd=self.folder,
+            cwd=self.folder, environment=script_test.PACE,
         ).stdout  # fmt: skip
         array, collect = re.findall(r"job (\d+)$", told, re.MULTILINE)
         cell = out / "p-mlp-w2"
@@ -135,13 +135,13 @@ class Ends(HopperTest):
 
     def test_told_to_stop_it_saves_is_queued_again_and_ends_with_the_same_bits(self):
         out = self.new_out("saved")
-        array, _, cell = self.start_cell(out, max_steps=3000)
+        array, _, cell = self.start_cell(out, max_steps=300)
         self.box.run("scancel", "-b", "-s", "USR1", array, timeout=10)
         [pending] = self.box.wait(array, 60, states=("PENDING", "FAILED", "COMPLETED"))
         self.assertEqual((pending["JobState"], pending["Restarts"]), ("PENDING", "1"), self.log_of(array))
         saved = self.outcome(cell)
         self.assertEqual((saved["status"], saved["exit_code"]), ("SAVED", 75))
-        self.assertLess(saved["steps"], 3000)
+        self.assertLess(saved["steps"], 300)
         self.assertIn("1 cell: 1 saved", self.box.run(self.program, "status", out).stdout)
         straight = self.folder / "straight"
         self.box.run(
@@ -152,7 +152,7 @@ class Ends(HopperTest):
         [end] = self.box.wait(array, 120)
         self.assertEqual((end["JobState"], end["ExitCode"], end["Restarts"]), ("COMPLETED", "0:0", "1"), end)
         final, uninterrupted = self.outcome(cell), self.outcome(straight)
-        self.assertEqual((final["status"], final["attempt"], final["steps"]), ("COMPLETE", 1, 3000))
+        self.assertEqual((final["status"], final["attempt"], final["steps"]), ("COMPLETE", 1, 300))
         self.assertEqual(final["digest"], uninterrupted["digest"])
 
 

@@ -14,8 +14,8 @@ import slurm_box
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SKIPPED = 77  # ctest shows this exit code as skipped
-PACE_MS = 10
-# Long enough to be hit by something: no step takes less than PACE_MS, on the fastest machine.
+# No step takes less, on the fastest machine, so that a run lasts until something hits it.
+PACE = {"STRATAGEM_FAIL": "forward:*:*:delay=10"}
 CONFIG = """schema: 1
 run: {{name: paced, threads: 1, max_steps: {steps}, epochs: 1000000, evaluate_every: 0, out: out}}
 data: {{dataset: synthetic-digits, global_batch: 12, subset: 1200}}
@@ -78,8 +78,7 @@ class ScriptTest(unittest.TestCase):
         config = self.folder / f"{out.name}.yaml"
         config.write_text(CONFIG.format(steps=steps or self.steps, strategy=strategy))
         shape = ["--workers", workers, "--servers", 1 if strategy == "ps" else 0]
-        pace = {"STRATAGEM_FAIL": f"forward:*:*:delay={PACE_MS}"}
-        return self.submit(*shape, "run", config, out, site=site, environment=pace)
+        return self.submit(*shape, "run", config, out, site=site, environment=PACE)
 
     def log_of(self, job):
         paths = [*self.folder.rglob("*.out"), *self.folder.rglob("*.log")]
