@@ -55,6 +55,15 @@ TEST(Judge, LimitsGrowWithThePhaseAndAreGenerousWithoutAHistory) {
     EXPECT_EQ(limit(100, 10ms, activity), std::nullopt);
 }
 
+TEST(Judge, SilenceIsCountedFromTheLastBeat) {
+  Pair pair;
+  pair.pass(2s);
+  EXPECT_EQ(pair.judge.silence_of(1), 0s);
+  pair.runs[1] = false;
+  pair.pass(900ms);
+  EXPECT_EQ(pair.judge.silence_of(1), 900ms);
+}
+
 TEST(Judge, WhoeverGoesOnIsLeftAlone) {
   Pair pair;
   EXPECT_TRUE(pair.pass(60s).empty());

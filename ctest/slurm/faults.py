@@ -120,8 +120,9 @@ class Faults(script_test.ScriptTest):
             told = (outcome["status"], outcome["exit_code"], outcome["attempt"])
             self.assertEqual(told, ("SAVED", SAVED, restarts - 1), self.log_of(job))
             took = outcome["updated_wall_ns"] * 1e-9 - begin
-            print(f"saved and told {took:.2f} s after scancel {' '.join(who[:-1])} began", flush=True)
-            self.assertLess(took, 5)
+            saves = re.findall(r"checkpoint of step \d+: .* in (\S+ m?s),", self.log_of(job))
+            print(f"told {took:.2f} s after scancel {' '.join(who[:-1])} began; saves: {', '.join(saves)}", flush=True)
+            self.assertLess(took, 5, "a save, two steps, and what a busy machine adds")
             if restarts == 1:
                 self.box.start_again(job)
                 self.await_attempt(job, out, 1)

@@ -31,9 +31,10 @@ class Nodes(script_test.ScriptTest):
     def hosts(self, out):
         return [rank["host"] for rank in json.loads((out / "manifest.json").read_text())["ranks"]]
 
-    def begin(self, site, strategy="ddp", workers=2):
+    def begin(self, site, strategy="ddp", **how):
+        """A run past its first checkpoint: its folder and job."""
         out = self.new_out(f"{site}-{strategy}")
-        job = self.submit_run(out, site, strategy, workers)
+        job = self.submit_run(out, site, strategy, **how)
         self.await_checkpoint(job, out)
         return out, job
 
@@ -112,7 +113,7 @@ class Nodes(script_test.ScriptTest):
         self.finish(job, out)
 
     def test_frozen_rank_on_the_other_node(self):
-        out, job = self.begin("pairs", workers=4)
+        out, job = self.begin("pairs", workers=4, steps=150)
         self.assertEqual(self.hosts(out), ["n1", "n1", "n2", "n2"])
         os.kill(self.box.ranks()[3], signal.SIGSTOP)
         begin = time.monotonic()
@@ -120,10 +121,10 @@ class Nodes(script_test.ScriptTest):
         print(f"ended {time.monotonic() - begin:.1f} s after the rank was stopped", flush=True)
         self.check_state(end, "FAILED", f"{STALL}:0")
         self.check_failed(out, STALL, r"rank 3 \(process \d+\) was stopped by a signal, at step \d+")
-        again = self.submit_run(out, "pairs", workers=4)
+        again = self.submit_run(out, "pairs", workers=4, steps=150)
         [end] = self.box.wait(again, 90)
         self.check_state(end, "COMPLETED")
-        self.check_finished(out, attempt=1, workers=4)
+        self.check_finished(out, attempt=1, workers=4, steps=150)
 
 
 if __name__ == "__main__":

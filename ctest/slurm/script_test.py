@@ -142,12 +142,12 @@ class ScriptTest(unittest.TestCase):
         self.box.run(self.program, "validate", out, timeout=60)
         self.box.run(self.program, "collect", "-q", out, timeout=60)
 
-    def finish(self, job, out, restarts=1, workers=2):
+    def finish(self, job, out, restarts=1):
         """Starts a job again that was queued again."""
         self.box.start_again(job)
         [end] = self.box.wait(job, 120)
         self.check_state(end, "COMPLETED", restarts=restarts)
-        self.check_finished(out, restarts, workers)
+        self.check_finished(out, restarts)
 
 
 def main(why_not=""):

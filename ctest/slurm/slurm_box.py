@@ -239,7 +239,7 @@ class SlurmBox:
 
     def show(self, job):
         """What the controller knows of a job: a dictionary per element of an array, or one."""
-        text = self.run("scontrol", "-o", "show", "job", job, timeout=5).stdout
+        text = self.run("scontrol", "-o", "show", "job", job).stdout
         return [dict(re.findall(r"(\w+)=(\S*)", line)) for line in text.splitlines() if line.strip()]
 
     def start_again(self, job):

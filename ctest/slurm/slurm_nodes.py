@@ -125,13 +125,13 @@ class SlurmNodes(slurm_box.SlurmBox):
     def plug_in(self, node, machine):
         """A cable from the bridge, which the controller may be about to make."""
         bridge = self.machines[CONTROLLER]
+        card = f"02:00:00:00:00:{list(self.nodes).index(node):02x}"  # the same after each boot: others remember it
+        cable = ["ip", "link", "add", node, "type", "veth", "peer", "name", "eth0", "address", card]
         deadline = time.monotonic() + 10
         while True:
             try:
                 bridge.network("ip", "link", "show", "eth0")
-                bridge.network(
-                    "ip", "link", "add", node, "type", "veth", "peer", "name", "eth0", "netns", machine.first
-                )
+                bridge.network(*cable, "netns", machine.first)
                 break
             except subprocess.CalledProcessError:  # or the cable of a node that lost its power is still there
                 if time.monotonic() > deadline:
