@@ -139,7 +139,7 @@ class Faults(script_test.ScriptTest):
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
             if self.outcome(out)["attempt"] == attempt and len(self.box.ranks()) == 2:
-                time.sleep(1)
+                time.sleep(0.3)
                 return
             time.sleep(0.1)
         self.fail(f"attempt {attempt} does not begin: {self.log_of(job)}")

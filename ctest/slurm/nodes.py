@@ -70,7 +70,7 @@ class Nodes(script_test.ScriptTest):
                     self.box.rate(node, f"{mbit}mbit")
                     self.addCleanup(self.box.rate, node, None)
             out = self.new_out(f"rate-{mbit}")
-            [end] = self.box.wait(self.submit_run(out, "mpirun", steps=20), 90)
+            [end] = self.box.wait(self.submit_run(out, "mpirun", steps=12), 90)
             self.check_state(end, "COMPLETED")
             exposed, sent = self.exposed(out)
             if not mbit:
