@@ -32,8 +32,8 @@ class Faults(script_test.ScriptTest):
         self.await_checkpoint(job, out)
         return out, job
 
-    def check_cancelled(self, strategy):
-        out, job = self.begin("here", strategy)
+    def check_cancelled(self, site, strategy):
+        out, job = self.begin(site, strategy)
         self.box.run("scancel", job, timeout=10)
         [end] = self.box.wait(job)
         self.assertEqual((end["JobState"], end["Restarts"]), ("CANCELLED", "0"), end)
@@ -45,16 +45,16 @@ class Faults(script_test.ScriptTest):
             self.check_failed(out, 1, r"ended by signal 15")
         self.assertIn("rank-0001.h5: good", self.box.run(self.program, "validate", out).stdout)
         self.assertNotIn("not closed", self.box.run(self.program, "collect", out).stderr)
-        again = self.submit_run(out, "here", strategy)
+        again = self.submit_run(out, site, strategy)
         [end] = self.box.wait(again, 120)
         self.check_state(end, "COMPLETED")
         self.check_finished(out, attempt=1)
 
     def test_cancelled(self):
-        self.check_cancelled("ddp")
+        self.check_cancelled("here", "ddp")
 
-    def test_cancelled_with_a_server(self):
-        self.check_cancelled("ps")
+    def test_cancelled_step_with_a_server(self):
+        self.check_cancelled("direct", "ps")
 
     def test_frozen_rank(self):
         """Where the site says that such a run may go on, it does."""

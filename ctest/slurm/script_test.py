@@ -121,7 +121,7 @@ class ScriptTest(unittest.TestCase):
             self.box.run(*words, timeout=120)
         return self.outcome(out)["digest"]
 
-    def await_checkpoint(self, job, out, seconds=60):
+    def await_checkpoint(self, job, out, seconds=90):
         """Until the run is past its first one, and all its ranks are there."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
@@ -129,7 +129,7 @@ class ScriptTest(unittest.TestCase):
                 return
             if self.box.show(job)[0]["JobState"] not in ("PENDING", "CONFIGURING", "RUNNING"):
                 break
-            time.sleep(0.1)
+            time.sleep(0.2)
         self.fail(f"no checkpoint in {out}: {self.box.show(job)}\n{self.log_of(job)}")
 
     def check_failed(self, out, code, reason):
