@@ -9,6 +9,10 @@
  * every worker, and every worker has the same number of them. Every shard is one chunk. Numbers of pushes
  * stand for gradients; how many of whose pushes are in them, for parameters.
  *
+ * Left out: the last word on a push (PsEnd) that an asynchronous worker sends after its gradient under loss
+ * scaling or clipping; it waits for nothing, and the server takes it as one more part of the gradient. And that
+ * synchronous servers agree on a norm then, between themselves, when all gradients have landed.
+ *
  * Checked in every reachable state: a slot is written only when what it held was used, and used only when
  * whole; parameters are not written from their offer until their worker took them; of each worker every push is applied
  * once, in order; parameters that a worker computes with lack at most STALENESS of the pushes of any other
