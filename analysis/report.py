@@ -31,11 +31,16 @@ def main():
     parser.add_argument(
         "--program", help="stratagem, for predictions; default: on PATH, or ../build/stratagem"
     )
+    parser.add_argument(
+        "--calibration",
+        help="what `stratagem calibrate` measured, for predicted times; default: DIR/calibration.json",
+    )
     options = parser.parse_args()
     try:
         loaded = study.load(options.directory, options.allow_mixed)
         comparison = compare.compare(
-            loaded, predict.predict(loaded, predict.find_program(options.program))
+            loaded,
+            predict.predict(loaded, predict.find_program(options.program), options.calibration),
         )
         output = options.output or options.directory / "report"
         document.write(comparison, output)

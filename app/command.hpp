@@ -25,6 +25,7 @@ ExitCode execute_plan(Command const&, std::vector<std::string> const&);
 ExitCode execute_demo(Command const&, std::vector<std::string> const&);
 ExitCode execute_info(Command const&, std::vector<std::string> const&);
 ExitCode execute_list(Command const&, std::vector<std::string> const&);
+ExitCode execute_calibrate(Command const&, std::vector<std::string> const&);
 ExitCode execute_commbench(Command const&, std::vector<std::string> const&);
 ExitCode execute_sweep(Command const&, std::vector<std::string> const&);
 ExitCode execute_status(Command const&, std::vector<std::string> const&);

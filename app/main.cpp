@@ -27,6 +27,8 @@ std::vector<Command> const& commands() {
       {"list", "models|datasets|strategies|keys", "Show what a configuration can name.",
        execute_list},
       {"commbench", "[options]", "Measure communication between the ranks.", execute_commbench},
+      {"calibrate", "CONFIG|STUDY [options]",
+       "Measure this machine, so that `plan` can tell the time of such runs.", execute_calibrate},
       {"sweep", "STUDY [options]",
        "Run the cells of a study: list them, run one or all of them, or go on.", execute_sweep},
       {"status", "DIR [options]", "Show how the cells of a study stand, by their files alone.",

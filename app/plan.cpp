@@ -3,10 +3,12 @@
 
 #include "app/configuration.hpp"
 #include "app/plan_study.hpp"
+#include "app/submit_line.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "train/plan_comparison.hpp"
 #include "train/plan_report.hpp"
+#include "train/step_time.hpp"
 
 namespace stratagem::app {
 namespace {
@@ -26,6 +28,14 @@ std::optional<ServerLoad> server_load_of(RunPlan const& plan) {
   return predict_load(plan.activations->pass_s, push_s, plan.strategy.workers, ps->servers);
 }
 
+/// "" where no site is named.
+std::string submission_of(RunPlan const& plan, Options const& options) {
+  if (!options.has("site")) return {};
+  auto const line = submit_line(options.text("site"), plan, options.texts("config").front());
+  return "\nsubmit: " + line + "\n" +
+         (options.texts("set").empty() ? "" : "        with what -s says in the file itself\n");
+}
+
 void declare(Options& options) {
   add_configuration(options);
   options.add()("ranks", text_value(),
@@ -34,6 +44,9 @@ void declare(Options& options) {
       "memory of each rank, such as 80GiB: exit 4 when the run cannot fit")(
       "compare", flag_value(),
       "all strategies side by side, for --ranks ranks that compute, and which one to take")(
+      "calibration", text_value(),
+      "what `stratagem calibrate` measured of a machine: predicts the time there too")(
+      "site", text_value(), "show the command that submits the run at slurm/sites/SITE.env")(
       "no-activations", flag_value(), "leave out what takes seconds: running small passes")(
       "json", flag_value(), "as JSON");
 }
@@ -43,8 +56,14 @@ std::int64_t room_of(Options const& options) {
   return options.has("gpu-memory") ? options.bytes("gpu-memory") : 0;
 }
 
-ExitCode plan_all(Options const& options, ActivationPredictor* predictor) {
-  for (auto const* other : {"compare", "ranks", "out", "max-steps"})
+std::optional<Calibration> calibration_of(Options const& options) {
+  if (!options.has("calibration")) return std::nullopt;
+  return read_calibration(options.text("calibration"));
+}
+
+ExitCode plan_all(Options const& options, ActivationPredictor* predictor,
+                  Calibration const* calibration) {
+  for (auto const* other : {"compare", "ranks", "out", "max-steps", "site"})
     if (other == std::string_view("compare") ? options.flag(other) : options.has(other))
       throw Error(ExitCode::usage, str("--", other, " is for one run"),
                   options.texts("config").front() + " is a study", "change its cells with -s");
@@ -54,7 +73,7 @@ ExitCode plan_all(Options const& options, ActivationPredictor* predictor) {
     Log(0, true, common.level, common.color)
         .info("small passes of the models are run for what " + std::to_string(cells.size()) +
               " cells hold, a minute or two for large ones; --no-activations does without");
-  auto const planned = plan_study(cells, predictor, room_of(options));
+  auto const planned = plan_study(cells, predictor, calibration, room_of(options));
   std::cout << (options.flag("json") ? planned.json : planned.text);
   if (planned.refused == 0) return ExitCode::done;
   throw Error(ExitCode::usage, str(planned.refused, " of ", cells.size(), " cells cannot run"),
@@ -62,8 +81,9 @@ ExitCode plan_all(Options const& options, ActivationPredictor* predictor) {
 }
 
 ExitCode compare(RunConfig const& config, Model const& model, int workers,
-                 ActivationPredictor* predictor, Options const& options) {
-  auto const compared = compare_strategies(config, model, workers, predictor);
+                 ActivationPredictor* predictor, Calibration const* calibration,
+                 Options const& options) {
+  auto const compared = compare_strategies(config, model, workers, predictor, calibration);
   auto const room = room_of(options);
   std::cout << (options.flag("json") ? comparison_json(compared, room)
                                      : comparison_text(compared, room));
@@ -91,18 +111,25 @@ ExitCode execute_plan(Command const& command, std::vector<std::string> const& ar
   if (!options.parse(arguments)) return ExitCode::done;
   ActivationPredictor activations;
   auto* const predictor = options.flag("no-activations") ? nullptr : &activations;
+  auto const measured = calibration_of(options);
+  auto const* const calibration = measured ? &*measured : nullptr;
   auto const files = options.texts("config");
-  if (!files.empty() && names_study(files.front())) return plan_all(options, predictor);
+  if (!files.empty() && names_study(files.front()))
+    return plan_all(options, predictor, calibration);
   auto const config = read_configuration(options);
   auto const model = make_model(config.model, input_shape(config));
   auto const ranks = ranks_of(options, config);
-  if (options.flag("compare")) return compare(config, model, ranks, predictor, options);
+  if (options.flag("compare"))
+    return compare(config, model, ranks, predictor, calibration, options);
   auto plan = make_run_plan(config, model, published_size(config.data), ranks);
   if (predictor != nullptr) {
     predict_activations(plan, model, *predictor);
     plan.server_load = server_load_of(plan);
   }
-  std::cout << (options.flag("json") ? plan_json(plan, model) : plan_text(plan, model));
+  if (calibration != nullptr) predict_time(plan, model, *calibration);
+  auto const submission = submission_of(plan, options);
+  std::cout << (options.flag("json") ? plan_json(plan, model)
+                                     : plan_text(plan, model) + submission);
   check_room(plan, options);
   return ExitCode::done;
 }

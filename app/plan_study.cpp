@@ -15,6 +15,7 @@
 #include "study/matrix.hpp"
 #include "study/study_directory.hpp"
 #include "train/plan_report.hpp"
+#include "train/step_time.hpp"
 
 namespace stratagem::app {
 namespace {
@@ -42,9 +43,11 @@ std::string bytes_text(std::int64_t bytes) {
   return bytes > 0 ? format_bytes(static_cast<double>(bytes)) : "-";
 }
 
-RunPlan plan_cell(RunConfig const& config, Model const& model, ActivationPredictor* predictor) {
+RunPlan plan_cell(RunConfig const& config, Model const& model, ActivationPredictor* predictor,
+                  Calibration const* calibration) {
   auto plan = make_run_plan(config, model, published_size(config.data), config.run.ranks);
   if (predictor != nullptr) predict_activations(plan, model, *predictor);
+  if (calibration != nullptr) predict_time(plan, model, *calibration);
   return plan;
 }
 
@@ -77,40 +80,55 @@ std::vector<PlannedCell> cells_of(std::string const& path,
 }
 
 StudyPlan plan_study(std::vector<PlannedCell> const& cells, ActivationPredictor* predictor,
-                     std::int64_t room) {
+                     Calibration const* calibration, std::int64_t room) {
   Models models;
-  Table table({{"cell", Align::left},
-               {"ranks"},
-               {"steps"},
-               {"lasting, worker"},
-               {"peak, worker"},
-               {"server"},
-               {"sent per step"},
-               {"verdict", Align::left}});
+  std::vector<Table::Column> columns{{"cell", Align::left}, {"ranks"},        {"steps"},
+                                     {"lasting, worker"},   {"peak, worker"}, {"server"},
+                                     {"sent per step"}};
+  if (calibration != nullptr) columns.insert(columns.end(), {{"step"}, {"run"}});
+  columns.push_back({"verdict", Align::left});
+  Table table(columns);
   StudyPlan result;
+  double all_s = 0;
+  std::map<std::string, int> untimed;  // by problem
   auto document = nlohmann::json::object();
   for (auto const& [name, config] : cells) {
     try {
       auto const& model = models.of(config);
-      auto const plan = plan_cell(config, model, predictor);
+      auto const plan = plan_cell(config, model, predictor, calibration);
       document[name] = nlohmann::json::parse(plan_json(plan, model));
       auto const server = plan.strategy.server_memory.total();
       bool const fits = plan.largest_bytes() <= room;
-      table.add_row({name, std::to_string(plan.ranks), format_count(plan.total_steps),
-                     bytes_text(plan.strategy.memory.total()),
-                     plan.activations ? bytes_text(plan.peak_bytes()) : "-", bytes_text(server),
-                     bytes_text(plan.strategy.bytes_sent_per_step),
-                     room == 0 ? "can run"
-                     : fits    ? "fits"
-                               : "does not fit"});
+      std::vector<std::string> row{name,
+                                   std::to_string(plan.ranks),
+                                   format_count(plan.total_steps),
+                                   bytes_text(plan.strategy.memory.total()),
+                                   plan.activations ? bytes_text(plan.peak_bytes()) : "-",
+                                   bytes_text(server),
+                                   bytes_text(plan.strategy.bytes_sent_per_step)};
+      if (calibration != nullptr) {
+        row.push_back(plan.time ? format_duration(plan.time->step.total()) : "-");
+        row.push_back(plan.time ? format_duration(plan.time->run_s) : "-");
+        if (plan.time) all_s += plan.time->run_s;
+        if (!plan.time) ++untimed[plan.time_problem];
+      }
+      row.push_back(room == 0 ? "can run" : fits ? "fits" : "does not fit");
+      table.add_row(row);
     } catch (Error const& problem) {
       ++result.refused;
       document[name] = {{"problem", problem.what()}};
-      table.add_row({name, std::to_string(config.run.ranks), "-", "-", "-", "-", "-",
-                     str("refused: ", problem.what())});
+      std::vector<std::string> row(columns.size(), "-");
+      row[0] = name;
+      row[1] = std::to_string(config.run.ranks);
+      row.back() = str("refused: ", problem.what());
+      table.add_row(row);
     }
   }
   result.text = table.render();
+  if (calibration != nullptr)
+    result.text += str("one after the other, without starts: ", format_duration(all_s), "\n");
+  for (auto const& [problem, number] : untimed)
+    result.text += str("no time for ", number, number == 1 ? " cell: " : " cells: ", problem, "\n");
   result.json = nlohmann::json{{"cells", document}}.dump(1) + "\n";
   return result;
 }

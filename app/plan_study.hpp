@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "strategy/activations.hpp"
+#include "train/calibration.hpp"
 #include "train/run_config.hpp"
 
 namespace stratagem::app {
@@ -29,8 +30,9 @@ struct StudyPlan {
   int refused = 0;   ///< cells that cannot run
 };
 
-/// `predictor`: nullptr without activations. `room`: bytes of a rank, 0 where not known.
+/// `predictor`: nullptr without activations; `calibration`: without times. `room`: bytes of a rank,
+/// 0 where not known.
 StudyPlan plan_study(std::vector<PlannedCell> const& cells, ActivationPredictor* predictor,
-                     std::int64_t room);
+                     Calibration const* calibration, std::int64_t room);
 
 }  // namespace stratagem::app

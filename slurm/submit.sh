@@ -3,7 +3,7 @@
 #
 #   slurm/submit.sh [options] smoke-cpu [OUT]
 #   slurm/submit.sh [options] smoke-mig [OUT]
-#   slurm/submit.sh [options] preflight [OUT]
+#   slurm/submit.sh [options] preflight [OUT [STUDY]]
 #   slurm/submit.sh [options] run CONFIG [OUT]
 #
 #   --site S       slurm/sites/S.env; default generic

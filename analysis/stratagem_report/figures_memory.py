@@ -7,7 +7,7 @@ import pandas as pd
 from . import style
 from .stacked_bars import Part, stacked_bars
 from .style import Figure, look_of
-from .tables_training import prediction_rows
+from .tables_training import measured_step, prediction_rows
 from .trace import MEMORY_CATEGORIES
 
 MIB = 2**-20
@@ -230,63 +230,83 @@ def f9_pareto(comparison):
     )
 
 
-def f12_prediction(comparison):
-    """Predicted against measured peak memory."""
-    rows = [
-        {
-            **family.key,
-            "variant": variant,
-            "workers": workers,
-            "planned_MiB": plan["peak_B"] * MIB,
-            "measured_MiB": (cells["peak_B"] - cells["data_B"]).median() * MIB,
-        }
-        for family, variant, workers, plan, cells in prediction_rows(comparison)
-        if "peak_B" in plan
-    ]
-    data = pd.DataFrame([row for row in rows if math.isfinite(row["measured_MiB"])])
-    if data.empty:
-        return None
-    figure, axes = style.panels(1, columns=1, height=3.4, width=4.6)
+def draw_against(axis, data, planned, measured, band, label):
+    """Points of what was planned and measured, with the line of equality and a band around it."""
     ends = [
-        0.8 * data[["planned_MiB", "measured_MiB"]].min().min(),
-        1.25 * data[["planned_MiB", "measured_MiB"]].max().max(),
+        0.8 * data[[planned, measured]].min().min(),
+        1.25 * data[[planned, measured]].max().max(),
     ]
-    axes[0].plot(ends, ends, color="#999999", linewidth=1, linestyle=":", label="equal")
-    axes[0].fill_between(
+    axis.plot(ends, ends, color="#999999", linewidth=1, linestyle=":", label="equal")
+    axis.fill_between(
         ends,
-        [0.95 * end for end in ends],
-        [1.05 * end for end in ends],
+        [(1 - band) * end for end in ends],
+        [(1 + band) * end for end in ends],
         color="#EEEEEE",
         zorder=0,
-        label="within 5 %",
+        label="within 5 % (memory), 15 % (time)",
     )
     for variant in style.in_order(data["variant"]):
         look, rows = look_of(variant), data[data["variant"] == variant]
-        axes[0].plot(
-            rows["planned_MiB"],
-            rows["measured_MiB"],
+        axis.plot(
+            rows[planned],
+            rows[measured],
             color=look.colour,
             marker=look.marker,
             linestyle="none",
             label=look.label,
         )
-    axes[0].set(
+    axis.set(
         xscale="log",
         yscale="log",
-        xlabel="planned peak [MiB]",
-        ylabel="measured peak [MiB]",
+        xlabel=f"planned {label}",
+        ylabel=f"measured {label}",
         xlim=ends,
         ylim=ends,
     )
-    for side in axes[0].xaxis, axes[0].yaxis:
+    for side in axis.xaxis, axis.yaxis:
         side.set_major_formatter("{x:g}")
         side.set_minor_formatter("{x:g}" if ends[1] < 10 * ends[0] else "")
+
+
+def f12_prediction(comparison):
+    """Predicted against measured peak memory and, where a calibration was there, time of a step."""
+    data = pd.DataFrame(
+        [
+            {
+                **family.key,
+                "variant": variant,
+                "workers": workers,
+                "planned_MiB": plan.get("peak_B", math.nan) * MIB,
+                "measured_MiB": (cells["peak_B"] - cells["data_B"]).median() * MIB,
+                "planned_step_ms": 1000 * plan.get("time", {}).get("step_s", math.nan),
+                "measured_step_ms": 1000 * measured_step(cells).median(),
+            }
+            for family, variant, workers, plan, cells in prediction_rows(comparison)
+        ]
+    )
+    if data.empty:
+        return None
+    drawn = [
+        (data.dropna(subset=[planned, measured]), planned, measured, band, label)
+        for planned, measured, band, label in (
+            ("planned_MiB", "measured_MiB", 0.05, "peak [MiB]"),
+            ("planned_step_ms", "measured_step_ms", 0.15, "step [ms]"),
+        )
+    ]
+    drawn = [panel for panel in drawn if not panel[0].empty]
+    if not drawn:
+        return None
+    figure, axes = style.panels(
+        len(drawn), columns=len(drawn), height=3.4, width=4.6 if len(drawn) == 1 else style.WIDTH
+    )
+    for axis, panel in zip(axes, drawn):
+        draw_against(axis, *panel)
     style.legend_below(figure, axes)
     return Figure(
-        "F12-predicted-memory",
-        "Predicted and measured peak memory",
-        "Planned by `stratagem plan` before anything ran, against the peak of live tensors without"
-        " the data.",
+        "F12-predicted",
+        "Predicted and measured memory and time",
+        "Planned by `stratagem plan` before anything ran: the peak of live tensors without the"
+        " data, and, from a calibration of the machine, the time of a global batch.",
         figure,
         data,
     )

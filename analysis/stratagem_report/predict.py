@@ -5,6 +5,8 @@ import pathlib
 import shutil
 import subprocess
 
+from .errors import ReportError, USAGE
+
 BUILT = pathlib.Path(__file__).resolve().parent.parent.parent / "build" / "stratagem"
 
 
@@ -17,26 +19,37 @@ def find_program(given=None):
 
 
 def ask(program, *arguments):
-    """What `stratagem plan` prints as JSON; {} when it refuses all of it."""
+    """What `stratagem plan` prints as JSON; {} when it refuses all of it. A file that is no calibration is no case of
+    that."""
     done = subprocess.run(
         [str(program), "plan", *map(str, arguments), "--json"],
         capture_output=True,
         text=True,
         check=False,
     )
+    if not done.stdout and "calibration" in done.stderr:
+        raise ReportError(done.stderr.strip(), USAGE)
     return json.loads(done.stdout) if done.stdout else {}
 
 
-def predict(study, program):
+def calibration_of(study, given=None):
+    """Options that let the program predict times: the calibration that is named, or lies in the study's folder."""
+    path = pathlib.Path(given) if given else study.path / "calibration.json"
+    if given and not path.is_file():
+        raise ReportError(f"no calibration {path}", USAGE)
+    return ["--calibration", path] if path.is_file() else []
+
+
+def predict(study, program, calibration=None):
     """{cell: plan} of the complete cells."""
     if program is None:
         return {}
-    cells = study.complete()
+    cells, how = study.complete(), calibration_of(study, calibration)
     if (study.path / "study.json").exists():
-        plans = ask(program, study.path).get("cells", {})
+        plans = ask(program, study.path, *how).get("cells", {})
     else:
         plans = {
-            cell: ask(program, study.runs[cell].path / "config.yaml", "--ranks", ranks)
+            cell: ask(program, study.runs[cell].path / "config.yaml", "--ranks", ranks, *how)
             for cell, ranks in zip(cells["cell"], cells["ranks"])
         }
     return {

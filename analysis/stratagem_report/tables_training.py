@@ -171,11 +171,28 @@ def prediction_rows(comparison):
                 yield family, variant, workers, plan, cells
 
 
+def measured_step(cells):
+    """Seconds of a global batch, from the median steps of all workers."""
+    return cells["global_batch"] / cells["steady_images_per_s"]
+
+
+def errors_text(what, errors):
+    """Sizes of the errors of a prediction, as a sentence."""
+    known = sorted(abs(error) for error in errors if math.isfinite(error))
+    if not known:
+        return ""
+    ninth = known[min(len(known) - 1, math.ceil(0.9 * len(known)) - 1)]
+    return (
+        f" {what}: median error {100 * spread(known).median:.1f} %, nine of ten within"
+        f" {100 * ninth:.1f} %, greatest {100 * known[-1]:.1f} %."
+    )
+
+
 def t9_prediction(comparison):
-    """Memory as `stratagem plan` predicts it without running, and as measured."""
+    """Memory and time as `stratagem plan` predicts them without running, and as measured."""
     table = Table(
         "T9",
-        "Predicted and measured memory of a worker",
+        "Predicted and measured memory and time of a worker",
         [
             *WHAT,
             Column("state planned MiB", 2, MIB),
@@ -183,32 +200,40 @@ def t9_prediction(comparison):
             Column("peak planned MiB", 1, MIB),
             Column("peak measured MiB", 1, MIB),
             Column("error %", 1, 100, sign=True),
+            Column("step planned ms", 2, 1000),
+            Column("step measured ms", 2, 1000),
+            Column("step error %", 1, 100, sign=True),
         ],
         note=(
-            "Planned by `stratagem plan` from the configuration alone. The measured peak contains"
-            " the images of the data set, where they lie in the worker's memory: they are taken off"
-            " here, as a plan does not hold them."
+            "Planned by `stratagem plan` from the configuration alone, times from a calibration of"
+            " the machine, where there is one. Errors are measured over planned. The measured peak"
+            " contains the images of the data set, where they lie in the worker's memory: they are"
+            " taken off here, as a plan does not hold them. A step is a global batch at the rate of"
+            " the workers' median steps, the first one apart."
         ),
     )
-    errors = []
+    peak_errors, step_errors = [], []
     for family, variant, workers, plan, cells in prediction_rows(comparison):
         state = float(sum(plan["memory_B"][category] for category in STATE_CATEGORIES))
         measured = spread(cells["peak_B"] - cells["data_B"])
         peak = float(plan.get("peak_B", math.nan))
-        errors.append(measured.median / peak - 1)
+        peak_errors.append(measured.median / peak - 1)
+        step = float(plan.get("time", {}).get("step_s", math.nan))
+        step_measured = spread(measured_step(cells))
+        step_errors.append(step_measured.median / step - 1)
         table.add(
             *of_run(family, variant, workers),
             state,
             spread(cells["state_B"]),
             peak,
             measured,
-            errors[-1],
+            peak_errors[-1],
+            step,
+            step_measured,
+            step_errors[-1],
         )
     if not table.rows:
         table.note = "No predictions: the program was not found. Name it with --program."
-    elif any(math.isfinite(error) for error in errors):
-        sizes = spread(abs(error) for error in errors)
-        table.note += (
-            f" Median error {100 * sizes.median:.1f} %, greatest {100 * sizes.high:.1f} %."
-        )
+    else:
+        table.note += errors_text("Peak", peak_errors) + errors_text("Step", step_errors)
     return table

@@ -19,6 +19,30 @@ PNG, PDF = b"\x89PNG", b"%PDF"
 OUTSIDE = re.compile(r"""(?:src|href)=["'](?!data:|#)""")
 
 
+def calibration():
+    """As `stratagem calibrate` would write it, of a machine on which all is simple."""
+    kind = {"model": "lenet", "classes": 10, "channels": 1, "size": 32, "memory_format": "channels_last"}
+    kind |= {"precision": "fp32", "recompute": 0, "dropout": True, "threads": 1, "ranks_on_node": 1}
+    passes = [{"samples": 1, "seconds": 0.001}]
+    moved = [{"bytes": 1000, "seconds": 1e-6}]
+    operations = "all_reduce", "reduce_scatter", "all_gather", "send_receive"
+    return {
+        "schema_name": "stratagem-calibration",
+        "schema_version": 1,
+        **{name: "x" for name in ("host", "device", "version", "libtorch", "mpi", "measured")},
+        "on_gpu": False,
+        "cores": 2,
+        "passes": [{**kind, "optimizer_s": 0.001, "forward": passes, "backward": passes}],
+        "operations": [
+            {"operation": name, "backend": "mpi", "ranks": 2, "ranks_per_node": 2, "time": moved}
+            for name in operations
+        ],
+        "servers": [
+            {"work": work, "push": [{"elements": 1000, "seconds": 1e-6}]} for work in ("sum", "each")
+        ],
+    }
+
+
 class Report(support.StudyTest):
     cells = [
         ("serial", 1, 1),
@@ -52,6 +76,7 @@ class Report(support.StudyTest):
         (failed / "outcome.json").write_text(json.dumps(outcome))
 
     def test_everything_is_there(self):
+        (self.study / "calibration.json").write_text(json.dumps(calibration()))
         ended = self.report("study", "--program", self.program)
         self.assertEqual(ended.code, 0, str(ended))
         self.assertIn("9 of 11 cells", ended.stdout)
@@ -101,6 +126,11 @@ class Report(support.StudyTest):
         self.assertEqual((ddp["runs"], ddp["training s n"]), ("2", "2"))
         for row in self.table("T9"):
             self.assertEqual(row["state planned MiB"], row["state measured MiB"], row)
+            planned, measured = (float(row[f"step {what} ms"]) for what in ("planned", "measured"))
+            self.assertGreater(min(planned, measured), 0, row)
+            self.assertAlmostEqual(float(row["step error %"]), 100 * (measured / planned - 1), 3)
+            if (row["strategy"], row["workers"]) == ("serial", "1"):
+                self.assertAlmostEqual(planned, 2 * 24 + 1, 6)
 
     def check_html(self, html):
         self.assertIsNone(OUTSIDE.search(html), "the page needs nothing but itself")
@@ -108,6 +138,13 @@ class Report(support.StudyTest):
             self.assertIn(f'id="{name}"', html)
         for number in range(1, 10):
             self.assertIn(f"<tr><td>{number}</td>", html)
+
+    def test_calibrations_that_are_none(self):
+        (self.study / "calibration.json").write_text("{}")
+        for words in ["study", "--program", self.program], ["study", "--calibration", "no.json"]:
+            ended = self.report(*words)
+            self.assertEqual(ended.code, USAGE, str(ended))
+            self.assertIn("calibration", ended.stderr)
 
     def test_findings(self):
         comparison = compare.compare(study.load(self.study), {})

@@ -7,7 +7,7 @@ from harness import Refusal, overridden
 
 USAGE, DOES_NOT_FIT = 2, 4
 COMMANDS = [
-    *["run", "plan", "demo", "info", "list", "commbench"],
+    *["run", "plan", "demo", "info", "list", "commbench", "calibrate"],
     *["sweep", "status", "collect", "replay", "simulate", "validate"],
     *["checkpoint", "export-weights", "export-trace"],
 ]

@@ -93,6 +93,9 @@ class Jobs(HopperTest):
         complete = [row["variant"] for row in rows if row["status"] == "complete"]
         self.assertEqual(complete, ["ddp", "zero1", "zero2", "fsdp", "ps-sync", "ps-async"])
         self.assertGreater(len(json.loads((out / "commbench.json").read_text())), 0)
+        calibration = json.loads((out / "calibration.json").read_text())
+        self.assertEqual({row["model"] for row in calibration["passes"]}, {"mlp"})
+        self.assertEqual({row["ranks"] for row in calibration["operations"]}, {2})
 
 
 class Ends(HopperTest):

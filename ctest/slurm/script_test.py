@@ -121,7 +121,7 @@ class ScriptTest(unittest.TestCase):
             self.box.run(*words, timeout=120)
         return self.outcome(out)["digest"]
 
-    def await_checkpoint(self, job, out, seconds=90):
+    def await_checkpoint(self, job, out, seconds=180):
         """Until the run is past its first one, and all its ranks are there."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:

@@ -7,6 +7,7 @@
 #include "base/text.hpp"
 #include "data/sampler.hpp"
 #include "strategy/model_layout.hpp"
+#include "train/plan_time.hpp"
 
 namespace stratagem {
 namespace {
@@ -195,7 +196,9 @@ std::string plan_text(RunPlan const& plan, Model const& model) {
             (plan.server_load ? load_text(*plan.server_load) : std::string()) + "\n";
   if (!plan.strategy.buckets.buckets.empty()) text += bucket_table(plan, model) + "\n";
   if (plan.strategy.fsdp) text += unit_tables(*plan.strategy.fsdp, model) + "\n";
-  return text + rank_table(plan);
+  text += rank_table(plan);
+  auto const time = time_text(plan);
+  return time.empty() ? text : text + "\n" + time;
 }
 
 std::string plan_json(RunPlan const& plan, Model const& model) {
@@ -259,6 +262,7 @@ std::string plan_json(RunPlan const& plan, Model const& model) {
                               {"push_s", load->push_s},
                               {"utilisation", load->utilisation},
                               {"servers_needed", load->servers_needed}};
+  if (auto const time = time_json(plan)) document["time"] = *time;
   return document.dump(2) + "\n";
 }
 

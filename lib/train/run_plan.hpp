@@ -10,6 +10,7 @@
 #include "strategy/activations.hpp"
 #include "strategy/plan.hpp"
 #include "strategy/ps/server_load.hpp"
+#include "train/predicted_time.hpp"
 #include "train/run_config.hpp"
 
 namespace stratagem {
@@ -35,6 +36,8 @@ struct RunPlan {
   StrategyPlan strategy;
   std::optional<ActivationUse> activations;  ///< where they were asked for: they take seconds
   std::optional<ServerLoad> server_load;     ///< likewise, of a parameter server
+  std::optional<PredictedTime> time;         ///< where there is a calibration of the machine
+  std::string time_problem;                  ///< why there is none all the same
 
   /// Most bytes that a rank that computes will hold, as far as they are known: without its data.
   std::int64_t peak_bytes() const {

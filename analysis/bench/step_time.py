@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+"""How well `stratagem plan` tells the time of a step: every complete cell of a study against its prediction.
+
+    python3 analysis/bench/step_time.py runs/study-mini --calibration calibration.json
+"""
+
+import argparse
+import pathlib
+import sys
+
+import pandas as pd
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+
+from stratagem_report import predict, study
+from stratagem_report.measures import steady_rate
+
+GROUP = ["part", "model", "variant", "workers", "global_batch"]
+
+
+def rows_of(loaded, plans):
+    """One row per complete cell with a prediction [s]."""
+    cells = loaded.complete().set_index("cell")
+    rows = []
+    for cell, plan in plans.items():
+        time = plan.get("time", {})
+        if "step_s" not in time:
+            print(f"{cell}: {time.get('problem', 'no time')}", file=sys.stderr)
+            continue
+        measured = plan["global_batch"] / steady_rate(loaded.runs[cell].trace)
+        rows.append({**cells.loc[cell, GROUP].to_dict(), **time, "measured_s": measured})
+    found = pd.DataFrame(rows)
+    found["error"] = (found["step_s"] / found["measured_s"] - 1).abs()
+    return found
+
+
+def summary(found):
+    """Errors of cells, by part and of all."""
+    print("| part | cells | median error % | 90th percentile % | greatest % |")
+    print("| --- | ---: | ---: | ---: | ---: |")
+    parts = [(part, rows) for part, rows in found.groupby("part", sort=False)]
+    for part, rows in [*parts, ("all", found)]:
+        errors = 100 * rows["error"]
+        print(
+            f"| {part} | {len(rows)} | {errors.median():.1f} | {errors.quantile(0.9):.1f}"
+            f" | {errors.max():.1f} |"
+        )
+
+
+def details(found):
+    """Medians over the seeds and whatever else differs in a group."""
+    print(
+        "| part | model | strategy | workers | batch | cells | step ms | predicted ms | computes"
+        " | communication | cores | error % |"
+    )
+    print("| --- " * 3 + "| ---: " * 9 + "|")
+    for key, rows in found.groupby(GROUP, sort=False):
+        middle = rows.median(numeric_only=True)
+        times = [middle[name] for name in ("measured_s", "step_s", "compute_s", "exposed_s", "cores_s")]
+        shown = " | ".join(f"{1000 * time:.1f}" for time in times)
+        error = 100 * (middle["step_s"] / middle["measured_s"] - 1)
+        print(f"| {' | '.join(map(str, key))} | {len(rows)} | {shown} | {error:+.1f} |")
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("study", type=pathlib.Path)
+    parser.add_argument("--calibration", required=True)
+    parser.add_argument("--program")
+    options = parser.parse_args()
+    loaded = study.load(options.study)
+    found = rows_of(
+        loaded, predict.predict(loaded, predict.find_program(options.program), options.calibration)
+    )
+    summary(found)
+    print()
+    details(found)
+
+
+if __name__ == "__main__":
+    main()

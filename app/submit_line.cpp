@@ -1,0 +1,55 @@
+#include "app/submit_line.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "base/text.hpp"
+
+namespace stratagem::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Where slurm/ is.
+fs::path home() {
+  auto const* given = std::getenv("STRATAGEM_HOME");
+  fs::path const found = given != nullptr ? given : ".";
+  if (fs::is_directory(found / "slurm" / "sites")) return found;
+  throw Error(ExitCode::environment, "--site: no slurm/sites under " + found.string(), {},
+              "set STRATAGEM_HOME to the folder that holds slurm/, or start there");
+}
+
+std::vector<std::string> sites_in(fs::path const& folder) {
+  std::vector<std::string> sites;
+  for (auto const& entry : fs::directory_iterator(folder))
+    if (entry.path().extension() == ".env") sites.push_back(entry.path().stem().string());
+  std::ranges::sort(sites);
+  return sites;
+}
+
+}  // namespace
+
+std::string submit_line(std::string const& site, RunPlan const& plan, std::string const& config) {
+  auto const slurm = home() / "slurm";
+  auto const known = sites_in(slurm / "sites");
+  if (std::ranges::find(known, site) == known.end())
+    throw Error(ExitCode::usage, "--site " + site + " is unknown" + did_you_mean(site, known), {},
+                "take one of " + join(known, ", "));
+  auto const facts = read_text(slurm / "sites" / (site + ".env"), ExitCode::io);
+  if (("\n" + facts).find("\nsite_scheduler=none") != std::string::npos)
+    throw Error(
+        ExitCode::usage, "--site " + site, "it has no scheduler",
+        str("start `mpirun --bind-to none -n ", plan.ranks, " stratagem run ", config, "`"));
+  auto const& roles = plan.strategy.roles;
+  auto line = str((slurm / "submit.sh").lexically_normal().string(), " --site ", site,
+                  " --workers ", roles.workers.size());
+  if (!roles.servers.empty()) line += str(" --servers ", roles.servers.size());
+  if (plan.time) line += " --time " + plan.time->request();
+  return line + " run " + config;
+}
+
+}  // namespace stratagem::app

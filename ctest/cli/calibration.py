@@ -1,0 +1,143 @@
+"""What a machine was measured for, what plan makes of it, and files that are no calibration."""
+
+import json
+
+import harness
+from harness import Refusal
+
+USAGE, ENVIRONMENT = 2, 3
+PLAN = ["plan", "config.yaml", "--no-activations"]
+WITH = [*PLAN, "--calibration", "calibration.json"]
+NONE = {"schema_name": "stratagem-calibration", "schema_version": 1}
+STUDY = """schema: 1
+name: small
+base:
+  run: {threads: 1, max_steps: 3}
+  data: {dataset: synthetic-digits, global_batch: 12, subset: 96}
+  strategy: {name: ddp}
+parts: {p: {matrix: {model.name: [mlp, lenet], workers: [1, 2]}}}
+"""
+SITES = {
+    "slurm/sites/near.env": "site_scheduler=slurm\n",
+    "slurm/sites/alone.env": "# here\nsite_scheduler=none\n",
+}
+
+
+def bad(name, content, words):
+    files = {} if content is None else {"calibration.json": content}
+    return Refusal(name, WITH, USAGE, ["calibration.json", *words], files)
+
+
+MISTAKES = [
+    bad("calibration that is not there", None, ["No such file"]),
+    bad("calibration that is no JSON", "{", ["stratagem calibrate"]),
+    bad("measurements of another kind", '{"rows": []}', ["not what `stratagem calibrate` writes"]),
+    bad("another schema", json.dumps({**NONE, "schema_version": 7}), ["is 7", "is 1"]),
+    bad("calibration without its machine", json.dumps(NONE), ["host"]),
+    Refusal(
+        "adding to what is no calibration",
+        ["calibrate", "config.yaml", "-o", "calibration.json"],
+        USAGE,
+        ["not a usable calibration"],
+        {"calibration.json": "{}"},
+        ranks=(1, 2),
+    ),
+    Refusal("site without sites", [*PLAN, "--site", "near"], ENVIRONMENT, ["STRATAGEM_HOME"]),
+    Refusal(
+        "unknown site",
+        [*PLAN, "--site", "nearr"],
+        USAGE,
+        ['did you mean "near"', "alone, near"],
+        SITES,
+    ),
+    Refusal(
+        "site without a scheduler",
+        [*PLAN, "--site", "alone"],
+        USAGE,
+        ["no scheduler", "mpirun --bind-to none -n 2"],
+        SITES,
+    ),
+    Refusal(
+        "site of a study",
+        ["plan", "study.yaml", "--site", "near"],
+        USAGE,
+        ["--site is for one run"],
+        {**SITES, "study.yaml": STUDY},
+    ),
+]
+
+
+class Calibration(harness.ProgramTest):
+    def test_mistakes(self):
+        self.check_refusals(MISTAKES)
+
+    def test_from_measurement_to_plan(self):
+        alone = self.expect(0, "calibrate", "config.yaml").stdout
+        self.assertRegex(alone, r"(?m)^mlp at 32 x 32, fp32, 1 thread +1 +6 +\d")
+        self.check_one_rank()
+        self.expect(0, "calibrate", "config.yaml", ranks=2)
+        measured = json.loads((self.folder / "calibration.json").read_text())
+        self.assertEqual({row["ranks"] for row in measured["operations"]}, {1, 2})
+        works = {row["work"] for row in measured["servers"]}
+        self.assertEqual(works, {"sum", "each", "corrected", "look_ahead"})
+        self.check_plan()
+        self.check_comparison()
+        self.check_study()
+        self.check_other_machine()
+
+    def check_one_rank(self):
+        plan = json.loads(self.expect(0, *WITH, "--json").stdout)
+        self.assertIn("no all_reduce among ranks", plan["time"]["problem"])
+
+    def check_plan(self):
+        time = json.loads(self.expect(0, *WITH, "--json").stdout)["time"]
+        self.assertAlmostEqual(
+            time["step_s"], time["compute_s"] + time["exposed_s"] + time["cores_s"]
+        )
+        self.assertGreater(time["compute_s"], 0)
+        self.assertAlmostEqual(time["epoch_s"], 8 * time["step_s"])
+        self.assertRegex(time["request"], r"^\d\d:\d\d:00$")
+        for name, content in SITES.items():
+            (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (self.folder / name).write_text(content)
+        text = self.expect(0, *WITH, "--site", "near").stdout
+        self.assertRegex(text, r"(?m)^step +\d.* [mu]?s$")
+        self.assertRegex(
+            text,
+            rf"(?m)^submit: slurm/submit.sh --site near --workers 2 --time {time['request']} run config.yaml$",
+        )
+        other = self.expect(0, *WITH, "-s", "model.name=lenet").stdout
+        self.assertIn("no time can be told: the calibration has no passes of lenet", other)
+        self.assertIn("it has mlp at 32 x 32", other)
+        self.assertIn("total, without activations", other)
+
+    def check_comparison(self):
+        compared = json.loads(self.expect(0, *WITH, "--compare", "--json").stdout)
+        times = {one["strategy"]: one["time"]["step_s"] for one in compared["strategies"]}
+        self.assertEqual(len(times), 6)
+        alike = [time for name, time in times.items() if name != "ps, mode async"]
+        self.assertLessEqual(times[compared["recommended"]], 1.05 * min(alike))
+        text = self.expect(0, *WITH, "--compare").stdout
+        self.assertRegex(text, r"take .*: its step is predicted to take")
+
+    def check_study(self):
+        (self.folder / "study.yaml").write_text(STUDY)
+        words = ["plan", "study.yaml", "--no-activations", "--calibration", "calibration.json"]
+        cells = json.loads(self.expect(0, *words, "--json").stdout)["cells"]
+        self.assertGreater(cells["p-mlp-w2"]["time"]["step_s"], 0)
+        self.assertIn("no passes of lenet", cells["p-lenet-w1"]["time"]["problem"])
+        text = self.expect(0, *words).stdout
+        self.assertRegex(text, r"(?m)^p-mlp-w1 .* can run$")
+        self.assertIn("no time for 2 cells: the calibration has no passes of lenet", text)
+        self.check_other_machine()
+
+    def check_other_machine(self):
+        path = self.folder / "calibration.json"
+        path.write_text(json.dumps({**json.loads(path.read_text()), "device": "a better one"}))
+        refused = self.expect(USAGE, "calibrate", "config.yaml")
+        for words in "cannot be added to", "its device is a better one", "-o":
+            self.assertIn(words, refused.stderr)
+
+
+if __name__ == "__main__":
+    harness.main()

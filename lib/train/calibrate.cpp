@@ -1,0 +1,293 @@
+#include "train/calibrate.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <set>
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+
+#include "base/build_info.hpp"
+#include "base/clock.hpp"
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "comm/bench.hpp"
+#include "comm/factory.hpp"
+#include "comm/serial/serial_communicator.hpp"
+#include "mpi/session.hpp"
+#include "strategy/factory.hpp"
+#include "strategy/model_layout.hpp"
+#include "strategy/ps/server_load.hpp"
+#include "trace/recorder.hpp"
+#include "train/resources.hpp"
+#include "train/run_plan.hpp"
+#include "train/setup.hpp"
+
+namespace stratagem {
+namespace {
+
+using trace::Phase;
+
+constexpr std::size_t most_sizes = 4;  ///< numbers of samples of one kind of pass
+constexpr double longest_step_s = 20;
+constexpr double enough_s = 1.5;  ///< of steps of one size
+constexpr int fewest = 3, most = 40;
+constexpr std::int64_t smallest_message = 1 << 10, largest_message = 32 << 20, message_factor = 8;
+/// Of bench()'s fewest, the least of which counts: large messages meet fewer delays.
+constexpr int repeats_of(std::int64_t bytes) {
+  return bytes < 1 << 20 ? 15 : 3;
+}
+constexpr std::array<std::int64_t, 2> shard_sizes{1 << 16, 1 << 22};  ///< [elements]
+
+/// `sizes` with at most `most_sizes` of them: first and last stay. One alone gets a smaller one.
+std::vector<std::int64_t> thinned(std::set<std::int64_t> const& sizes) {
+  std::vector<std::int64_t> all(sizes.begin(), sizes.end());
+  if (all.size() == 1) {
+    auto const only = all.front();
+    return only == 1 ? std::vector<std::int64_t>{1, 2}
+                     : std::vector<std::int64_t>{std::max<std::int64_t>(only / 4, 1), only};
+  }
+  if (all.size() <= most_sizes) return all;
+  std::vector<std::int64_t> some;
+  for (std::size_t i = 0; i < most_sizes; ++i)
+    some.push_back(all[(i * (all.size() - 1) + (most_sizes - 1) / 2) / (most_sizes - 1)]);
+  return some;
+}
+
+/// Seconds of the phases that a pass and its update have.
+struct Phases {
+  double forward = 0, backward = 0, optimizer = 0;
+  double total() const { return forward + backward + optimizer; }
+};
+
+/// Steps of one kind of pass, on this rank alone.
+class Stepper {
+ public:
+  Stepper(RunConfig const& config, gpu::Device const& device)
+      : config_(config),
+        model_(make_model(config.model, input_shape(config))),
+        device_(device),
+        alone_(device),
+        recorder_(device, 0),
+        strategy_(make_strategy(SerialConfig{}, {.model = model_,
+                                                 .communicator = alone_,
+                                                 .recorder = recorder_,
+                                                 .device = device,
+                                                 .optimizer = config.optimizer,
+                                                 .precision = config.precision,
+                                                 .dropout = config.model.dropout,
+                                                 .recompute = config.model.recompute})) {}
+
+  Model const& model() const { return model_; }
+
+  void take(std::int64_t samples) {
+    auto const input = input_shape(config_);
+    auto const format = model_.memory_format == MemoryFormat::channels_last
+                            ? at::MemoryFormat::ChannelsLast
+                            : at::MemoryFormat::Contiguous;
+    batch_.images = at::randn({samples, input.channels, input.size, input.size})
+                        .to(compute_type(config_.precision.compute))
+                        .contiguous(format)
+                        .to(device_.torch());
+    batch_.labels =
+        at::randint(config_.model.num_classes, {samples}, at::kLong).to(device_.torch());
+  }
+
+  Phases step() {
+    recorder_.begin_step(batch_.step, 0);
+    recorder_.enter(Phase::data);
+    strategy_->step(batch_, {.lr = 0});  // the same step again and again
+    auto const record = recorder_.end_step();
+    ++batch_.step;
+    auto const seconds = [&](Phase phase) {
+      return 1e-9 * static_cast<double>(record.durations[static_cast<std::size_t>(phase)]);
+    };
+    return {seconds(Phase::forward), seconds(Phase::backward), seconds(Phase::optimizer)};
+  }
+
+ private:
+  RunConfig const& config_;
+  Model model_;
+  gpu::Device device_;
+  SerialCommunicator alone_;
+  trace::Recorder recorder_;
+  std::unique_ptr<Strategy> strategy_;
+  Batch batch_;
+};
+
+double median(std::vector<double> values) {
+  auto const middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
+
+double largest_of(mpi::Comm const& world, double value) {
+  for (auto const& text : world.all_gather(shortest(value)))
+    value = std::max(value, parse_number(text).value_or(0));
+  return value;
+}
+
+/// The median step of all ranks at once; the slowest rank's. Nothing when memory is too short.
+std::optional<Phases> time_steps(Stepper& stepper, std::int64_t samples, mpi::Comm const& world) {
+  try {
+    auto const step = [&] { return on_all_ranks(world, [&] { return stepper.step(); }); };
+    on_all_ranks(world, [&] {
+      stepper.take(samples);
+      return true;
+    });
+    auto last = step();  // allocates
+    if (last.total() < longest_step_s / 10) last = step();
+    auto const time_s = std::max(largest_of(world, last.total()), 1e-6);
+    auto const steps = std::clamp(static_cast<int>(enough_s / time_s), fewest, most);
+    std::vector<double> forward, backward, optimizer;
+    for (int i = 0; i < steps; ++i) {
+      world.barrier();
+      auto const phases = stepper.step();
+      forward.push_back(phases.forward);
+      backward.push_back(phases.backward);
+      optimizer.push_back(phases.optimizer);
+    }
+    return Phases{largest_of(world, median(forward)), largest_of(world, median(backward)),
+                  largest_of(world, median(optimizer))};
+  } catch (Error const& problem) {
+    if (problem.code() != ExitCode::out_of_memory) throw;
+    return std::nullopt;
+  }
+}
+
+std::optional<PassTimes> time_passes(WantedPass const& wanted, PassKind const& kind,
+                                     ProcessInfo const& process, mpi::Comm const& world, Log& log) {
+  auto const stepper = on_all_ranks(world, [&] {
+    check_precision(wanted.config.precision, process.device);
+    return std::make_unique<Stepper>(wanted.config, process.device);
+  });
+  std::vector<Curve::Point> forward, backward;
+  double optimizer_s = 0, last_s = 0, last_size = 1;
+  for (auto const samples : wanted.samples) {
+    auto const size = static_cast<double>(samples);
+    if (last_s * size / last_size > longest_step_s && forward.size() > 1) {
+      log.warning(str(describe(kind), ": ", samples, " samples left out: they would take ",
+                      format_duration(last_s * size / last_size), " a step"));
+      break;
+    }
+    auto const phases = time_steps(*stepper, samples, world);
+    if (!phases) {
+      log.warning(str(describe(kind), ": ", samples, " samples left out: memory is too short"));
+      break;
+    }
+    forward.push_back({size, phases->forward});
+    backward.push_back({size, phases->backward});
+    optimizer_s = phases->optimizer;
+    last_s = phases->total();
+    last_size = size;
+  }
+  if (forward.empty()) return std::nullopt;
+  return PassTimes{kind, process.node_size, Curve(forward), Curve(backward), optimizer_s};
+}
+
+std::vector<OperationTimes> time_operations(ProcessInfo const& process, mpi::Comm const& world) {
+  auto const communicator = make_communicator({}, process, world, nullptr);
+  std::vector<OperationTimes> times;
+  for (auto const operation : {BenchOperation::all_reduce, BenchOperation::reduce_scatter,
+                               BenchOperation::all_gather, BenchOperation::send_receive}) {
+    if (world.size() == 1 && operation == BenchOperation::send_receive) continue;
+    std::vector<Curve::Point> points;
+    for (auto bytes = smallest_message; bytes <= largest_message; bytes *= message_factor) {
+      auto best = bench(*communicator, operation, bytes, 0);
+      for (int i = 1; i < repeats_of(bytes); ++i)
+        best.time_s = std::min(best.time_s, bench(*communicator, operation, bytes, 0).time_s);
+      points.push_back({static_cast<double>(best.bytes), best.time_s});
+    }
+    times.push_back(
+        {.operation = std::string(bench_operation_names[static_cast<std::size_t>(operation)]),
+         .backend = std::string(communicator->backend()),
+         .ranks = world.size(),
+         .ranks_per_node = process.node_size,
+         .time = Curve(std::move(points))});
+  }
+  return times;
+}
+
+/// On one thread: servers compute with as few as their node leaves them.
+std::vector<ServerTimes> time_servers() {
+  at::set_num_threads(1);
+  std::vector<ServerTimes> times;
+  for (auto const mode : {PsMode::sync, PsMode::async, PsMode::dc, PsMode::dana}) {
+    auto const policy = policy_of({.mode = mode}, 2);
+    std::vector<Curve::Point> points;
+    for (auto const elements : shard_sizes)
+      points.push_back(
+          {static_cast<double>(elements), measure_push(policy, OptimizerConfig{}, elements)});
+    times.push_back({std::string(server_work(policy)), Curve(std::move(points))});
+  }
+  return times;
+}
+
+}  // namespace
+
+std::vector<WantedPass> wanted_passes(std::vector<RunConfig> const& runs) {
+  struct Found {
+    RunConfig config;
+    PassKind kind;
+    std::set<std::int64_t> samples;
+  };
+  std::vector<Found> kinds;
+  for (auto const& config : runs) {
+    try {
+      auto const model = make_model(config.model, input_shape(config));
+      auto const plan = make_run_plan(config, model, published_size(config.data), config.run.ranks);
+      auto const kind = pass_kind(config, model, config.run.threads);
+      auto found = std::ranges::find(kinds, kind, &Found::kind);
+      if (found == kinds.end()) found = kinds.insert(kinds.end(), {config, kind, {}});
+      found->samples.insert(plan.samples_per_pass);
+    } catch (Error const&) {
+      continue;  // `plan` tells why
+    }
+  }
+  std::vector<WantedPass> wanted;
+  for (auto const& kind : kinds) wanted.push_back({kind.config, thinned(kind.samples)});
+  return wanted;
+}
+
+Calibration calibrate(std::vector<WantedPass> const& wanted, std::optional<Calibration> known,
+                      mpi::Comm const& world, Log& log) {
+  auto const device = wanted.empty() ? DeviceChoice::automatic : wanted.front().config.run.device;
+  auto const process = on_all_ranks(
+      world, [&, found = discover_process(world)] { return choose_device(found, device); });
+  gpu::select(process.device);
+  auto const& build = build_info();
+  Calibration result{.host = process.host,
+                     .device = gpu::device_name(process.device),
+                     .on_gpu = process.device.kind == gpu::DeviceKind::cuda,
+                     .cores = static_cast<int>(process.cores.size()),
+                     .version = str(build.version, " ", build.git_sha),
+                     .libtorch = std::string(build.libtorch),
+                     .mpi = mpi::library_version(),
+                     .measured = utc_time(wall_ns())};
+  on_all_ranks(world, [&] {
+    if (known) add_to(*known, result);
+    return true;
+  });
+  log.info("communication");
+  result.operations = time_operations(process, world);
+  if (world.size() == 1) result.servers = time_servers();
+  for (auto const& pass : wanted) {
+    int const threads = choose_threads(pass.config.run, process, world, log);
+    auto const model = make_model(pass.config.model, input_shape(pass.config));
+    auto const kind = pass_kind(pass.config, model, threads);
+    if (process.shares_device) continue;
+    if (!result.on_gpu && process.node_size * threads > result.cores) continue;
+    at::set_num_threads(threads);
+    log.info(describe(kind));
+    if (auto times = time_passes(pass, kind, process, world, log))
+      result.passes.push_back(std::move(*times));
+  }
+  if (!known) return result;
+  add_to(*known, result);
+  return *known;
+}
+
+}  // namespace stratagem

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/model.hpp"
+#include "strategy/ps/server_policy.hpp"
+#include "train/curve.hpp"
+#include "train/run_config.hpp"
+
+namespace stratagem {
+
+/// What decides how long a pass takes, but for the number of its samples.
+struct PassKind {
+  std::string model;
+  std::int64_t classes = 10;
+  std::int64_t channels = 3;
+  std::int64_t size = 32;     ///< of the images [pixels]
+  std::string memory_format;  ///< contiguous or channels_last
+  std::string precision;      ///< fp32, bf16, fp16, fp64
+  std::int64_t recompute = 0;
+  bool dropout = true;
+  std::int64_t threads = 1;  ///< of LibTorch, per rank
+
+  bool operator==(PassKind const&) const = default;
+};
+
+/// `model` was made from `config`; `threads` are those of a rank.
+PassKind pass_kind(RunConfig const& config, Model const& model, int threads);
+/// "lenet at 32 x 32, fp32, 1 thread".
+std::string describe(PassKind const& kind);
+
+/// Passes of one kind, of as many ranks of a node at once.
+struct PassTimes {
+  PassKind kind;
+  int ranks_on_node = 1;
+  Curve forward, backward;  ///< of one pass, over its samples
+  double optimizer_s = 0;   ///< an update of all parameters
+};
+
+/// One operation of a communicator, over its bytes as bench() counts them.
+struct OperationTimes {
+  std::string operation;  ///< as bench_operation_names has it
+  std::string backend;
+  int ranks = 1;
+  int ranks_per_node = 1;
+  Curve time;
+};
+
+/// What a server does for one push, over the elements of its shard: see measure_push().
+struct ServerTimes {
+  std::string work;  ///< as server_work() names it
+  Curve push;
+};
+
+/// How much a server has to do for a push of this policy: "sum", "each", "corrected" or
+/// "look_ahead".
+std::string_view server_work(ServerPolicy const& policy);
+
+/// What was measured of a machine, by `stratagem calibrate`, so that the time of a step can be
+/// predicted for it: a value, kept as a JSON file.
+struct Calibration {
+  std::string host;
+  std::string device;  ///< "NVIDIA A100-SXM4-80GB", or the processor's name
+  bool on_gpu = false;
+  int cores = 1;        ///< of a node, that ranks can use
+  std::string version;  ///< of stratagem, with its commit
+  std::string libtorch, mpi;
+  std::string measured;  ///< when [UTC]
+  std::vector<PassTimes> passes;
+  std::vector<OperationTimes> operations;
+  std::vector<ServerTimes> servers;
+
+  /// Of so many ranks, how many share a node: as measured, else all of them where no measurement
+  /// has met a second node.
+  int ranks_on_node(int ranks) const;
+};
+
+/// Replaces in `known` what `newer` has too and adds what it has more. Error(usage) when they are
+/// of different machines or programs.
+void add_to(Calibration& known, Calibration const& newer);
+
+std::string to_json(Calibration const& calibration);
+/// Error(usage) naming `name` and what is wrong with it.
+Calibration parse_calibration(std::string const& text, std::string const& name);
+Calibration read_calibration(std::filesystem::path const& path);
+
+}  // namespace stratagem

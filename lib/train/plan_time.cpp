@@ -1,0 +1,43 @@
+#include "train/plan_time.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "base/table.hpp"
+#include "base/text.hpp"
+
+namespace stratagem {
+
+std::string time_text(RunPlan const& plan) {
+  if (!plan.time)
+    return plan.time_problem.empty() ? "" : "no time can be told: " + plan.time_problem + "\n";
+  auto const& [step, epoch_s, run_s] = *plan.time;
+  Table table({{"time, predicted", Align::left}, {"", Align::left}});
+  table.add_row({"step", format_duration(step.total())});
+  table.add_row({"  computes", format_duration(step.compute_s)});
+  table.add_row({"  waits for communication", format_duration(step.exposed_s)});
+  table.add_row({"  waits for cores", format_duration(step.cores_s)});
+  table.add_row(
+      {"epoch",
+       str(format_duration(epoch_s), ", ",
+           format_number(static_cast<double>(plan.global_batch) / step.total(), 0), " images/s")});
+  table.add_row({"run", str(format_duration(run_s),
+                            " with evaluations; ask for --time=", plan.time->request())});
+  return table.render();
+}
+
+std::optional<nlohmann::json> time_json(RunPlan const& plan) {
+  if (!plan.time) {
+    if (plan.time_problem.empty()) return std::nullopt;
+    return nlohmann::json{{"problem", plan.time_problem}};
+  }
+  auto const& [step, epoch_s, run_s] = *plan.time;
+  return nlohmann::json{{"step_s", step.total()},
+                        {"compute_s", step.compute_s},
+                        {"exposed_s", step.exposed_s},
+                        {"cores_s", step.cores_s},
+                        {"epoch_s", epoch_s},
+                        {"run_s", run_s},
+                        {"request", plan.time->request()}};
+}
+
+}  // namespace stratagem

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "train/run_plan.hpp"
+
+namespace stratagem {
+
+/// What a plan says of its time: a table, or why there is none; empty where nobody asked.
+std::string time_text(RunPlan const& plan);
+/// The same as JSON: {"step_s": ..., ...} or {"problem": ...}; nothing where nobody asked.
+std::optional<nlohmann::json> time_json(RunPlan const& plan);
+
+}  // namespace stratagem
