@@ -92,7 +92,7 @@ class OneAndTheSame(SmallRuns):
                 serial = self.finish(f"{name}-serial", *common, *settings, *emulated)
                 self.assertEqual(ddp["digest"], serial["digest"])
                 if name in ("bf16-scaled", "augmented"):
-                    servers = ["strategy.name=ps", "strategy.servers=2"]
+                    servers = ["strategy.name=ps", "strategy.servers=2", "strategy.chunk_mb=0.25"]
                     ps = self.finish(f"{name}-ps", *common, *servers, *settings, ranks=4)
                     self.assertEqual(ddp["digest"], ps["digest"])
         self.assertEqual(float(self.metrics("lr-scaled-ddp")[0]["lr"]), 0.02)

@@ -40,7 +40,7 @@ TEST(Keys, HaveTypeDefaultRangeAndStrategies) {
   EXPECT_EQ(row(rows, "run.name").default_value, "\"\"");
   EXPECT_EQ(row(rows, "strategy.bucket_mb").strategies, std::vector<std::string>{"ddp"});
   EXPECT_EQ(row(rows, "strategy.micro_batches").strategies,
-            (std::vector<std::string>{"serial", "ddp", "fsdp"}));
+            (std::vector<std::string>{"serial", "ddp", "fsdp", "ps"}));
   EXPECT_TRUE(row(rows, "strategy.micro_batches").belongs_to("ddp"));
   EXPECT_FALSE(row(rows, "strategy.bucket_mb").belongs_to("serial"));
 }

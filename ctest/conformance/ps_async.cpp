@@ -29,9 +29,9 @@ TEST(PsAsync, OfOneWorkerIsSerial) {
 }
 
 TEST(PsAsync, OfOneWorkerIsSerialUnderLossScalingAndClipping) {
-  Training const training{.model = "tiny_residual",
+  Training const training{.model = "lenet",
                           .strategy = PsConfig{.servers = world().size() - 1,
-                                               .chunk_mb = 4 * kib,
+                                               .chunk_mb = 16 * kib,
                                                .mode = PsMode::async,
                                                .micro_batches = 12},
                           .optimizer = {.lr = 0.02, .clip_norm = 0.5},

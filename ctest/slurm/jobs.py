@@ -87,7 +87,7 @@ class Jobs(HopperTest):
     def test_preflight(self):
         out = self.new_out("preflight")
         job = self.submit("--workers", "2", "preflight", out)
-        [end] = self.box.wait(job, 240)
+        [end] = self.box.wait(job, 400)
         self.assertEqual((end["JobState"], end["ExitCode"]), ("COMPLETED", "0:0"), end)
         rows = list(csv.DictReader((out / "summary.csv").read_text().splitlines()))
         complete = [row["variant"] for row in rows if row["status"] == "complete"]
@@ -95,7 +95,7 @@ class Jobs(HopperTest):
         self.assertGreater(len(json.loads((out / "commbench.json").read_text())), 0)
         calibration = json.loads((out / "calibration.json").read_text())
         self.assertEqual({row["model"] for row in calibration["passes"]}, {"mlp"})
-        self.assertEqual({row["ranks"] for row in calibration["operations"]}, {2})
+        self.assertEqual({row["ranks"] for row in calibration["operations"]}, {1, 2})
 
 
 class Ends(HopperTest):
