@@ -26,7 +26,8 @@ import report
 
 COLUMNS = {"model": "{model}", "strategy": "{strategy}", "workers": "{ranks}", "USR1 to": "{target}",
            "step s": "{step_s:.2f}", "saved in s": "{save_s:.2f}", "steps begun after it": "{begun}",
-           "SAVED after s": "{told_s:.2f}", "2 steps + saving s": "{limit_s:.2f}", "launcher gone after s": "{gone_s:.2f}"}
+           "SAVED after s": "{told_s:.2f}", "2 steps + saving s": "{limit_s:.2f}",
+           "launcher gone after s": "{gone_s:.2f}"}
 STRATEGIES = {"DDP": (0, "{name: ddp}"), "ZeRO-3": (0, "{name: fsdp, shard: full}"), "PS sync": (1, "{name: ps}")}
 SAVED = 75
 SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1}
