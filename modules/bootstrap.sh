@@ -202,23 +202,9 @@ compile_jobs() {
 
 configure() { cmake --preset "$@"; }
 compile() { cmake --build --preset "$1" --parallel "$(compile_jobs)" "${@:2}"; }
-# One test more than there are cores: ranks wait for each other, and for clocks.
-run_tests() { ctest --preset "$1" --parallel "$(($(nproc) + 1))" "${@:2}"; }
-
-# Those of Slurm wait for its clocks most of the time, and run beside the others; one that was too late for a clock has
-# a second chance.
-start_slurm_tests() {
-  ctest --test-dir build/ctest/slurm --parallel 4 --output-on-failure --repeat until-pass:2 \
-    > build/slurm-tests.log 2>&1 &
-  slurm_tests=$!
-  trap wait EXIT  # nothing of them outlives this script
-}
-finish_slurm_tests() {
-  local code=0
-  wait "$slurm_tests" || code=$?
-  cat build/slurm-tests.log
-  return "$code"
-}
+run_tests() { ctest --preset "$1" --parallel "$(nproc)" "${@:2}"; }
+# They wait for Slurm's clocks most of the time; one that came too late for a clock has a second chance.
+run_slurm_tests() { ctest --preset cpu-release --label-regex slurm --parallel 4 --repeat until-pass:2; }
 
 build_program() {
   phase "configure" configure cpu-release
@@ -235,8 +221,8 @@ test_everything() {
   phase "configure" configure cpu-release "${options[@]}" -D "STRATAGEM_ORACLE_PYTHON=$oracle/python-oracle" \
     -D "STRATAGEM_ANALYSIS_PYTHON=$analysis/python-analysis"
   phase "build" compile cpu-release
-  start_slurm_tests
   phase "test" run_tests cpu-release --label-exclude 'long|slurm'
+  phase "test Slurm" run_slurm_tests
   if has_fuzzer; then
     phase "configure fuzz targets" configure fuzz "${options[@]}"
     phase "build fuzz targets" compile fuzz
@@ -251,7 +237,6 @@ test_everything() {
   else
     echo "no CUDA toolkit with NCCL under $cuda_home: the CUDA flavour is not built"
   fi
-  phase "Slurm, the rest of its tests" finish_slurm_tests
 }
 
 # The NCCL and CUDA code against fakes; and the program starts where there is no GPU, and says so.
