@@ -36,11 +36,12 @@ WAYS = {
     "fsdp": (2, ["strategy.name=fsdp", "strategy.unit_mb=0.01"]),
     "ps": (3, ["strategy.name=ps"]),
 }
+ASYNCHRONOUS = {"lag_cap": (4, ["strategy.name=ps", "strategy.mode=lag_cap", "strategy.lag_cap=1"])}
 
 
 class Resume(harness.ProgramTest):
     def words(self, way, out, *more):
-        ranks, settings = WAYS[way]
+        ranks, settings = (WAYS | ASYNCHRONOUS)[way]
         words = [self.program, *overridden(*SETTINGS, *settings, f"run.out={out}"), *more]
         return mpirun(ranks, [*words, "--progress", "none"])
 
@@ -52,15 +53,18 @@ class Resume(harness.ProgramTest):
             rows[cells[1]] = (cells[2], *cells[4:8], cells[9])
         return rows
 
-    def losses(self, out):
-        """Of all steps, joined from the attempts."""
+    def collected(self, out, column):
+        """Its values of all attempts, as texts."""
         self.expect(0, "collect", out, "-o", f"{out}.h5")
-        dump = ["h5dump", "-y", "-w", "0", "-m", "%.17g", "-d", "/rank-0000/steps/loss", f"{out}.h5"]
+        dump = ["h5dump", "-y", "-w", "0", "-m", "%.17g", "-d", column, f"{out}.h5"]
         text = subprocess.run(dump, cwd=self.folder, check=True, capture_output=True, text=True)
         data = re.search(r"^   DATA \{\n(.*?)^   \}", text.stdout, re.MULTILINE | re.DOTALL)
-        losses = data[1].replace(",", " ").split()
-        self.assertTrue(losses)
-        return losses
+        values = data[1].replace(",", " ").split()
+        self.assertTrue(values)
+        return values
+
+    def losses(self, out):
+        return self.collected(out, "/rank-0000/steps/loss")
 
     def finish(self, way, out):
         ended = self.run_words(self.words(way, out, "--resume"))
@@ -112,6 +116,24 @@ class Resume(harness.ProgramTest):
 
     def test_killed_ps(self):
         self.check_killed("ps")
+
+    def test_killed_asynchronous(self):
+        """No two runs are alike, but all of it is trained, and no gradient is applied that is older than allowed."""
+        process = self.start(self.words("lag_cap", "out"))
+        self.await_steps(process, "out", 6)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        subprocess.run(["pkill", "-KILL", "-f", "run.out=out "], check=False)
+        time.sleep(0.3)
+        ended = self.run_words(self.words("lag_cap", "out", "--resume"))
+        self.assertEqual(ended.code, 0, str(ended))
+        self.assertIn("goes on after step", ended.stderr)
+        self.assertEqual(self.outcome("out")["steps"], 3 * 480 / 24)
+        self.expect(0, "validate", "out")
+        lags = map(int, self.collected("out", "/rank-0003/ps/lag"))
+        dropped = map(int, self.collected("out", "/rank-0003/ps/dropped"))
+        applied = [lag for lag, drop in zip(lags, dropped) if not drop]
+        self.assertLessEqual(max(applied), 1)
 
     def test_interrupted(self):
         """USR1 to mpirun, or to any one rank: saved, and told apart from an end."""
