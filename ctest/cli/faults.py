@@ -5,7 +5,6 @@ import pathlib
 import re
 import shutil
 import signal
-import subprocess
 import time
 import unittest
 
@@ -60,10 +59,7 @@ class FaultTest(harness.ProgramTest):
 
     def step_begins_ns(self, rank):
         """Of the steps that the rank's trace knows, by a reader that is not ours."""
-        words = ["h5dump", "-y", "-w", "0", "-d", f"/rank-{rank:04}/steps/t_begin_ns", "collected.h5"]
-        dumped = subprocess.run(words, cwd=self.folder, check=True, capture_output=True, text=True)
-        values = re.search(r"^   DATA \{\n(.*?)^   \}", dumped.stdout, re.MULTILINE | re.DOTALL)
-        return [int(number) for number in re.findall(r"\d+", values[1])]
+        return [int(begin) for begin in self.dumped("collected.h5", f"/rank-{rank:04}/steps/t_begin_ns")]
 
     def check_traces(self, ranks):
         """Those of all ranks can be read."""

@@ -153,6 +153,13 @@ class ProgramTest(unittest.TestCase):
                     self.check_refused(ended, case.code, case.words)
                     self.assertEqual(snapshot(folder), before)
 
+    def dumped(self, file, dataset):
+        """The values of one dimension as texts, by a reader that is not ours."""
+        words = ["h5dump", "-y", "-w", "0", "-m", "%.17g", "-d", dataset, file]
+        text = subprocess.run(words, cwd=self.folder, check=True, capture_output=True, text=True)
+        data = re.search(r"^   DATA \{\n(.*?)^   \}", text.stdout, re.MULTILINE | re.DOTALL)
+        return data[1].replace(",", " ").split()
+
     def await_trace(self, rank, run="out"):
         trace = self.folder / run / "trace" / "a0" / f"rank-{rank:04}.h5"
         deadline = time.monotonic() + 30

@@ -1,10 +1,8 @@
 """A rank that is killed: the others end, and the traces of all are there up to the last second."""
 
 import os
-import re
 import shutil
 import signal
-import subprocess
 import time
 import unittest
 
@@ -28,22 +26,7 @@ class KilledRank(harness.ProgramTest):
         self.ended = self.wait(process)
 
     def column(self, rank, name):
-        """Of a rank's own file, by a reader that is not ours."""
-        path = self.folder / "collected" / f"{rank}.txt"
-        path.parent.mkdir(exist_ok=True)
-        words = [
-            "h5dump",
-            "-y",
-            "-w",
-            "0",
-            "-o",
-            str(path),
-            "-d",
-            f"/rank-{rank:04}/steps/{name}",
-            "collected.h5",
-        ]
-        subprocess.run(words, cwd=self.folder, check=True, stdout=subprocess.DEVNULL)
-        return [int(number) for number in re.findall(r"-?\d+", path.read_text())]
+        return [int(number) for number in self.dumped("collected.h5", f"/rank-{rank:04}/steps/{name}")]
 
     @unittest.skipUnless(shutil.which("h5dump"), "h5dump is not installed (package hdf5-tools)")
     def test_traces_reach_the_last_second(self):

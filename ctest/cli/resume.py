@@ -56,10 +56,7 @@ class Resume(harness.ProgramTest):
     def collected(self, out, column):
         """Its values of all attempts, as texts."""
         self.expect(0, "collect", out, "-o", f"{out}.h5")
-        dump = ["h5dump", "-y", "-w", "0", "-m", "%.17g", "-d", column, f"{out}.h5"]
-        text = subprocess.run(dump, cwd=self.folder, check=True, capture_output=True, text=True)
-        data = re.search(r"^   DATA \{\n(.*?)^   \}", text.stdout, re.MULTILINE | re.DOTALL)
-        values = data[1].replace(",", " ").split()
+        values = self.dumped(f"{out}.h5", column)
         self.assertTrue(values)
         return values
 
@@ -69,6 +66,7 @@ class Resume(harness.ProgramTest):
     def finish(self, way, out):
         ended = self.run_words(self.words(way, out, "--resume"))
         self.assertEqual(ended.code, 0, str(ended))
+        return ended
 
     def check_equal(self, way, out):
         self.assertEqual(self.outcome(out)["digest"], self.outcome("straight")["digest"], way)
@@ -89,6 +87,13 @@ class Resume(harness.ProgramTest):
                 return
             time.sleep(0.005)
 
+    def kill(self, process, out):
+        """The launcher, and all ranks."""
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        subprocess.run(["pkill", "-KILL", "-f", f"run.out={out} "], check=False)
+        time.sleep(0.3)
+
     def check_killed(self, way):
         """SIGKILL at any time, again and again, in the middle of saving too."""
         draw = random.Random(SEED + len(way))
@@ -98,10 +103,7 @@ class Resume(harness.ProgramTest):
             process = self.start(self.words(way, out))
             self.await_steps(process, out, draw.randrange(3, 50))
             time.sleep(draw.random() * 0.05 * took)
-            os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
-            subprocess.run(["pkill", "-KILL", "-f", f"run.out={out} "], check=False)
-            time.sleep(0.3)
+            self.kill(process, out)
             self.expect(0, "checkpoint", out)
             self.finish(way, out)
             self.check_equal(way, out)
@@ -121,12 +123,8 @@ class Resume(harness.ProgramTest):
         """No two runs are alike, but all of it is trained, and no gradient is applied that is older than allowed."""
         process = self.start(self.words("lag_cap", "out"))
         self.await_steps(process, "out", 6)
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-        subprocess.run(["pkill", "-KILL", "-f", "run.out=out "], check=False)
-        time.sleep(0.3)
-        ended = self.run_words(self.words("lag_cap", "out", "--resume"))
-        self.assertEqual(ended.code, 0, str(ended))
+        self.kill(process, "out")
+        ended = self.finish("lag_cap", "out")
         self.assertIn("goes on after step", ended.stderr)
         self.assertEqual(self.outcome("out")["steps"], 3 * 480 / 24)
         self.expect(0, "validate", "out")
@@ -167,10 +165,7 @@ class KilledAfterSaving(harness.ProgramTest):
     """A checkpoint counts when traces reach as far: the steps before it are in that of the killed run."""
 
     def steps(self, rank):
-        dump = ["h5dump", "-y", "-w", "0", "-d", f"/rank-{rank:04}/steps/step", "collected.h5"]
-        text = subprocess.run(dump, cwd=self.folder, check=True, capture_output=True, text=True)
-        data = re.search(r"^   DATA \{\n(.*?)^   \}", text.stdout, re.MULTILINE | re.DOTALL)
-        return [int(step) for step in data[1].replace(",", " ").split()]
+        return [int(step) for step in self.dumped("collected.h5", f"/rank-{rank:04}/steps/step")]
 
     def check(self, ranks, workers, last, *settings):
         words = overridden(f"run.max_steps={last}", "run.epochs=1000", "run.evaluate_every=0",

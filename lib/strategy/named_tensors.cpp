@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <span>
-#include <sstream>
 
 #include <ATen/ATen.h>
 
@@ -68,10 +67,9 @@ std::string digest_of(Communicator& communicator, NamedTensors const& own) {
   std::string text;
   for (auto const& line : digests(own)) text += line + '\n';
   std::vector<std::string> all;
-  for (auto const& part : gather_texts(communicator, text)) {
-    std::istringstream lines(part);
-    for (std::string line; std::getline(lines, line);) all.push_back(line);
-  }
+  for (auto const& part : gather_texts(communicator, text))
+    for (auto const& line : split(part, '\n'))
+      if (!line.empty()) all.push_back(line);
   return joined(std::move(all));
 }
 
