@@ -61,6 +61,19 @@ std::string operations_table(Calibration const& calibration) {
   return table.empty() ? "" : table.render();
 }
 
+std::string savings_table(Calibration const& calibration) {
+  Table table({{"saving", Align::left}, {"of each"}, {"seconds"}});
+  for (auto const& saving : calibration.savings)
+    for (auto const& [bytes, seconds] : saving.time.points())
+      table.add_row({str(saving.ranks_on_node, saving.ranks_on_node == 1 ? " rank" : " ranks"),
+                     format_bytes(bytes), format_number(seconds, 3)});
+  return table.render();
+}
+
+std::filesystem::path folder_of(std::filesystem::path const& file) {
+  return file.has_parent_path() ? file.parent_path() : std::filesystem::path(".");
+}
+
 }  // namespace
 
 ExitCode execute_calibrate(Command const& command, std::vector<std::string> const& arguments) {
@@ -76,13 +89,14 @@ ExitCode execute_calibrate(Command const& command, std::vector<std::string> cons
       if (std::filesystem::exists(path)) known = read_calibration(path);
       return wanted_passes(runs_of(options));
     });
-    auto const measured = calibrate(wanted, std::move(known), world, log);
+    auto const measured = calibrate(wanted, std::move(known), folder_of(path), world, log);
     static_cast<void>(from_rank_0(world, [&] {
       replace_file(path, to_json(measured));
       return std::string();
     }));
     if (world.rank() == 0)
-      std::cout << passes_table(measured) << operations_table(measured) << "wrote " << path << '\n';
+      std::cout << passes_table(measured) << operations_table(measured) << savings_table(measured)
+                << "wrote " << path << '\n';
     return ExitCode::done;
   });
 }

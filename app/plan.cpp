@@ -69,10 +69,11 @@ ExitCode plan_all(Options const& options, ActivationPredictor* predictor,
                   options.texts("config").front() + " is a study", "change its cells with -s");
   auto const cells = cells_of(options.texts("config").front(), options.texts("set"));
   auto const common = options.common();
-  if (predictor != nullptr)
+  if (predictor != nullptr && calibration == nullptr)
     Log(0, true, common.level, common.color)
-        .info("small passes of the models are run for what " + std::to_string(cells.size()) +
-              " cells hold, a minute or two for large ones; --no-activations does without");
+        .info(
+            "small passes of the models are run for what " + std::to_string(cells.size()) +
+            " cells hold, up to a minute; a --calibration has them, --no-activations does without");
   auto const planned = plan_study(cells, predictor, calibration, room_of(options));
   std::cout << (options.flag("json") ? planned.json : planned.text);
   if (planned.refused == 0) return ExitCode::done;
@@ -109,9 +110,9 @@ ExitCode execute_plan(Command const& command, std::vector<std::string> const& ar
   Options options(command);
   declare(options);
   if (!options.parse(arguments)) return ExitCode::done;
-  ActivationPredictor activations;
-  auto* const predictor = options.flag("no-activations") ? nullptr : &activations;
   auto const measured = calibration_of(options);
+  ActivationPredictor activations(measured ? measured->activations : ActivationPasses());
+  auto* const predictor = options.flag("no-activations") ? nullptr : &activations;
   auto const* const calibration = measured ? &*measured : nullptr;
   auto const files = options.texts("config");
   if (!files.empty() && names_study(files.front()))

@@ -48,7 +48,7 @@ std::string submit_line(std::string const& site, RunPlan const& plan, std::strin
   auto line = str((slurm / "submit.sh").lexically_normal().string(), " --site ", site,
                   " --workers ", roles.workers.size());
   if (!roles.servers.empty()) line += str(" --servers ", roles.servers.size());
-  if (plan.time) line += " --time " + plan.time->request();
+  if (plan.time) line += str(" --time ", plan.time->request(), " --lead ", plan.time->lead_s());
   return line + " run " + config;
 }
 

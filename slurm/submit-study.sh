@@ -9,6 +9,7 @@
 #   --only PATTERN  cells whose name matches, such as 'dp-*-s1'; may be repeated
 #   --resume        go on: submit those cells of DIR that are not complete and not running
 #   --time H:M:S    of a cell; default the site's, at most a day
+#   --calibration F preflight's, from which it is known how early each cell has to be told to save
 #   --at-once N     elements of an array that run at the same time; default the site's
 #   --dry-run       show the commands
 set -euo pipefail
@@ -16,7 +17,7 @@ home=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # shellcheck source=slurm/lib.sh
 source "$home/slurm/lib.sh"
 
-usage() { sed -n '2,14s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; }
+usage() { sed -n '2,15s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; }
 
 # Numbers, one a line, in order: 0,1,2,5 -> 0-2,5
 ranges() {
@@ -34,16 +35,17 @@ seconds_of() {
 }
 
 parse() {
-  study=$home/inputs/study/study.yaml site_name=generic out='' resume=0 limit='' at_once='' only=()
+  study=$home/inputs/study/study.yaml site_name=generic out='' resume=0 limit='' at_once='' calibration='' only=()
   local positional=0
   while (($# > 0)); do
     case $1 in
-      --site | --out | --only | --time | --at-once) [[ $# -ge 2 ]] || die 2 "$1 needs a value" ;;&
+      --site | --out | --only | --time | --at-once | --calibration) [[ $# -ge 2 ]] || die 2 "$1 needs a value" ;;&
       --site) site_name=$2 ; shift ;;
       --out) out=$2 ; shift ;;
       --only) only+=(--only "$2") ; shift ;;
       --time) limit=$2 ; shift ;;
       --at-once) at_once=$2 ; shift ;;
+      --calibration) calibration=$2 ; shift ;;
       --resume) resume=1 ;;
       --dry-run) dry_run=1 ;;
       -h | --help) usage ; exit 0 ;;
@@ -65,6 +67,18 @@ choose_cells() {
     $1 in open' <(echo "$open") <(echo "$cells"))
 }
 
+# Sets `lead`: how many seconds before its end a cell is told to save, as the slowest to save needs; the site's
+# where that was not measured.
+choose_lead() {
+  local planned
+  lead=$site_usr1_lead_s
+  [[ -n $calibration ]] || return 0
+  planned=$("$program" plan "$study" --calibration "$calibration" --no-activations --json) || exit
+  planned=$(sed -n 's/^ *"lead_s": \([0-9]*\).*/\1/p' <<< "$planned" | sort -n | tail -1)
+  [[ -n $planned ]] || die 2 "$calibration was measured for none of the cells of $study"
+  lead=$planned
+}
+
 # An array for the cells of one shape.
 submit_shape() {
   local workers=$1 servers=$2 indices count shape=w$1
@@ -73,7 +87,7 @@ submit_shape() {
   count=$(wc -l <<< "$indices")
   resources_for "$workers" "$servers"
   submit "--job-name=$name-$shape" "${resources[@]}" "--time=$limit" \
-    "--signal=B:USR1@$site_usr1_lead_s" "--array=$(ranges <<< "$indices")%$at_once" \
+    "--signal=B:USR1@$lead" "--array=$(ranges <<< "$indices")%$at_once" \
     "--output=$out/logs/%x-%A_%a.log" "$home/slurm/study.sbatch" "$study" "$out"
   jobs+=("$job")
   gpu_seconds=$((gpu_seconds + count * workers * seconds))
@@ -130,6 +144,7 @@ main() {
   fi
   choose_cells
   [[ -n $cells ]] || { echo "all cells are complete or running: nothing to submit"; exit 0; }
+  choose_lead
   ((dry_run)) || "$program" sweep "$study" --prepare --out "$out"
   submit_all
 }

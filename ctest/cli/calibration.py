@@ -8,7 +8,7 @@ from harness import Refusal
 USAGE, ENVIRONMENT = 2, 3
 PLAN = ["plan", "config.yaml", "--no-activations"]
 WITH = [*PLAN, "--calibration", "calibration.json"]
-NONE = {"schema_name": "stratagem-calibration", "schema_version": 1}
+NONE = {"schema_name": "stratagem-calibration", "schema_version": 2}
 STUDY = """schema: 1
 name: small
 base:
@@ -32,7 +32,7 @@ MISTAKES = [
     bad("calibration that is not there", None, ["No such file"]),
     bad("calibration that is no JSON", "{", ["stratagem calibrate"]),
     bad("measurements of another kind", '{"rows": []}', ["not what `stratagem calibrate` writes"]),
-    bad("another schema", json.dumps({**NONE, "schema_version": 7}), ["is 7", "is 1"]),
+    bad("another schema", json.dumps({**NONE, "schema_version": 7}), ["is 7", "is 2"]),
     bad("calibration without its machine", json.dumps(NONE), ["host"]),
     Refusal(
         "adding to what is no calibration",
@@ -78,11 +78,14 @@ class Calibration(harness.ProgramTest):
         self.expect(0, "calibrate", "config.yaml", ranks=2)
         measured = json.loads((self.folder / "calibration.json").read_text())
         self.assertEqual({row["ranks"] for row in measured["operations"]}, {1, 2})
+        self.assertEqual({row["ranks_on_node"] for row in measured["savings"]}, {1, 2})
+        self.assertEqual(list(self.folder.glob(".calibrate-*")), [])
         works = {row["work"] for row in measured["servers"]}
         self.assertEqual(works, {"sum", "each", "corrected", "look_ahead"})
         self.check_plan()
         self.check_comparison()
         self.check_study()
+        self.check_activations()
         self.check_other_machine()
 
     def check_one_rank(self):
@@ -97,14 +100,16 @@ class Calibration(harness.ProgramTest):
         self.assertGreater(time["compute_s"], 0)
         self.assertAlmostEqual(time["epoch_s"], 8 * time["step_s"])
         self.assertRegex(time["request"], r"^\d\d:\d\d:00$")
+        self.assertGreater(time["save_s"], 0)
+        self.assertLessEqual(60 + 2 * (2 * time["step_s"] + time["save_s"]), time["lead_s"])
         for name, content in SITES.items():
             (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
             (self.folder / name).write_text(content)
         text = self.expect(0, *WITH, "--site", "near").stdout
         self.assertRegex(text, r"(?m)^step +\d.* [mu]?s$")
+        asks = f"--time {time['request']} --lead {time['lead_s']}"
         self.assertRegex(
-            text,
-            rf"(?m)^submit: slurm/submit.sh --site near --workers 2 --time {time['request']} run config.yaml$",
+            text, rf"(?m)^submit: slurm/submit.sh --site near --workers 2 {asks} run config.yaml$"
         )
         other = self.expect(0, *WITH, "-s", "model.name=lenet").stdout
         self.assertIn("no time can be told: the calibration has no passes of lenet", other)
@@ -129,7 +134,19 @@ class Calibration(harness.ProgramTest):
         text = self.expect(0, *words).stdout
         self.assertRegex(text, r"(?m)^p-mlp-w1 .* can run$")
         self.assertIn("no time for 2 cells: the calibration has no passes of lenet", text)
-        self.check_other_machine()
+
+    def check_activations(self):
+        """Passes that the calibration has are taken from it, not run."""
+        words = ["plan", "config.yaml", "--json"]
+        own = json.loads(self.expect(0, *words).stdout)
+        path = self.folder / "calibration.json"
+        measured = json.loads(path.read_text())
+        for item in measured["activations"]:
+            item["kept"] *= 1000
+        (self.folder / "thousandfold.json").write_text(json.dumps(measured))
+        for name, factor in {path.name: 1, "thousandfold.json": 1000}.items():
+            planned = json.loads(self.expect(0, *words, "--calibration", name).stdout)
+            self.assertEqual(planned["activations_B"], factor * own["activations_B"])
 
     def check_other_machine(self):
         path = self.folder / "calibration.json"

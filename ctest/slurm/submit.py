@@ -1,6 +1,7 @@
 """What the scripts of slurm/ would submit, without a Slurm: `--dry-run` shows exactly the commands documented,
 and mistakes are told before anything is submitted."""
 
+import json
 import os
 import pathlib
 import re
@@ -56,10 +57,31 @@ class DryRun(unittest.TestCase):
                 "--nodes=2 --ntasks=6 --cpus-per-task=16 --mem=366G --ntasks-per-node=3 --gres=gpu:A100.80gb:3",
                 "--time=02:00:00 --signal=B:USR1@300",
             ],
+            ("--lead", "70", "run", ROOT / "inputs/smoke/digits-lenet-ddp.yaml"): ["--signal=B:USR1@70"],
         }.items():
             told = self.run_script("submit.sh", "--site", "hopper", "--dry-run", *words)
             for part in parts:
                 self.assertIn(part, told)
+
+    def test_saving_begins_as_early_as_calibration_says(self):
+        study = ROOT / "inputs/study/study-smoke.yaml"
+        with tempfile.TemporaryDirectory() as folder:
+            measured = f"{folder}/calibration.json"
+            mpirun = ["mpirun", "--bind-to", "none", "--oversubscribe", "-n", "2"]
+            subprocess.run(
+                [*mpirun, PROGRAM, "calibrate", study, "-o", measured],
+                env={**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"},
+                stdin=subprocess.DEVNULL, capture_output=True, check=True, timeout=120,
+            )  # fmt: skip
+            planned = subprocess.run(
+                [PROGRAM, "plan", study, "--calibration", measured, "--json"],
+                capture_output=True, text=True, check=True, timeout=60,
+            ).stdout  # fmt: skip
+            leads = [cell["time"].get("lead_s", 0) for cell in json.loads(planned)["cells"].values()]
+            self.assertGreaterEqual(max(leads), 60)
+            words = ["--site", "hopper", "--dry-run", "--calibration", measured, study]
+            told = self.run_script("submit-study.sh", *words)
+            self.assertEqual(set(re.findall(r"USR1@(\d+)", told)), {str(max(leads))})
 
     def test_without_a_scheduler(self):
         told = self.run_script(
@@ -82,6 +104,8 @@ class DryRun(unittest.TestCase):
                 ("submit-study.sh", ["--dry-run", "--only", "nothing"], ["no cell is called nothing"]),
                 ("submit.sh", ["--dry-run", "smoke-gpu"], ["unknown job smoke-gpu"]),
                 ("submit.sh", ["--dry-run", "smoke-mig"], ["site_mig_gres"]),
+                ("submit.sh", ["--dry-run", "--lead", "1m", "run", "no.yaml"], ["--lead is a whole number"]),
+                ("submit-study.sh", ["--dry-run", "--calibration", "no.json"], ["no.json"]),
                 ("submit.sh", ["--dry-run", "run", "no.yaml"], ["which configuration"]),
                 ("submit.sh", ["--site", "workstation", "smoke-cpu"], ["no scheduler"]),
             ]:

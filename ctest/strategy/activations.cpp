@@ -160,6 +160,20 @@ TEST_F(Activations, OfLargeImagesFollowFromSmallOnes) {
   expect_predicted({.model = make_model(config, input), .config = config, .input = input}, 8);
 }
 
+TEST_F(Activations, AreThoseOfPassesThatWereRunElsewhere) {
+  auto const lenet = test_model("lenet");
+  auto const predict = [&](ActivationPredictor& predictor) {
+    return predictor.predict(lenet, {}, {.channels = 1, .size = 28}, Precision::fp32, 64, 4).peak;
+  };
+  use_threads(4);
+  ActivationPredictor there;
+  auto const peak = predict(there);
+  use_threads(2);
+  ActivationPredictor here(there.passes());
+  EXPECT_EQ(predict(here), peak);
+  EXPECT_EQ(here.passes().size(), there.passes().size()) << "a pass on as few threads as are here";
+}
+
 TEST_F(Activations, NothingOfTheProbeStays) {
   auto const before = gpu::live_memory(host).total();
   static_cast<void>(predicted({.model = test_model("lenet")}, 8));

@@ -21,7 +21,9 @@ Calibration example() {
           .measured = "2026-01-31T23:59:59Z",
           .passes = {{kind, 2, Curve({{8, 0.5}, {16, 1}}), Curve({{8, 1}, {16, 2}}), 0.25}},
           .operations = {{"all_reduce", "mpi", 2, 2, Curve({{1024, 1e-5}, {4096, 3e-5}})}},
-          .servers = {{"sum", Curve({{100, 1e-4}, {200, 2e-4}})}}};
+          .servers = {{"sum", Curve({{100, 1e-4}, {200, 2e-4}})}},
+          .savings = {{1, Curve({{1000, 1}, {2000, 2}})}, {4, Curve({{1000, 3}, {2000, 6}})}},
+          .activations = {{"a pass", {.kept = 5, .peaks = {1, 7, 2}, .time_s = 0.5}}}};
 }
 
 std::string refusal_of(std::string const& text) {
@@ -57,6 +59,7 @@ TEST(Calibration, IsReadAsItWasWritten) {
   EXPECT_EQ(read.passes.at(0).kind, example().passes.at(0).kind);
   EXPECT_DOUBLE_EQ(read.passes.at(0).backward.at(12), 1.5);
   EXPECT_DOUBLE_EQ(read.servers.at(0).push.at(150), 1.5e-4);
+  EXPECT_EQ(read.activations.at("a pass").peaks, (std::vector<std::int64_t>{1, 7, 2}));
 }
 
 TEST(Calibration, RefusesWhatIsNone) {
@@ -83,6 +86,10 @@ TEST(Calibration, RefusesWhatIsNone) {
   EXPECT_NE(changed([](auto& file) {
               file["operations"][0]["time"][1]["bytes"] = 1024;
             }).find("do not rise"),
+            std::string::npos);
+  EXPECT_NE(changed([](auto& file) {
+              file["activations"][0]["peaks"] = {1, 2};
+            }).find("lacks moments"),
             std::string::npos);
   EXPECT_NE(changed([](auto& file) { file["passes"] = "none"; }).find("some.json"),
             std::string::npos);
@@ -112,6 +119,15 @@ TEST(Calibration, KnowsNodesFromWhatItMet) {
   EXPECT_EQ(calibration.ranks_on_node(8), 4);
   EXPECT_EQ(calibration.ranks_on_node(16), 4);
   EXPECT_EQ(calibration.ranks_on_node(3), 3);
+}
+
+TEST(Calibration, TellsTheTimeOfSavingByTheRanksOfANode) {
+  auto calibration = example();
+  EXPECT_DOUBLE_EQ(calibration.save_s(1, 1500), 1.5);
+  EXPECT_DOUBLE_EQ(calibration.save_s(8, 1500), 4.5) << "of four, the nearest";
+  EXPECT_DOUBLE_EQ(calibration.save_s(2, 1500), 1.5);
+  calibration.savings.clear();
+  EXPECT_DOUBLE_EQ(calibration.save_s(2, 1500), 0);
 }
 
 TEST(Calibration, ServersWorkByTheirPolicy) {

@@ -7,6 +7,7 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
+#include "base/build_info.hpp"
 #include "base/clock.hpp"
 #include "base/text.hpp"
 #include "gpu/memory.hpp"
@@ -37,8 +38,11 @@ class Threads {
 /// With which few samples take the kernels that `samples` take on `threads`. LibTorch 2.11
 /// convolves fewer than 16 samples on one thread otherwise than all else.
 int probe_threads(std::int64_t samples, int threads) {
-  if (threads == 1 && samples < 16) return 1;
-  return std::clamp(threads, 2, std::max(2, at::get_num_threads()));
+  return threads == 1 && samples < 16 ? 1 : std::max(threads, 2);
+}
+/// As many as this machine has.
+int available(int threads) {
+  return std::min(threads, std::max(2, at::get_num_threads()));
 }
 
 /// Whether images of another size would need the same parameters.
@@ -79,7 +83,7 @@ class ActivationPredictor::Probe {
   Probe(Model const& model, ModelConfig const& config, InputShape const& input,
         Precision precision);
 
-  Pass run(std::int64_t samples);
+  ActivationPass run(std::int64_t samples);
 
  private:
   ParameterLayout layout_of(int block) const;
@@ -111,7 +115,7 @@ ActivationPredictor::Probe::Probe(Model const& model, ModelConfig const& config,
   landing_ = at::empty_like(zeros_);
 }
 
-ActivationPredictor::Pass ActivationPredictor::Probe::run(std::int64_t samples) {
+ActivationPass ActivationPredictor::Probe::run(std::int64_t samples) {
   auto const images = at::zeros({samples, input_.channels, input_.size, input_.size}, type_)
                           .contiguous(model_.memory_format == MemoryFormat::channels_last
                                           ? at::MemoryFormat::ChannelsLast
@@ -119,7 +123,7 @@ ActivationPredictor::Pass ActivationPredictor::Probe::run(std::int64_t samples) 
   auto const labels = at::zeros({samples}, at::kLong);
   auto const before = gpu::live_memory(host).total();
   auto const begin = monotonic_ns();
-  Pass pass;
+  ActivationPass pass;
   auto const note = [&] {
     pass.peaks.push_back(gpu::peak_memory(host).total() - before);
     gpu::reset_peak_memory(host);
@@ -166,18 +170,23 @@ std::vector<at::Tensor> ActivationPredictor::Probe::gradients(int block) const {
 ActivationUse ActivationPredictor::predict(Model const& model, ModelConfig const& config,
                                            InputShape const& input, Precision precision,
                                            std::int64_t samples, int threads) {
-  auto const probed_threads = probe_threads(samples, threads);
+  auto const wanted_threads = probe_threads(samples, threads);
   auto const type = precision == Precision::fp16 ? Precision::bf16 : precision;
-  auto const pass = [&](std::int64_t size, std::int64_t of_samples) -> Pass const& {
-    auto const kind =
-        str(model.name, ' ', model.parameter_count(), ' ', config.recompute.every, ' ',
-            config.dropout, ' ', static_cast<int>(model.memory_format), ' ', input.channels, ' ',
-            static_cast<int>(type), ' ', probed_threads, ' ', size, ' ', of_samples);
-    auto found = passes_.find(kind);
+  auto const pass = [&](std::int64_t size, std::int64_t of_samples) -> ActivationPass const& {
+    auto const kind = [&](int on_threads) {
+      return str(model.name, ' ', model.parameter_count(), ' ', config.recompute.every, ' ',
+                 config.dropout, ' ', static_cast<int>(model.memory_format), ' ', input.channels,
+                 ' ', static_cast<int>(type), ' ', on_threads, ' ', size, ' ', of_samples,
+                 " LibTorch ", build_info().libtorch);
+    };
+    if (auto const known = passes_.find(kind(wanted_threads)); known != passes_.end())
+      return known->second;
+    auto const on_threads = available(wanted_threads);
+    auto found = passes_.find(kind(on_threads));
     if (found == passes_.end()) {
-      Threads const as_in_the_run(probed_threads);
+      Threads const as_in_the_run(on_threads);
       Probe probe(model, config, {input.channels, size}, type);
-      found = passes_.emplace(kind, probe.run(of_samples)).first;
+      found = passes_.emplace(kind(on_threads), probe.run(of_samples)).first;
     }
     return found->second;
   };

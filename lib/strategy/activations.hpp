@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "model/model.hpp"
@@ -18,6 +19,16 @@ struct ActivationUse {
   double pass_s = 0;  ///< its time on this machine, in proportion to that of a small pass; rough
 };
 
+/// Bytes at the moments of a small pass that was run.
+struct ActivationPass {
+  std::int64_t kept = 0;
+  /// Most while each block went forward, while the loss was computed, while each block went back.
+  std::vector<std::int64_t> peaks;
+  double time_s = 0;
+};
+/// By all that decides what they hold, and the version of LibTorch they were run with: opaque.
+using ActivationPasses = std::map<std::string, ActivationPass>;
+
 /// Predicts the pass of one worker. Small passes are run on the CPU, with a few samples and with
 /// twice as many, all parameters being views of the same zeros; the bytes after each block are
 /// lines through the two, and the peak is the largest of the predicted moments. Of a model that has
@@ -32,22 +43,21 @@ struct ActivationUse {
 /// tensors meanwhile.
 class ActivationPredictor {
  public:
+  /// `known`: passes that were run elsewhere, such as on the machine that is planned for.
+  explicit ActivationPredictor(ActivationPasses known = {}) : passes_(std::move(known)) {}
+
   /// For `samples` samples of `model`, which was made from `config` and `input`, on `threads`
   /// threads of LibTorch (0: not known).
   ActivationUse predict(Model const& model, ModelConfig const& config, InputShape const& input,
                         Precision precision, std::int64_t samples, int threads);
 
+  /// Those that were known, and those that were run since.
+  ActivationPasses const& passes() const { return passes_; }
+
  private:
-  /// Bytes at the moments of a pass.
-  struct Pass {
-    std::int64_t kept = 0;
-    /// Most while each block went forward, while the loss was computed, while each block went back.
-    std::vector<std::int64_t> peaks;
-    double time_s = 0;
-  };
   class Probe;
 
-  std::map<std::string, Pass> passes_;  ///< that were run, by all that decides what they hold
+  ActivationPasses passes_;
 };
 
 }  // namespace stratagem

@@ -9,6 +9,7 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
+#include <unistd.h>
 
 #include "base/build_info.hpp"
 #include "base/clock.hpp"
@@ -18,10 +19,13 @@
 #include "comm/factory.hpp"
 #include "comm/serial/serial_communicator.hpp"
 #include "mpi/session.hpp"
+#include "strategy/activations.hpp"
 #include "strategy/factory.hpp"
 #include "strategy/model_layout.hpp"
 #include "strategy/ps/server_load.hpp"
+#include "trace/rank_trace.hpp"
 #include "trace/recorder.hpp"
+#include "train/checkpoint/checkpoint.hpp"
 #include "train/resources.hpp"
 #include "train/run_plan.hpp"
 #include "train/setup.hpp"
@@ -41,6 +45,8 @@ constexpr int repeats_of(std::int64_t bytes) {
   return bytes < 1 << 20 ? 15 : 3;
 }
 constexpr std::array<std::int64_t, 2> shard_sizes{1 << 16, 1 << 22};  ///< [elements]
+constexpr std::int64_t least_saved = 1 << 16, most_saved = 1 << 29;   ///< by a rank [B]
+constexpr std::int64_t saved_piece = 16 << 20;                        ///< a tensor [B]
 
 /// `sizes` with at most `most_sizes` of them: first and last stay. One alone gets a smaller one.
 std::vector<std::int64_t> thinned(std::set<std::int64_t> const& sizes) {
@@ -226,6 +232,83 @@ std::vector<ServerTimes> time_servers() {
   return times;
 }
 
+/// A folder of this rank's, while it lives.
+class OwnFolder {
+ public:
+  OwnFolder(std::filesystem::path const& home, int rank)
+      : path_(home / str(".calibrate-", ::getpid(), "-", trace::rank_label(rank))) {
+    std::error_code failed;
+    std::filesystem::create_directories(path_, failed);
+    if (failed) throw Error(ExitCode::io, "cannot create " + path_.string(), failed.message());
+  }
+  ~OwnFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  OwnFolder(OwnFolder const&) = delete;
+  OwnFolder& operator=(OwnFolder const&) = delete;
+
+  std::filesystem::path const& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// Of the smallest and the largest model, what each rank saves: rising.
+std::set<std::int64_t> saved_sizes(std::vector<WantedPass> const& wanted, int ranks) {
+  std::set<std::int64_t> sizes;
+  for (auto const& pass : wanted) {
+    auto const model = make_model(pass.config.model, input_shape(pass.config));
+    sizes.insert(std::clamp(saved_bytes(model, pass.config) / ranks, least_saved, most_saved));
+  }
+  if (sizes.size() <= 1) return {least_saved, sizes.empty() ? most_saved : *sizes.begin()};
+  return {*sizes.begin(), *sizes.rbegin()};
+}
+
+/// The longer of two tries of the slowest rank: whoever waits for a checkpoint waits for the worst.
+SavingTimes time_saving(std::vector<WantedPass> const& wanted, std::filesystem::path const& home,
+                        ProcessInfo const& process, mpi::Comm const& world) {
+  auto const folder =
+      on_all_ranks(world, [&] { return std::make_unique<OwnFolder>(home, world.rank()); });
+  std::vector<Curve::Point> points;
+  for (auto const bytes : saved_sizes(wanted, world.size())) {
+    NamedTensors tensors;
+    for (std::int64_t done = 0; done < bytes; done += saved_piece)
+      tensors.emplace_back(std::to_string(done),
+                           at::randn({std::min(saved_piece, bytes - done) / std::int64_t{4}}));
+    double longest_s = 0;
+    for (int i = 0; i < 2; ++i) {
+      world.barrier();
+      auto const began = monotonic_ns();
+      on_all_ranks(world, [&] {
+        save_tensors(folder->path() / "state.safetensors", tensors);
+        return true;
+      });
+      longest_s = std::max(longest_s, 1e-9 * static_cast<double>(monotonic_ns() - began));
+    }
+    points.push_back({static_cast<double>(bytes), largest_of(world, longest_s)});
+  }
+  return {process.node_size, Curve(std::move(points))};
+}
+
+/// On rank 0, those of `known` left out.
+ActivationPasses run_small_passes(std::vector<WantedPass> const& wanted, ActivationPasses known,
+                                  mpi::Comm const& world) {
+  ActivationPredictor predictor(std::move(known));
+  on_all_ranks(world, [&] {
+    if (world.rank() != 0) return true;
+    for (auto const& pass : wanted) {
+      auto const& config = pass.config;
+      auto const model = make_model(config.model, input_shape(config));
+      for (auto const samples : pass.samples)
+        predictor.predict(model, config.model, input_shape(config), config.precision.compute,
+                          samples, static_cast<int>(config.run.threads));
+    }
+    return true;
+  });
+  return predictor.passes();
+}
+
 }  // namespace
 
 std::vector<WantedPass> wanted_passes(std::vector<RunConfig> const& runs) {
@@ -253,7 +336,7 @@ std::vector<WantedPass> wanted_passes(std::vector<RunConfig> const& runs) {
 }
 
 Calibration calibrate(std::vector<WantedPass> const& wanted, std::optional<Calibration> known,
-                      mpi::Comm const& world, Log& log) {
+                      std::filesystem::path const& folder, mpi::Comm const& world, Log& log) {
   auto const device = wanted.empty() ? DeviceChoice::automatic : wanted.front().config.run.device;
   auto const process = on_all_ranks(
       world, [&, found = discover_process(world)] { return choose_device(found, device); });
@@ -271,9 +354,14 @@ Calibration calibrate(std::vector<WantedPass> const& wanted, std::optional<Calib
     if (known) add_to(*known, result);
     return true;
   });
+  log.info("what passes hold");
+  result.activations =
+      run_small_passes(wanted, known ? known->activations : ActivationPasses(), world);
   log.info("communication");
   result.operations = time_operations(process, world);
   if (world.size() == 1) result.servers = time_servers();
+  log.info("saving");
+  result.savings = {time_saving(wanted, folder, process, world)};
   for (auto const& pass : wanted) {
     int const threads = choose_threads(pass.config.run, process, world, log);
     auto const model = make_model(pass.config.model, input_shape(pass.config));

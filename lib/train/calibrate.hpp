@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <optional>
 #include <vector>
 
@@ -29,9 +30,12 @@ std::vector<WantedPass> wanted_passes(std::vector<RunConfig> const& runs);
 /// time is the median of several, of the slowest rank; that of an operation the least of several,
 /// since whoever else is on the machine delays messages by much more than passes. Numbers of
 /// samples whose step would take longer than 20 s, or more memory than there is, are left out, with
-/// a warning. What was measured is added to `known`; Error(usage) before anything is measured when
-/// that is of another machine.
+/// a warning. Rank 0 also runs the small passes that tell what others hold. All ranks at once save
+/// states such as theirs, of half a GiB each at most, into `folder`, where they leave nothing.
+///
+/// What was measured is added to `known`; Error(usage) before anything is measured when that is of
+/// another machine, Error(io) when nothing can be saved.
 Calibration calibrate(std::vector<WantedPass> const& wanted, std::optional<Calibration> known,
-                      mpi::Comm const& world, Log& log);
+                      std::filesystem::path const& folder, mpi::Comm const& world, Log& log);
 
 }  // namespace stratagem

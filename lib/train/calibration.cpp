@@ -19,7 +19,7 @@ namespace {
 using nlohmann::json;
 
 constexpr char schema_name[] = "stratagem-calibration";
-constexpr int schema_version = 1;
+constexpr int schema_version = 2;
 
 json to_document(Curve const& curve, char const* size) {
   auto list = json::array();
@@ -87,6 +87,23 @@ PassTimes pass_from(json const& item) {
           .optimizer_s = positive(item.at("optimizer_s"))};
 }
 
+json to_document(ActivationPasses const& passes) {
+  auto list = json::array();
+  for (auto const& [kind, pass] : passes)
+    list.push_back(
+        {{"kind", kind}, {"kept", pass.kept}, {"peaks", pass.peaks}, {"seconds", pass.time_s}});
+  return list;
+}
+
+/// The moments of a pass: each block forward and backward, and the loss between.
+ActivationPass activation_from(json const& item) {
+  ActivationPass pass{.kept = item.at("kept").get<std::int64_t>(),
+                      .peaks = item.at("peaks").get<std::vector<std::int64_t>>(),
+                      .time_s = positive(item.at("seconds"))};
+  if (pass.peaks.size() % 2 == 0) throw std::out_of_range("a pass lacks moments");
+  return pass;
+}
+
 Calibration calibration_from(json const& document) {
   Calibration result{.host = document.at("host").get<std::string>(),
                      .device = document.at("device").get<std::string>(),
@@ -106,6 +123,11 @@ Calibration calibration_from(json const& document) {
   for (auto const& item : document.at("servers"))
     result.servers.push_back({.work = item.at("work").get<std::string>(),
                               .push = curve_from(item.at("push"), "elements")});
+  for (auto const& item : document.at("savings"))
+    result.savings.push_back({.ranks_on_node = count(item.at("ranks_on_node")),
+                              .time = curve_from(item.at("time"), "bytes")});
+  for (auto const& item : document.at("activations"))
+    result.activations.emplace(item.at("kind").get<std::string>(), activation_from(item));
   return result;
 }
 
@@ -162,6 +184,13 @@ int Calibration::ranks_on_node(int ranks) const {
   return several_nodes ? std::min(most, ranks) : ranks;
 }
 
+double Calibration::save_s(int ranks, double bytes) const {
+  auto const wanted = ranks_on_node(ranks);
+  auto const nearest = std::ranges::min_element(
+      savings, {}, [&](SavingTimes const& one) { return std::abs(one.ranks_on_node - wanted); });
+  return nearest == savings.end() ? 0 : nearest->time.at(bytes);
+}
+
 void add_to(Calibration& known, Calibration const& newer) {
   for (auto const& [what, before, now] :
        {std::tuple{"device", known.device, newer.device},
@@ -185,10 +214,16 @@ void add_to(Calibration& known, Calibration const& newer) {
   for (auto const& server : newer.servers)
     put(known.servers, server,
         [](ServerTimes const& a, ServerTimes const& b) { return a.work == b.work; });
+  for (auto const& saving : newer.savings)
+    put(known.savings, saving, [](SavingTimes const& a, SavingTimes const& b) {
+      return a.ranks_on_node == b.ranks_on_node;
+    });
+  for (auto const& [kind, pass] : newer.activations) known.activations.insert_or_assign(kind, pass);
 }
 
 std::string to_json(Calibration const& calibration) {
-  auto passes = json::array(), operations = json::array(), servers = json::array();
+  auto passes = json::array(), operations = json::array(), servers = json::array(),
+       savings = json::array();
   for (auto const& pass : calibration.passes) passes.push_back(to_document(pass));
   for (auto const& operation : calibration.operations)
     operations.push_back({{"operation", operation.operation},
@@ -198,6 +233,9 @@ std::string to_json(Calibration const& calibration) {
                           {"time", to_document(operation.time, "bytes")}});
   for (auto const& server : calibration.servers)
     servers.push_back({{"work", server.work}, {"push", to_document(server.push, "elements")}});
+  for (auto const& saving : calibration.savings)
+    savings.push_back(
+        {{"ranks_on_node", saving.ranks_on_node}, {"time", to_document(saving.time, "bytes")}});
   json const document{{"schema_name", schema_name},
                       {"schema_version", schema_version},
                       {"host", calibration.host},
@@ -210,7 +248,9 @@ std::string to_json(Calibration const& calibration) {
                       {"measured", calibration.measured},
                       {"passes", passes},
                       {"operations", operations},
-                      {"servers", servers}};
+                      {"servers", servers},
+                      {"savings", savings},
+                      {"activations", to_document(calibration.activations)}};
   return document.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
 }
 

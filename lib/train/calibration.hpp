@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "model/model.hpp"
+#include "strategy/activations.hpp"
 #include "strategy/ps/server_policy.hpp"
 #include "train/curve.hpp"
 #include "train/run_config.hpp"
@@ -55,6 +56,13 @@ struct ServerTimes {
   Curve push;
 };
 
+/// A checkpoint's files, by as many ranks of a node at once, over the bytes that each of them
+/// saves.
+struct SavingTimes {
+  int ranks_on_node = 1;
+  Curve time;
+};
+
 /// How much a server has to do for a push of this policy: "sum", "each", "corrected" or
 /// "look_ahead".
 std::string_view server_work(ServerPolicy const& policy);
@@ -72,10 +80,15 @@ struct Calibration {
   std::vector<PassTimes> passes;
   std::vector<OperationTimes> operations;
   std::vector<ServerTimes> servers;
+  std::vector<SavingTimes> savings;
+  ActivationPasses activations;  ///< small passes, from which `plan` predicts what others hold
 
   /// Of so many ranks, how many share a node: as measured, else all of them where no measurement
   /// has met a second node.
   int ranks_on_node(int ranks) const;
+  /// A checkpoint by `ranks` ranks, each of which saves `bytes`: as measured with the number of
+  /// ranks on a node that is nearest. 0 where saving was never measured.
+  double save_s(int ranks, double bytes) const;
 };
 
 /// Replaces in `known` what `newer` has too and adds what it has more. Error(usage) when they are

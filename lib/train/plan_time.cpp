@@ -10,7 +10,7 @@ namespace stratagem {
 std::string time_text(RunPlan const& plan) {
   if (!plan.time)
     return plan.time_problem.empty() ? "" : "no time can be told: " + plan.time_problem + "\n";
-  auto const& [step, epoch_s, run_s] = *plan.time;
+  auto const& [step, epoch_s, run_s, save_s] = *plan.time;
   Table table({{"time, predicted", Align::left}, {"", Align::left}});
   table.add_row({"step", format_duration(step.total())});
   table.add_row({"  computes", format_duration(step.compute_s)});
@@ -22,6 +22,8 @@ std::string time_text(RunPlan const& plan) {
            format_number(static_cast<double>(plan.global_batch) / step.total(), 0), " images/s")});
   table.add_row({"run", str(format_duration(run_s),
                             " with evaluations; ask for --time=", plan.time->request())});
+  table.add_row({"saving", str(format_duration(save_s), "; tell the run ", plan.time->lead_s(),
+                               " s before its job ends")});
   return table.render();
 }
 
@@ -30,14 +32,16 @@ std::optional<nlohmann::json> time_json(RunPlan const& plan) {
     if (plan.time_problem.empty()) return std::nullopt;
     return nlohmann::json{{"problem", plan.time_problem}};
   }
-  auto const& [step, epoch_s, run_s] = *plan.time;
+  auto const& [step, epoch_s, run_s, save_s] = *plan.time;
   return nlohmann::json{{"step_s", step.total()},
                         {"compute_s", step.compute_s},
                         {"exposed_s", step.exposed_s},
                         {"cores_s", step.cores_s},
                         {"epoch_s", epoch_s},
                         {"run_s", run_s},
-                        {"request", plan.time->request()}};
+                        {"save_s", save_s},
+                        {"request", plan.time->request()},
+                        {"lead_s", plan.time->lead_s()}};
 }
 
 }  // namespace stratagem

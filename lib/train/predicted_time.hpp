@@ -18,10 +18,16 @@ struct PredictedTime {
   StepTime step;       ///< one global batch
   double epoch_s = 0;  ///< training alone
   double run_s = 0;    ///< with evaluations; at most run.max_time_s of training
+  double save_s = 0;   ///< a checkpoint
 
   /// What to ask a scheduler for: a quarter more, with five minutes to start and to end, in whole
   /// minutes: "01:05:00".
   std::string request() const;
+
+  /// How long before its end a job has to be told to save, in whole tens of seconds: up to two
+  /// steps go by before it does; twice that and the saving, and a minute for launcher and
+  /// scheduler.
+  int lead_s() const;
 };
 
 }  // namespace stratagem

@@ -67,6 +67,11 @@ InputShape input_shape(RunConfig const& config) {
           .size = config.data.input_size};
 }
 
+std::int64_t saved_bytes(Model const& model, RunConfig const& config) {
+  std::int64_t const element_size = config.precision.compute == Precision::fp64 ? 8 : 4;
+  return 2 * model.parameter_count() * element_size;
+}
+
 DatasetSize published_size(DataConfig const& config) {
   auto const& dataset = find_dataset(config.dataset);
   return {config.subset > 0 ? config.subset : dataset.train_images, dataset.test_images};

@@ -57,6 +57,9 @@ RunPlan make_run_plan(RunConfig const& config, Model const& model, DatasetSize c
 /// Adds what a pass of a worker holds. `model` is that of the plan.
 void predict_activations(RunPlan& plan, Model const& model, ActivationPredictor& predictor);
 
+/// Parameters and momentum, as a checkpoint has them [B].
+std::int64_t saved_bytes(Model const& model, RunConfig const& config);
+
 /// The shape of what the model of `config` sees: its own number of channels, or the dataset's.
 InputShape input_shape(RunConfig const& config);
 

@@ -341,6 +341,12 @@ StepTime time_of(PsConfig const& config, StepParts const& parts) {
                     step.processor_s(), ranks, awake_ranks(parts.plan), parts.costs);
 }
 
+/// Each rank that holds whole tensors saves its part of parameters and momentum.
+double save_time(RunPlan const& plan, Model const& model, Calibration const& calibration) {
+  auto const ranks = static_cast<int>(plan.strategy.holders.size());
+  return calibration.save_s(ranks, static_cast<double>(saved_bytes(model, plan.config)) / ranks);
+}
+
 /// Training and evaluations.
 double run_time(RunPlan const& plan, StepCosts const& costs, double step_s) {
   auto const& run = plan.config.run;
@@ -370,6 +376,10 @@ std::string PredictedTime::request() const {
   return str(two(minutes / 60), ":", two(minutes % 60), ":00");
 }
 
+int PredictedTime::lead_s() const {
+  return 10 * static_cast<int>(std::ceil((60 + 2 * (2 * step.total() + save_s)) / 10));
+}
+
 StepTime predict_step(RunPlan const& plan, Model const& model, StepCosts const& costs) {
   StepParts const parts(plan, model, costs);
   return std::visit([&](auto const& config) { return time_of(config, parts); },
@@ -382,6 +392,7 @@ void predict_time(RunPlan& plan, Model const& model, Calibration const& calibrat
     PredictedTime time{.step = predict_step(plan, model, costs)};
     time.epoch_s = static_cast<double>(plan.steps_per_epoch) * time.step.total();
     time.run_s = run_time(plan, costs, time.step.total());
+    time.save_s = save_time(plan, model, calibration);
     plan.time = time;
   } catch (Error const& problem) {
     plan.time_problem = problem.what();

@@ -83,6 +83,19 @@ TensorMap Checkpoint::weights() const {
   return tensors;
 }
 
+CheckpointFile save_tensors(fs::path const& path, NamedTensors const& tensors) {
+  write_safetensors(path, tensors);
+  CheckpointFile file{.name = path.filename().string(),
+                      .bytes = static_cast<std::int64_t>(fs::file_size(path))};
+  for (auto const& [name, tensor] : tensors) file.tensors[name] = describe(name, tensor);
+  read_safetensors(path, [&](std::string const& name, at::Tensor const& tensor) {
+    if (describe(name, tensor).digest != file.tensors.at(name).digest)
+      throw Error(ExitCode::io, str(path.string(), " does not hold what was written"),
+                  "tensor " + name + " differs", "check the disk");
+  });
+  return file;
+}
+
 fs::path checkpoint_folder(fs::path const& run_directory) {
   return run_directory / "checkpoint";
 }

@@ -8,6 +8,7 @@
 #include "base/log.hpp"
 #include "model/safetensors.hpp"
 #include "model/weights.hpp"
+#include "strategy/named_tensors.hpp"
 #include "train/checkpoint/record.hpp"
 
 namespace stratagem {
@@ -39,6 +40,10 @@ class Checkpoint {
   std::filesystem::path folder_;
   CheckpointRecord record_;
 };
+
+/// Writes them to the disk, as safetensors, and reads them back. Error(io), also when they are not
+/// what was written.
+CheckpointFile save_tensors(std::filesystem::path const& path, NamedTensors const& tensors);
 
 /// Where a run keeps its checkpoints.
 std::filesystem::path checkpoint_folder(std::filesystem::path const& run_directory);
