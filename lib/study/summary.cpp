@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/median.hpp"
 #include "base/text.hpp"
 #include "trace/phase.hpp"
 
@@ -14,13 +15,6 @@ namespace stratagem {
 namespace {
 
 using trace::RankTrace;
-
-double median(std::vector<double> values) {
-  if (values.empty()) return RunSummary::unknown;
-  auto const middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 double sum(h5::Integers const& values) {
   return static_cast<double>(std::accumulate(values.begin(), values.end(), std::int64_t{0}));

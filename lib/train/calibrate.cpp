@@ -14,6 +14,7 @@
 #include "base/build_info.hpp"
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "base/median.hpp"
 #include "base/text.hpp"
 #include "comm/bench.hpp"
 #include "comm/factory.hpp"
@@ -123,12 +124,6 @@ class Stepper {
   std::unique_ptr<Strategy> strategy_;
   Batch batch_;
 };
-
-double median(std::vector<double> values) {
-  auto const middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  return *middle;
-}
 
 double largest_of(mpi::Comm const& world, double value) {
   for (auto const& text : world.all_gather(shortest(value)))

@@ -17,6 +17,10 @@ ServerPlan plan_servers(PsConfig const& config, ParameterLayout const& layout, i
       element_size);
 }
 
+FlatRange shard_range(ServerChunk const& chunk) {
+  return {chunk.offset, chunk.offset + chunk.range.size()};
+}
+
 at::Tensor in_shard(at::Tensor const& shard, ServerChunk const& chunk) {
   return shard.narrow(0, chunk.offset, chunk.range.size());
 }

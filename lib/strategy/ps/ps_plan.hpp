@@ -12,6 +12,8 @@ namespace stratagem {
 ServerPlan plan_servers(PsConfig const& config, ParameterLayout const& layout, int ranks,
                         std::int64_t element_size);
 
+/// Where a chunk lies in its server's shard.
+FlatRange shard_range(ServerChunk const& chunk);
 /// A chunk within its server's shard.
 at::Tensor in_shard(at::Tensor const& shard, ServerChunk const& chunk);
 /// A chunk within what is laid out as the parameters.

@@ -30,11 +30,6 @@ PsAnswer sum_of(std::vector<PsLine> const& lines) {
   return sums;
 }
 
-/// Of a shard.
-FlatRange range_of(ServerChunk const& chunk) {
-  return {chunk.offset, chunk.offset + chunk.range.size()};
-}
-
 bool are_alike(std::vector<PsLine> const& lines, CollectiveLog const& own) {
   return std::ranges::all_of(lines, [&](PsLine const& line) {
     return line.collectives == in_message(own.fingerprint()) &&
@@ -128,7 +123,7 @@ void SyncPsServer::update_by_chunk(PsLine const& line) {
     collect(step, chunk);
     wait_all(leaving_[chunk]);  // the version before
     auto const began = monotonic_ns();
-    store_.apply_sum(range_of(own_[chunk]), line.lr, scale_.value());
+    store_.apply_sum(shard_range(own_[chunk]), line.lr, scale_.value());
     step.record.busy += monotonic_ns() - began;
     publish(step, chunk, line.lr);
   }
@@ -147,7 +142,7 @@ void SyncPsServer::update_as_a_whole(PsLine const& line, PsAnswer answer) {
   for (std::size_t chunk = 0; chunk < own_.size(); ++chunk) {
     wait_all(leaving_[chunk]);  // the version before
     auto const began = monotonic_ns();
-    if (admitted) store_.apply_sum(range_of(own_[chunk]), line.lr, scale_.value());
+    if (admitted) store_.apply_sum(shard_range(own_[chunk]), line.lr, scale_.value());
     step.record.busy += monotonic_ns() - began;
     publish(step, chunk, line.lr);
   }
@@ -157,13 +152,13 @@ void SyncPsServer::update_as_a_whole(PsLine const& line, PsAnswer answer) {
 void SyncPsServer::collect(Step& step, std::size_t chunk) {
   for (auto& of_worker : step.arriving) of_worker[chunk].wait_on_host();
   step.record.t_seen = monotonic_ns();
-  store_.add_up(range_of(own_[chunk]));
+  store_.add_up(shard_range(own_[chunk]));
   step.record.busy += monotonic_ns() - step.record.t_seen;
 }
 
 void SyncPsServer::publish(Step& step, std::size_t chunk, double lr) {
   auto const began = monotonic_ns();
-  store_.publish(range_of(own_[chunk]), lr);
+  store_.publish(shard_range(own_[chunk]), lr);
   step.record.busy += monotonic_ns() - began;
   for (int worker = 0; worker < workers(); ++worker)
     leaving_[chunk].push_back(transport_->send(worker, own_[chunk]));

@@ -40,10 +40,6 @@ struct Bench {
   trace::Recorder recorder{{}, 0};
 };
 
-FlatRange range_of(ServerChunk const& chunk) {
-  return {chunk.offset, chunk.offset + chunk.range.size()};
-}
-
 /// Mean over `rounds`, of the slowest rank; the first half of twice as many warm up.
 template <class Round>
 double time_of(Communicator& communicator, int rounds, Round round) {
@@ -66,8 +62,8 @@ void serve(ServerPlan const& plan, PsTransport& transport, ParameterStore& store
   for (auto const& chunk : plan.chunks) {
     for (auto& of_worker : arriving)
       of_worker[static_cast<std::size_t>(chunk.index)].wait_on_host();
-    store.add_up(range_of(chunk));
-    store.apply_sum(range_of(chunk), lr, 1.0 / plan.workers());
+    store.add_up(shard_range(chunk));
+    store.apply_sum(shard_range(chunk), lr, 1.0 / plan.workers());
     for (int worker = 0; worker < plan.workers(); ++worker)
       leaving.push_back(transport.send(worker, chunk));
   }

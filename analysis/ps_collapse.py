@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+"""What can make synchronous training worse with more workers, where nothing is stale, from `stratagem simulate`.
+
+Accuracy of `sync` over numbers of workers, with the same samples per step or per worker, gradients averaged or summed,
+and the learning rate as it is, scaled with the workers, or scaled and warmed up.
+"""
+
+import argparse
+import itertools
+
+import simulations
+from simulations import Training, accuracy
+
+SCALINGS = {"unscaled": ("none", 0), "linear": ("linear", 0), "linear, warm-up": ("linear", 1)}
+
+
+def further_of(fixed, reduction, scaling, workers, options):
+    rule, warm = SCALINGS[scaling]
+    settings = [f"optimizer.reduction={reduction}", f"optimizer.lr_scaling={rule}"]
+    if warm:
+        settings.append(f"optimizer.warmup_steps={options.warmup}")
+    if fixed == "global":
+        settings += [f"data.global_batch={options.batch}", "data.batch_per_worker=0"]
+    return tuple(settings)
+
+
+def rows(simulated, options):
+    seeds = range(1, options.seeds + 1)
+    for fixed, reduction, scaling in itertools.product(("worker", "global"), ("mean", "sum"), SCALINGS):
+        by_workers = {}
+        for workers in options.workers:
+            further = further_of(fixed, reduction, scaling, workers, options)
+            by_workers[workers] = accuracy(
+                simulated.run(
+                    Training("sync", workers, options.lr, options.momentum, seed, further) for seed in seeds
+                )
+            )
+        change = by_workers[options.workers[-1]] - by_workers[options.workers[0]]
+        yield [
+            f"{options.batch} per {'worker' if fixed == 'worker' else 'step'}",
+            reduction,
+            scaling,
+            *(f"{value:.2f}" for value in by_workers.values()),
+            f"{change:+.2f}",
+        ]
+
+
+def parse_options():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    simulations.add_options(parser)
+    parser.add_argument("--momentum", type=float, default=0.9)
+    parser.add_argument("--lr", type=float, default=0.01, help="of one worker")
+    parser.add_argument("--warmup", type=int, default=100, help="steps")
+    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4], help="rising")
+    parser.add_argument("--seeds", type=int, default=3)
+    return parser.parse_args()
+
+
+def main():
+    options = parse_options()
+    simulated = simulations.Simulations(options)
+    titles = ["samples", "gradients", "learning rate", *(f"W={workers}" for workers in options.workers), "change"]
+    print(simulations.markdown(titles, rows(simulated, options), titles[:3]), end="")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,127 @@
+"""Trainings of `stratagem simulate`, many of them, for the scripts that compare the parameter server's modes."""
+
+import concurrent.futures
+import dataclasses
+import json
+import pathlib
+import statistics
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+NON_FINITE = 84  # the exit code of a training whose loss is not finite
+GUESS = 0.1  # accuracy of one
+
+
+@dataclasses.dataclass(frozen=True)
+class Training:
+    mode: str = "sync"
+    workers: int = 1
+    lr: float = 0.01
+    momentum: float = 0.9
+    seed: int = 1
+    further: tuple = ()  # KEY=VALUE
+
+
+def add_options(parser):
+    """What all trainings of a script have alike."""
+    parser.add_argument("--program", default=str(ROOT / "build" / "stratagem"))
+    parser.add_argument("--config", default=str(ROOT / "inputs" / "smoke" / "digits-lenet-ps.yaml"))
+    parser.add_argument("--dataset", default="mnist")
+    parser.add_argument("--model", default="mlp")
+    parser.add_argument("--subset", type=int, default=10000, help="training images; 0 all")
+    parser.add_argument("--batch", type=int, default=64, help="samples of a push; sync takes W times as many per step")
+    parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--jitter", type=float, default=0.1)
+    parser.add_argument("--slow", type=float, default=1, help="factor of worker 0's passes")
+    parser.add_argument("--jobs", type=int, default=1, help="trainings at a time")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="for all trainings")
+    parser.add_argument("--json", type=pathlib.Path, help="keeps what was trained: what it has is not repeated")
+
+
+class Simulations:
+    """Trains what is asked for, once, and keeps it where `--json` says."""
+
+    def __init__(self, options):
+        self.options = options
+        self.results = {}
+        if options.json and options.json.exists():
+            for row in json.loads(options.json.read_text()):
+                of = {name: row[name] for name in (field.name for field in dataclasses.fields(Training))}
+                self.results[Training(**of | {"further": tuple(of["further"])})] = row["result"]
+
+    def run(self, trainings):
+        """Their results, in order, with what `simulate --json` tells of each."""
+        trainings = list(trainings)
+        missing = [training for training in dict.fromkeys(trainings) if training not in self.results]
+        began = told = time.monotonic()
+        with concurrent.futures.ThreadPoolExecutor(self.options.jobs) as pool:
+            for done, (training, result) in enumerate(zip(missing, pool.map(self._train, missing)), 1):
+                self.results[training] = result
+                now = time.monotonic()
+                if now - told > 30:
+                    told = now
+                    left = (now - began) / done * (len(missing) - done)
+                    print(f"{done} of {len(missing)} trainings, {left / 60:.0f} min left", file=sys.stderr)
+                    self._keep()
+        self._keep()
+        return [self.results[training] for training in trainings]
+
+    def _train(self, training):
+        """One that diverges has the accuracy of a guess."""
+        options = self.options
+        words = [options.program, "simulate", options.config, "--json"]
+        words += ["--workers", str(training.workers), "--jitter", str(options.jitter)]
+        for setting in self._settings(training):
+            words += ["-s", setting]
+        ended = subprocess.run(words, capture_output=True, text=True)
+        if ended.returncode == NON_FINITE:
+            return {"test_accuracy": GUESS, "time": float("nan"), "lag_mean": float("nan")}
+        if ended.returncode != 0:
+            sys.exit(f"{' '.join(words)}\n{ended.stderr}")
+        return json.loads(ended.stdout)
+
+    def _settings(self, training):
+        options = self.options
+        settings = [
+            f"run.seed={training.seed}",
+            "run.threads=1",
+            "run.evaluate_every=0",
+            f"run.epochs={options.epochs}",
+            f"data.dataset={options.dataset}",
+            f"data.subset={options.subset}",
+            "data.global_batch=0",
+            f"data.batch_per_worker={options.batch}",
+            f"model.name={options.model}",
+            f"optimizer.lr={training.lr}",
+            f"optimizer.momentum={training.momentum}",
+            "strategy.name=ps",
+            f"strategy.mode={training.mode}",
+        ]
+        if options.slow > 1:
+            settings += ["strategy.slow_worker=0", f"strategy.slow={options.slow}"]
+        return settings + options.set + list(training.further)
+
+    def _keep(self):
+        if self.options.json is None:
+            return
+        rows = [dataclasses.asdict(training) | {"result": result} for training, result in self.results.items()]
+        beside = self.options.json.with_suffix(".new")
+        beside.write_text(json.dumps(rows, indent=1) + "\n")
+        beside.replace(self.options.json)
+
+
+def mean(results, name):
+    return statistics.fmean(result[name] for result in results)
+
+
+def accuracy(results):
+    """Mean test accuracy [%]."""
+    return 100 * mean(results, "test_accuracy")
+
+
+def markdown(titles, rows, words=()):
+    """A table; columns whose titles are in `words` are aligned left."""
+    lines = [titles, ["---" if title in words else "---:" for title in titles], *rows]
+    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
