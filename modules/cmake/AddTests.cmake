@@ -7,6 +7,15 @@
 set(STRATAGEM_TEST_ENVIRONMENT
   OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
   OMPI_MCA_btl_vader_single_copy_mechanism=none)
+# Sanitizers: failed allocations and signals stay the program's. Only processes without Open MPI are searched for leaks:
+# it keeps memory to the end, in modules that are unloaded by then.
+set(STRATAGEM_UNIT_TEST_ENVIRONMENT ${STRATAGEM_TEST_ENVIRONMENT})
+if(STRATAGEM_SANITIZE)
+  set(options allocator_may_return_null=1:handle_segv=0:handle_abort=0)
+  list(APPEND STRATAGEM_TEST_ENVIRONMENT ASAN_OPTIONS=${options}:detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1)
+  list(APPEND STRATAGEM_UNIT_TEST_ENVIRONMENT ASAN_OPTIONS=${options}:detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1
+    LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/ctest/support/lsan.supp:print_suppressions=0)
+endif()
 
 function(suite_of unit result)
   string(REPLACE "_" ";" words ${unit})
@@ -41,7 +50,7 @@ function(add_unit_tests layer)
     add_test(NAME ${layer}.${unit} COMMAND test_${layer} --gtest_filter=${suite}.*:*/${suite}.*)
     set_tests_properties(${layer}.${unit} PROPERTIES TIMEOUT ${arg_TIMEOUT}
       SKIP_RETURN_CODE 77
-      ENVIRONMENT "${STRATAGEM_TEST_ENVIRONMENT}")
+      ENVIRONMENT "${STRATAGEM_UNIT_TEST_ENVIRONMENT}")
   endforeach()
 endfunction()
 

@@ -77,7 +77,8 @@ at::Tensor result_of(CollectiveCall const& call, std::vector<at::Tensor> const& 
 }  // namespace
 
 void copy_bytes(at::Tensor const& from, at::Tensor const& to) {
-  std::memcpy(to.data_ptr(), from.data_ptr(), static_cast<std::size_t>(bytes_of(from)));
+  auto const bytes = static_cast<std::size_t>(bytes_of(from));
+  if (bytes > 0) std::memcpy(to.data_ptr(), from.data_ptr(), bytes);
 }
 
 InProcessGroup::InProcessGroup(int ranks, std::uint64_t seed, std::optional<Death> death)
