@@ -63,6 +63,7 @@ TEST(PsInProcess, EveryModeEndsAndRepeatsItself) {
         PsConfig{.servers = 2, .mode = PsMode::lag_cap, .lag_cap = 2},
         PsConfig{.servers = 2, .mode = PsMode::dana}, PsConfig{.servers = 2, .mode = PsMode::dc},
         PsConfig{.servers = 2, .mode = PsMode::softsync},
+        PsConfig{.servers = 2, .mode = PsMode::async, .warm_start = 3},
         PsConfig{.servers = 2, .mode = PsMode::delayed_sync},
         PsConfig{.servers = 1, .mode = PsMode::backup}}) {
     auto chunked = ps;

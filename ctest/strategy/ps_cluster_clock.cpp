@@ -23,7 +23,7 @@ Course run(ServerPolicy const& policy, ClusterModel const& model, int workers, s
   Course course{.pushes = std::vector<std::int64_t>(static_cast<std::size_t>(workers))};
   for (int worker = 0; worker < workers; ++worker) cluster.start(worker, 1, true);
   while (auto const worker = cluster.next()) {
-    static_cast<void>(server.push(*worker));
+    static_cast<void>(server.push(*worker, {}));
     course.order.push_back(*worker);
     auto& own = course.pushes[static_cast<std::size_t>(*worker)];
     ++own;

@@ -56,6 +56,7 @@ TEST(PsServerPolicy, ModesAreChoicesOfParts) {
   EXPECT_EQ(modified.gate, Gate::ssp);
   EXPECT_EQ(modified.weight, Weight::inverse_lag);
   EXPECT_EQ(modified.pushes, 2);
+  EXPECT_EQ(of({.mode = PsMode::async, .warm_start = 7}).warm_start, 7);
 }
 
 TEST(PsServerPolicy, PartsReplaceThoseOfTheMode) {
@@ -114,6 +115,9 @@ TEST(PsServerPolicy, PartsThatContradictOneAnotherAreNamed) {
            {"weight", {.mode = PsMode::backup, .weight = Weight::inverse_lag}},
            {"backup: 3 of 3", {.mode = PsMode::backup, .backup = 3}},
            {"servers: 2", {.servers = 2, .mode = PsMode::backup}},
+           {"gate beside warm_start", {.warm_start = 2}},
+           {"momentum beside warm_start", {.mode = PsMode::dana, .warm_start = 2}},
+           {"pull_every", {.mode = PsMode::async, .pull_every = 2, .warm_start = 2}},
        })
     try {
       static_cast<void>(policy_of(config, 3));
@@ -127,63 +131,63 @@ TEST(PsServerPolicy, PartsThatContradictOneAnotherAreNamed) {
 
 TEST(PsServerPolicy, LagCountsTheUpdatesOfOthers) {
   ServerClock clock({}, 3);
-  EXPECT_EQ(clock.push(0).lag, 0);
+  EXPECT_EQ(clock.push(0, {}).lag, 0);
   EXPECT_EQ(clock.release(), std::vector{0});
-  EXPECT_EQ(clock.push(0).lag, 0);
-  auto const second = clock.push(1);
+  EXPECT_EQ(clock.push(0, {}).lag, 0);
+  auto const second = clock.push(1, {});
   EXPECT_EQ(second.base_version, 0);
   EXPECT_EQ(second.lag, 2);
   EXPECT_EQ(second.applied_version, 3);
   EXPECT_EQ(clock.release(), (std::vector{0, 1}));
-  EXPECT_EQ(clock.push(2).lag, 3);
-  EXPECT_EQ(clock.push(1).lag, 1);
+  EXPECT_EQ(clock.push(2, {}).lag, 3);
+  EXPECT_EQ(clock.push(1, {}).lag, 1);
 }
 
 TEST(PsServerPolicy, ADroppedPushMakesNoVersion) {
   ServerClock clock({.lag_cap = 1}, 2);
   for (int i = 0; i < 2; ++i) {
-    EXPECT_TRUE(clock.push(0).applied);
+    EXPECT_TRUE(clock.push(0, {}).applied);
     static_cast<void>(clock.release());
   }
-  auto const verdict = clock.push(1);
+  auto const verdict = clock.push(1, {});
   EXPECT_FALSE(verdict.applied);
   EXPECT_EQ(verdict.lag, 2);
   EXPECT_EQ(clock.version(), 2);
   EXPECT_EQ(clock.release(), std::vector{1});
-  EXPECT_EQ(clock.push(1).lag, 0);
+  EXPECT_EQ(clock.push(1, {}).lag, 0);
 }
 
 TEST(PsServerPolicy, NobodyWaitsForAPushThatOverflowed) {
   ServerClock clock({.gate = Gate::backup, .count = 2}, 3);
   for (int const worker : {0, 1}) {
-    auto const verdict = clock.push(worker, 0, false);
+    auto const verdict = clock.push(worker, {.usable = false});
     EXPECT_FALSE(verdict.applied);
     EXPECT_FALSE(verdict.completes);
     EXPECT_EQ(verdict.applied_version, 0);
     EXPECT_EQ(clock.release(), std::vector{worker});
   }
-  EXPECT_TRUE(clock.push(0).applied);
-  EXPECT_TRUE(clock.push(2).completes);
+  EXPECT_TRUE(clock.push(0, {}).applied);
+  EXPECT_TRUE(clock.push(2, {}).completes);
 }
 
 TEST(PsServerPolicy, StalenessZeroIsLockstep) {
   ServerClock clock({.gate = Gate::ssp}, 2);
-  static_cast<void>(clock.push(0));
+  static_cast<void>(clock.push(0, {}));
   EXPECT_TRUE(clock.release().empty());
-  static_cast<void>(clock.push(1));
+  static_cast<void>(clock.push(1, {}));
   EXPECT_EQ(clock.release(), (std::vector{0, 1}));
 }
 
 TEST(PsServerPolicy, SoftsyncMakesAnUpdateOfSeveralPushes) {
   ServerClock clock({.gate = Gate::softsync, .count = 2}, 2);
-  auto const first = clock.push(0);
+  auto const first = clock.push(0, {});
   EXPECT_FALSE(first.completes);
   EXPECT_EQ(first.applied_version, 1) << "of the update it waits for";
   EXPECT_EQ(clock.version(), 0);
   EXPECT_EQ(clock.release(), std::vector{0}) << "it goes on at once";
-  EXPECT_TRUE(clock.push(0).completes);
+  EXPECT_TRUE(clock.push(0, {}).completes);
   EXPECT_EQ(clock.version(), 1);
-  EXPECT_EQ(clock.push(1).lag, 1);
+  EXPECT_EQ(clock.push(1, {}).lag, 1);
   static_cast<void>(clock.release());
   EXPECT_FALSE(clock.finish(0));
   EXPECT_TRUE(clock.finish(1)) << "nothing is left over at the end";
@@ -192,15 +196,15 @@ TEST(PsServerPolicy, SoftsyncMakesAnUpdateOfSeveralPushes) {
 
 TEST(PsServerPolicy, BackupGoesOnWithoutTheSlowest) {
   ServerClock clock({.gate = Gate::backup, .count = 2}, 3);
-  EXPECT_FALSE(clock.push(0).completes);
+  EXPECT_FALSE(clock.push(0, {}).completes);
   EXPECT_TRUE(clock.release().empty()) << "it waits for another";
-  EXPECT_TRUE(clock.push(1).completes);
+  EXPECT_TRUE(clock.push(1, {}).completes);
   EXPECT_EQ(clock.release(), (std::vector{0, 1}));
-  auto const late = clock.push(2);
+  auto const late = clock.push(2, {});
   EXPECT_FALSE(late.applied);
   EXPECT_EQ(late.applied_version, 1);
   EXPECT_EQ(clock.release(), std::vector{2});
-  static_cast<void>(clock.push(2));
+  static_cast<void>(clock.push(2, {}));
   EXPECT_FALSE(clock.finish(0)) << "worker 1 may still push";
   EXPECT_TRUE(clock.finish(1)) << "nobody else will";
   EXPECT_EQ(clock.release(), std::vector{2});
@@ -209,18 +213,18 @@ TEST(PsServerPolicy, BackupGoesOnWithoutTheSlowest) {
 TEST(PsServerPolicy, AWorkerThatDoesNotPullKeepsItsVersion) {
   ServerClock clock({.pull_every = 3}, 1);
   for (int i = 0; i < 2; ++i) {
-    EXPECT_EQ(clock.push(0).base_version, 0);
+    EXPECT_EQ(clock.push(0, {}).base_version, 0);
     EXPECT_TRUE(clock.computing(0));
   }
-  EXPECT_EQ(clock.push(0).lag, 2);
+  EXPECT_EQ(clock.push(0, {}).lag, 2);
   EXPECT_FALSE(clock.computing(0));
   EXPECT_EQ(clock.release(), std::vector{0});
-  EXPECT_EQ(clock.push(0).base_version, 3);
+  EXPECT_EQ(clock.push(0, {}).base_version, 3);
 }
 
 TEST(PsServerPolicy, NobodyWaitsForOneWhoHasFinished) {
   ServerClock clock({.gate = Gate::ssp}, 2);
-  static_cast<void>(clock.push(0));
+  static_cast<void>(clock.push(0, {}));
   EXPECT_TRUE(clock.release().empty());
   clock.finish(1);
   EXPECT_EQ(clock.release(), std::vector{0});
@@ -229,14 +233,44 @@ TEST(PsServerPolicy, NobodyWaitsForOneWhoHasFinished) {
   EXPECT_TRUE(clock.all_finished());
 }
 
+TEST(PsServerPolicy, AWarmStartGoesTogether) {
+  ServerClock clock({.warm_start = 2}, 3);
+  for (std::int64_t step = 0; step < 2; ++step) {
+    for (int const worker : {2, 0}) {
+      EXPECT_FALSE(clock.push(worker, {.step = step}).completes);
+      EXPECT_EQ(clock.release(), std::vector<int>()) << "one has not pushed";
+    }
+    auto const last = clock.push(1, {.step = step});
+    EXPECT_TRUE(last.completes);
+    EXPECT_EQ(last.lag, 0);
+    EXPECT_EQ(last.weight, 1);
+    EXPECT_EQ(clock.release(), (std::vector{0, 1, 2}));
+    EXPECT_EQ(clock.version(), step + 1);
+  }
+  EXPECT_TRUE(clock.push(1, {.step = 2}).completes);
+  EXPECT_EQ(clock.release(), std::vector{1}) << "it waits for nobody any more";
+  EXPECT_EQ(clock.push(0, {.step = 2}).lag, 1);
+}
+
+TEST(PsServerPolicy, AWarmStartDoesNotWaitForWhoHasFinishedOrOverflowed) {
+  ServerClock clock({.warm_start = 9}, 3);
+  EXPECT_FALSE(clock.push(0, {.usable = false}).applied);
+  EXPECT_EQ(clock.release(), std::vector{0});
+  static_cast<void>(clock.push(1, {}));
+  static_cast<void>(clock.push(2, {}));
+  EXPECT_EQ(clock.release(), std::vector<int>());
+  EXPECT_TRUE(clock.finish(0)) << "who is left has pushed";
+  EXPECT_EQ(clock.release(), (std::vector{1, 2}));
+}
+
 TEST(PsServerPolicy, ARoundStartsWithThePresentVersion) {
   ServerClock clock({}, 2);
-  static_cast<void>(clock.push(0));
+  static_cast<void>(clock.push(0, {}));
   static_cast<void>(clock.release());
   clock.finish(0);
   clock.finish(1);
   clock.restart();
-  EXPECT_EQ(clock.push(1).lag, 0);
+  EXPECT_EQ(clock.push(1, {}).lag, 0);
   EXPECT_EQ(clock.version(), 2);
 }
 
@@ -284,7 +318,7 @@ void expect_bounds_and_an_end(Crowd const& crowd) {
       if (clock.finish(worker)) ++updates;
     } else {
       bool const usable = !crowd.overflows || random.word(event, 2) % 8 != 0;
-      auto const verdict = clock.push(worker, 0, usable);
+      auto const verdict = clock.push(worker, {.step = pushes[w], .usable = usable});
       ++pushes[w];
       ++done;
       ASSERT_GE(verdict.lag, 0);
@@ -302,7 +336,9 @@ void expect_bounds_and_an_end(Crowd const& crowd) {
     ASSERT_LE(clock.version() - before, 1);
     if (!clock.computing(worker)) ready.erase(ready.begin() + static_cast<std::ptrdiff_t>(pick));
     for (int const next : clock.release()) ready.push_back(next);
-    if (crowd.policy.gate != Gate::ssp) continue;
+    // In a warm start who has overflowed goes on, as nobody could without it.
+    bool const bounded = !crowd.overflows || crowd.policy.warm_start == 0;
+    if (crowd.policy.gate != Gate::ssp || !bounded) continue;
     auto const least = least_of(pushes, left);
     if (left[w] >= 0) {
       ASSERT_LE(pushes[w] - least, crowd.policy.staleness + 1);
@@ -322,7 +358,9 @@ TEST(PsServerPolicy, BoundsHoldAndAllFinishWhateverTheOrder) {
         ServerPolicy{.gate = Gate::ssp, .staleness = 1, .lag_cap = 4},
         ServerPolicy{.gate = Gate::softsync, .count = 3}, ServerPolicy{.pull_every = 3},
         ServerPolicy{.gate = Gate::softsync, .count = 40, .lag_cap = 1},
-        ServerPolicy{.lag_cap = 5, .pull_every = 4}})
+        ServerPolicy{.lag_cap = 5, .pull_every = 4}, ServerPolicy{.warm_start = 50},
+        ServerPolicy{.gate = Gate::ssp, .staleness = 1, .warm_start = 7},
+        ServerPolicy{.gate = Gate::softsync, .count = 3, .warm_start = 20}})
     for (int const workers : {1, 2, 5, 16})
       for (bool const overflows : {false, true})
         expect_bounds_and_an_end(

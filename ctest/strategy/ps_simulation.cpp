@@ -27,6 +27,16 @@ TEST(PsSimulation, OfOneAsynchronousWorkerIsSerialBitForBit) {
             nothing);
 }
 
+TEST(PsSimulation, AWarmStartIsSyncBitForBit) {
+  auto const sync = simulate(training_of({}), 2).parameters;
+  auto const warm =
+      simulate(training_of({.mode = PsMode::async, .warm_start = 10}), 2, {.jitter = 0.4});
+  EXPECT_EQ(differences(warm.parameters, sync), nothing);
+  EXPECT_EQ(warm.counts.updates, 10);
+  auto const short_one = simulate(training_of({.mode = PsMode::async, .warm_start = 4}), 2);
+  EXPECT_EQ(short_one.counts.updates, 4 + 2 * 6);
+}
+
 TEST(PsSimulation, IsTheEmulatorUnderLossScalingAndClipping) {
   for (auto const mode : {PsMode::sync, PsMode::async}) {
     int const workers = mode == PsMode::sync ? 3 : 1, micro_batches = 12 / workers;
@@ -57,7 +67,8 @@ TEST(PsSimulation, EveryPolicyDoesEveryShare) {
        {PsConfig{.mode = PsMode::ssp}, PsConfig{.mode = PsMode::modified},
         PsConfig{.mode = PsMode::lag_cap, .lag_cap = 1}, PsConfig{.mode = PsMode::dc},
         PsConfig{.mode = PsMode::softsync}, PsConfig{.mode = PsMode::backup},
-        PsConfig{.mode = PsMode::delayed_sync}, PsConfig{.mode = PsMode::async, .pull_every = 3}}) {
+        PsConfig{.mode = PsMode::delayed_sync}, PsConfig{.mode = PsMode::async, .pull_every = 3},
+        PsConfig{.mode = PsMode::async, .warm_start = 4}}) {
     auto const counts = simulate(training_of(ps), 3, {.jitter = 0.4}).counts;
     EXPECT_EQ(counts.pushes, 30 * policy_of(ps, 3).pushes) << static_cast<int>(ps.mode);
     EXPECT_EQ(counts.dropped > 0, ps.mode == PsMode::lag_cap || ps.mode == PsMode::backup);

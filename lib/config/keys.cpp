@@ -276,6 +276,8 @@ Keys keys_of(PsConfig& ps) {
        "of a worker per share of a global batch, each of fewer samples; modified: 2"},
       {"pull_every", part(ps.pull_every, at_least(1)),
        "pushes from one pull of the parameters to the next"},
+      {"warm_start", integer(ps.warm_start, at_least(0)),
+       "first steps, of asynchronous modes, in which an update is the mean of all workers' pushes"},
       {"micro_batches", integer(ps.micro_batches, at_least(1)),
        "forward and backward passes for one push"},
       {"slow_worker", integer(ps.slow_worker, at_least(-1)),

@@ -103,7 +103,9 @@ void AsyncPsServer::apply(int worker) {
   auto const end = scale_.needs_norm() ? end_from(inbox.end) : PsEnd{.factor = scale_.value()};
   int const depth = pushes_under_way();
   auto const gap = store_.gap(worker);
-  auto const verdict = clock_.push(worker, store_.gap_in_updates(worker), end.usable);
+  auto const verdict = clock_.push(
+      worker,
+      {.step = inbox.line.step, .gap = store_.gap_in_updates(worker), .usable = end.usable});
   treat(worker, verdict, end.factor);
   check_gradients(inbox.line.step, {worker});
   inbox.gradients.clear();

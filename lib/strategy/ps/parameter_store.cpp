@@ -212,7 +212,7 @@ void ParameterStore::update(Sgd& optimizer, at::Tensor const& gradient, double l
 }
 
 void ParameterStore::take(int worker, PushScale const& scale, bool completes) {
-  if (!policy_.collects()) return apply(worker, scale);
+  if (completes && collected_count_ == 0) return apply(worker, scale);
   collect(worker, scale);
   if (completes) apply_collected();
 }

@@ -83,8 +83,8 @@ class ParameterStore {
   /// One update from the mean of what was collected (its sum for `reduction: sum`), with the
   /// learning rate of the last of it.
   void apply_collected();
-  /// One push, as the policy treats it: an update of its own, or a part of one that is made when
-  /// the push `completes` it.
+  /// One push: a part of an update, which is made when the push `completes` it. One that makes an
+  /// update alone is applied as it is.
   void take(int worker, PushScale const& scale, bool completes);
   /// Makes handed(worker) what the worker computes with next.
   void hand_out(int worker, double lr);

@@ -88,8 +88,18 @@ void check_gate(PsConfig const& config, ServerPolicy const& policy) {
   gate.refuse(policy.pull_every > 1 && (policy.gate == Gate::ssp || policy.gate == Gate::backup),
               "pull_every", "a worker that does not pull is not held back",
               "take pull_every 1, or another gate");
-  gate.refuse(policy.collects() && policy.momentum != Momentum::shared, "momentum",
-              "an update has gradients of several workers", "take momentum shared");
+  gate.refuse((policy.gate == Gate::softsync || policy.gate == Gate::backup) &&
+                  policy.momentum != Momentum::shared,
+              "momentum", "an update has gradients of several workers", "take momentum shared");
+}
+
+void check_warm_start(ServerPolicy const& policy) {
+  Contradictions const start("warm_start");
+  start.refuse(!policy.asynchronous(), "gate", "all workers go together all the time", leave_out);
+  start.refuse(policy.momentum != Momentum::shared, "momentum",
+               "an update of the warm start has gradients of all workers", "take momentum shared");
+  start.refuse(policy.pull_every > 1, "pull_every",
+               "in a warm start all workers compute with the newest version", "take pull_every 1");
 }
 
 /// Parts that treat a lag, where there is none.
@@ -144,8 +154,10 @@ ServerPolicy policy_of(PsConfig const& config, int workers) {
   policy.delay = config.delay.value_or(policy.delay);
   policy.pushes = config.pushes.value_or(policy.pushes);
   policy.pull_every = config.pull_every.value_or(policy.pull_every);
+  policy.warm_start = config.warm_start;
 
   check_gate(config, policy);
+  if (policy.warm_start > 0) check_warm_start(policy);
   if (!policy.asynchronous()) check_sync(config, policy);
   if (policy.gate == Gate::backup)
     refuse_treatment(config, policy, "gradients with a lag are dropped already");

@@ -175,8 +175,8 @@ void PsReplay::apply(Server& server, RecordedPush const& push) {
   auto const after =
       std::find_if(server.pushes.begin() + static_cast<std::ptrdiff_t>(server.next) + 1,
                    server.pushes.end(), [](auto const& p) { return !p.dropped; });
-  bool const completes = !policy_.collects() || after == server.pushes.end() ||
-                         after->applied_version != push.applied_version;
+  bool const completes =
+      after == server.pushes.end() || after->applied_version != push.applied_version;
   server.store.take(push.worker, push.scale, completes);
   if (completes) ++server.version;
 }

@@ -26,12 +26,12 @@ void serve(ParameterStore& store, ServerPolicy const& policy, at::Tensor const& 
   }
   for (int worker = 0; worker < workers; ++worker) {
     if (policy.asynchronous()) {
-      store.take(worker, {}, false);
+      store.take(worker, {}, policy.count == 1);
       store.hand_out(worker, 0);
     }
     message.copy_(policy.asynchronous() ? store.handed(worker) : store.outgoing());
   }
-  if (policy.collects()) store.apply_collected();
+  if (policy.count > 1) store.apply_collected();
 }
 
 }  // namespace

@@ -39,14 +39,15 @@ ServerClock::ServerClock(ServerPolicy const& policy, int workers)
   expects(policy.asynchronous(), "a policy that treats pushes one by one");
 }
 
-ServerClock::Verdict ServerClock::push(int worker, double gap, bool usable) {
+ServerClock::Verdict ServerClock::push(int worker, Push const& push) {
   auto& self = of(worker);
   expects(computing(worker), "a worker pushes once it was released");
   auto const lag = version_ - self.base;
-  auto const [apply, weight] = usable ? treat(policy_, lag, gap) : dropped;
+  auto const [apply, weight] = push.usable ? treat(policy_, lag, push.gap) : dropped;
   Verdict verdict{self.base, version_ + (apply ? 1 : 0), lag, apply, weight, false};
   ++self.pushes;
   self.dropped = !apply;
+  warm_ = push.step < policy_.warm_start;
   self.waiting = policy_.pulls_after(self.pushes);
   if (apply) {
     ++collected_;
@@ -64,10 +65,11 @@ bool ServerClock::finish(int worker) {
 
 bool ServerClock::complete() {
   // Who has finished is not waited for, and at the end of a round nothing is left over.
-  auto const others = policy_.gate == Gate::backup || unfinished_ == 0
+  auto const others = waits_for_all() || unfinished_ == 0
                           ? std::int64_t{unfinished_}
                           : std::numeric_limits<std::int64_t>::max();
-  if (collected_ == 0 || collected_ < std::min(policy_.count, others)) return false;
+  auto const wanted = warm_ ? static_cast<std::int64_t>(workers_.size()) : policy_.count;
+  if (collected_ == 0 || collected_ < std::min(wanted, others)) return false;
   collected_ = 0;
   ++version_;
   return true;
@@ -87,9 +89,9 @@ std::vector<int> ServerClock::release() {
 }
 
 bool ServerClock::may_go_on(Worker const& worker, std::int64_t slowest) const {
-  if (policy_.gate == Gate::ssp) return worker.pushes - slowest <= policy_.staleness;
   // Its push is in an update, or will not be in any.
-  if (policy_.gate == Gate::backup) return worker.dropped || worker.base < version_;
+  if (waits_for_all()) return worker.dropped || worker.base < version_;
+  if (policy_.gate == Gate::ssp) return worker.pushes - slowest <= policy_.staleness;
   return true;
 }
 

@@ -44,11 +44,13 @@ struct ServerPolicy {
   int delay = 0;       ///< of bsp: versions by which workers compute behind the newest
   int pushes = 1;      ///< that a worker makes of its share of a global batch
   int pull_every = 1;  ///< pushes from one pull of the parameters to the next
+  /// Of the asynchronous: in the first so many steps an update is the mean of all workers' pushes.
+  std::int64_t warm_start = 0;
 
   /// True when workers take shares of the work on their own.
   bool asynchronous() const { return gate != Gate::bsp; }
   /// True when an update may take several pushes that come at different times.
-  bool collects() const { return gate == Gate::softsync || gate == Gate::backup; }
+  bool collects() const { return gate == Gate::softsync || gate == Gate::backup || warm_start > 0; }
   /// Whether a worker pulls after its n-th push of a round, counted from 1.
   bool pulls_after(std::int64_t push) const { return push % pull_every == 0; }
 };
@@ -72,6 +74,11 @@ class ServerClock {
   /// Updates so far.
   std::int64_t version() const { return version_; }
 
+  struct Push {
+    std::int64_t step = 0;  ///< of the share that the gradient is of
+    double gap = 0;         ///< as in treat()
+    bool usable = true;     ///< false: it overflowed, and is dropped
+  };
   struct Verdict {
     std::int64_t base_version = 0;     ///< that the gradient was computed with
     std::int64_t applied_version = 0;  ///< the first that has it; of one that is dropped, the last
@@ -80,9 +87,8 @@ class ServerClock {
     double weight = 1;
     bool completes = true;  ///< with it an update is complete, and made
   };
-  /// A push of `worker` is complete, with a gap as in treat(); one that is not `usable`, because it
-  /// overflowed, is dropped. If the worker pulls thereupon, it waits from now on.
-  Verdict push(int worker, double gap = 0, bool usable = true);
+  /// A push of `worker` is complete. If the worker pulls thereupon, it waits from now on.
+  Verdict push(int worker, Push const& push);
   /// The worker makes no more pushes in this round. True when those that were waiting for it are
   /// an update now.
   bool finish(int worker);
@@ -110,11 +116,14 @@ class ServerClock {
   /// Fewest pushes among the workers that have not finished.
   std::int64_t slowest() const;
   bool may_go_on(Worker const& worker, std::int64_t slowest) const;
+  /// Whether an update waits for everybody, and everybody for it.
+  bool waits_for_all() const { return warm_ || policy_.gate == ServerPolicy::Gate::backup; }
   /// Makes an update of what was collected if that is enough.
   bool complete();
 
   ServerPolicy policy_;
   std::int64_t version_ = 0;
+  bool warm_ = false;           ///< the last push was of a step of the warm start
   std::int64_t collected_ = 0;  ///< pushes that wait for others to become an update
   int unfinished_;
   std::vector<Worker> workers_;

@@ -120,7 +120,8 @@ void PsSimulation::receive(int worker) {
   if (next_share_ < round_.count()) dealt.push_back(round_.at(next_share_++));
   compute(worker, store_.handed(worker), share);
   bool const usable = admit(scale_of(worker), store_.slot(worker));
-  auto const verdict = clock_->push(worker, store_.gap_in_updates(worker), usable);
+  auto const verdict = clock_->push(
+      worker, {.step = share.step, .gap = store_.gap_in_updates(worker), .usable = usable});
   ++counts_.pushes;
   counts_.lags.add(verdict.lag);
   counts_.dropped += verdict.applied ? 0 : 1;
