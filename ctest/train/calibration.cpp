@@ -87,6 +87,9 @@ TEST(Calibration, RefusesWhatIsNone) {
               file["operations"][0]["time"][1]["bytes"] = 1024;
             }).find("do not rise"),
             std::string::npos);
+  for (auto const& kept : {nlohmann::json(-1), nlohmann::json(1e300), nlohmann::json("much")})
+    EXPECT_NE(changed([&](auto& file) { file["activations"][0]["kept"] = kept; }).find(kept.dump()),
+              std::string::npos);
   EXPECT_NE(changed([](auto& file) {
               file["activations"][0]["peaks"] = {1, 2};
             }).find("lacks moments"),

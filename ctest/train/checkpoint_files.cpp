@@ -8,6 +8,7 @@
 #include "base/file.hpp"
 #include "base/hash.hpp"
 #include "base/random.hpp"
+#include "base/text.hpp"
 #include "comm/serial/serial_communicator.hpp"
 #include "conformance/training.hpp"
 #include "strategy/plan.hpp"
@@ -162,6 +163,10 @@ TEST_F(CheckpointFiles, ANewerSchemaIsNamed) {
   ASSERT_NE(schema, std::string::npos);
   write(path, text.replace(schema, 11, "\"schema\": 9"));
   EXPECT_NE(problem_of(folder(1)).find("schema 9"), std::string::npos);
+  for (auto const* other : {"8.9e23", "-1", "1.5", "null", "\"1\"", "[1]"}) {
+    write(path, str("{\"schema\": ", other, ", \"digest\": \"\", \"content\": {}}"));
+    EXPECT_NE(problem_of(folder(1)).find("it has schema"), std::string::npos) << other;
+  }
 }
 
 /// A record whose digest fits and whose content is what somebody made up.

@@ -20,6 +20,7 @@ using nlohmann::json;
 
 constexpr char schema_name[] = "stratagem-calibration";
 constexpr int schema_version = 2;
+constexpr std::uint64_t most_bytes = std::uint64_t{1} << 48;
 
 json to_document(Curve const& curve, char const* size) {
   auto list = json::array();
@@ -41,6 +42,13 @@ int count(json const& value) {
   if (number < 1 || number > 1 << 20)
     throw std::out_of_range(str("a number of ranks, cores or threads is ", value.dump()));
   return static_cast<int>(number);
+}
+
+/// Not negative, and a number of bytes that can be added to others.
+std::int64_t whole(json const& value) {
+  auto const number = value.is_number_unsigned() ? value.get<std::uint64_t>() : most_bytes + 1;
+  if (number > most_bytes) throw std::out_of_range(str("a count or size is ", value.dump()));
+  return static_cast<std::int64_t>(number);
 }
 
 Curve curve_from(json const& list, char const* size) {
@@ -78,7 +86,7 @@ PassTimes pass_from(json const& item) {
                    .size = count(item.at("size")),
                    .memory_format = item.at("memory_format").get<std::string>(),
                    .precision = item.at("precision").get<std::string>(),
-                   .recompute = item.at("recompute").get<std::int64_t>(),
+                   .recompute = whole(item.at("recompute")),
                    .dropout = item.at("dropout").get<bool>(),
                    .threads = count(item.at("threads"))},
           .ranks_on_node = count(item.at("ranks_on_node")),
@@ -97,9 +105,8 @@ json to_document(ActivationPasses const& passes) {
 
 /// The moments of a pass: each block forward and backward, and the loss between.
 ActivationPass activation_from(json const& item) {
-  ActivationPass pass{.kept = item.at("kept").get<std::int64_t>(),
-                      .peaks = item.at("peaks").get<std::vector<std::int64_t>>(),
-                      .time_s = positive(item.at("seconds"))};
+  ActivationPass pass{.kept = whole(item.at("kept")), .time_s = positive(item.at("seconds"))};
+  for (auto const& peak : item.at("peaks")) pass.peaks.push_back(whole(peak));
   if (pass.peaks.size() % 2 == 0) throw std::out_of_range("a pass lacks moments");
   return pass;
 }

@@ -198,9 +198,9 @@ CheckpointRecord read_checkpoint_record(fs::path const& path) {
   if (!document.is_object())
     reject(path, "it is no JSON object: damaged, or not written to its end");
   try {
-    if (auto const schema = document.at("schema").get<int>(); schema != CheckpointRecord::schema)
-      reject(path,
-             str("it has schema ", schema, ", this program reads ", CheckpointRecord::schema));
+    if (auto const& schema = document.at("schema"); schema != CheckpointRecord::schema)
+      reject(path, str("it has schema ", schema.dump().substr(0, 20), ", this program reads ",
+                       CheckpointRecord::schema));
     auto const& content = document.at("content");
     if (digest_of(content.dump()) != document.at("digest").get<std::string>())
       reject(path, "its digest does not fit its content: damaged");
