@@ -28,7 +28,7 @@ def calibration():
     operations = "all_reduce", "reduce_scatter", "all_gather", "send_receive"
     return {
         "schema_name": "stratagem-calibration",
-        "schema_version": 1,
+        "schema_version": 2,
         **{name: "x" for name in ("host", "device", "version", "libtorch", "mpi", "measured")},
         "on_gpu": False,
         "cores": 2,
@@ -40,6 +40,8 @@ def calibration():
         "servers": [
             {"work": work, "push": [{"elements": 1000, "seconds": 1e-6}]} for work in ("sum", "each")
         ],
+        "savings": [{"ranks_on_node": 2, "time": [{"bytes": 1000, "seconds": 0.001}]}],
+        "activations": [],
     }
 
 
