@@ -27,9 +27,14 @@ def equivalence(results, baseline, margin):
         return "one seed"
     middle = statistics.fmean(differences)
     reach = T_95.get(len(differences) - 1, 1.8) * statistics.stdev(differences) / math.sqrt(len(differences))
-    if middle - reach > -margin:
-        return "better" if middle - reach > 0 else "within" if middle + reach < margin else "not worse"
-    return "worse" if middle + reach < 0 else "open"
+    least, most = middle - reach, middle + reach
+    if least > 0:
+        return "better"
+    if most < 0 and least <= -margin:
+        return "worse"
+    if least > -margin:
+        return "within" if most < margin else "not worse"
+    return "open"
 
 
 class Modes:

@@ -179,9 +179,8 @@ ActivationUse ActivationPredictor::predict(Model const& model, ModelConfig const
                  ' ', static_cast<int>(type), ' ', on_threads, ' ', size, ' ', of_samples,
                  " LibTorch ", build_info().libtorch);
     };
-    if (auto const known = passes_.find(kind(wanted_threads)); known != passes_.end())
-      return known->second;
-    auto const on_threads = available(wanted_threads);
+    bool const known = passes_.contains(kind(wanted_threads));
+    auto const on_threads = known ? wanted_threads : available(wanted_threads);
     auto found = passes_.find(kind(on_threads));
     if (found == passes_.end()) {
       Threads const as_in_the_run(on_threads);

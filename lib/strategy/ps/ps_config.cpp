@@ -88,9 +88,8 @@ void check_gate(PsConfig const& config, ServerPolicy const& policy) {
   gate.refuse(policy.pull_every > 1 && (policy.gate == Gate::ssp || policy.gate == Gate::backup),
               "pull_every", "a worker that does not pull is not held back",
               "take pull_every 1, or another gate");
-  gate.refuse((policy.gate == Gate::softsync || policy.gate == Gate::backup) &&
-                  policy.momentum != Momentum::shared,
-              "momentum", "an update has gradients of several workers", "take momentum shared");
+  gate.refuse(policy.collects() && policy.momentum != Momentum::shared, "momentum",
+              "an update has gradients of several workers", "take momentum shared");
 }
 
 void check_warm_start(ServerPolicy const& policy) {
@@ -156,8 +155,8 @@ ServerPolicy policy_of(PsConfig const& config, int workers) {
   policy.pull_every = config.pull_every.value_or(policy.pull_every);
   policy.warm_start = config.warm_start;
 
-  check_gate(config, policy);
   if (policy.warm_start > 0) check_warm_start(policy);
+  check_gate(config, policy);
   if (!policy.asynchronous()) check_sync(config, policy);
   if (policy.gate == Gate::backup)
     refuse_treatment(config, policy, "gradients with a lag are dropped already");
