@@ -15,6 +15,8 @@ namespace {
 
 constexpr hsize_t streaming_chunk_rows = 256;  // a killed writer loses nothing by small chunks
 constexpr hsize_t archive_chunk_rows = 16384;
+/// Where the kernel ends a write that a kill cuts short.
+constexpr hsize_t kernel_page_bytes = 4096;
 
 std::size_t length(ColumnData const& data) {
   return std::visit([](auto const& values) { return values.size(); }, data);
@@ -122,7 +124,14 @@ FileWriter::FileWriter(std::filesystem::path const& path, Mode mode) : path_(pat
   auto const action = "creating " + path.string();
   auto const access = owned(H5Pcreate(H5P_FILE_ACCESS), action);
   check(H5Pset_libver_bounds(access.get(), H5F_LIBVER_LATEST, H5F_LIBVER_LATEST), action);
-  file_ = owned(H5Fcreate(path.c_str(), H5F_ACC_EXCL, H5P_DEFAULT, access.get()), action);
+  auto const creation = owned(H5Pcreate(H5P_FILE_CREATE), action);
+  if (mode == Mode::streaming) {
+    // No block of HDF5's own crosses a page: it is written whole or not at all, up to the two
+    // million rows where a table's index has blocks longer than a page.
+    check(H5Pset_file_space_strategy(creation.get(), H5F_FSPACE_STRATEGY_PAGE, false, 1), action);
+    check(H5Pset_file_space_page_size(creation.get(), kernel_page_bytes), action);
+  }
+  file_ = owned(H5Fcreate(path.c_str(), H5F_ACC_EXCL, creation.get(), access.get()), action);
 }
 
 void FileWriter::set_attribute(std::string const& group, std::string const& name,
