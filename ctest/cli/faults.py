@@ -184,8 +184,9 @@ class NoHang(FaultTest):
         os.kill(process.pid, signal.SIGUSR1)
         self.assertEqual(self.wait(process).code, 75)
 
-    def test_asynchronous_servers_do_without_a_worker(self):
-        process = self.begin(4, ["strategy.name=ps", "strategy.mode=async", "data.global_batch=12"])
+    def stop_a_worker(self, *settings):
+        """The others go on without it, and with it again. Returns server 0's records of pushes, by column."""
+        process = self.begin(4, ["strategy.name=ps", "data.global_batch=12", *settings])
         victim = self.pids(4)[1]
         time.sleep(1)
         os.kill(victim, signal.SIGSTOP)
@@ -199,6 +200,25 @@ class NoHang(FaultTest):
         told = re.findall(r"rank 1 \(process \d+\) was stopped by a signal.*go on without", ended.stderr)
         self.assertEqual(len(told), 1, str(ended))
         self.assertRegex(ended.stderr, r"rank 1 \(process \d+\) is back")
+        self.expect(0, "validate", "out")
+        trace = "out/trace/a0/rank-0003.h5"
+        return {name: list(map(int, self.dumped(trace, f"/ps/{name}"))) for name in ("worker", "lag", "dropped")}
+
+    def test_asynchronous_servers_do_without_a_worker(self):
+        pushes = self.stop_a_worker("strategy.mode=async")
+        self.assertEqual(sum(pushes["dropped"]), 0)
+
+    def test_gates_do_without_a_worker(self):
+        """Once they have noticed; its first push is dropped then."""
+        warm = ["strategy.mode=async", "strategy.warm_start=1000000"]
+        for settings in (warm, ["strategy.mode=ssp", "strategy.transport=rma"]):
+            with self.subTest(settings[0]):
+                self.folder = self.new_folder()
+                pushes = self.stop_a_worker(*settings)
+                late = max(range(len(pushes["lag"])), key=pushes["lag"].__getitem__)
+                self.assertGreater(pushes["lag"][late], 20)
+                self.assertEqual((pushes["worker"][late], pushes["dropped"][late]), (1, 1))
+                self.assertGreater(pushes["worker"][late:].count(1), 5, "it goes on")
 
     def test_long_evaluations_and_saves_are_none(self):
         """Nor is a first step."""

@@ -233,6 +233,60 @@ TEST(PsServerPolicy, NobodyWaitsForOneWhoHasFinished) {
   EXPECT_TRUE(clock.all_finished());
 }
 
+TEST(PsServerPolicy, NobodyWaitsForOneWhoIsMissing) {
+  ServerClock clock({.gate = Gate::ssp, .staleness = 1}, 3);
+  auto const push_and_release = [&](int worker) {
+    static_cast<void>(clock.push(worker, {}));
+    return clock.release();
+  };
+  EXPECT_EQ(push_and_release(0), std::vector{0});
+  EXPECT_EQ(push_and_release(2), std::vector{2});
+  EXPECT_EQ(push_and_release(0), std::vector<int>()) << "it is two ahead of worker 1";
+  EXPECT_FALSE(clock.exclude(1));
+  EXPECT_EQ(clock.release(), std::vector{0}) << "and one ahead of worker 2";
+  for (int i = 0; i < 10; ++i)
+    for (int const worker : {2, 0}) EXPECT_EQ(push_and_release(worker), std::vector{worker});
+  auto const late = clock.push(1, {});
+  EXPECT_FALSE(late.applied) << "it is of long ago";
+  EXPECT_EQ(late.lag, 23);
+  EXPECT_EQ(clock.release(), std::vector{1});
+  EXPECT_EQ(clock.push(1, {}).lag, 0);
+  EXPECT_EQ(clock.release(), std::vector<int>()) << "two ahead of worker 2, as which it counted";
+  EXPECT_EQ(push_and_release(2), (std::vector{1, 2}));
+  for (int const worker : {0, 2, 0, 2}) EXPECT_EQ(push_and_release(worker), std::vector{worker});
+  EXPECT_EQ(push_and_release(0), std::vector<int>()) << "worker 1 is the slowest, and waited for";
+  EXPECT_EQ(push_and_release(1), (std::vector{0, 1}));
+}
+
+TEST(PsServerPolicy, AnUpdateDoesNotWaitForOneWhoIsMissing) {
+  for (auto const& policy :
+       {ServerPolicy{.gate = Gate::backup, .count = 2}, ServerPolicy{.warm_start = 100}}) {
+    ServerClock clock(policy, 3);
+    EXPECT_FALSE(clock.exclude(1));
+    EXPECT_FALSE(clock.push(0, {}).completes);
+    EXPECT_TRUE(clock.exclude(2)) << "who is left has pushed";
+    EXPECT_EQ(clock.release(), std::vector{0});
+    auto const late = clock.push(1, {});
+    EXPECT_FALSE(late.applied);
+    EXPECT_EQ(clock.release(), std::vector{1});
+    EXPECT_FALSE(clock.push(1, {}).completes) << "worker 0 is waited for";
+    EXPECT_TRUE(clock.push(0, {}).completes);
+    EXPECT_EQ(clock.version(), 2);
+    EXPECT_EQ(clock.release(), (std::vector{0, 1}));
+    for (int const worker : {0, 1, 2}) clock.finish(worker);
+    EXPECT_TRUE(clock.all_finished());
+    clock.restart();
+    EXPECT_FALSE(clock.push(0, {}).completes) << "in a new round all are waited for";
+  }
+}
+
+TEST(PsServerPolicy, WhereNobodyWaitsNobodyIsExcluded) {
+  ServerClock clock({}, 2);
+  EXPECT_FALSE(clock.exclude(1));
+  static_cast<void>(clock.push(0, {}));
+  EXPECT_TRUE(clock.push(1, {}).applied);
+}
+
 TEST(PsServerPolicy, AWarmStartGoesTogether) {
   ServerClock clock({.warm_start = 2}, 3);
   for (std::int64_t step = 0; step < 2; ++step) {
@@ -281,6 +335,7 @@ struct Crowd {
   std::uint64_t seed;
   std::int64_t events;
   bool overflows = false;  ///< every eighth push, at random
+  bool misses = false;     ///< one of 64 times somebody is missing until it pushes
 };
 
 /// Fewest pushes of those that have not finished.
@@ -304,6 +359,7 @@ void expect_bounds_and_an_end(Crowd const& crowd) {
     left.push_back(1 + random.word(static_cast<std::uint64_t>(worker), 1) % (2 * share));
   }
   std::vector<std::int64_t> pushes(left.size(), 0);
+  std::vector<bool> missing(left.size(), false);
   std::int64_t applied = 0, dropped = 0, done = 0, updates = 0;
   for (std::uint64_t event = 0; !clock.all_finished(); ++event) {
     ASSERT_FALSE(ready.empty()) << "everybody waits";
@@ -313,7 +369,14 @@ void expect_bounds_and_an_end(Crowd const& crowd) {
       pick = random.word(2 * event + 1) / 4 % ready.size();
     int const worker = ready[pick];
     auto const w = static_cast<std::size_t>(worker);
+    auto const other = static_cast<std::size_t>(ready[random.word(event, 3) % ready.size()]);
+    if (crowd.misses && random.word(event, 4) % 64 == 0 && !missing[other]) {
+      missing[other] = true;
+      if (clock.exclude(static_cast<int>(other))) ++updates;
+    }
     auto const before = clock.version();
+    bool const is_back = missing[w];
+    missing[w] = false;
     if (left[w]-- == 0) {
       if (clock.finish(worker)) ++updates;
     } else {
@@ -330,14 +393,14 @@ void expect_bounds_and_an_end(Crowd const& crowd) {
         ASSERT_EQ(verdict.applied, usable && verdict.lag <= crowd.policy.lag_cap);
       }
       if (crowd.policy.gate == Gate::backup) {
-        ASSERT_EQ(verdict.applied, usable && verdict.lag == 0);
+        ASSERT_EQ(verdict.applied, usable && verdict.lag == 0 && !is_back);
       }
     }
     ASSERT_LE(clock.version() - before, 1);
     if (!clock.computing(worker)) ready.erase(ready.begin() + static_cast<std::ptrdiff_t>(pick));
     for (int const next : clock.release()) ready.push_back(next);
     // In a warm start who has overflowed goes on, as nobody could without it.
-    bool const bounded = !crowd.overflows || crowd.policy.warm_start == 0;
+    bool const bounded = !crowd.misses && (!crowd.overflows || crowd.policy.warm_start == 0);
     if (crowd.policy.gate != Gate::ssp || !bounded) continue;
     auto const least = least_of(pushes, left);
     if (left[w] >= 0) {
@@ -375,6 +438,21 @@ TEST(PsServerPolicy, BackupsNeverWaitForOneAnother) {
                                 static_cast<std::uint64_t>(workers),
                                 10'000,
                                 workers > 2});
+}
+
+TEST(PsServerPolicy, AllFinishWhoeverIsMissing) {
+  for (auto const& policy : {ServerPolicy{}, ServerPolicy{.gate = Gate::ssp, .staleness = 2},
+                             ServerPolicy{.gate = Gate::backup, .count = 2},
+                             ServerPolicy{.gate = Gate::ssp, .pull_every = 2},
+                             ServerPolicy{.gate = Gate::softsync, .count = 3, .warm_start = 20},
+                             ServerPolicy{.warm_start = 500}})
+    for (int const workers : {3, 5, 16})
+      expect_bounds_and_an_end({.policy = policy,
+                                .workers = workers,
+                                .seed = static_cast<std::uint64_t>(workers),
+                                .events = 10'000,
+                                .overflows = true,
+                                .misses = true});
 }
 
 TEST(PsServerPolicy, BoundsHoldForAMillionPushes) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "comm/communicator.hpp"
+#include "comm/watchdog/watchdog_config.hpp"
 #include "gpu/device.hpp"
 #include "gpu/memory.hpp"
 #include "model/model.hpp"
@@ -29,6 +30,8 @@ struct StrategyParts {
   Recompute recompute;
   /// Of this rank, for those that make no steps; workers are told with each step.
   std::function<Requests()> requests = [] { return Requests{}; };
+  /// By which a server finds that a worker is missing; else none ever is.
+  WatchdogConfig watchdog = {.enabled = false};
 
   /// Of a training pass.
   Context context_of(Batch const& batch) const;

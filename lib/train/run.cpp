@@ -264,7 +264,8 @@ std::unique_ptr<Strategy> Run::build_strategy(Communicator& communicator) {
                                          .recompute = config.model.recompute,
                                          .requests = [this] {
                                            return Requests{.interrupt = signals_.interrupted()};
-                                         }});
+                                         },
+                                         .watchdog = config.watchdog});
 }
 
 Position Run::start_of(Communicator& communicator, Strategy& strategy) {

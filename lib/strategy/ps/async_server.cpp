@@ -24,6 +24,7 @@ bool all_done(std::vector<Work> const& works) {
 AsyncPsServer::AsyncPsServer(PsConfig const& config, StrategyParts const& parts)
     : PsServer(config, parts),
       clock_(policy_, workers()),
+      attendance_(parts.watchdog, workers()),
       inboxes_(static_cast<std::size_t>(workers())) {}
 
 void AsyncPsServer::begin_round(std::int64_t first_step, std::int64_t end_step) {
@@ -42,6 +43,7 @@ void AsyncPsServer::drain() {
   while (!clock_.all_finished()) {
     bool moved = false;
     for (int worker = 0; worker < workers(); ++worker) moved = attend(worker) || moved;
+    exclude_missing();
     if (moved) continue;
     trace::Beacon::Wait const sign(&parts_.recorder.beacon(), "gradients");
     std::this_thread::sleep_for(nap);
@@ -58,6 +60,7 @@ void AsyncPsServer::drain() {
 void AsyncPsServer::expect_line(int worker) {
   auto& inbox = of(worker);
   inbox.announced = parts_.communicator.receive(inbox.message, rank_of(worker), line_tag);
+  attendance_.expect(worker);
 }
 
 bool AsyncPsServer::attend(int worker) {
@@ -73,6 +76,7 @@ bool AsyncPsServer::attend(int worker) {
   inbox.line = line_from(inbox.message);
   inbox.t_ready = monotonic_ns();
   if (inbox.line.last) {
+    if (attendance_.finished(worker)) tell_of_return(worker);
     if (clock_.finish(worker)) store_.apply_collected();
     release();
     return true;
@@ -100,6 +104,7 @@ void AsyncPsServer::apply(int worker) {
   parts_.recorder.enter(trace::Activity::serve, inbox.line.step);
   for (auto& work : inbox.gradients) work.wait_on_host();
   auto const t_seen = monotonic_ns();
+  if (attendance_.arrived(worker)) tell_of_return(worker);
   auto const end = scale_.needs_norm() ? end_from(inbox.end) : PsEnd{.factor = scale_.value()};
   int const depth = pushes_under_way();
   auto const gap = store_.gap(worker);
@@ -136,6 +141,21 @@ void AsyncPsServer::treat(int worker, ServerClock::Verdict const& verdict, doubl
   if (!verdict.applied) return;
   lr_ = of(worker).line.lr;
   store_.take(worker, {.lr = lr_, .weight = verdict.weight, .factor = factor}, verdict.completes);
+}
+
+void AsyncPsServer::exclude_missing() {
+  for (int const worker : attendance_.look(std::chrono::nanoseconds(monotonic_ns()))) {
+    parts_.recorder.event(trace::Severity::warning, "missing",
+                          str("worker ", worker, " on rank ", rank_of(worker),
+                              " has not pushed for long; nobody waits for it"));
+    if (clock_.exclude(worker)) store_.apply_collected();
+    release();
+  }
+}
+
+void AsyncPsServer::tell_of_return(int worker) {
+  parts_.recorder.event(trace::Severity::info, "back",
+                        str("worker ", worker, " on rank ", rank_of(worker), " pushes again"));
 }
 
 void AsyncPsServer::release() {

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "strategy/ps/attendance.hpp"
 #include "strategy/ps/server.hpp"
 #include "strategy/ps/share.hpp"
 
@@ -37,12 +38,16 @@ class AsyncPsServer final : public PsServer {
   void apply(int worker);
   /// The store's part in what the clock decided.
   void treat(int worker, ServerClock::Verdict const& verdict, double factor);
+  /// Gates go on without those who are missing.
+  void exclude_missing();
+  void tell_of_return(int worker);
   /// Hands parameters to those that may go on.
   void release();
   int pushes_under_way() const;
   Inbox& of(int worker) { return inboxes_[static_cast<std::size_t>(worker)]; }
 
   ServerClock clock_;
+  Attendance attendance_;
   ShareSequence round_;
   std::int64_t next_share_ = 0;  ///< of round_
   double lr_ = 0;                ///< of the last push that was applied

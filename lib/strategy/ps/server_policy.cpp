@@ -35,7 +35,10 @@ Treatment treat(ServerPolicy const& policy, std::int64_t lag, double gap) {
 }
 
 ServerClock::ServerClock(ServerPolicy const& policy, int workers)
-    : policy_(policy), unfinished_(workers), workers_(static_cast<std::size_t>(workers)) {
+    : policy_(policy),
+      warm_(policy.warm_start > 0),
+      unfinished_(workers),
+      workers_(static_cast<std::size_t>(workers)) {
   expects(policy.asynchronous(), "a policy that treats pushes one by one");
 }
 
@@ -43,11 +46,12 @@ ServerClock::Verdict ServerClock::push(int worker, Push const& push) {
   auto& self = of(worker);
   expects(computing(worker), "a worker pushes once it was released");
   auto const lag = version_ - self.base;
-  auto const [apply, weight] = push.usable ? treat(policy_, lag, push.gap) : dropped;
+  bool const usable = !readmit(self) && push.usable;
+  auto const [apply, weight] = usable ? treat(policy_, lag, push.gap) : dropped;
   Verdict verdict{self.base, version_ + (apply ? 1 : 0), lag, apply, weight, false};
   ++self.pushes;
   self.dropped = !apply;
-  warm_ = push.step < policy_.warm_start;
+  warm_ = warm_ && push.step < policy_.warm_start;
   self.waiting = policy_.pulls_after(self.pushes);
   if (apply) {
     ++collected_;
@@ -58,15 +62,36 @@ ServerClock::Verdict ServerClock::push(int worker, Push const& push) {
 
 bool ServerClock::finish(int worker) {
   expects(computing(worker), "a worker finishes once it was released");
+  readmit(of(worker));
   of(worker).finished = true;
   --unfinished_;
   return complete();
 }
 
+bool ServerClock::exclude(int worker) {
+  auto& self = of(worker);
+  expects(computing(worker) && !self.excluded, "a worker is excluded while it computes, once");
+  if (!waits_for_all() && policy_.gate != Gate::ssp) return false;
+  self.excluded = true;
+  ++excluded_;
+  return complete();
+}
+
+bool ServerClock::readmit(Worker& worker) {
+  if (!worker.excluded) return false;
+  auto const others = slowest();
+  if (unfinished_ > excluded_ && others > worker.progress())
+    worker.head_start += others - worker.progress();
+  worker.excluded = false;
+  --excluded_;
+  return true;
+}
+
 bool ServerClock::complete() {
-  // Who has finished is not waited for, and at the end of a round nothing is left over.
+  // Who has finished or is missing is not waited for, and at the end of a round nothing is left
+  // over.
   auto const others = waits_for_all() || unfinished_ == 0
-                          ? std::int64_t{unfinished_}
+                          ? std::int64_t{unfinished_ - excluded_}
                           : std::numeric_limits<std::int64_t>::max();
   auto const wanted = warm_ ? static_cast<std::int64_t>(workers_.size()) : policy_.count;
   if (collected_ == 0 || collected_ < std::min(wanted, others)) return false;
@@ -91,7 +116,7 @@ std::vector<int> ServerClock::release() {
 bool ServerClock::may_go_on(Worker const& worker, std::int64_t slowest) const {
   // Its push is in an update, or will not be in any.
   if (waits_for_all()) return worker.dropped || worker.base < version_;
-  if (policy_.gate == Gate::ssp) return worker.pushes - slowest <= policy_.staleness;
+  if (policy_.gate == Gate::ssp) return worker.progress() - slowest <= policy_.staleness;
   return true;
 }
 
@@ -104,7 +129,7 @@ void ServerClock::restart() {
 std::int64_t ServerClock::slowest() const {
   auto least = std::numeric_limits<std::int64_t>::max();
   for (auto const& worker : workers_)
-    if (!worker.finished) least = std::min(least, worker.pushes);
+    if (!worker.finished && !worker.excluded) least = std::min(least, worker.progress());
   return least;
 }
 

@@ -92,6 +92,10 @@ class ServerClock {
   /// The worker makes no more pushes in this round. True when those that were waiting for it are
   /// an update now.
   bool finish(int worker);
+  /// The worker is missing: gates do not wait for it until it pushes or finishes. What it pushes
+  /// then, from parameters of long ago, is dropped, and it counts as far as the slowest of the
+  /// others. Where no gate waits for workers nothing changes. True as of finish().
+  bool exclude(int worker);
   /// The workers that wait and may go on now, with the present version.
   std::vector<int> release();
   bool all_finished() const { return unfinished_ == 0; }
@@ -110,22 +114,29 @@ class ServerClock {
     bool waiting = false;
     bool dropped = false;  ///< its last push
     bool finished = false;
+    bool excluded = false;
+    std::int64_t head_start = 0;  ///< pushes of others while it was
+
+    std::int64_t progress() const { return pushes + head_start; }
   };
   Worker& of(int worker) { return workers_[static_cast<std::size_t>(worker)]; }
   Worker const& of(int worker) const { return workers_[static_cast<std::size_t>(worker)]; }
-  /// Fewest pushes among the workers that have not finished.
+  /// Least progress among the workers that gates wait for.
   std::int64_t slowest() const;
   bool may_go_on(Worker const& worker, std::int64_t slowest) const;
   /// Whether an update waits for everybody, and everybody for it.
   bool waits_for_all() const { return warm_ || policy_.gate == ServerPolicy::Gate::backup; }
+  /// Gates wait for it again; true when they did not.
+  bool readmit(Worker& worker);
   /// Makes an update of what was collected if that is enough.
   bool complete();
 
   ServerPolicy policy_;
   std::int64_t version_ = 0;
-  bool warm_ = false;           ///< the last push was of a step of the warm start
+  bool warm_;                   ///< no push was of a step beyond the warm start
   std::int64_t collected_ = 0;  ///< pushes that wait for others to become an update
   int unfinished_;
+  int excluded_ = 0;  ///< of them
   std::vector<Worker> workers_;
 };
 

@@ -1,0 +1,48 @@
+#include "strategy/ps/attendance.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace stratagem {
+
+using std::chrono::nanoseconds;
+
+Attendance::Attendance(WatchdogConfig const& config, int workers)
+    : config_(config), workers_(static_cast<std::size_t>(workers)) {}
+
+std::vector<int> Attendance::look(nanoseconds now) {
+  seen_ += std::min<nanoseconds>(now - std::exchange(last_look_, now).value_or(now), longest_look);
+  std::vector<int> missing;
+  if (!config_.enabled) return missing;
+  for (int worker = 0; worker < static_cast<int>(workers_.size()); ++worker) {
+    auto& self = of(worker);
+    if (!self.expected || self.missing || !self.took || seen_ - self.since <= limit_of(self))
+      continue;
+    self.missing = true;
+    missing.push_back(worker);
+  }
+  return missing;
+}
+
+void Attendance::expect(int worker) {
+  of(worker).expected = true;
+  of(worker).since = seen_;
+}
+
+bool Attendance::arrived(int worker) {
+  of(worker).took = seen_ - of(worker).since;
+  return finished(worker);
+}
+
+bool Attendance::finished(int worker) {
+  of(worker).expected = false;
+  return std::exchange(of(worker).missing, false);
+}
+
+nanoseconds Attendance::limit_of(Worker const& worker) const {
+  std::chrono::duration<double> const floor(config_.floor_s);
+  return std::chrono::duration_cast<nanoseconds>(
+      std::max(floor, config_.factor * std::chrono::duration<double>(*worker.took)));
+}
+
+}  // namespace stratagem
