@@ -154,7 +154,7 @@ write_python() {
 # The Python of this machine with the packages that some tests need.
 export PYTHONPATH="$2"
 $libraries
-export PYTHONDONTWRITEBYTECODE=1
+export PYTHONDONTWRITEBYTECODE=\${PYTHONDONTWRITEBYTECODE-1}
 exec "$(python3 -c 'import sys; print(sys.executable)')" "\$@"
 END
   chmod 755 "$1.$$"
@@ -175,7 +175,10 @@ provide_oracle() {
   fi
   cuda_libraries=$(printf '%s:' "$oracle"/nvidia/*/lib)$cuda_home/lib64
   write_python "$oracle/python-oracle" "$oracle${wheel:+:$(realpath "$LIBTORCH_ROOT/..")}" "$cuda_libraries"
-  "$oracle/python-oracle" -c 'import torch, torchvision; print("oracle: torch", torch.__version__)'
+  # With its bytecode written here, once, every test has it seconds sooner.
+  PYTHONDONTWRITEBYTECODE='' "$oracle/python-oracle" -c '
+import h5py, safetensors.torch, torch, torchvision
+print("oracle: torch", torch.__version__)'
 }
 
 # The Python that makes reports.
@@ -201,10 +204,22 @@ compile_jobs() {
 }
 
 configure() { cmake --preset "$@"; }
-compile() { cmake --build --preset "$1" --parallel "$(compile_jobs)" "${@:2}"; }
+# Tests that run meanwhile come first.
+compile() { nice cmake --build --preset "$1" --parallel "$(compile_jobs)" "${@:2}"; }
 run_tests() { ctest --preset "$1" --parallel "$(nproc)" "${@:2}"; }
-# They wait for Slurm's clocks most of the time; one that came too late for a clock has a second chance.
-run_slurm_tests() { ctest --preset cpu-release --label-regex slurm --parallel 4 --repeat until-pass:2; }
+# They wait for Slurm's clocks most of the time, so that something can be built beside them; one that came too
+# late for a clock has a second chance.
+begin_slurm_tests() {
+  ctest --preset cpu-release --label-regex slurm --parallel 4 --repeat until-pass:2 > build/slurm-tests.log 2>&1 &
+  slurm_tests=$!
+  trap wait EXIT
+}
+end_slurm_tests() {
+  local passed=true
+  wait "$slurm_tests" || passed=false
+  cat build/slurm-tests.log
+  $passed
+}
 
 build_program() {
   phase "configure" configure cpu-release
@@ -222,17 +237,22 @@ test_everything() {
     -D "STRATAGEM_ANALYSIS_PYTHON=$analysis/python-analysis"
   phase "build" compile cpu-release
   phase "test" run_tests cpu-release --label-exclude 'long|slurm'
-  phase "test Slurm" run_slurm_tests
+  begin_slurm_tests
   if has_fuzzer; then
     phase "configure fuzz targets" configure fuzz "${options[@]}"
     phase "build fuzz targets" compile fuzz
+  fi
+  if has_cuda_toolkit; then
+    phase "configure CUDA" configure cuda-release "${options[@]}" -D "CUDAToolkit_ROOT=$cuda_home"
+    phase "build CUDA" compile cuda-release --target stratagem test_comm_fakes_mpi test_conformance_fakes_mpi
+  fi
+  phase "test Slurm, what is left" end_slurm_tests
+  if has_fuzzer; then
     phase "fuzz" run_tests fuzz --no-tests=error
   else
     echo "no clang++-14 with libFuzzer: the fuzz targets are SKIPPED"
   fi
   if has_cuda_toolkit; then
-    phase "configure CUDA" configure cuda-release "${options[@]}" -D "CUDAToolkit_ROOT=$cuda_home"
-    phase "build CUDA" compile cuda-release --target stratagem test_comm_fakes_mpi test_conformance_fakes_mpi
     phase "test CUDA without a GPU" test_cuda
   else
     echo "no CUDA toolkit with NCCL under $cuda_home: the CUDA flavour is not built"

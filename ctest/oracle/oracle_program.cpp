@@ -131,7 +131,7 @@ void run(std::string const& name, std::string const& mode, int steps, std::strin
     replica.sgd_step();
   }
   for (auto const& tensor : state_of(model))
-    results.emplace_back("state." + tensor.name, replica.state().at(tensor.name));
+    if (steps > 0) results.emplace_back("state." + tensor.name, replica.state().at(tensor.name));
   write_safetensors(output, results);
 }
 
@@ -143,7 +143,7 @@ int main(int argc, char** argv) {
     std::fputs("usage: oracle_program MODEL eval|train|masked STEPS INPUT OUTPUT\n", stderr);
     return 2;
   }
-  at::set_num_threads(2);
+  at::set_num_threads(1);
   try {
     stratagem::run(argv[1], argv[2], std::atoi(argv[3]), argv[4], argv[5]);
   } catch (std::exception const& error) {
