@@ -8,33 +8,14 @@ passes of a worker. Results: analysis/PS.md.
 """
 
 import argparse
-import math
 import statistics
 
 import simulations
+from equivalence import verdict
 from simulations import Training, accuracy, mean
 
-# Student's t that one side exceeds with probability 0.05, by degrees of freedom.
-T_95 = {1: 6.314, 2: 2.920, 3: 2.353, 4: 2.132, 5: 2.015, 6: 1.943, 7: 1.895, 8: 1.860, 9: 1.833}
-
-
-def equivalence(results, baseline, margin):
-    """Whether both one-sided tests say that the mean difference in accuracy is within `margin` points."""
-    differences = [
-        100 * (one["test_accuracy"] - other["test_accuracy"]) for one, other in zip(results, baseline)
-    ]
-    if len(differences) < 2:
-        return "one seed"
-    middle = statistics.fmean(differences)
-    reach = T_95.get(len(differences) - 1, 1.8) * statistics.stdev(differences) / math.sqrt(len(differences))
-    least, most = middle - reach, middle + reach
-    if least > 0:
-        return "better"
-    if most < 0 and least <= -margin:
-        return "worse"
-    if least > -margin:
-        return "within" if most < margin else "not worse"
-    return "open"
+def points(results):
+    return [100 * result["test_accuracy"] for result in results]
 
 
 class Modes:
@@ -64,14 +45,14 @@ class Modes:
                 lr = self.best_lr(mode, workers)
                 results = self.at(mode, workers, lr)
                 baseline = baseline or results
-                spread = 100 * statistics.pstdev(result["test_accuracy"] for result in results)
+                spread = statistics.pstdev(points(results))
                 yield [
                     str(workers),
                     mode,
                     f"{lr:g}",
                     f"{accuracy(results):.2f} ± {spread:.2f}",
                     f"{accuracy(results) - accuracy(baseline):+.2f}",
-                    "" if results is baseline else equivalence(results, baseline, options.margin),
+                    "" if results is baseline else verdict(points(results), points(baseline), options.margin),
                     f"{accuracy(self.at(mode, workers, transferred[mode])):.2f}",
                     f"{mean(results, 'time') / mean(baseline, 'time'):.2f}",
                     f"{mean(results, 'lag_mean'):.2f}",

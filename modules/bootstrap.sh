@@ -204,11 +204,11 @@ compile_jobs() {
 }
 
 configure() { cmake --preset "$@"; }
-# Tests that run meanwhile come first.
+# What waits for a clock meanwhile comes first.
 compile() { nice cmake --build --preset "$1" --parallel "$(compile_jobs)" "${@:2}"; }
 run_tests() { ctest --preset "$1" --parallel "$(nproc)" "${@:2}"; }
-# They wait for Slurm's clocks most of the time, so that something can be built beside them; one that came too
-# late for a clock has a second chance.
+# They wait for Slurm's clocks most of the time, so that the cores can do something else beside them; one that came
+# too late for a clock has a second chance.
 begin_slurm_tests() {
   ctest --preset cpu-release --label-regex slurm --parallel 4 --repeat until-pass:2 > build/slurm-tests.log 2>&1 &
   slurm_tests=$!
@@ -241,22 +241,19 @@ test_everything() {
   if has_fuzzer; then
     phase "configure fuzz targets" configure fuzz "${options[@]}"
     phase "build fuzz targets" compile fuzz
-  fi
-  if has_cuda_toolkit; then
-    phase "configure CUDA" configure cuda-release "${options[@]}" -D "CUDAToolkit_ROOT=$cuda_home"
-    phase "build CUDA" compile cuda-release --target stratagem test_comm_fakes_mpi test_conformance_fakes_mpi
-  fi
-  phase "test Slurm, what is left" end_slurm_tests
-  if has_fuzzer; then
-    phase "fuzz" run_tests fuzz --no-tests=error
+    phase "fuzz" nice ctest --preset fuzz --parallel "$(nproc)" --no-tests=error
   else
     echo "no clang++-14 with libFuzzer: the fuzz targets are SKIPPED"
   fi
   if has_cuda_toolkit; then
+    phase "configure CUDA" configure cuda-release "${options[@]}" -D "CUDAToolkit_ROOT=$cuda_home"
+    phase "build CUDA" compile cuda-release --target stratagem test_comm_fakes_mpi test_conformance_fakes_mpi \
+      test_conformance_ps_fakes_mpi
     phase "test CUDA without a GPU" test_cuda
   else
     echo "no CUDA toolkit with NCCL under $cuda_home: the CUDA flavour is not built"
   fi
+  phase "test Slurm, what is left" end_slurm_tests
 }
 
 # The NCCL and CUDA code against fakes; and the program starts where there is no GPU, and says so.

@@ -19,6 +19,17 @@ TEST(ProcessInfo, KnowsItsPlaceOnOneNode) {
   EXPECT_FALSE(info.cores.empty());
 }
 
+TEST(ProcessInfo, WhoComputesNothingHasNoGpu) {
+  auto const info = discover_process(test::world(), test::world().rank() > 0);
+  if (test::world().rank() == 0) {
+    EXPECT_EQ(info.device.kind, gpu::DeviceKind::cpu);
+  }
+  auto const gpus = gpu::availability().count;
+  if (gpus > 0 && test::world().rank() > 0) {
+    EXPECT_EQ(info.device.index, (test::world().rank() - 1) % gpus);
+  }
+}
+
 TEST(ProcessInfo, AloneIsRankZeroOfOne) {
   auto const info = discover_process();
   EXPECT_EQ(info.rank, 0);

@@ -1,8 +1,11 @@
 #include "gpu/stream.hpp"
 
+#include <memory>
 #include <vector>
 
 #include <gtest/gtest.h>
+
+#include "gpu/pinned_pool.hpp"
 
 namespace stratagem::gpu {
 namespace {
@@ -19,6 +22,19 @@ TEST(Stream, CopiesAreDoneAfterTheEvent) {
   event.wait_on_host();
   EXPECT_TRUE(event.done());
   EXPECT_EQ(std::vector<std::byte>(buffer.data(), buffer.data() + buffer.size()), source);
+}
+
+TEST(Stream, PinnedBuffersAreUsedAgain) {
+  auto pool = std::make_unique<PinnedPool>(Device{});
+  auto first = pool->take(100);
+  auto const second = pool->take(100);
+  EXPECT_NE(first->data(), second->data());
+  auto* const place = first->data();
+  first.reset();
+  EXPECT_NE(pool->take(99)->data(), place) << "of another size";
+  EXPECT_EQ(pool->take(100)->data(), place);
+  pool.reset();
+  EXPECT_EQ(second->size(), 100U) << "what is out stays";
 }
 
 TEST(Stream, WithoutAGpuTheReasonIsSaid) {

@@ -24,6 +24,26 @@ TEST(Resources, Fp16NeedsAGpuAndNothingElseDoes) {
     EXPECT_EQ(code_of_precision(compute, cpu), ExitCode::done);
 }
 
+TEST(Resources, OnlyServersServe) {
+  EXPECT_FALSE(is_server(DdpConfig{}, 1, 2));
+  EXPECT_FALSE(is_server(PsConfig{.servers = 2}, 1, 4));
+  EXPECT_TRUE(is_server(PsConfig{.servers = 2}, 2, 4));
+  EXPECT_TRUE(is_server(PsConfig{.server_ranks = ServerPlacement::first}, 0, 4));
+  EXPECT_THROW(is_server(PsConfig{}, 0, 1), Error) << "nobody is left to work";
+}
+
+TEST(Resources, AParameterServerTalksOverMpi) {
+  EXPECT_EQ(comm_of(PsConfig{}, {}).backend, CommBackend::mpi);
+  EXPECT_EQ(comm_of(DdpConfig{}, {}).backend, CommBackend::automatic);
+  EXPECT_EQ(comm_of(FsdpConfig{}, {.backend = CommBackend::nccl}).backend, CommBackend::nccl);
+  try {
+    static_cast<void>(comm_of(PsConfig{}, {.backend = CommBackend::nccl}));
+    FAIL() << "no error";
+  } catch (Error const& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+  }
+}
+
 TEST(Resources, TheDeviceIsNeverReplacedUnasked) {
   ProcessInfo without, with;
   with.device = {.kind = gpu::DeviceKind::cuda, .index = 1};

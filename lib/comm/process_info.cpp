@@ -9,10 +9,11 @@
 namespace stratagem {
 namespace {
 
-gpu::Device device_of(int node_rank) {
+/// Of the n-th that wants one.
+gpu::Device device_of(std::ptrdiff_t number) {
   int const gpus = gpu::availability().count;
   if (gpus == 0) return {};
-  return {.kind = gpu::DeviceKind::cuda, .index = node_rank % gpus};
+  return {.kind = gpu::DeviceKind::cuda, .index = static_cast<int>(number % gpus)};
 }
 
 /// Tells all GPUs of the run apart: launchers may show each rank other ones, all numbered from 0.
@@ -27,7 +28,7 @@ ProcessInfo discover_process() {
   return {.host = host_name(), .cores = usable_cores(), .device = device_of(0)};
 }
 
-ProcessInfo discover_process(mpi::Comm const& world) {
+ProcessInfo discover_process(mpi::Comm const& world, bool computes) {
   auto info = discover_process();
   auto const node = world.split_node();
   info.rank = world.rank();
@@ -36,7 +37,9 @@ ProcessInfo discover_process(mpi::Comm const& world) {
   info.node_size = node.size();
   auto const firsts = world.all_gather(node.rank() == 0 ? "first" : "");
   info.nodes = static_cast<int>(std::count(firsts.begin(), firsts.end(), "first"));
-  info.device = device_of(info.node_rank);
+  auto const on_node = node.all_gather(computes ? "computes" : "");
+  auto const number = std::count(on_node.begin(), on_node.begin() + info.node_rank, "computes");
+  info.device = computes ? device_of(number) : gpu::Device{};
   auto const devices = world.all_gather(identity(info.device));
   std::set<std::string> const different(devices.begin(), devices.end());
   bool const no_gpus = different == std::set<std::string>{""};

@@ -23,7 +23,8 @@ struct ProcessInfo {
 
 /// Of a process alone.
 ProcessInfo discover_process();
-/// Collective over `world`. The ranks of a node take its visible GPUs in turn.
-ProcessInfo discover_process(mpi::Comm const& world);
+/// Collective over `world`. Those ranks of a node that compute take its visible GPUs in turn; the
+/// others have none.
+ProcessInfo discover_process(mpi::Comm const& world, bool computes = true);
 
 }  // namespace stratagem

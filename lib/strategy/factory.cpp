@@ -22,10 +22,6 @@ std::unique_ptr<Strategy> make(FsdpConfig const& config, StrategyParts const& pa
   return std::make_unique<Fsdp>(config, parts);
 }
 std::unique_ptr<Strategy> make(PsConfig const& config, StrategyParts const& parts) {
-  if (parts.device.kind != gpu::DeviceKind::cpu)
-    throw AgreedError(ExitCode::usage, "strategy ps on a GPU",
-                      "its servers and workers compute on CPUs in this version",
-                      "take run.device: cpu, or strategy ddp or fsdp");
   auto const roles = assign_roles(parts.communicator.size(), config.servers, config.server_ranks,
                                   config.listed_ranks);
   if (roles.server_of(parts.communicator.rank()) < 0)

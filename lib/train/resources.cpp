@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <thread>
+#include <variant>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "params/server_plan.hpp"
 
 namespace stratagem {
 
@@ -17,6 +19,22 @@ ProcessInfo choose_device(ProcessInfo process, DeviceChoice choice) {
     throw Error(ExitCode::environment, "run.device: cuda, but this rank has no GPU",
                 gpu::availability().reason, "ask the scheduler for a GPU, or set run.device: cpu");
   return process;
+}
+
+bool is_server(StrategyConfig const& strategy, int rank, int ranks) {
+  auto const* ps = std::get_if<PsConfig>(&strategy);
+  if (ps == nullptr) return false;
+  return assign_roles(ranks, ps->servers, ps->server_ranks, ps->listed_ranks).server_of(rank) >= 0;
+}
+
+CommConfig comm_of(StrategyConfig const& strategy, CommConfig comm) {
+  if (!std::holds_alternative<PsConfig>(strategy)) return comm;
+  if (comm.backend == CommBackend::nccl)
+    throw Error(ExitCode::usage, "comm.backend: nccl beside strategy ps",
+                "servers keep parameters on the host, and wait for whoever comes first",
+                "leave comm.backend out, or take comm.backend: mpi");
+  comm.backend = CommBackend::mpi;
+  return comm;
 }
 
 int choose_threads(RunOptions const& run, ProcessInfo const& process, mpi::Comm const& world,

@@ -12,6 +12,14 @@ namespace stratagem {
 /// `process` with the device that run.device asks for. Error(environment) when it is not there.
 ProcessInfo choose_device(ProcessInfo process, DeviceChoice choice);
 
+/// Whether a rank only serves parameters: it then computes on the host, whatever the workers do.
+/// Error(usage) where `strategy` cannot have so many ranks.
+bool is_server(StrategyConfig const& strategy, int rank, int ranks);
+
+/// `comm`, of which a parameter server takes backend mpi: NCCL has no messages that somebody waits
+/// for while he does something else. Error(usage) where `comm` asks for nccl.
+CommConfig comm_of(StrategyConfig const& strategy, CommConfig comm);
+
 /// LibTorch's threads of this rank: run.threads, or the usable cores shared among the ranks that
 /// have the same ones. Warns once, on rank 0, when a rank is bound so tightly that its helper
 /// threads (communication, trace, loader) have no core of their own. Collective over `world`.

@@ -20,6 +20,7 @@
 #include "trace/trace_file.hpp"
 #include "train/beginning.hpp"
 #include "train/manifest.hpp"
+#include "train/resources.hpp"
 #include "train/run_end.hpp"
 #include "train/setup.hpp"
 #include "train/trainer.hpp"
@@ -173,8 +174,10 @@ ExitCode Run::execute() {
     static_cast<void>(end_.close_trace(trace::Status::failed, {}));
   };
   try {
-    auto const communicator = make_communicator(request_.config.comm, setup_.process, world_,
-                                                &recorder_, board_ ? board_->ring() : nullptr);
+    auto const& config = request_.config;
+    auto const communicator =
+        make_communicator(comm_of(config.strategy, config.comm), setup_.process, world_, &recorder_,
+                          board_ ? board_->ring() : nullptr);
     open_trace(*communicator);
     recorder_.enter(trace::Activity::init);
     auto const strategy = build_strategy(*communicator);
@@ -253,19 +256,19 @@ void Run::open_trace(Communicator& communicator) {
 
 std::unique_ptr<Strategy> Run::build_strategy(Communicator& communicator) {
   auto const& config = request_.config;
-  return make_strategy(config.strategy, {.model = setup_.model,
-                                         .communicator = communicator,
-                                         .recorder = recorder_,
-                                         .device = setup_.process.device,
-                                         .optimizer = config.optimizer,
-                                         .precision = config.precision,
-                                         .seed = config.run.seed,
-                                         .dropout = config.model.dropout,
-                                         .recompute = config.model.recompute,
-                                         .requests = [this] {
-                                           return Requests{.interrupt = signals_.interrupted()};
-                                         },
-                                         .watchdog = config.watchdog});
+  return make_strategy(
+      config.strategy,
+      {.model = setup_.model,
+       .communicator = communicator,
+       .recorder = recorder_,
+       .device = setup_.process.device,
+       .optimizer = config.optimizer,
+       .precision = config.precision,
+       .seed = config.run.seed,
+       .dropout = config.model.dropout,
+       .recompute = config.model.recompute,
+       .requests = [this] { return Requests{.interrupt = signals_.interrupted()}; },
+       .watchdog = config.watchdog});
 }
 
 Position Run::start_of(Communicator& communicator, Strategy& strategy) {

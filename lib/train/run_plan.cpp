@@ -5,6 +5,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "data/sampler.hpp"
+#include "train/resources.hpp"
 
 namespace stratagem {
 namespace {
@@ -81,6 +82,7 @@ RunPlan make_run_plan(RunConfig const& config, Model const& model, DatasetSize c
                       int ranks) {
   RunPlan plan{.config = config, .ranks = ranks, .input = input_shape(config), .images = images};
   check_input(plan);
+  static_cast<void>(comm_of(config.strategy, config.comm));
   plan.strategy = plan_strategy(config.strategy, model, config.optimizer, config.precision, ranks);
   plan.global_batch = config.data.global_batch_for(plan.strategy.workers);
   plan.steps_per_epoch = steps_per_epoch(images.train, plan.global_batch);

@@ -32,11 +32,13 @@ Setup set_up(RunConfig const& config, mpi::Comm const& world, Log& log) {
         ExitCode::environment,
         str("run.ranks is ", config.run.ranks, ", but ", world.size(), " ranks were started"), {},
         str("start `mpirun -n ", config.run.ranks, "`, or leave run.ranks out"));
-  auto found = discover_process(world);
+  bool const serves =
+      on_all_ranks(world, [&] { return is_server(config.strategy, world.rank(), world.size()); });
+  auto found = discover_process(world, !serves);
   auto process = on_all_ranks(world, [&] {
-    auto chosen = choose_device(found, config.run.device);
-    check_precision(config.precision, chosen.device);
-    static_cast<void>(choose_backend(config.comm, chosen));
+    auto chosen = choose_device(found, serves ? DeviceChoice::cpu : config.run.device);
+    if (!serves) check_precision(config.precision, chosen.device);
+    static_cast<void>(choose_backend(comm_of(config.strategy, config.comm), chosen));
     return chosen;
   });
   int const threads = choose_threads(config.run, process, world, log);
@@ -53,7 +55,7 @@ Setup set_up(RunConfig const& config, mpi::Comm const& world, Log& log) {
                 "give all nodes the same files");
   auto plan = on_all_ranks(world, [&] {
     check_classes(config.model, dataset);
-    check_expectations(config.expect, facts(dataset, process.device, world.size()));
+    if (!serves) check_expectations(config.expect, facts(dataset, process.device, world.size()));
     return make_run_plan(config, model, {dataset.train.size(), dataset.test.size()}, world.size());
   });
   for (auto const& [part, hash] : plan.strategy.hashes)

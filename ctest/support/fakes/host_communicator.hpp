@@ -26,6 +26,9 @@ class HostCommunicator final : public Communicator {
   Work receive(at::Tensor const& tensor, int peer, int tag) override {
     return inner_->receive(tensor, peer, tag);
   }
+  std::unique_ptr<RemoteMemory> share_memory(std::int64_t numel, at::ScalarType type) override {
+    return inner_->share_memory(numel, type);
+  }
   std::int64_t bytes_sent() const override { return inner_->bytes_sent(); }
 
  private:

@@ -6,33 +6,62 @@
 
 namespace stratagem {
 
-StagedOperation::StagedOperation(gpu::Device const& device, std::vector<Argument> arguments)
-    : stream_(gpu::Stream::high_priority(device)),
-      copied_(device),
-      arguments_(std::move(arguments)) {
-  gpu::Event made(device);
-  made.record(gpu::Stream::compute(device));
-  made.wait_on_stream(stream_);
-  for (auto const& [tensor, role] : arguments_) {
-    auto const bytes = static_cast<std::size_t>(bytes_of(tensor));
-    auto const& buffer = buffers_.emplace_back(device, bytes);
-    host_.push_back(at::from_blob(buffer.data(), tensor.sizes(), tensor.scalar_type()));
-    if (role != Argument::Role::out)
-      gpu::copy_async(buffer.data(), tensor.data_ptr(), bytes, stream_);
+/// Copies out, runs the operation on the copies, and copies back.
+class StagedOperation final : public Operation {
+ public:
+  StagedOperation(Staging& staging, std::vector<Argument> arguments, Staging::Make const& make)
+      : staging_(staging),
+        made_(staging.device_),
+        copied_(staging.device_),
+        arguments_(std::move(arguments)) {
+    made_.record(gpu::Stream::compute(staging_.device_));
+    made_.wait_on_stream(staging_.outward_);
+    std::vector<at::Tensor> host;
+    for (auto const& [tensor, role] : arguments_) {
+      auto const bytes = static_cast<std::size_t>(bytes_of(tensor));
+      auto const& buffer = buffers_.emplace_back(staging_.buffers_.take(bytes));
+      host.push_back(at::from_blob(buffer->data(), tensor.sizes(), tensor.scalar_type()));
+      if (role != Argument::Role::out)
+        gpu::copy_async(buffer->data(), tensor.data_ptr(), bytes, staging_.outward_);
+    }
+    copied_.record(staging_.outward_);
+    inner_ = make(host);
   }
-  copied_.record(stream_);
-}
 
-Operation::State StagedOperation::advance() {
-  if (!copied_.done()) return State::stuck;
-  if (copying_back_) return State::finished;
-  if (auto const state = inner_->advance(); state != State::finished) return state;
-  for (std::size_t i = 0; i < arguments_.size(); ++i)
-    if (auto const& [tensor, role] = arguments_[i]; role != Argument::Role::in)
-      gpu::copy_async(tensor.data_ptr(), buffers_[i].data(), buffers_[i].size(), stream_);
-  copied_.record(stream_);
-  copying_back_ = true;
-  return State::moved;
+  std::string_view name() const override { return inner_->name(); }
+  bool collective() const override { return inner_->collective(); }
+
+  State advance() override {
+    if (!copied_.done()) return State::stuck;
+    if (copying_back_) return State::finished;
+    if (auto const state = inner_->advance(); state != State::finished) return state;
+    made_.wait_on_stream(staging_.inward_);  // who still reads what is overwritten
+    for (std::size_t i = 0; i < arguments_.size(); ++i)
+      if (auto const& [tensor, role] = arguments_[i]; role != Argument::Role::in)
+        gpu::copy_async(tensor.data_ptr(), buffers_[i]->data(), buffers_[i]->size(),
+                        staging_.inward_);
+    copied_.record(staging_.inward_);
+    copying_back_ = true;
+    return State::moved;
+  }
+
+ private:
+  Staging& staging_;
+  gpu::Event made_, copied_;
+  std::vector<Argument> arguments_;
+  std::vector<std::shared_ptr<gpu::PinnedBuffer>> buffers_;
+  std::unique_ptr<Operation> inner_;
+  bool copying_back_ = false;
+};
+
+Staging::Staging(gpu::Device const& device)
+    : device_(device),
+      outward_(gpu::Stream::high_priority(device)),
+      inward_(gpu::Stream::high_priority(device)),
+      buffers_(device) {}
+
+std::unique_ptr<Operation> Staging::stage(std::vector<Argument> arguments, Make const& make) {
+  return std::make_unique<StagedOperation>(*this, std::move(arguments), make);
 }
 
 }  // namespace stratagem

@@ -1,11 +1,14 @@
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 
 #include "comm/operation.hpp"
+#include "gpu/pinned_pool.hpp"
 #include "gpu/stream.hpp"
 
 namespace stratagem {
@@ -17,29 +20,23 @@ struct Argument {
   Role role;
 };
 
-/// Runs an operation on pinned host copies of GPU tensors: copies out once the compute stream has
-/// made them, and back when the operation is done. The tensors are ready when the Work is.
-class StagedOperation final : public Operation {
+/// How operations on a GPU's tensors reach the host: through pinned buffers that are used again and
+/// again, on a stream for each way. Outlives what it has staged.
+class Staging {
  public:
-  StagedOperation(gpu::Device const& device, std::vector<Argument> arguments);
+  using Make = std::function<std::unique_ptr<Operation>(std::vector<at::Tensor> const&)>;
 
-  /// The pinned copies, one for each argument.
-  std::vector<at::Tensor> const& host_tensors() const { return host_; }
-  /// The operation on host_tensors().
-  void set_inner(std::unique_ptr<Operation> inner) { inner_ = std::move(inner); }
+  explicit Staging(gpu::Device const& device);
 
-  std::string_view name() const override { return inner_->name(); }
-  bool collective() const override { return inner_->collective(); }
-  State advance() override;
+  /// What `make` makes of host copies of the tensors: runs once the compute stream has made what
+  /// goes in, and is done when what comes out is in its tensors.
+  std::unique_ptr<Operation> stage(std::vector<Argument> arguments, Make const& make);
 
  private:
-  gpu::Stream stream_;
-  gpu::Event copied_;
-  std::vector<Argument> arguments_;
-  std::vector<gpu::PinnedBuffer> buffers_;
-  std::vector<at::Tensor> host_;
-  std::unique_ptr<Operation> inner_;
-  bool copying_back_ = false;
+  friend class StagedOperation;
+  gpu::Device device_;
+  gpu::Stream outward_, inward_;
+  gpu::PinnedPool buffers_;
 };
 
 }  // namespace stratagem

@@ -20,7 +20,7 @@ std::map<std::string, double> join_loss_scales(GradientScale const& own, int wor
                                                Communicator& communicator) {
   auto const of_own = own.counters();
   if (of_own.empty()) return {};
-  auto const all = communicator.allocate(2 * workers, at::kDouble);
+  auto const all = at::zeros({2 * workers}, at::kDouble);
   auto* values = all.data_ptr<double>();
   if (worker >= 0) {
     values[2 * worker] = of_own.at(scale_name);

@@ -10,7 +10,7 @@ namespace stratagem {
 
 RoundCounts RoundCounts::joined(Communicator& communicator) const {
   constexpr std::int64_t others = 4, most_lags = 1024;
-  auto const all = communicator.allocate(others + most_lags, at::kLong);
+  auto const all = at::zeros({others + most_lags}, at::kLong);
   auto* values = all.data_ptr<std::int64_t>();
   values[0] = dropped;
   values[1] = busy_ns;

@@ -141,7 +141,7 @@ std::unique_ptr<PsTransport> choose(ServerPolicy const& policy, ServerPlan const
     tell(str("two_sided: ", failure.what()));
     return two_sided;
   }
-  auto const times = parts.communicator.allocate(2, at::kDouble);
+  auto const times = at::zeros({2}, at::kDouble);
   auto* seconds = times.data_ptr<double>();
   seconds[0] = measure(*two_sided, plan, parts);
   seconds[1] = measure(*rma, plan, parts);
