@@ -114,6 +114,30 @@ TEST(Sgd, RefusesGradientsUnlikeTheParameters) {
   EXPECT_THROW(sgd.step({0, 3}, p, at::zeros({2}), lr, 1), std::logic_error);
 }
 
+/// Subnormal numbers would take a processor a hundred times as long.
+TEST(Sgd, MomentumWithoutGradientsEndsBeforeItIsSubnormal) {
+  for (auto const type : {at::kFloat, at::kDouble})
+    for (bool const nesterov : {false, true}) {
+      constexpr std::int64_t few = 1013;
+      Sgd sgd({.momentum = 0.5, .nesterov = nesterov}, few, type);
+      auto const p = random_values("p", type).narrow(0, 0, few);
+      auto const g = random_values("g", type).narrow(0, 0, few);
+      sgd.step({0, few}, p, g, lr, 1);
+      g.zero_();
+      auto const smallest = type == at::kFloat ? 1.2e-38 : 2.3e-308;
+      int steps = 0;
+      for (; sgd.momentum().any().item<bool>() && steps < 1200; ++steps) {
+        sgd.step({0, few}, p, g, lr, 1);
+        auto const size = sgd.momentum().abs();
+        ASSERT_FALSE(size.gt(0).logical_and(size.lt(smallest)).any().item<bool>()) << steps;
+        if (steps == 60) {
+          EXPECT_TRUE(sgd.momentum().any().item<bool>()) << "1e-18 is not nothing";
+        }
+      }
+      EXPECT_LT(steps, 1200) << "it has not ended";
+    }
+}
+
 /// Wherever it is, and whatever else is a number.
 TEST(Sgd, OneGradientThatIsNotFiniteIsNoticed) {
   for (auto const type : {at::kFloat, at::kDouble})

@@ -1,6 +1,8 @@
 #include "optim/sgd.hpp"
 
 #include <atomic>
+#include <cmath>
+#include <limits>
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -17,6 +19,15 @@ struct Factors {
   bool nesterov;
 };
 
+/// Momentum that has no more gradients, as of units that have died, shrinks until it is subnormal,
+/// and stays that: each operation on it then takes a processor a hundred times as long. Long before
+/// it changes no parameter any more; there it becomes 0.
+template <class T>
+T settled(T momentum) {
+  constexpr T least = std::numeric_limits<T>::min() * (1 << 24);  // 2e-31 in fp32
+  return std::abs(momentum) < least ? T{0} : momentum;
+}
+
 // Function multiversioning applies to plain functions: one per type, each a single pass. They
 // return whether all gradients are finite: only then x - x is 0. The flag is as wide as its type.
 STRATAGEM_SIMD_CLONES bool update(float* p, float const* g, float* m, std::int64_t n,
@@ -27,14 +38,14 @@ STRATAGEM_SIMD_CLONES bool update(float* p, float const* g, float* m, std::int64
     for (std::int64_t i = 0; i < n; ++i) {
       bad |= g[i] - g[i] != 0;
       float const d = f.scale * g[i] + f.weight_decay * p[i];
-      m[i] = f.momentum * m[i] + d;
+      m[i] = settled(f.momentum * m[i] + d);
       p[i] = p[i] - f.lr * (d + nesterov * m[i]);
     }
     return bad == 0;
   }
   for (std::int64_t i = 0; i < n; ++i) {
     bad |= g[i] - g[i] != 0;
-    m[i] = f.momentum * m[i] + (f.scale * g[i] + f.weight_decay * p[i]);
+    m[i] = settled(f.momentum * m[i] + (f.scale * g[i] + f.weight_decay * p[i]));
     p[i] = p[i] - f.lr * m[i];
   }
   return bad == 0;
@@ -46,7 +57,7 @@ STRATAGEM_SIMD_CLONES bool update(double* p, double const* g, double* m, std::in
   for (std::int64_t i = 0; i < n; ++i) {
     bad |= g[i] - g[i] != 0;
     double const d = f.scale * g[i] + f.weight_decay * p[i];
-    m[i] = f.momentum * m[i] + d;
+    m[i] = settled(f.momentum * m[i] + d);
     p[i] = p[i] - f.lr * (f.nesterov ? d + f.momentum * m[i] : m[i]);
   }
   return bad == 0;
