@@ -2,6 +2,7 @@
 
 #include "comm/mpi/mpi_communicator.hpp"
 #include "conformance/expected.hpp"
+#include "params/server_plan.hpp"
 #include "support/fakes/host_communicator.hpp"
 
 // Workers of a parameter server on a device, on fakes: what they push and pull goes through pinned
