@@ -190,7 +190,7 @@ class NoHang(FaultTest):
         victim = self.pids(4)[1]
         time.sleep(1)
         os.kill(victim, signal.SIGSTOP)
-        time.sleep(2 + FLOOR_S)
+        time.sleep(5 + FLOOR_S)
         self.assertIsNone(process.poll())
         os.kill(victim, signal.SIGCONT)
         time.sleep(1)
@@ -216,7 +216,7 @@ class NoHang(FaultTest):
                 self.folder = self.new_folder()
                 pushes = self.stop_a_worker(*settings)
                 late = max(range(len(pushes["lag"])), key=pushes["lag"].__getitem__)
-                self.assertGreater(pushes["lag"][late], 20)
+                self.assertGreater(pushes["lag"][late], 12, "more than ssp allows of two others")
                 self.assertEqual((pushes["worker"][late], pushes["dropped"][late]), (1, 1))
                 self.assertGreater(pushes["worker"][late:].count(1), 5, "it goes on")
 
