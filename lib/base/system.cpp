@@ -9,6 +9,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -51,6 +52,10 @@ std::string host_name() {
 void name_thread(std::string_view name) {
   std::string const kept(name.substr(0, 15));
   ::pthread_setname_np(::pthread_self(), kept.c_str());
+}
+
+void wake_on_time() {
+  ::prctl(PR_SET_TIMERSLACK, 1UL);  // [ns]
 }
 
 ProcessState process_state(std::int64_t process) {

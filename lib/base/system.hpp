@@ -14,6 +14,8 @@ std::string host_name();
 /// The calling thread's, for `top -H`, profilers and debuggers; of which the system keeps 15
 /// characters.
 void name_thread(std::string_view name);
+/// The calling thread's sleeps end when they should, not up to 50 us later, as the system prefers.
+void wake_on_time();
 /// A zombie that nobody waited for is gone, too; `traced`: a debugger holds it.
 enum class ProcessState { gone, stopped, traced, lives };
 /// Of a process of this host.

@@ -18,6 +18,7 @@ class DelayedOperation final : public Operation {
   std::string_view name() const override { return inner_->name(); }
   bool collective() const override { return inner_->collective(); }
   State advance() override;
+  std::int64_t in_flight() const override { return inner_->in_flight(); }
 
  private:
   std::unique_ptr<Operation> inner_;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 
 namespace stratagem {
@@ -15,6 +16,9 @@ class Operation {
   virtual State advance() = 0;
   /// Collectives start in the order they were submitted, a few at a time; others at once.
   virtual bool collective() const = 0;
+  /// What may be moving although advance() says stuck [B]: a library that moves a long message a
+  /// part at each call tells only of its end.
+  virtual std::int64_t in_flight() const { return 0; }
 };
 
 }  // namespace stratagem

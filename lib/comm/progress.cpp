@@ -13,7 +13,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::chrono::nanoseconds patience = 50us;
-constexpr std::chrono::nanoseconds longest_nap = 1ms;
+constexpr std::chrono::nanoseconds short_nap = 20us, longest_nap = 1ms;
+constexpr double slowest = 0.1;  // [B/ns] that something moves at, if it moves
 constexpr auto pulse_period = 250ms;
 constexpr std::chrono::nanoseconds long_wait = 1s;
 
@@ -71,6 +72,7 @@ Work Progress::submit(std::unique_ptr<Operation> operation, trace::SpanRecord sp
 
 void Progress::run() {
   name_thread("communication");
+  wake_on_time();
   try {
     while (take_submitted()) drive();
     if (pulse_) finish_pulse();
@@ -140,14 +142,23 @@ void Progress::pause() {
   auto const stuck = std::chrono::nanoseconds(monotonic_ns() - moved_at_);
   if (stuck < patience) return std::this_thread::yield();
   if (inquest_ != nullptr) inquire(stuck);
-  // In proportion to the wait so far: a late peer costs little computation, and little more time.
-  if (stuck < timeout_) return std::this_thread::sleep_for(std::min(stuck / 4, longest_nap));
+  if (stuck < timeout_) return std::this_thread::sleep_for(nap_after(stuck));
   throw Error(
       ExitCode::stall,
       str(active_.front().operation->name(), " has waited ",
           format_duration(std::chrono::duration<double>(stuck).count()), " for other ranks"),
       "a rank hangs, is gone, or is slower than comm.timeout_s allows",
       "look at the first rank that ended, or raise comm.timeout_s");
+}
+
+/// Short while something may be moving, which takes a call for each part of a message. A peer that
+/// is late is waited for in proportion to the wait so far, and costs little computation.
+std::chrono::nanoseconds Progress::nap_after(std::chrono::nanoseconds stuck) const {
+  std::int64_t moving = 0;
+  for (auto const& entry : active_) moving += entry.operation->in_flight();
+  auto const may_move_for = static_cast<double>(moving) / slowest;
+  if (static_cast<double>(stuck.count()) < may_move_for) return short_nap;
+  return std::min(stuck / 4, longest_nap);
 }
 
 void Progress::inquire(std::chrono::nanoseconds stuck) {

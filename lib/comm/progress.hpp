@@ -24,10 +24,10 @@ class Progress {
  public:
   /// Spans of sampled operations go to `recorder` (lane comm), where there is one, and to its
   /// beacon what is under way. When nothing has moved for `timeout` although something is,
-  /// everything fails with Error(stall). Where there is an inquest, it is held on every failure, and
-  /// what it finds is what is told; neighbours compare what they have called after a second in which
-  /// nothing moved. `pulse`, which may be none, is beaten a few times a second from the begin to the
-  /// end.
+  /// everything fails with Error(stall). Where there is an inquest, it is held on every failure,
+  /// and what it finds is what is told; neighbours compare what they have called after a second in
+  /// which nothing moved. `pulse`, which may be none, is beaten a few times a second from the begin
+  /// to the end.
   Progress(trace::Recorder* recorder, std::chrono::nanoseconds timeout, Inquest* inquest = nullptr,
            std::unique_ptr<Pulse> pulse = nullptr);
   /// Finishes what was submitted; after a failure, drops it.
@@ -53,6 +53,7 @@ class Progress {
   void start_waiting();
   bool advance_active();
   void pause();
+  std::chrono::nanoseconds nap_after(std::chrono::nanoseconds stuck) const;
   /// Whether it is because ranks have called different collectives that nothing moves.
   void inquire(std::chrono::nanoseconds stuck);
   void finish(Entry& entry);

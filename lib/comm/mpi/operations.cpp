@@ -92,6 +92,10 @@ Operation::State SlicedCollective::advance() {
   return moved ? State::moved : State::stuck;
 }
 
+std::int64_t SlicedCollective::in_flight() const {
+  return static_cast<std::int64_t>(pieces_.size()) * comm_.size() * piece_bytes;
+}
+
 void SlicedCollective::start(Piece& piece) {
   if (kind_ == Kind::all_gather)
     gather(piece);
@@ -161,6 +165,10 @@ std::int64_t Broadcast::bytes_to_send() const {
   return bytes_of(tensor_) * static_cast<std::int64_t>(children_.size());
 }
 
+std::int64_t Broadcast::in_flight() const {
+  return bytes_of(tensor_);
+}
+
 Operation::State Broadcast::advance() {
   if (stage_ == Stage::idle) {
     stage_ = Stage::receiving;
@@ -187,6 +195,10 @@ Operation::State Barrier::advance() {
     requests_.push_back(comm_.send({}, (comm_.rank() + distance_) % comm_.size(), tag_));
   }
   return State::stuck;
+}
+
+std::int64_t PointToPoint::in_flight() const {
+  return bytes_of(tensor_);
 }
 
 Operation::State PointToPoint::advance() {

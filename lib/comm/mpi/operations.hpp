@@ -40,6 +40,7 @@ class SlicedCollective final : public Operation {
   std::string_view name() const override;
   State advance() override;
   bool collective() const override { return true; }
+  std::int64_t in_flight() const override;
 
   /// What this rank sends [B].
   std::int64_t bytes_to_send() const;
@@ -83,6 +84,7 @@ class Broadcast final : public Operation {
   std::string_view name() const override { return "broadcast"; }
   State advance() override;
   bool collective() const override { return true; }
+  std::int64_t in_flight() const override;
   std::int64_t bytes_to_send() const;
 
  private:
@@ -120,6 +122,7 @@ class PointToPoint final : public Operation {
   }
   State advance() override;
   bool collective() const override { return false; }
+  std::int64_t in_flight() const override;
 
  private:
   mpi::Comm comm_;

@@ -1,5 +1,7 @@
 #include "comm/mpi/staging.hpp"
 
+#include <algorithm>
+
 #include <ATen/ATen.h>
 
 #include "comm/communicator.hpp"
@@ -30,6 +32,11 @@ class StagedOperation final : public Operation {
 
   std::string_view name() const override { return inner_->name(); }
   bool collective() const override { return inner_->collective(); }
+  std::int64_t in_flight() const override {
+    std::int64_t copied = 0;
+    for (auto const& [tensor, role] : arguments_) copied += bytes_of(tensor);
+    return std::max(copied, inner_->in_flight());
+  }
 
   State advance() override {
     if (!copied_.done()) return State::stuck;
