@@ -68,6 +68,25 @@ TEST(PsParameterStore, WorkersLookAheadAlongAllMomenta) {
   EXPECT_TRUE(at::equal(store.handed(1), store.parameters()));
 }
 
+TEST(PsParameterStore, TheTotalOfMomentaIsTheirSum) {
+  constexpr int workers = 5;
+  auto const policy = ServerPolicy{.momentum = Momentum::look_ahead};
+  ParameterStore store(policy, {.lr = lr, .momentum = momentum, .weight_decay = 0.01}, workers,
+                       at::randn({1000}, at::kFloat));
+  store.begin_round();
+  for (int push = 0; push < 500; ++push) {
+    int const worker = push * push % workers;
+    store.slot(worker).copy_(at::randn({1000}));
+    store.apply(worker, {.lr = lr});
+    store.hand_out(worker, lr);
+    auto const expected = store.parameters() - lr * momentum * store.momentum();
+    EXPECT_LT((store.handed(worker) - expected).abs().max().item<double>(), 1e-5);
+  }
+  store.begin_round();
+  for (int worker = 0; worker < workers; ++worker)
+    EXPECT_TRUE(at::equal(store.handed(worker), store.parameters()));
+}
+
 TEST(PsParameterStore, LookAheadOfOneWorkerIsNesterov) {
   auto ahead = make({.momentum = Momentum::look_ahead}, 1);
   Sgd nesterov({.lr = lr, .momentum = momentum, .nesterov = true}, 3, at::kDouble);

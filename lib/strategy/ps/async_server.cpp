@@ -36,10 +36,8 @@ void AsyncPsServer::begin_round(std::int64_t first_step, std::int64_t end_step) 
 void AsyncPsServer::drain() {
   auto const begin = monotonic_ns();
   clock_.restart();
-  for (int worker = 0; worker < workers(); ++worker) {
-    store_.hand_out(worker, 0);  // what every worker has: the parameters, not ahead of them
-    expect_line(worker);
-  }
+  store_.begin_round();
+  for (int worker = 0; worker < workers(); ++worker) expect_line(worker);
   while (!clock_.all_finished()) {
     bool moved = false;
     for (int worker = 0; worker < workers(); ++worker) moved = attend(worker) || moved;

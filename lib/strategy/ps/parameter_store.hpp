@@ -76,6 +76,9 @@ class ParameterStore {
 
   // Asynchronous policies.
 
+  /// Makes handed() the parameters for every worker, and forms sums anew whose rounding errors
+  /// would add up.
+  void begin_round();
   /// One update from one slot, which it overwrites. The pushes of one share count as one.
   void apply(int worker, PushScale const& scale);
   /// For policies that collect: adds a slot, which it overwrites, to an update to come.
@@ -86,7 +89,7 @@ class ParameterStore {
   /// One push: a part of an update, which is made when the push `completes` it. One that makes an
   /// update alone is applied as it is.
   void take(int worker, PushScale const& scale, bool completes);
-  /// Makes handed(worker) what the worker computes with next.
+  /// Makes handed(worker) what the worker computes with next; the parameters where `lr` is 0.
   void hand_out(int worker, double lr);
   at::Tensor const& handed(int worker) const { return memory_.outgoing_to(worker); }
   /// Root mean square, over every 64th element, of what changed since hand_out(worker).
@@ -113,6 +116,7 @@ class ParameterStore {
   bool mean_;  ///< over the gradients of an update
   StoreMemory memory_;
   std::vector<Sgd> optimizers_;  ///< one, or one per worker
+  at::Tensor total_;             ///< of the workers' momenta, where workers look ahead along it
   at::Tensor collected_;         ///< sum of gradients
   std::int64_t collected_count_ = 0;
   double collected_lr_ = 0;  ///< of the last of them

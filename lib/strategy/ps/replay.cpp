@@ -111,10 +111,8 @@ bool PsReplay::begin_round() {
       if (push.round > round_) break;
       server.workers.at(static_cast<std::size_t>(push.worker)).pushes.push_back(server.round_end);
     }
-    for (int worker = 0; worker < workers(); ++worker) {
-      server.store.hand_out(worker, 0);
-      server.workers[static_cast<std::size_t>(worker)].pulled = 1;
-    }
+    server.store.begin_round();
+    for (auto& worker : server.workers) worker.pulled = 1;
   }
   std::ranges::fill(computed_, 0);
   return true;

@@ -84,10 +84,10 @@ void PsSimulation::run_asynchronous(std::int64_t first_step, std::int64_t end_st
   round_ = ShareSequence(first_step, end_step, workers_, policy_.pushes);
   next_share_ = round_.dealt_at_first();
   clock_->restart();
+  store_.begin_round();
   for (int worker = 0; worker < workers_; ++worker) {
     auto const first = round_.first_of(worker);
     dealt_[static_cast<std::size_t>(worker)] = {first.begin(), first.end()};
-    store_.hand_out(worker, 0);
     go_on(worker, true);
   }
   release();
