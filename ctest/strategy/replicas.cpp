@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "comm/inprocess/inprocess_communicator.hpp"
 #include "strategy/control.hpp"
+#include "strategy/device_hash.hpp"
 
 namespace stratagem {
 namespace {
@@ -33,6 +34,35 @@ TEST(Replicas, StridesDoNotMatterButMemoryDoes) {
   EXPECT_EQ(ReplicaHashes({{"a", tensor}}).total(),
             ReplicaHashes({{"a", tensor.flatten()}}).total());
   EXPECT_NE(ReplicaHashes({{"a", tensor}}).total(), ReplicaHashes({{"a", last}}).total());
+}
+
+TEST(Replicas, ADeviceSeesEveryBitAndTheirOrder) {
+  for (auto const type : {at::kDouble, at::kFloat, at::kBFloat16, at::kByte}) {
+    auto const tensor = at::arange(9, at::kFloat).to(type);
+    auto const before = device_hash(tensor);
+    EXPECT_EQ(device_hash(tensor.clone()), before);
+    EXPECT_NE(device_hash(tensor.flip(0)), before);
+    auto* const bytes = static_cast<unsigned char*>(tensor.data_ptr());
+    for (std::int64_t bit = 0; bit < 8 * bytes_of(tensor); ++bit) {
+      bytes[bit / 8] ^= static_cast<unsigned char>(1 << bit % 8);
+      EXPECT_NE(device_hash(tensor), before) << toString(type) << ", bit " << bit;
+      bytes[bit / 8] ^= static_cast<unsigned char>(1 << bit % 8);
+    }
+  }
+}
+
+TEST(Replicas, ADeviceSeesAViewsOwnMemory) {
+  auto const flat = at::arange(1000, at::kFloat);
+  auto const view = flat.narrow(0, 100, 240).view({2, 10, 3, 4}).permute({0, 3, 1, 2});
+  EXPECT_EQ(device_hash(view), device_hash(flat.narrow(0, 100, 240).clone()));
+  EXPECT_EQ(device_hash(at::empty({0}, at::kFloat)), 0U);
+}
+
+TEST(Replicas, ADeviceHashesLargeTensorsPieceByPiece) {
+  auto const large = at::arange(5'000'000, at::kInt);  // more than a piece
+  auto const before = device_hash(large);
+  large[4'999'999].fill_(1);
+  EXPECT_NE(device_hash(large), before);
 }
 
 TEST(Replicas, TheMinorityIsNamed) {

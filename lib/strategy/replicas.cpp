@@ -12,6 +12,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "comm/agreement.hpp"
+#include "strategy/device_hash.hpp"
 
 namespace stratagem {
 namespace {
@@ -20,11 +21,11 @@ constexpr std::int64_t piece = 1 << 20;  // [B], so that threads share a large t
 constexpr std::size_t most_tensors = 3;  // that are named
 
 std::uint64_t hash_of(at::Tensor const& tensor) {
+  if (!tensor.is_cpu()) return device_hash(tensor);
   expects(tensor.is_non_overlapping_and_dense(), "a dense tensor");
-  auto const held = tensor.cpu();
-  std::span const bytes(static_cast<std::byte const*>(held.data_ptr()),
-                        static_cast<std::size_t>(bytes_of(held)));
-  auto const pieces = ceil_div(bytes_of(held), piece);
+  std::span const bytes(static_cast<std::byte const*>(tensor.data_ptr()),
+                        static_cast<std::size_t>(bytes_of(tensor)));
+  auto const pieces = ceil_div(bytes_of(tensor), piece);
   std::vector<std::uint64_t> hashes(static_cast<std::size_t>(pieces));
   at::parallel_for(0, pieces, 1, [&](std::int64_t begin, std::int64_t end) {
     for (auto i = begin; i < end; ++i) {

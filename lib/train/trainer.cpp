@@ -155,10 +155,9 @@ bool Trainer::step(Loader& loader, std::int64_t end, EpochSums& sums, Requests& 
   if (!batch) return false;
   double const lr = schedule_.lr(batch->step);
   auto const every = parts_.plan.config.integrity.hash_every;
-  auto const result =
-      parts_.strategy.step(*batch, {.lr = lr,
-                                    .requests = own_requests(),
-                                    .compare_replicas = every > 0 && batch->step % every == 0});
+  bool const compares = every > 0 && batch->step % every == 0 && parts_.communicator.size() > 1;
+  auto const result = parts_.strategy.step(
+      *batch, {.lr = lr, .requests = own_requests(), .compare_replicas = compares});
   corrupt(batch->step);
   auto record = recorder.end_step();
   record.loss = result.loss;
