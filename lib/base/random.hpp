@@ -4,11 +4,12 @@
 #include <cstdint>
 #include <string_view>
 
+#include "base/philox.hpp"
+
 namespace stratagem {
 
 /// Counter-based random numbers: every value is a pure function of (key, counter), so any rank can
-/// make any part of a sequence alone. Philox-4x32-10 of Salmon, Moraes, Dror, Shaw, "Parallel
-/// random numbers: as easy as 1, 2, 3", SC'11.
+/// make any part of a sequence alone.
 class CounterRandom {
  public:
   /// `stream` tells apart the uses of one seed: a parameter's name, "order",
@@ -16,7 +17,9 @@ class CounterRandom {
   CounterRandom(std::uint64_t seed, std::string_view stream);
 
   /// Four independent 32-bit words for counter (hi, lo).
-  std::array<std::uint32_t, 4> block(std::uint64_t lo, std::uint64_t hi = 0) const;
+  std::array<std::uint32_t, 4> block(std::uint64_t lo, std::uint64_t hi = 0) const {
+    return philox(key_, lo, hi);
+  }
 
   /// The `index`-th 32-bit word of the sequence `hi`.
   std::uint32_t word(std::uint64_t index, std::uint64_t hi = 0) const {
@@ -28,14 +31,12 @@ class CounterRandom {
     return static_cast<std::uint64_t>(words[0]) << 32 | words[1];
   }
 
+  std::array<std::uint32_t, 2> key() const { return key_; }
+
  private:
   std::array<std::uint32_t, 2> key_;
 };
 
-/// In [0, 1), 24 bits.
-constexpr float to_unit_float(std::uint32_t word) {
-  return static_cast<float>(word >> 8) * 0x1p-24F;
-}
 /// In (0, 1], 32 bits.
 constexpr double to_positive_unit(std::uint32_t word) {
   return (static_cast<double>(word) + 1.0) * 0x1p-32;

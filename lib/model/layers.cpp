@@ -1,12 +1,16 @@
 #include "model/layers.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 
+#include "base/arithmetic.hpp"
 #include "base/contract.hpp"
 #include "base/error.hpp"
 #include "base/random.hpp"
+#include "gpu/keep_mask.hpp"
 
 namespace stratagem {
 namespace {
@@ -22,9 +26,20 @@ bool drops(Context const& context, double p) {
   return context.training && context.dropout && p > 0;
 }
 
+void fill_sample(gpu::KeepMask const& keep, std::int64_t sample, float* values) {
+  auto const sequence = keep.first + static_cast<std::uint64_t>(sample);
+  float* const own = values + sample * keep.count;
+  for (std::int64_t element = 0; element < keep.count; element += 4) {
+    auto const words = keep.random.block(static_cast<std::uint64_t>(element / 4), sequence);
+    auto const here = std::min<std::int64_t>(4, keep.count - element);
+    for (std::int64_t i = 0; i < here; ++i)
+      own[element + i] = to_unit_float(words[static_cast<std::size_t>(i)]) >= keep.p ? 1.0F : 0.0F;
+  }
+}
+
 /// x times its mask, which has `count` elements per sample and is shaped to meet x.
 at::Tensor masked(at::Tensor const& x, at::Tensor const& mask, at::IntArrayRef shape, double p) {
-  return x * mask.to(x.device(), x.scalar_type()).div_(1 - p).view(shape);
+  return x * mask.to(x.scalar_type()).div_(1 - p).view(shape);
 }
 
 }  // namespace
@@ -99,32 +114,36 @@ at::Tensor LayerNorm::operator()(at::Tensor const& x, Frame const& frame) const 
 at::Tensor Dropout::operator()(at::Tensor const& x, Frame const& frame) const {
   if (!drops(frame.context, p)) return x;
   auto const samples = x.size(0);
-  return masked(x, keep_mask(frame.context, name, samples, x.numel() / samples, p), x.sizes(), p);
+  auto const count = x.numel() / samples;
+  return masked(x, keep_mask(frame.context, name, samples, count, p, x.device()), x.sizes(), p);
 }
 
 at::Tensor StochasticDepth::operator()(at::Tensor const& x, Frame const& frame) const {
   if (!drops(frame.context, p)) return x;
   std::vector<std::int64_t> shape(static_cast<std::size_t>(x.dim()), 1);
   shape[0] = x.size(0);
-  return masked(x, keep_mask(frame.context, name, x.size(0), 1, p), shape, p);
+  return masked(x, keep_mask(frame.context, name, x.size(0), 1, p, x.device()), shape, p);
 }
 
 at::Tensor keep_mask(Context const& context, std::string const& name, std::int64_t samples,
-                     std::int64_t count, double p) {
+                     std::int64_t count, double p, at::Device device) {
   expects(samples > 0 && count > 0, "a mask has elements");
-  auto mask = at::empty({samples, count}, at::kFloat);
-  CounterRandom const random(context.seed, "dropout/" + name);
-  float* next = mask.data_ptr<float>();
-  for (std::int64_t sample = 0; sample < samples; ++sample) {
-    auto const slot = static_cast<std::uint64_t>(context.first_slot + sample);
-    auto const sequence = static_cast<std::uint64_t>(context.step) << 32 | slot;
-    for (std::int64_t element = 0; element < count; element += 4) {
-      auto const words = random.block(static_cast<std::uint64_t>(element / 4), sequence);
-      auto const here = std::min<std::int64_t>(4, count - element);
-      for (std::int64_t i = 0; i < here; ++i)
-        *next++ = to_unit_float(words[static_cast<std::size_t>(i)]) >= p ? 1.0F : 0.0F;
-    }
+  auto const mask = at::empty({samples, count}, at::TensorOptions().device(device));
+  auto* const values = mask.data_ptr<float>();
+  auto const slot = static_cast<std::uint64_t>(context.first_slot);
+  gpu::KeepMask const keep{.random = CounterRandom(context.seed, "dropout/" + name),
+                           .first = static_cast<std::uint64_t>(context.step) << 32 | slot,
+                           .samples = samples,
+                           .count = count,
+                           .p = p};
+  if (device.is_cuda()) {
+    gpu::fill(keep, values, {gpu::DeviceKind::cuda, device.index()});
+    return mask;
   }
+  auto const grain = ceil_div(1 << 14, count);
+  at::parallel_for(0, samples, grain, [&](std::int64_t begin, std::int64_t end) {
+    for (auto sample = begin; sample < end; ++sample) fill_sample(keep, sample, values);
+  });
   return mask;
 }
 

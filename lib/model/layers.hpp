@@ -80,9 +80,10 @@ struct StochasticDepth {
 
 /// Keep (1) or drop (0), fp32 [samples, count], each dropped with probability p: what Dropout and
 /// StochasticDepth (count 1) multiply with, before scaling. An element is a pure function of the
-/// seed, the step, the sample's slot, the layer's name and its own index in the sample.
+/// seed, the step, the sample's slot, the layer's name and its own index in the sample, whatever
+/// the device.
 at::Tensor keep_mask(Context const& context, std::string const& name, std::int64_t samples,
-                     std::int64_t count, double p);
+                     std::int64_t count, double p, at::Device device = at::kCPU);
 
 /// PyTorch's default for Conv2d and Linear: uniform within 1 / sqrt(fan_in), weights and biases
 /// alike.

@@ -2,7 +2,7 @@
 # (bucket_plan.cpp: TEST(BucketPlan, ...)). All units of a layer are one program; each unit is one test
 # of ctest, named <layer>.<unit>, or <layer>.<unit>.np<N> where it runs under the launcher.
 #
-# add_unit_tests(LAYER UNITS ... [LINK targets...] [TIMEOUT seconds])
+# add_unit_tests(LAYER UNITS ... [LINK targets...] [TIMEOUT seconds] [LABEL label])
 # add_mpi_tests(LAYER UNITS ... RANKS n... [LINK targets...] [TIMEOUT seconds] [LABEL label])
 set(STRATAGEM_TEST_ENVIRONMENT
   OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
@@ -40,7 +40,7 @@ function(add_test_program program main)
 endfunction()
 
 function(add_unit_tests layer)
-  cmake_parse_arguments(arg "" "TIMEOUT" "UNITS;LINK" ${ARGN})
+  cmake_parse_arguments(arg "" "TIMEOUT;LABEL" "UNITS;LINK" ${ARGN})
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 60)
   endif()
@@ -49,7 +49,7 @@ function(add_unit_tests layer)
     suite_of(${unit} suite)
     add_test(NAME ${layer}.${unit} COMMAND test_${layer} --gtest_filter=${suite}.*:*/${suite}.*)
     set_tests_properties(${layer}.${unit} PROPERTIES TIMEOUT ${arg_TIMEOUT}
-      SKIP_RETURN_CODE 77
+      SKIP_RETURN_CODE 77 LABELS "${arg_LABEL}"
       ENVIRONMENT "${STRATAGEM_UNIT_TEST_ENVIRONMENT}")
   endforeach()
 endfunction()

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include <ATen/Context.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 
 #include "gpu/host_memory.hpp"
@@ -11,7 +12,9 @@ namespace {
 
 using c10::CachingDeviceAllocator::Stat;
 
+/// The allocator knows no device before LibTorch's first use of one.
 Stat allocated(Device const& device) {
+  at::globalContext().lazyInitDevice(c10::DeviceType::CUDA);
   auto const stats =
       c10::cuda::CUDACachingAllocator::getDeviceStats(static_cast<c10::DeviceIndex>(device.index));
   return stats

@@ -1,0 +1,147 @@
+#include <cmath>
+#include <memory>
+#include <vector>
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "base/clock.hpp"
+#include "gpu/keep_mask.hpp"
+#include "gpu/marks.hpp"
+#include "gpu/memory.hpp"
+#include "gpu/pinned_pool.hpp"
+#include "gpu/stream.hpp"
+#include "gpu/telemetry.hpp"
+
+// What the other tests of this folder ask of the CPU, of a real GPU.
+namespace stratagem::gpu {
+namespace {
+
+constexpr Device device{DeviceKind::cuda, 0};
+
+class OnGpu : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (auto const found = availability(); found.count == 0) GTEST_SKIP() << "needs a GPU";
+    select(device);
+  }
+
+  static at::Tensor random(std::int64_t edge) {
+    return at::randn({edge, edge}, at::TensorOptions().device(device.torch()));
+  }
+  /// Enqueues what keeps the compute stream busy for a while.
+  static at::Tensor work() {
+    auto product = random(4096);
+    for (int i = 0; i < 20; ++i) product = at::mm(product, product).tanh_();
+    return product;
+  }
+};
+
+TEST_F(OnGpu, CopiesWaitForWhatTheComputeStreamMakes) {
+  auto const made = work();
+  auto const stream = Stream::high_priority(device);
+  Event before(device), after(device);
+  before.record(Stream::compute(device));
+  EXPECT_FALSE(before.done()) << "the host does not wait";
+  before.wait_on_stream(stream);
+  PinnedPool pool(device);
+  auto const buffer = pool.take(made.nbytes());
+  copy_async(buffer->data(), made.data_ptr(), buffer->size(), stream);
+  after.record(stream);
+  after.wait_on_host();
+  EXPECT_TRUE(before.done() && after.done());
+  auto const copy = at::from_blob(buffer->data(), made.sizes(), at::kFloat);
+  EXPECT_TRUE(at::equal(copy, made.cpu()));
+}
+
+TEST_F(OnGpu, TheComputeStreamWaitsForACopy) {
+  auto const stream = Stream::high_priority(device);
+  PinnedBuffer const buffer(device, 1 << 26);
+  auto const source = at::from_blob(buffer.data(), {1 << 24}, at::kFloat);
+  auto const target = at::zeros_like(source, at::TensorOptions().device(device.torch()));
+  source.fill_(3);
+  Event zeroed(device), copied(device);
+  zeroed.record(Stream::compute(device));
+  zeroed.wait_on_stream(stream);
+  copy_async(target.data_ptr(), buffer.data(), buffer.size(), stream);
+  copied.record(stream);
+  copied.wait_on_stream(Stream::compute(device));
+  EXPECT_EQ(target.add(1).min().item<float>(), 4);
+}
+
+TEST_F(OnGpu, MarksAreTimesOfTheDevice) {
+  static_cast<void>(work());  // makes the libraries' handles
+  synchronize(device);
+  Marks marks(device, 2);
+  auto const before = monotonic_ns();
+  marks.add();
+  auto const made = work();
+  marks.add();
+  auto const submitted = monotonic_ns();
+  marks.resolve();
+  auto const took = marks.ns(1) - marks.ns(0);
+  EXPECT_LE(before, marks.ns(0));
+  EXPECT_GT(took, 0);
+  EXPECT_LE(took, monotonic_ns() - before);
+  EXPECT_GT(marks.ns(1), submitted) << "the device was still at work";
+}
+
+TEST_F(OnGpu, LastingMemoryIsBookedAndTheRestIsActivations) {
+  auto const before = live_memory(device);
+  at::Tensor parameters;
+  {
+    MemoryScope const scope(MemoryCategory::parameters, device);
+    parameters = random(512);
+  }
+  auto const held = live_memory(device);
+  EXPECT_EQ(held[MemoryCategory::parameters] - before[MemoryCategory::parameters], 1 << 20);
+  reset_peak_memory(device);
+  { auto const activations = random(1024); }
+  auto const peak = peak_memory(device);
+  EXPECT_EQ(peak[MemoryCategory::activations] - held[MemoryCategory::activations], 4 << 20);
+  EXPECT_EQ(live_memory(device).total(), held.total());
+  EXPECT_GE(reserved_memory(device), static_cast<double>(peak.total()));
+  EXPECT_GT(total_memory(device), peak.total());
+}
+
+TEST_F(OnGpu, TelemetryTellsOfTheWholeDevice) {
+  auto const telemetry = make_telemetry(device);
+  auto const begin = telemetry->sample();
+  for (auto const end = monotonic_ns() + 500'000'000; monotonic_ns() < end;) {
+    static_cast<void>(work());
+    synchronize(device);
+  }
+  auto const end = telemetry->sample();
+  EXPECT_GT(end.energy, begin.energy);
+  EXPECT_GT(end.power, 1);
+  EXPECT_GT(end.clock, 100);
+  EXPECT_GT(end.memory_used, 1 << 20);
+  EXPECT_GT(end.utilization, 0);
+  EXPECT_LE(end.utilization, 1);
+}
+
+TEST_F(OnGpu, MasksAreThoseOfTheHost) {
+  CounterRandom const random(7, "dropout/a");
+  for (auto const& [samples, count] : {std::pair<std::int64_t, std::int64_t>{5, 1003}, {130, 1}}) {
+    auto const mask = at::zeros({samples, count}, at::TensorOptions().device(device.torch()));
+    fill({random, std::uint64_t{9} << 32 | 40, samples, count, 0.3}, mask.data_ptr<float>(),
+         device);
+    auto const made = mask.cpu();
+    for (std::int64_t sample = 0; sample < samples; ++sample)
+      for (std::int64_t i = 0; i < count; ++i) {
+        auto const word =
+            random.word(static_cast<std::uint64_t>(i),
+                        std::uint64_t{9} << 32 | static_cast<std::uint64_t>(40 + sample));
+        ASSERT_EQ(made[sample][i].item<float>(), to_unit_float(word) >= 0.3 ? 1 : 0)
+            << "element " << i << " of sample " << sample;
+      }
+  }
+}
+
+TEST_F(OnGpu, HasANameAndAnAddress) {
+  EXPECT_FALSE(device_name(device).empty());
+  EXPECT_NE(device_address(device).find(':'), std::string::npos);
+}
+
+}  // namespace
+}  // namespace stratagem::gpu
