@@ -248,7 +248,8 @@ test_everything() {
   if has_cuda_toolkit; then
     phase "configure CUDA" configure cuda-release "${options[@]}" -D "CUDAToolkit_ROOT=$cuda_home"
     phase "build CUDA" compile cuda-release --target stratagem test_comm_fakes_mpi test_conformance_fakes_mpi \
-      test_conformance_ps_fakes_mpi
+      test_conformance_ps_fakes_mpi \
+      test_gpu_device test_comm_device_mpi test_conformance_device_mpi
     phase "test CUDA without a GPU" test_cuda
   else
     echo "no CUDA toolkit with NCCL under $cuda_home: the CUDA flavour is not built"
@@ -256,10 +257,11 @@ test_everything() {
   phase "test Slurm, what is left" end_slurm_tests
 }
 
-# The NCCL and CUDA code against fakes; and the program starts where there is no GPU, and says so.
+# The NCCL and CUDA code against fakes, and on a GPU where there is one; and the program starts where there is none, and
+# says so.
 test_cuda() {
   export LD_LIBRARY_PATH=$cuda_libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-  run_tests cuda-release --label-regex fake --no-tests=error
+  run_tests cuda-release --label-regex 'fake|gpu' --no-tests=error
   local told
   told=$(CUDA_VISIBLE_DEVICES='' build-cuda-release/stratagem info)
   echo "$told"

@@ -15,6 +15,13 @@ NO_GPU = [
         ranks=(1, 2),
     ),
     Refusal(
+        "tf32",
+        overridden("precision.compute=tf32"),
+        ENVIRONMENT,
+        ["tf32", "needs a GPU", "take fp32 or bf16"],
+        ranks=(1, 2),
+    ),
+    Refusal(
         "nccl",
         overridden("comm.backend=nccl"),
         ENVIRONMENT,

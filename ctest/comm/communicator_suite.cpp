@@ -15,6 +15,10 @@ constexpr std::int64_t sizes[] = {0, 1, 7, 63, 1000, (1 << 18) + 3};
 constexpr at::ScalarType types[] = {at::kFloat, at::kDouble, at::kBFloat16, at::kLong};
 constexpr std::int64_t many_pieces = 3'000'017;  // several MiB for each of four ranks
 
+at::Tensor empty(std::int64_t numel, at::ScalarType type, at::Device device) {
+  return at::empty({numel}, at::TensorOptions().dtype(type).device(device));
+}
+
 /// Every size in every type.
 void for_all_shapes(std::function<void(std::int64_t, at::ScalarType)> const& check) {
   for (auto const type : types)
@@ -24,24 +28,25 @@ void for_all_shapes(std::function<void(std::int64_t, at::ScalarType)> const& che
     }
 }
 
-void check_all_reduce(Communicator& comm, std::int64_t numel, at::ScalarType type) {
-  auto const tensor = values_of(comm.rank(), numel, type);
+void check_all_reduce(Communicator& comm, at::Device device, std::int64_t numel,
+                      at::ScalarType type) {
+  auto const tensor = values_of(comm.rank(), numel, type).to(device);
   comm.all_reduce(tensor).wait_on_host();
   EXPECT_TRUE(same_bits(tensor, sum_of_ranks(comm.size(), numel, type)));
 }
 
-void all_reduce(Communicator& comm) {
-  for_all_shapes([&](auto numel, auto type) { check_all_reduce(comm, numel, type); });
+void all_reduce(Communicator& comm, at::Device device) {
+  for_all_shapes([&](auto numel, auto type) { check_all_reduce(comm, device, numel, type); });
 }
 
-void all_reduce_in_many_pieces(Communicator& comm) {
-  check_all_reduce(comm, many_pieces, at::kFloat);
+void all_reduce_in_many_pieces(Communicator& comm, at::Device device) {
+  check_all_reduce(comm, device, many_pieces, at::kFloat);
 }
 
-void reduce_scatter(Communicator& comm) {
+void reduce_scatter(Communicator& comm, at::Device device) {
   for_all_shapes([&](auto numel, auto type) {
-    auto const input = values_of(comm.rank(), comm.size() * numel, type);
-    auto const kept = input.clone(), output = at::empty({numel}, type);
+    auto const input = values_of(comm.rank(), comm.size() * numel, type).to(device);
+    auto const kept = input.clone(), output = empty(numel, type, device);
     comm.reduce_scatter(output, input).wait_on_host();
     auto const sum = sum_of_ranks(comm.size(), comm.size() * numel, type);
     EXPECT_TRUE(same_bits(output, sum.narrow(0, comm.rank() * numel, numel)));
@@ -55,17 +60,17 @@ at::Tensor gathered(int ranks, std::int64_t numel, at::ScalarType type) {
   return at::cat(parts);
 }
 
-void all_gather(Communicator& comm) {
+void all_gather(Communicator& comm, at::Device device) {
   for_all_shapes([&](auto numel, auto type) {
-    auto const output = at::empty({comm.size() * numel}, type);
-    comm.all_gather(output, values_of(comm.rank(), numel, type)).wait_on_host();
+    auto const output = empty(comm.size() * numel, type, device);
+    comm.all_gather(output, values_of(comm.rank(), numel, type).to(device)).wait_on_host();
     EXPECT_TRUE(same_bits(output, gathered(comm.size(), numel, type)));
   });
 }
 
-void all_gather_in_place(Communicator& comm) {
+void all_gather_in_place(Communicator& comm, at::Device device) {
   for_all_shapes([&](auto numel, auto type) {
-    auto const output = at::zeros({comm.size() * numel}, type);
+    auto const output = empty(comm.size() * numel, type, device);
     auto const own = output.narrow(0, comm.rank() * numel, numel);
     own.copy_(values_of(comm.rank(), numel, type));
     comm.all_gather(output, own).wait_on_host();
@@ -73,10 +78,10 @@ void all_gather_in_place(Communicator& comm) {
   });
 }
 
-void broadcast_from_every_root(Communicator& comm) {
+void broadcast_from_every_root(Communicator& comm, at::Device device) {
   for (int root = 0; root < comm.size(); ++root)
     for_all_shapes([&](auto numel, auto type) {
-      auto const tensor = values_of(comm.rank(), numel, type);
+      auto const tensor = values_of(comm.rank(), numel, type).to(device);
       comm.broadcast(tensor, root).wait_on_host();
       EXPECT_TRUE(same_bits(tensor, values_of(root, numel, type)));
     });
@@ -84,19 +89,20 @@ void broadcast_from_every_root(Communicator& comm) {
 
 /// Everybody to everybody: two messages under one tag, whose order counts, and one under another,
 /// received first.
-void send_and_receive(Communicator& comm) {
+void send_and_receive(Communicator& comm, at::Device device) {
   for_all_shapes([&](auto numel, auto type) {
     std::vector<Work> works;
     std::vector<std::pair<at::Tensor, at::Tensor>> received_expected;
     for (int peer = 0; peer < comm.size(); ++peer) {
       if (peer == comm.rank()) continue;
       for (auto const& [tag, content] : {std::pair(9, 200), std::pair(4, 0), std::pair(4, 100)}) {
-        auto const tensor = at::empty({numel}, type);
+        auto const tensor = empty(numel, type, device);
         works.push_back(comm.receive(tensor, peer, tag));
         received_expected.emplace_back(tensor, values_of(peer + content, numel, type));
       }
       for (auto const& [tag, content] : {std::pair(4, 0), std::pair(4, 100), std::pair(9, 200)})
-        works.push_back(comm.send(values_of(comm.rank() + content, numel, type), peer, tag));
+        works.push_back(
+            comm.send(values_of(comm.rank() + content, numel, type).to(device), peer, tag));
     }
     for (auto& work : works) work.wait_on_host();
     for (auto const& [received, expected] : received_expected)
@@ -105,9 +111,9 @@ void send_and_receive(Communicator& comm) {
 }
 
 /// Nobody leaves before the last has come; all ranks share one clock here.
-void barrier(Communicator& comm) {
+void barrier(Communicator& comm, at::Device device) {
   for (int i = 0; i < 20; ++i) {
-    auto const times = at::zeros({2}, at::kLong), all = at::zeros({2 * comm.size()}, at::kLong);
+    auto const times = empty(2, at::kLong, device), all = empty(2 * comm.size(), at::kLong, device);
     times[0].fill_(monotonic_ns());
     comm.barrier().wait_on_host();
     times[1].fill_(monotonic_ns());
@@ -118,16 +124,16 @@ void barrier(Communicator& comm) {
   }
 }
 
-void many_operations_in_flight(Communicator& comm) {
+void many_operations_in_flight(Communicator& comm, at::Device device) {
   auto const ranks = comm.size();
   for (int round = 0; round < 5; ++round) {
     std::vector<at::Tensor> sums, copies;
     std::vector<Work> works;
     for (int i = 0; i < 6; ++i) {
       auto const numel = 40'000 * ((i + round) % 3) + i;
-      sums.push_back(values_of(comm.rank(), numel, at::kFloat));
+      sums.push_back(values_of(comm.rank(), numel, at::kFloat).to(device));
       works.push_back(comm.all_reduce(sums.back()));
-      copies.push_back(values_of(comm.rank() + i, numel, at::kDouble));
+      copies.push_back(values_of(comm.rank() + i, numel, at::kDouble).to(device));
       works.push_back(comm.broadcast(copies.back(), i % ranks));
     }
     while (!works.empty()) {
@@ -144,12 +150,12 @@ void many_operations_in_flight(Communicator& comm) {
 }
 
 /// A Work that nobody waits for completes when it is dropped, together with its tensors.
-void dropped_work(Communicator& comm) {
+void dropped_work(Communicator& comm, at::Device device) {
   for (int i = 0; i < 50; ++i) {
-    auto const tensor = values_of(comm.rank(), 1000 + i, at::kFloat);
+    auto const tensor = values_of(comm.rank(), 1000 + i, at::kFloat).to(device);
     { auto const dropped = comm.all_reduce(tensor); }
     EXPECT_TRUE(same_bits(tensor, sum_of_ranks(comm.size(), 1000 + i, at::kFloat)));
-    auto work = comm.all_reduce(values_of(comm.rank(), 5000, at::kFloat));
+    auto work = comm.all_reduce(values_of(comm.rank(), 5000, at::kFloat).to(device));
     work = comm.barrier();  // drops the other
     work.wait_on_host();
     work.wait_on_host();  // harmless
@@ -158,8 +164,8 @@ void dropped_work(Communicator& comm) {
 }
 
 /// More operations than a communicator has tags.
-void repeated_without_end(Communicator& comm) {
-  auto const tensor = at::ones({3}, at::kLong);
+void repeated_without_end(Communicator& comm, at::Device device) {
+  auto const tensor = empty(3, at::kLong, device);
   std::vector<Work> works;
   for (std::int64_t i = 0; i < 4500; ++i) {
     tensor.fill_(comm.rank() + i);
@@ -169,10 +175,10 @@ void repeated_without_end(Communicator& comm) {
   }
 }
 
-void counts_bytes(Communicator& comm) {
+void counts_bytes(Communicator& comm, at::Device device) {
   auto const before = comm.bytes_sent();
-  comm.all_gather(at::empty({comm.size() * 1000}, at::kFloat), at::zeros({1000}, at::kFloat))
-      .wait_on_host();
+  auto const own = empty(1000, at::kFloat, device);
+  comm.all_gather(empty(comm.size() * 1000, at::kFloat, device), own).wait_on_host();
   EXPECT_EQ(comm.bytes_sent() - before, 4000 * (comm.size() - 1));
 }
 
@@ -206,9 +212,10 @@ at::Tensor sum_of_ranks(int ranks, std::int64_t numel, at::ScalarType type) {
 }
 
 bool same_bits(at::Tensor const& a, at::Tensor const& b) {
-  return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() &&
-         (a.numel() == 0 || std::memcmp(a.contiguous().data_ptr(), b.contiguous().data_ptr(),
-                                        static_cast<std::size_t>(bytes_of(a))) == 0);
+  auto const ours = a.cpu().contiguous(), theirs = b.cpu().contiguous();
+  return ours.scalar_type() == theirs.scalar_type() && ours.sizes() == theirs.sizes() &&
+         (ours.numel() == 0 || std::memcmp(ours.data_ptr(), theirs.data_ptr(),
+                                           static_cast<std::size_t>(bytes_of(ours))) == 0);
 }
 
 }  // namespace stratagem::test

@@ -12,10 +12,11 @@
 
 namespace stratagem::test {
 
-/// What every Communicator has to do, whatever the group's size; CPU tensors.
+/// What every Communicator has to do, whatever the group's size, with tensors of a device.
 struct CommunicatorCase {
   std::string name;
-  std::function<void(Communicator&)> body;
+  std::function<void(Communicator&, at::Device)> body;
+  void on_cpu(Communicator& comm) const { body(comm, at::kCPU); }
 };
 
 std::vector<CommunicatorCase> communicator_cases();
@@ -35,7 +36,7 @@ at::Tensor values_of(int rank, std::int64_t numel, at::ScalarType type);
 /// ((t_0 + t_1) + t_2) + ... over `ranks` ranks; 16-bit floats in fp32, rounded once.
 at::Tensor sum_of_ranks(int ranks, std::int64_t numel, at::ScalarType type);
 
-/// Equal in type, shape and every bit.
+/// Equal in type, shape and every bit, wherever they lie.
 bool same_bits(at::Tensor const& a, at::Tensor const& b);
 
 }  // namespace stratagem::test

@@ -25,7 +25,7 @@ class MpiCommunicator : public testing::TestWithParam<CommunicatorCase> {};
 
 TEST_P(MpiCommunicator, Does) {
   stratagem::MpiCommunicator comm(world(), {}, nullptr, 60s);
-  GetParam().body(comm);
+  GetParam().on_cpu(comm);
 }
 
 INSTANTIATE_TEST_SUITE_P(Suite, MpiCommunicator,

@@ -28,13 +28,13 @@ class NcclCommunicator : public testing::TestWithParam<CommunicatorCase> {};
 TEST_P(NcclCommunicator, Does) {
   auto const comm = make_nccl_communicator(world(), device, nullptr, 60s);
   EXPECT_EQ(comm->backend(), "nccl");
-  GetParam().body(*comm);
+  GetParam().on_cpu(*comm);
 }
 
 /// Tensors of a device go through pinned copies where ranks share a GPU.
 TEST_P(NcclCommunicator, StagedOverMpiDoes) {
   stratagem::MpiCommunicator comm(world(), device, nullptr, 60s);
-  GetParam().body(comm);
+  GetParam().on_cpu(comm);
 }
 
 INSTANTIATE_TEST_SUITE_P(Suite, NcclCommunicator,

@@ -46,7 +46,8 @@ InputFormat input_format(Training const& training, Model const& model) {
           .type = compute_type(training.precision.compute),
           .memory_format = model.memory_format == MemoryFormat::channels_last
                                ? at::MemoryFormat::ChannelsLast
-                               : at::MemoryFormat::Contiguous};
+                               : at::MemoryFormat::Contiguous,
+          .device = training.device};
 }
 
 /// Wants what was dealt to this rank meanwhile.
@@ -74,7 +75,7 @@ StrategyParts parts_of(Training const& training, Model const& model, Communicato
   return {.model = model,
           .communicator = communicator,
           .recorder = recorder,
-          .device = {},
+          .device = training.device,
           .optimizer = training.optimizer,
           .precision = training.precision,
           .seed = training_seed,
@@ -85,7 +86,7 @@ Trained train(Training const& training, Communicator& communicator) {
   auto const model = test_model(training.model);
   auto const plan = plan_strategy(training.strategy, model, training.optimizer, training.precision,
                                   communicator.size());
-  trace::Recorder recorder({}, 0);
+  trace::Recorder recorder(training.device, 0);
   std::optional<trace::TraceFile> file;
   if (!training.trace_folder.empty()) {
     h5::initialise_library();
@@ -146,7 +147,7 @@ Trained train_emulated(Training training, int workers, SerialConfig serial) {
   serial.emulate_ranks = workers;
   training.strategy = serial;
   training.recompute = {};
-  SerialCommunicator alone({});
+  SerialCommunicator alone(training.device);
   return train(training, alone);
 }
 

@@ -18,6 +18,7 @@ namespace stratagem::test {
 struct Training {
   std::string model = "lenet";  ///< lenet, tiny_residual, tiny_odd or tiny_cliff
   StrategyConfig strategy;
+  gpu::Device device;  ///< where this rank computes
   OptimizerConfig optimizer{.lr = 0.02, .weight_decay = 1e-3};
   PrecisionConfig precision;
   Recompute recompute;

@@ -16,10 +16,12 @@ ExitCode code_of_precision(Precision compute, gpu::DeviceKind kind) {
   return ExitCode::done;
 }
 
-TEST(Resources, Fp16NeedsAGpuAndNothingElseDoes) {
+TEST(Resources, Fp16AndTf32NeedAGpuAndNothingElseDoes) {
   using enum gpu::DeviceKind;
-  EXPECT_EQ(code_of_precision(Precision::fp16, cpu), ExitCode::environment);
-  EXPECT_EQ(code_of_precision(Precision::fp16, cuda), ExitCode::done);
+  for (auto const compute : {Precision::fp16, Precision::tf32}) {
+    EXPECT_EQ(code_of_precision(compute, cpu), ExitCode::environment);
+    EXPECT_EQ(code_of_precision(compute, cuda), ExitCode::done);
+  }
   for (auto const compute : {Precision::fp32, Precision::bf16, Precision::fp64})
     EXPECT_EQ(code_of_precision(compute, cpu), ExitCode::done);
 }

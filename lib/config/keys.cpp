@@ -25,6 +25,8 @@ Keys keys_of(RunOptions& run) {
       {"threads", integer(run.threads, at_least(0)),
        "of LibTorch per rank; 0: usable cores / ranks on them"},
       {"device", choice(run.device, {"auto", "cpu", "cuda"}), "auto: a GPU where there is one"},
+      {"deterministic", flag(run.deterministic),
+       "kernels of a GPU that give the same bits each time, not the fastest; a CPU's always do"},
       {"epochs", integer(run.epochs, at_least(0)), "0 evaluates only"},
       {"max_steps", integer(run.max_steps, at_least(0)), "0: as many as the epochs have"},
       {"max_time_s", number(run.max_time_s, at_least(0)),
@@ -120,10 +122,10 @@ Keys keys_of(ModelConfig& model, KnownNames const& names) {
 
 Keys keys_of(PrecisionConfig& precision) {
   return {
-      {"compute", choice(precision.compute, {"fp32", "bf16", "fp16", "fp64"}),
+      {"compute", choice(precision.compute, {precision_names.begin(), precision_names.end()}),
        "of activations and of the copy of the weights they meet"},
       {"loss_scale", choice(precision.loss_scale, {"dynamic", "none"}),
-       "of fp16, and of bf16 where it is given; fp32 and fp64 need none"},
+       "of fp16, and of bf16 where it is given; the others need none"},
   };
 }
 

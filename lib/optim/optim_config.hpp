@@ -1,10 +1,13 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 namespace stratagem {
 
-enum class Precision { fp32, bf16, fp16, fp64 };
+/// tf32: fp32 whose products a GPU forms from 10 bits of mantissa.
+enum class Precision { fp32, bf16, fp16, fp64, tf32 };
+inline constexpr std::array precision_names{"fp32", "bf16", "fp16", "fp64", "tf32"};
 enum class LossScale { dynamic, none };
 
 /// Section `precision` of the configuration.

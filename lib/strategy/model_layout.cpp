@@ -5,6 +5,7 @@ namespace stratagem {
 at::ScalarType compute_type(Precision precision) {
   switch (precision) {
     case Precision::fp32:
+    case Precision::tf32:
       return at::kFloat;
     case Precision::bf16:
       return at::kBFloat16;

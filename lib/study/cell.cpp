@@ -84,7 +84,6 @@ std::vector<std::string> titles() {
 }  // namespace
 
 void describe(CellEntry& cell, RunConfig const& config) {
-  static constexpr std::array precisions{"fp32", "bf16", "fp16", "fp64"};
   auto const* ps = std::get_if<PsConfig>(&config.strategy);
   cell.model = config.model.name;
   cell.dataset = config.data.dataset;
@@ -93,7 +92,7 @@ void describe(CellEntry& cell, RunConfig const& config) {
   cell.seed = config.run.seed;
   cell.global_batch = config.data.global_batch_for(cell.workers);
   cell.input_size = config.data.input_size;
-  cell.precision = precisions.at(static_cast<std::size_t>(config.precision.compute));
+  cell.precision = precision_names.at(static_cast<std::size_t>(config.precision.compute));
   cell.epochs = config.run.epochs;
   cell.max_steps = config.run.max_steps;
   cell.threads = config.run.threads;

@@ -364,6 +364,7 @@ Calibration calibrate(std::vector<WantedPass> const& wanted, std::optional<Calib
     if (process.shares_device) continue;
     if (!result.on_gpu && process.node_size * threads > result.cores) continue;
     at::set_num_threads(threads);
+    choose_kernels(pass.config, process.device);
     log.info(describe(kind));
     if (auto times = time_passes(pass, kind, process, world, log))
       result.passes.push_back(std::move(*times));

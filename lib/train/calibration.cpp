@@ -152,7 +152,6 @@ void put(std::vector<Item>& items, Item const& newer, Alike alike) {
 }  // namespace
 
 PassKind pass_kind(RunConfig const& config, Model const& model, int threads) {
-  static constexpr std::array precisions{"fp32", "bf16", "fp16", "fp64"};
   auto const input = input_shape(config);
   return {.model = model.name,
           .classes = config.model.num_classes,
@@ -160,7 +159,7 @@ PassKind pass_kind(RunConfig const& config, Model const& model, int threads) {
           .size = input.size,
           .memory_format =
               model.memory_format == MemoryFormat::channels_last ? "channels_last" : "contiguous",
-          .precision = precisions.at(static_cast<std::size_t>(config.precision.compute)),
+          .precision = precision_names.at(static_cast<std::size_t>(config.precision.compute)),
           .recompute = config.model.recompute.every,
           .dropout = config.model.dropout,
           .threads = threads};

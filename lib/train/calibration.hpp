@@ -20,7 +20,7 @@ struct PassKind {
   std::int64_t channels = 3;
   std::int64_t size = 32;     ///< of the images [pixels]
   std::string memory_format;  ///< contiguous or channels_last
-  std::string precision;      ///< fp32, bf16, fp16, fp64
+  std::string precision;      ///< one of precision_names
   std::int64_t recompute = 0;
   bool dropout = true;
   std::int64_t threads = 1;  ///< of LibTorch, per rank

@@ -1,8 +1,11 @@
 #include "train/resources.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <thread>
 #include <variant>
+
+#include <ATen/Context.h>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
@@ -54,9 +57,27 @@ int choose_threads(RunOptions const& run, ProcessInfo const& process, mpi::Comm 
 }
 
 void check_precision(PrecisionConfig const& precision, gpu::Device const& device) {
-  if (precision.compute == Precision::fp16 && device.kind == gpu::DeviceKind::cpu)
-    throw Error(ExitCode::environment, "precision.compute: fp16 needs a GPU",
+  if (device.kind != gpu::DeviceKind::cpu) return;
+  auto const refuse = [](char const* name) {
+    throw Error(ExitCode::environment, str("precision.compute: ", name, " needs a GPU"),
                 "this rank computes on a CPU", "take fp32 or bf16, or run where there is a GPU");
+  };
+  if (precision.compute == Precision::fp16) refuse("fp16");
+  if (precision.compute == Precision::tf32) refuse("tf32");
+}
+
+void choose_kernels(RunConfig const& config, gpu::Device const& device) {
+  if (device.kind == gpu::DeviceKind::cpu) return;
+  bool const same_bits = config.run.deterministic;
+  bool const rounds = config.precision.compute == Precision::tf32;
+  auto& context = at::globalContext();
+  context.setBenchmarkCuDNN(!same_bits);
+  context.setDeterministicCuDNN(same_bits);
+  context.setDeterministicFillUninitializedMemory(false);
+  context.setDeterministicAlgorithms(same_bits, /*warn_only=*/true);
+  if (same_bits) ::setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
+  context.setAllowTF32CuDNN(rounds);
+  context.setAllowTF32CuBLAS(rounds);
 }
 
 }  // namespace stratagem

@@ -26,7 +26,12 @@ CommConfig comm_of(StrategyConfig const& strategy, CommConfig comm);
 int choose_threads(RunOptions const& run, ProcessInfo const& process, mpi::Comm const& world,
                    Log& log);
 
-/// Error(environment) when 16-bit floats of `precision` cannot be computed with on the device.
+/// Error(environment) when `precision` cannot be computed with on the device.
 void check_precision(PrecisionConfig const& precision, gpu::Device const& device);
+
+/// Which kernels LibTorch takes on a GPU, in this process: the fastest by trying, or those that
+/// give the same bits each time; and whether products of fp32 may be rounded to TF32. Comes before
+/// the first of them; nothing to choose on the CPU.
+void choose_kernels(RunConfig const& config, gpu::Device const& device);
 
 }  // namespace stratagem

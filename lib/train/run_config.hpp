@@ -25,6 +25,7 @@ struct RunOptions {
   int ranks = 0;    ///< 0 takes what the launcher gave, else it is checked
   int threads = 0;  ///< of LibTorch per rank; 0: usable cores / ranks on them
   DeviceChoice device = DeviceChoice::automatic;
+  bool deterministic = false;       ///< on a GPU: kernels that give the same bits each time
   std::int64_t epochs = 10;         ///< 0 evaluates only
   std::int64_t max_steps = 0;       ///< 0: as many as the epochs have
   double max_time_s = 0;            ///< 0: no limit

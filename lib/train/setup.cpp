@@ -44,6 +44,7 @@ Setup set_up(RunConfig const& config, mpi::Comm const& world, Log& log) {
   int const threads = choose_threads(config.run, process, world, log);
   at::set_num_threads(threads);
   gpu::select(process.device);
+  choose_kernels(config, process.device);
   auto model = on_all_ranks(world, [&] { return make_model(config.model, input_shape(config)); });
   // With the published sizes first: what cannot fit together need not wait for the data.
   on_all_ranks(world, [&] {

@@ -73,7 +73,8 @@ Facts training_facts(std::map<std::string, std::string> const& values, Setup con
   for (auto const& [path, value] : values) {
     bool const counts = std::ranges::any_of(
         sections, [&path = path](auto section) { return path.starts_with(section); });
-    if ((counts && !among(without_effect, path)) || path == "run.seed") facts[path] = value;
+    bool const of_run = path == "run.seed" || path == "run.deterministic";
+    if ((counts && !among(without_effect, path)) || of_run) facts[path] = value;
   }
   facts["dataset"] = setup.dataset.fingerprint;
   facts["global batch"] = std::to_string(plan.global_batch);
