@@ -26,7 +26,7 @@ def further_of(fixed, reduction, scaling, workers, options):
 
 def rows(simulated, options):
     seeds = range(1, options.seeds + 1)
-    for fixed, reduction, scaling in itertools.product(("worker", "global"), ("mean", "sum"), SCALINGS):
+    for fixed, reduction, scaling in itertools.product(options.samples, ("mean", "sum"), SCALINGS):
         by_workers = {}
         for workers in options.workers:
             further = further_of(fixed, reduction, scaling, workers, options)
@@ -53,6 +53,8 @@ def parse_options():
     parser.add_argument("--warmup", type=int, default=100, help="steps")
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4], help="rising")
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--samples", nargs="+", choices=["worker", "global"], default=["worker", "global"],
+                        help="what of the samples stays as it is with more workers: a worker's, or those of a step")
     return parser.parse_args()
 
 

@@ -7,6 +7,7 @@ import pathlib
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -35,6 +36,9 @@ def add_options(parser):
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--jitter", type=float, default=0.1)
     parser.add_argument("--slow", type=float, default=1, help="factor of worker 0's passes")
+    parser.add_argument("--emulated", metavar="CONFIG", nargs="?",
+                        const=str(ROOT / "inputs" / "smoke" / "digits-lenet-serial.yaml"),
+                        help="of mode sync: `run` it with strategy serial instead, on a GPU where there is one")
     parser.add_argument("--jobs", type=int, default=1, help="trainings at a time")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="for all trainings")
     parser.add_argument("--json", type=pathlib.Path, help="keeps what was trained: what it has is not repeated")
@@ -71,6 +75,8 @@ class Simulations:
     def _train(self, training):
         """One that diverges has the accuracy of a guess."""
         options = self.options
+        if options.emulated:
+            return self._train_emulated(training)
         words = [options.program, "simulate", options.config, "--json"]
         words += ["--workers", str(training.workers), "--jitter", str(options.jitter)]
         for setting in self._settings(training):
@@ -81,6 +87,26 @@ class Simulations:
         if ended.returncode != 0:
             sys.exit(f"{' '.join(words)}\n{ended.stderr}")
         return json.loads(ended.stdout)
+
+    def _train_emulated(self, training):
+        """The same numbers as mode sync, from one process in the place of all workers, on a GPU where there is one."""
+        options = self.options
+        if training.mode != "sync":
+            sys.exit(f"mode {training.mode} has workers that are ahead of each other: none can stand for all")
+        with tempfile.TemporaryDirectory() as folder:
+            out = pathlib.Path(folder) / "run"
+            words = [options.program, "run", options.emulated, "--quiet", "--out", out]
+            settings = [*self._settings(training), f"run.evaluate_every={options.epochs}"]
+            settings += ["strategy.name=serial", f"strategy.emulate_ranks={training.workers}"]
+            for setting in settings:
+                if not setting.startswith(("strategy.mode", "strategy.name=ps")):
+                    words += ["-s", setting]
+            ended = subprocess.run(list(map(str, words)), capture_output=True, text=True)
+            if ended.returncode == NON_FINITE:
+                return {"test_accuracy": GUESS}
+            if ended.returncode != 0:
+                sys.exit(f"{' '.join(map(str, words))}\n{ended.stderr}")
+            return {"test_accuracy": json.loads((out / "outcome.json").read_text())["test_accuracy"]}
 
     def _settings(self, training):
         options = self.options

@@ -34,9 +34,10 @@ def arguments(description, ranks):
 
 
 def mean_step(steps, window):
-    """Mean duration [s] of the steps within `window`, but for the first, whose caches were cold."""
-    inside = steps[traces.within(steps, [window])][1:]
-    return 1e-9 * float(np.mean(inside[:, 1] - inside[:, 0])) if len(inside) else math.nan
+    """Mean time [s] from a step's begin to the next one's within `window`, but for the first, whose caches were
+    cold."""
+    begins = steps[traces.within(steps, [window])][1:, 0]
+    return 1e-9 * float(np.mean(np.diff(begins))) if len(begins) > 1 else math.nan
 
 
 def median_interval(values):

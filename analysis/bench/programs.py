@@ -23,9 +23,10 @@ MODELS = {"vgg16": "vgg16", "resnet50": "resnet50", "densenet121": "densenet121"
 
 CONFIG = """\
 schema: 1
-run: {{name: bench, device: cpu, ranks: {ranks}, threads: {threads}, epochs: 100000, evaluate_every: 0}}
-data: {{dataset: cifar10, root: "{root}", global_batch: {images}}}
+run: {{name: bench, device: {device}, ranks: {ranks}, threads: {threads}, epochs: 100000, evaluate_every: 0}}
+data: {{dataset: cifar10, root: "{root}", global_batch: {images}, input_size: {size}}}
 model: {{name: {model}}}
+precision: {{compute: {precision}}}
 strategy: {strategy}
 comm: {{timeout_s: 3600}}
 trace: {{spans_every: {spans_every}, device_sample_hz: 0}}
@@ -58,6 +59,9 @@ def arguments(description, ranks, batches):
     parser.add_argument("--batches", nargs="+", type=int, default=batches, help="images per rank")
     parser.add_argument("--ranks", nargs="+", type=int, default=ranks)
     parser.add_argument("--threads", type=int, default=1, help="per rank")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--precision", default="fp32")
+    parser.add_argument("--size", type=int, default=32, help="of the images [pixels]")
     parser.add_argument("--program", default=str(HERE.parent.parent / "build/stratagem"))
     parser.add_argument("--launcher", default="mpirun --bind-to none -n {ranks}")
     parser.add_argument("--json", help="also write everything to this file")
@@ -75,6 +79,7 @@ def write_config(path, options, cell, strategy, spans_every):
     """A configuration of stratagem that trains until it is stopped; `strategy` is a YAML flow mapping."""
     path.write_text(CONFIG.format(ranks=cell.processes, threads=options.threads, model=cell.model, images=cell.images,
                                   root=Path(options.data).resolve().parent, strategy=strategy,
+                                  device=options.device, precision=options.precision, size=options.size,
                                   spans_every=spans_every), encoding="utf-8")
 
 
@@ -207,7 +212,8 @@ class MpiScript(Program):
 
 def script_command(options, cell, script):
     return [sys.executable, HERE / script, "--model", MODELS[cell.model], "--data", options.data,
-            "--batch", str(cell.batch), "--threads", str(options.threads)]
+            "--batch", str(cell.batch), "--threads", str(options.threads), "--device", options.device,
+            "--precision", options.precision, "--size", str(options.size)]
 
 
 def logged_steps(log):

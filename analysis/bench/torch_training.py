@@ -5,6 +5,7 @@ Needs RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT. Every rank trains until it 
 """
 
 import argparse
+import collections
 import ctypes
 import os
 import time
@@ -22,6 +23,9 @@ def arguments(description):
     parser.add_argument("--data", required=True, help="cifar-10-batches-bin")
     parser.add_argument("--batch", type=int, required=True, help="images per rank")
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--precision", choices=["fp32", "tf32", "bf16", "fp16"], default="fp32")
+    parser.add_argument("--size", type=int, default=32, help="of the images [pixels]")
     parser.add_argument("--log", required=True)
     return parser
 
@@ -62,19 +66,35 @@ def join(options):
     """Makes this process a rank of the group."""
     torch.set_num_threads(options.threads)
     torch.manual_seed(1)
-    dist.init_process_group("gloo")
+    rounds = options.precision == "tf32"
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = rounds
+    dist.init_process_group("gloo" if options.device == "cpu" else "nccl")
 
 
 def train(options, model, optimizer, memory_format):
-    images, labels = read_cifar(options.data)
+    """On a GPU the host is at most two steps ahead; all images are there."""
+    images, labels = (tensor.to(options.device) for tensor in read_cifar(options.data))
+    half = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(options.precision)
+    scaler = torch.amp.GradScaler(options.device, enabled=half == torch.float16)
+    pending = collections.deque()
     with open(options.log, "w", buffering=1, encoding="ascii") as log:
         for indices in batches(len(labels), options.batch, dist.get_rank(), dist.get_world_size()):
             begin = time.monotonic_ns()
+            indices = indices.to(options.device)
             x = images[indices].contiguous(memory_format=memory_format)
-            loss = torch.nn.functional.cross_entropy(model(x), labels[indices])
+            if options.size != x.shape[-1]:
+                x = torch.nn.functional.interpolate(x, size=(options.size, options.size), mode="bilinear")
+            with torch.autocast(options.device, dtype=half, enabled=half is not None):
+                loss = torch.nn.functional.cross_entropy(model(x), labels[indices])
             optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            scaler.update()
+            if options.device == "cuda":
+                pending.append(torch.cuda.Event())
+                pending[-1].record()
+                if len(pending) > 2:
+                    pending.popleft().synchronize()
             log.write(f"{begin} {time.monotonic_ns()}\n")
 
 
