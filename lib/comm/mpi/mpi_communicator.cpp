@@ -37,9 +37,9 @@ MpiCommunicator::MpiCommunicator(mpi::Comm const& comm, gpu::Device const& devic
       device_(device),
       delay_(delay),
       random_(static_cast<std::uint64_t>(comm.rank()), "delays"),
+      staging_(device),
       inquest_(comm_, collectives()),
       progress_(recorder, timeout, &inquest_, std::move(pulse)) {
-  if (device.kind != gpu::DeviceKind::cpu) staging_.emplace(device);
   for (auto const* name : {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "barrier",
                            "send", "receive", "rma"})
     names_.push_back(recorder != nullptr ? recorder->intern(name) : 0);
@@ -54,22 +54,15 @@ int MpiCommunicator::next_tag() {
   return sequence_ * SlicedCollective::tags;
 }
 
-std::unique_ptr<Operation> MpiCommunicator::on_host(std::vector<Argument> arguments,
-                                                    Staging::Make const& make) {
-  if (staging_) return staging_->stage(std::move(arguments), make);
-  std::vector<at::Tensor> tensors;
-  for (auto& argument : arguments) tensors.push_back(std::move(argument.tensor));
-  return make(tensors);
-}
-
 template <class Make>
 Work MpiCommunicator::run(Name name, std::vector<Argument> arguments, int peer, Make make) {
   trace::SpanRecord span{.name = names_[static_cast<std::size_t>(name)], .peer = peer};
-  auto operation = on_host(std::move(arguments), [&](std::vector<at::Tensor> const& tensors) {
-    auto [made, bytes] = make(tensors);
-    bytes_sent_ += span.bytes = bytes;
-    return std::move(made);
-  });
+  auto operation =
+      staging_.stage(std::move(arguments), [&](std::vector<at::Tensor> const& tensors) {
+        auto [made, bytes] = make(tensors);
+        bytes_sent_ += span.bytes = bytes;
+        return std::move(made);
+      });
   return submit(std::move(operation), span);
 }
 
@@ -147,9 +140,6 @@ Work MpiCommunicator::receive(at::Tensor const& tensor, int peer, int tag) {
 
 std::unique_ptr<RemoteMemory> MpiCommunicator::share_memory(std::int64_t numel,
                                                             at::ScalarType type) {
-  auto const one_on_host = [this](Argument argument, MpiMemory::Make const& make) {
-    return on_host({std::move(argument)}, [&](auto const& t) { return make(t[0]); });
-  };
   auto const hand_over = [this](std::unique_ptr<Operation> operation, int peer,
                                 std::int64_t bytes) {
     bytes_sent_ += bytes;
@@ -157,7 +147,7 @@ std::unique_ptr<RemoteMemory> MpiCommunicator::share_memory(std::int64_t numel,
         std::move(operation),
         {.name = names_[static_cast<std::size_t>(Name::rma)], .bytes = bytes, .peer = peer});
   };
-  return std::make_unique<MpiMemory>(comm_, numel, type, one_on_host, hand_over);
+  return std::make_unique<MpiMemory>(comm_, numel, type, staging_, hand_over);
 }
 
 }  // namespace stratagem

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <chrono>
-#include <optional>
 #include <vector>
 
 #include "base/random.hpp"
@@ -55,9 +54,7 @@ class MpiCommunicator final : public Communicator {
     rma
   };
 
-  /// Makes the operation on the host's copies of `arguments`, which may be they themselves.
-  std::unique_ptr<Operation> on_host(std::vector<Argument> arguments, Staging::Make const& make);
-  /// The same, and submits it.
+  /// Makes the operation on the host's copies of `arguments`, and submits it.
   template <class Make>
   Work run(Name name, std::vector<Argument> arguments, int peer, Make make);
   int next_tag();
@@ -69,8 +66,8 @@ class MpiCommunicator final : public Communicator {
   std::int64_t bytes_sent_ = 0;
   int sequence_ = 0;
   std::chrono::nanoseconds delay_;
-  CounterRandom random_;            ///< of delays, another sequence on every rank
-  std::optional<Staging> staging_;  ///< of a GPU's tensors
+  CounterRandom random_;  ///< of delays, another sequence on every rank
+  Staging staging_;
   std::uint64_t submitted_ = 0;
   Inquest inquest_;
   Progress progress_;

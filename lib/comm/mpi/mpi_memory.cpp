@@ -17,9 +17,9 @@ RemotePlace place_of(at::Tensor const& tensor, int peer, std::int64_t offset, in
 
 }  // namespace
 
-MpiMemory::MpiMemory(mpi::Comm const& comm, std::int64_t numel, at::ScalarType type, OnHost on_host,
-                     Submit submit)
-    : comm_(comm), on_host_(std::move(on_host)), submit_(std::move(submit)) {
+MpiMemory::MpiMemory(mpi::Comm const& comm, std::int64_t numel, at::ScalarType type,
+                     Staging& staging, Submit submit)
+    : comm_(comm), staging_(staging), submit_(std::move(submit)) {
   auto const opened = std::make_shared<OpenedWindow>();
   auto const bytes = static_cast<std::size_t>(numel) * at::elementSize(type);
   submit_(std::make_unique<OpenWindow>(comm_, bytes, opened), nobody, 0).wait_on_host();
@@ -36,8 +36,9 @@ MpiMemory::~MpiMemory() {
 }
 
 Work MpiMemory::put(at::Tensor const& source, int peer, std::int64_t offset, int tag) {
-  auto operation = on_host_({source, Argument::Role::in}, [&](at::Tensor const& copy) {
-    return std::make_unique<PutOperation>(comm_, *window_, copy, place_of(copy, peer, offset, tag));
+  auto operation = staging_.stage({{source, Argument::Role::in}}, [&](auto const& copies) {
+    auto const place = place_of(copies[0], peer, offset, tag);
+    return std::make_unique<PutOperation>(comm_, *window_, copies[0], place);
   });
   return submit_(std::move(operation), peer, bytes_of(source));
 }
@@ -47,8 +48,9 @@ Work MpiMemory::await_put(int peer, int tag) {
 }
 
 Work MpiMemory::get(at::Tensor const& target, int peer, std::int64_t offset, int tag) {
-  auto operation = on_host_({target, Argument::Role::out}, [&](at::Tensor const& copy) {
-    return std::make_unique<GetOperation>(comm_, *window_, copy, place_of(copy, peer, offset, tag));
+  auto operation = staging_.stage({{target, Argument::Role::out}}, [&](auto const& copies) {
+    auto const place = place_of(copies[0], peer, offset, tag);
+    return std::make_unique<GetOperation>(comm_, *window_, copies[0], place);
   });
   return submit_(std::move(operation), peer, 0);
 }

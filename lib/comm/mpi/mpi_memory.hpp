@@ -10,18 +10,16 @@
 namespace stratagem {
 
 /// In an MPI window of host memory, between which and a GPU's tensors goes a copy. Only the
-/// progress thread of the communicator that made it, and that outlives it, calls MPI.
+/// progress thread of the communicator that made it, and that outlives it with its staging, calls
+/// MPI.
 class MpiMemory final : public RemoteMemory {
  public:
-  /// An operation on the host's copy of a tensor.
-  using Make = std::function<std::unique_ptr<Operation>(at::Tensor const&)>;
-  using OnHost = std::function<std::unique_ptr<Operation>(Argument argument, Make const& make)>;
   /// Hands an operation that sends so many bytes to the progress thread.
   using Submit =
       std::function<Work(std::unique_ptr<Operation> operation, int peer, std::int64_t bytes)>;
 
   /// Collective. AgreedError(environment) where it cannot be had.
-  MpiMemory(mpi::Comm const& comm, std::int64_t numel, at::ScalarType type, OnHost on_host,
+  MpiMemory(mpi::Comm const& comm, std::int64_t numel, at::ScalarType type, Staging& staging,
             Submit submit);
   /// Collective.
   ~MpiMemory() override;
@@ -34,7 +32,7 @@ class MpiMemory final : public RemoteMemory {
 
  private:
   mpi::Comm comm_;
-  OnHost on_host_;
+  Staging& staging_;
   Submit submit_;
   std::unique_ptr<mpi::Window> window_;
   at::Tensor local_;

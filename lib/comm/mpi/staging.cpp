@@ -68,6 +68,11 @@ Staging::Staging(gpu::Device const& device)
       buffers_(device) {}
 
 std::unique_ptr<Operation> Staging::stage(std::vector<Argument> arguments, Make const& make) {
+  if (device_.kind == gpu::DeviceKind::cpu) {
+    std::vector<at::Tensor> tensors;
+    for (auto& argument : arguments) tensors.push_back(std::move(argument.tensor));
+    return make(tensors);
+  }
   return std::make_unique<StagedOperation>(*this, std::move(arguments), make);
 }
 

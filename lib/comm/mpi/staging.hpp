@@ -20,16 +20,16 @@ struct Argument {
   Role role;
 };
 
-/// How operations on a GPU's tensors reach the host: through pinned buffers that are used again and
-/// again, on a stream for each way. Outlives what it has staged.
+/// How operations on a device's tensors reach the host: through pinned buffers that are used again
+/// and again, on a stream for each way. The CPU's are there. Outlives what it has staged.
 class Staging {
  public:
   using Make = std::function<std::unique_ptr<Operation>(std::vector<at::Tensor> const&)>;
 
   explicit Staging(gpu::Device const& device);
 
-  /// What `make` makes of host copies of the tensors: runs once the compute stream has made what
-  /// goes in, and is done when what comes out is in its tensors.
+  /// What `make` makes of the tensors on the host. Of a GPU's it runs once the compute stream has
+  /// made what goes in, and is done when what comes out is in its tensors.
   std::unique_ptr<Operation> stage(std::vector<Argument> arguments, Make const& make);
 
  private:
