@@ -211,6 +211,8 @@ class MpiScript(Program):
 
 
 def script_command(options, cell, script):
+    if options.device == "cuda" and script != "torch_ddp.py":
+        sys.exit(f"{script} runs on CPUs alone: ddp_vs_torch.py is what compares on GPUs")
     return [sys.executable, HERE / script, "--model", MODELS[cell.model], "--data", options.data,
             "--batch", str(cell.batch), "--threads", str(options.threads), "--device", options.device,
             "--precision", options.precision, "--size", str(options.size)]

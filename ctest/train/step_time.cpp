@@ -243,6 +243,27 @@ TEST(StepTime, ARunIsItsStepsAndItsEvaluations) {
   EXPECT_DOUBLE_EQ(plan.time->run_s, 30 + 2 * 4 * static_cast<double>(plan.images.test) / 12);
 }
 
+TEST(StepTime, AWarmStartTakesStepsOfModeSync) {
+  auto calibration = measured();
+  calibration.operations.push_back(
+      {"send_receive", "mpi", 2, 2, Curve({{1000, 0.1}, {2000, 0.2}})});
+  for (auto const& [mode, seconds] : {std::pair(PsMode::sync, 2.0), {PsMode::async, 1.0}})
+    calibration.servers.push_back(
+        {std::string(server_work(policy_of({.mode = mode}, 2))), Curve({{1e6, seconds}})});
+  auto const predicted = [&](PsConfig const& config) {
+    Planned planned(config, 3);
+    planned.plan().config.run.evaluate_every = 0;
+    predict_time(planned.plan(), planned.model(), calibration);
+    EXPECT_TRUE(planned.plan().time) << planned.plan().time_problem;
+    return *planned.plan().time;
+  };
+  auto const sync = predicted({}), async = predicted({.mode = PsMode::async}),
+             warm = predicted({.mode = PsMode::async, .warm_start = 7});
+  ASSERT_NE(sync.step.total(), async.step.total());
+  EXPECT_DOUBLE_EQ(warm.step.total(), async.step.total());
+  EXPECT_NEAR(warm.run_s - async.run_s, 7 * (sync.step.total() - async.step.total()), 1e-9);
+}
+
 TEST(StepTime, ARequestIsAQuarterMoreAndFiveMinutes) {
   EXPECT_EQ(PredictedTime{}.lead_s(), 60);
   PredictedTime const slow{.step = {.compute_s = 10, .exposed_s = 2}, .save_s = 7};

@@ -16,7 +16,7 @@ struct StepTime {
 /// How long a run will take on a machine that was measured.
 struct PredictedTime {
   StepTime step;       ///< one global batch
-  double epoch_s = 0;  ///< training alone
+  double epoch_s = 0;  ///< training alone, after a warm start
   double run_s = 0;    ///< with evaluations; at most run.max_time_s of training
   double save_s = 0;   ///< a checkpoint
 

@@ -347,10 +347,34 @@ double save_time(RunPlan const& plan, Model const& model, Calibration const& cal
   return calibration.save_s(ranks, static_cast<double>(saved_bytes(model, plan.config)) / ranks);
 }
 
-/// Training and evaluations.
-double run_time(RunPlan const& plan, StepCosts const& costs, double step_s) {
+/// The plan of the same ranks with mode sync, whose steps a warm start's are like.
+RunPlan synchronous(RunPlan const& plan, PsConfig const& ps, Model const& model) {
+  auto config = plan.config;
+  config.strategy = PsConfig{.servers = ps.servers,
+                             .server_ranks = ps.server_ranks,
+                             .listed_ranks = ps.listed_ranks,
+                             .chunk_mb = ps.chunk_mb,
+                             .transport = ps.transport,
+                             .micro_batches = ps.micro_batches};
+  return make_run_plan(config, model, plan.images, plan.ranks);
+}
+
+/// Of all steps, the first of which may be a warm start.
+double training_time(RunPlan const& plan, Model const& model, Calibration const& calibration,
+                     double step_s) {
+  auto const* ps = std::get_if<PsConfig>(&plan.config.strategy);
+  auto const warm =
+      ps != nullptr ? std::min<std::int64_t>(ps->warm_start, plan.total_steps) : std::int64_t{0};
+  auto const rest = static_cast<double>(plan.total_steps - warm) * step_s;
+  if (warm == 0) return rest;
+  auto const like = synchronous(plan, *ps, model);
+  auto const step = predict_step(like, model, step_costs(like, model, calibration));
+  return static_cast<double>(warm) * step.total() + rest;
+}
+
+/// Training, which takes so long without a limit, and evaluations.
+double run_time(RunPlan const& plan, StepCosts const& costs, double training) {
   auto const& run = plan.config.run;
-  auto training = static_cast<double>(plan.total_steps) * step_s;
   if (run.max_time_s > 0) training = std::min(training, run.max_time_s);
   if (run.evaluate_every == 0) return training;
   auto const epochs =
@@ -391,7 +415,7 @@ void predict_time(RunPlan& plan, Model const& model, Calibration const& calibrat
     auto const costs = step_costs(plan, model, calibration);
     PredictedTime time{.step = predict_step(plan, model, costs)};
     time.epoch_s = static_cast<double>(plan.steps_per_epoch) * time.step.total();
-    time.run_s = run_time(plan, costs, time.step.total());
+    time.run_s = run_time(plan, costs, training_time(plan, model, calibration, time.step.total()));
     time.save_s = save_time(plan, model, calibration);
     plan.time = time;
   } catch (Error const& problem) {
