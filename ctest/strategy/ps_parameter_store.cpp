@@ -1,3 +1,6 @@
+#include <cmath>
+
+
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -62,29 +65,40 @@ TEST(PsParameterStore, WorkersLookAheadAlongAllMomenta) {
     store.slot(worker).fill_(worker + 1);
     store.apply(worker, {.lr = lr});
   }
+  auto const parameters = values({1, 2, 3}) - lr * (1 + 2);
   store.hand_out(0, lr);
-  expect_near(store.handed(0), store.parameters() - lr * momentum * (1 + 2));
+  expect_near(store.handed(0), parameters - lr * momentum * (1 + 2));
   store.hand_out(1, 0);
+  expect_near(store.handed(1), parameters);
   EXPECT_TRUE(at::equal(store.handed(1), store.parameters()));
 }
 
-TEST(PsParameterStore, TheTotalOfMomentaIsTheirSum) {
+/// The rule as it is defined: momenta, parameters, and where all momenta lead next.
+TEST(PsParameterStore, LookingAheadIsAddingUpAllMomenta) {
   constexpr int workers = 5;
-  auto const policy = ServerPolicy{.momentum = Momentum::look_ahead};
-  ParameterStore store(policy, {.lr = lr, .momentum = momentum, .weight_decay = 0.01}, workers,
-                       at::randn({1000}, at::kFloat));
-  store.begin_round();
-  for (int push = 0; push < 500; ++push) {
-    int const worker = push * push % workers;
-    store.slot(worker).copy_(at::randn({1000}));
-    store.apply(worker, {.lr = lr});
-    store.hand_out(worker, lr);
-    auto const expected = store.parameters() - lr * momentum * store.momentum();
-    EXPECT_LT((store.handed(worker) - expected).abs().max().item<double>(), 1e-5);
+  auto store = make({.momentum = Momentum::look_ahead}, workers);
+  auto parameters = values({1, 2, 3});
+  std::vector<at::Tensor> momenta(workers, at::zeros_like(parameters));
+  for (int round = 0; round < 3; ++round) {
+    store.begin_round();
+    for (int worker = 0; worker < workers; ++worker) expect_near(store.handed(worker), parameters);
+    for (int push = 0; push < 50; ++push) {
+      auto const rate = push % 20 < 10 ? lr : lr / 3;
+      auto& own = momenta[static_cast<std::size_t>(push * push % workers)];
+      auto const gradient = values({std::sin(push), std::cos(push), 1.0});
+      own = momentum * own + gradient;
+      parameters = parameters - rate * own;
+      int const worker = push * push % workers;
+      store.slot(worker).copy_(gradient);
+      store.apply(worker, {.lr = rate});
+      store.hand_out(worker, rate);
+      auto ahead = parameters.clone();
+      for (auto const& each : momenta) ahead -= rate * momentum * each;
+      expect_near(store.handed(worker), ahead);
+    }
+    store.end_round();
+    expect_near(store.parameters(), parameters);
   }
-  store.begin_round();
-  for (int worker = 0; worker < workers; ++worker)
-    EXPECT_TRUE(at::equal(store.handed(worker), store.parameters()));
 }
 
 TEST(PsParameterStore, LookAheadOfOneWorkerIsNesterov) {

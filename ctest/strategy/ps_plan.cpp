@@ -52,10 +52,10 @@ TEST(PsPlan, MemoryCountsWhatThePolicyKeeps) {
     return server_memory(policy, optimizer, plan.shards.front(), 3, 4).total() / shard;
   };
   // Parameters, three gradients, momentum; then what three workers were handed; then two more
-  // momenta and their sum.
+  // momenta.
   EXPECT_EQ(of({.gate = ServerPolicy::Gate::bsp}, {}), 1 + 3 + 1);
   EXPECT_EQ(of({}, {}), 1 + 3 + 1 + 3);
-  EXPECT_EQ(of({.momentum = ServerPolicy::Momentum::look_ahead}, {}), 1 + 3 + 4 + 3);
+  EXPECT_EQ(of({.momentum = ServerPolicy::Momentum::look_ahead}, {}), 1 + 3 + 3 + 3);
   EXPECT_EQ(of({}, {.momentum = 0}), 1 + 3 + 3);
   // Parameters where the momentum leads; a sum of gradients.
   EXPECT_EQ(of({.gate = ServerPolicy::Gate::bsp,

@@ -63,33 +63,6 @@ STRATAGEM_SIMD_CLONES bool update(double* p, double const* g, double* m, std::in
   return bad == 0;
 }
 
-/// Without Nesterov; `total` changes as m does.
-STRATAGEM_SIMD_CLONES bool update(float* p, float const* g, float* m, float* total, std::int64_t n,
-                                  Factors<float> const& f) {
-  std::int32_t bad = 0;
-  for (std::int64_t i = 0; i < n; ++i) {
-    bad |= g[i] - g[i] != 0;
-    float const before = m[i];
-    m[i] = settled(f.momentum * before + (f.scale * g[i] + f.weight_decay * p[i]));
-    total[i] = total[i] + (m[i] - before);
-    p[i] = p[i] - f.lr * m[i];
-  }
-  return bad == 0;
-}
-
-STRATAGEM_SIMD_CLONES bool update(double* p, double const* g, double* m, double* total,
-                                  std::int64_t n, Factors<double> const& f) {
-  std::int64_t bad = 0;
-  for (std::int64_t i = 0; i < n; ++i) {
-    bad |= g[i] - g[i] != 0;
-    double const before = m[i];
-    m[i] = settled(f.momentum * before + (f.scale * g[i] + f.weight_decay * p[i]));
-    total[i] = total[i] + (m[i] - before);
-    p[i] = p[i] - f.lr * m[i];
-  }
-  return bad == 0;
-}
-
 STRATAGEM_SIMD_CLONES bool update(float* p, float const* g, std::int64_t n,
                                   Factors<float> const& f) {
   std::int32_t bad = 0;
@@ -110,26 +83,21 @@ STRATAGEM_SIMD_CLONES bool update(double* p, double const* g, std::int64_t n,
   return bad == 0;
 }
 
-/// All tensors have the same number of elements; `momentum` and `total` may be undefined. True when
-/// all gradients are finite.
+/// All tensors have the same number of elements; `momentum` may be undefined. True when all
+/// gradients are finite.
 template <class T>
 bool step_on_cpu(OptimizerConfig const& config, at::Tensor const& parameters,
-                 at::Tensor const& gradients, at::Tensor const& momentum, at::Tensor const& total,
-                 double lr, double scale) {
+                 at::Tensor const& gradients, at::Tensor const& momentum, double lr, double scale) {
   Factors<T> const factors{static_cast<T>(lr), static_cast<T>(config.momentum),
                            static_cast<T>(config.weight_decay), static_cast<T>(scale),
                            config.nesterov};
   auto* p = parameters.data_ptr<T>();
   auto const* g = gradients.data_ptr<T>();
   auto* m = momentum.defined() ? momentum.data_ptr<T>() : nullptr;
-  auto* t = total.defined() ? total.data_ptr<T>() : nullptr;
   std::atomic<bool> finite = true;
   at::parallel_for(0, parameters.numel(), 1 << 16, [&](std::int64_t begin, std::int64_t end) {
-    auto const n = end - begin;
-    bool const all = m == nullptr ? update(p + begin, g + begin, n, factors)
-                     : t == nullptr
-                         ? update(p + begin, g + begin, m + begin, n, factors)
-                         : update(p + begin, g + begin, m + begin, t + begin, n, factors);
+    bool const all = m != nullptr ? update(p + begin, g + begin, m + begin, end - begin, factors)
+                                  : update(p + begin, g + begin, end - begin, factors);
     if (!all) finite = false;
   });
   return finite;
@@ -143,14 +111,11 @@ Sgd::Sgd(OptimizerConfig const& config, std::int64_t size, at::TensorOptions con
 }
 
 void Sgd::step(FlatRange range, at::Tensor const& parameters, at::Tensor const& gradients,
-               double lr, double scale, at::Tensor const& total) {
+               double lr, double scale) {
   expects(parameters.numel() == range.size() && gradients.numel() == range.size() &&
               parameters.is_contiguous() && gradients.is_contiguous() &&
               gradients.scalar_type() == parameters.scalar_type(),
           "parameters and gradients of the range");
-  expects(!total.defined() || (total.is_cpu() && total.numel() == range.size() &&
-                               momentum_.defined() && !config_.nesterov),
-          "a total of momenta, on the CPU and without Nesterov");
   at::NoGradGuard const no_grad;
   if (range.size() == 0) return;
   at::Tensor momentum;
@@ -158,8 +123,8 @@ void Sgd::step(FlatRange range, at::Tensor const& parameters, at::Tensor const& 
   if (parameters.is_cpu()) {
     bool const finite =
         parameters.scalar_type() == at::kFloat
-            ? step_on_cpu<float>(config_, parameters, gradients, momentum, total, lr, scale)
-            : step_on_cpu<double>(config_, parameters, gradients, momentum, total, lr, scale);
+            ? step_on_cpu<float>(config_, parameters, gradients, momentum, lr, scale)
+            : step_on_cpu<double>(config_, parameters, gradients, momentum, lr, scale);
     finite_ = finite_ && finite;
     return;
   }

@@ -20,11 +20,9 @@ class Sgd {
 
   /// Updates in place the parameters whose momentum is in `range`. `parameters`, `gradients`:
   /// contiguous, range.size() elements. Gradients are used as scale x g: the mean, the loss scale
-  /// and clipping are parts of `scale`. On a GPU they are scaled in place. `total`, on the CPU and
-  /// without Nesterov: the range of a sum of several optimizers' momenta, which changes as this
-  /// one's does.
+  /// and clipping are parts of `scale`. On a GPU they are scaled in place.
   void step(FlatRange range, at::Tensor const& parameters, at::Tensor const& gradients, double lr,
-            double scale, at::Tensor const& total = {});
+            double scale);
 
   /// False once a gradient on the CPU was not; what it updated is spoilt. Those on a GPU are not
   /// looked at.

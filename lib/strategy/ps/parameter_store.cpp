@@ -28,7 +28,7 @@ STRATAGEM_SIMD_CLONES void compensate(double* g, double const* p, double const* 
   for (std::int64_t i = 0; i < n; ++i) g[i] = g[i] + lambda * g[i] * g[i] * (p[i] - base[i]);
 }
 
-/// out <- p - factor m
+/// out <- p - factor m; out may be p.
 STRATAGEM_SIMD_CLONES void look_ahead(float* out, float const* p, float const* m, std::int64_t n,
                                       float factor) {
   for (std::int64_t i = 0; i < n; ++i) out[i] = p[i] - factor * m[i];
@@ -143,11 +143,11 @@ ParameterStore::ParameterStore(ServerPolicy const& policy, OptimizerConfig const
   }
   gpu::MemoryScope const scope(gpu::MemoryCategory::optimizer, {});
   bool const one = policy.momentum == Momentum::shared || !policy.asynchronous();
+  auto rule = optimizer;
+  rule.nesterov = optimizer.nesterov || looks_ahead();
   auto const count = one ? 1 : memory_.slots.size();
   for (std::size_t i = 0; i < count; ++i)
-    optimizers_.emplace_back(optimizer, parameters().numel(), parameters().options());
-  if (policy.asynchronous() && policy.momentum == Momentum::look_ahead && optimizer.momentum != 0)
-    total_ = at::zeros_like(parameters());
+    optimizers_.emplace_back(rule, parameters().numel(), parameters().options());
 }
 
 Sgd& ParameterStore::optimizer_of(int worker) {
@@ -205,9 +205,10 @@ void ParameterStore::correct(int worker, double factor) {
 }
 
 void ParameterStore::update(Sgd& optimizer, at::Tensor const& gradient, double lr, double scale) {
+  look_from(lr);
   bool const measured = policy_.weight == ServerPolicy::Weight::inverse_gap;
   auto const before = measured ? sampled(parameters()).clone() : at::Tensor();
-  optimizer.step({0, parameters().numel()}, parameters(), gradient, lr, scale, total_);
+  optimizer.step({0, parameters().numel()}, parameters(), gradient, lr, scale);
   if (!measured) return;
   auto const change = distance(sampled(parameters()), before);
   mean_update_ = mean_update_ == 0 ? change : mean_update_ + 0.01 * (change - mean_update_);
@@ -219,21 +220,29 @@ void ParameterStore::take(int worker, PushScale const& scale, bool completes) {
   if (completes) apply_collected();
 }
 
+bool ParameterStore::looks_ahead() const {
+  return policy_.asynchronous() && policy_.momentum == Momentum::look_ahead &&
+         momentum_factor_ != 0;
+}
+
 void ParameterStore::begin_round() {
+  look_from(0);
   for (auto const& out : memory_.outgoing) out.copy_(parameters());
-  if (total_.defined()) sum_of_momenta(total_);
 }
 
 void ParameterStore::hand_out(int worker, double lr) {
-  auto const& out = handed(worker);
-  if (!total_.defined() || lr == 0) {
-    out.copy_(parameters());
-    return;
-  }
-  auto const factor = lr * momentum_factor_;
-  for_pieces([factor](std::int64_t n, auto* to, auto const* p,
-                      auto const* m) { look_ahead(to, p, m, n, as_element(to, factor)); },
-             out, parameters(), total_);
+  look_from(lr);
+  handed(worker).copy_(parameters());
+}
+
+void ParameterStore::look_from(double lr) {
+  if (!looks_ahead() || lr == ahead_lr_) return;
+  auto const sum = momentum();
+  auto const factor = (lr - ahead_lr_) * momentum_factor_;
+  for_pieces([factor](std::int64_t n, auto* p,
+                      auto const* m) { look_ahead(p, p, m, n, as_element(p, factor)); },
+             parameters(), sum);
+  ahead_lr_ = lr;
 }
 
 double ParameterStore::gap(int worker) const {

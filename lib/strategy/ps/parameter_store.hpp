@@ -76,9 +76,15 @@ class ParameterStore {
 
   // Asynchronous policies.
 
-  /// Makes handed() the parameters for every worker, and forms sums anew whose rounding errors
-  /// would add up.
+  // Workers that look ahead get p - lr momentum (v_1 + ... + v_W). Within a round it is this point
+  // that is kept, and parameters() with it: a push moves it by -lr (d + momentum v_i), which is
+  // Nesterov's rule with the worker's own momentum and costs no more than a push without a
+  // look-ahead (DANA-Slim of Hakimi et al., arXiv 1907.11612). Weight decay is that of this point.
+
+  /// Makes handed() the parameters for every worker.
   void begin_round();
+  /// Makes parameters() those that are looked ahead from.
+  void end_round() { look_from(0); }
   /// One update from one slot, which it overwrites. The pushes of one share count as one.
   void apply(int worker, PushScale const& scale);
   /// For policies that collect: adds a slot, which it overwrites, to an update to come.
@@ -89,7 +95,7 @@ class ParameterStore {
   /// One push: a part of an update, which is made when the push `completes` it. One that makes an
   /// update alone is applied as it is.
   void take(int worker, PushScale const& scale, bool completes);
-  /// Makes handed(worker) what the worker computes with next; the parameters where `lr` is 0.
+  /// Makes handed(worker) what the worker computes with next; where `lr` is 0, not ahead.
   void hand_out(int worker, double lr);
   at::Tensor const& handed(int worker) const { return memory_.outgoing_to(worker); }
   /// Root mean square, over every 64th element, of what changed since hand_out(worker).
@@ -104,19 +110,22 @@ class ParameterStore {
   std::vector<at::Tensor> momenta() const;
 
  private:
+  bool looks_ahead() const;
   Sgd& optimizer_of(int worker);
   /// Corrects the gradient of a worker, of which the slot has 1 / `factor`, for what changed since
   /// hand_out(worker).
   void correct(int worker, double factor);
   void update(Sgd& optimizer, at::Tensor const& gradient, double lr, double scale);
   void sum_of_momenta(at::Tensor const& out) const;
+  /// Moves parameters() from how far ahead they are to how far this learning rate leads.
+  void look_from(double lr);
 
   ServerPolicy policy_;
   double momentum_factor_;
   bool mean_;  ///< over the gradients of an update
   StoreMemory memory_;
   std::vector<Sgd> optimizers_;  ///< one, or one per worker
-  at::Tensor total_;             ///< of the workers' momenta, where workers look ahead along it
+  double ahead_lr_ = 0;          ///< parameters() are ahead by as much as this rate leads
   at::Tensor collected_;         ///< sum of gradients
   std::int64_t collected_count_ = 0;
   double collected_lr_ = 0;  ///< of the last of them

@@ -41,10 +41,8 @@ gpu::MemoryUse server_memory(ServerPolicy const& policy, OptimizerConfig const& 
                                                        : looks_ahead         ? 1
                                                                              : 0));
   use[gpu::MemoryCategory::gradients] = bytes * (workers + (policy.collects() ? 1 : 0));
-  bool const has_total = looks_ahead && policy.asynchronous();
   if (optimizer.momentum != 0)
-    use[gpu::MemoryCategory::optimizer] =
-        bytes * ((one_momentum ? 1 : workers) + (has_total ? 1 : 0));
+    use[gpu::MemoryCategory::optimizer] = bytes * (one_momentum ? 1 : workers);
   return use;
 }
 

@@ -84,12 +84,13 @@ NamedTensors PsReplay::run(BatchOf const& batch_of) {
       for (auto& server : servers_) moved = apply_next(server) || moved;
     }
   }
-  for (auto const& server : servers_) {
+  for (auto& server : servers_) {
     if (server.next < server.pushes.size())
       throw Error(ExitCode::bad_data,
                   str("push ", server.next, " of a server waits for what never happened"),
                   "its records, or those of another server, are not whole",
                   "replay a run whose outcome.json says trace_complete");
+    server.store.end_round();
     for (auto const& chunk : server.own)
       in_flat(flat, chunk).copy_(in_shard(server.store.parameters(), chunk));
   }

@@ -27,7 +27,7 @@ void serve(ParameterStore& store, ServerPolicy const& policy, at::Tensor const& 
   for (int worker = 0; worker < workers; ++worker) {
     if (policy.asynchronous()) {
       store.take(worker, {}, policy.count == 1);
-      store.hand_out(worker, 1e-9);
+      store.hand_out(worker, 0);
     }
     message.copy_(policy.asynchronous() ? store.handed(worker) : store.outgoing());
   }

@@ -95,6 +95,7 @@ void PsSimulation::run_asynchronous(std::int64_t first_step, std::int64_t end_st
     receive(*worker);
     release();
   }
+  store_.end_round();
 }
 
 void PsSimulation::go_on(int worker, bool pulls) {
