@@ -7,19 +7,15 @@ from harness import Refusal, mpirun, overridden
 
 USAGE, ENVIRONMENT, NON_FINITE = 2, 3, 84
 NO_GPU = [
-    Refusal(
-        "fp16",
-        overridden("precision.compute=fp16"),
-        ENVIRONMENT,
-        ["fp16", "needs a GPU", "take fp32 or bf16"],
-        ranks=(1, 2),
-    ),
-    Refusal(
-        "tf32",
-        overridden("precision.compute=tf32"),
-        ENVIRONMENT,
-        ["tf32", "needs a GPU", "take fp32 or bf16"],
-        ranks=(1, 2),
+    *(
+        Refusal(
+            precision,
+            overridden(f"precision.compute={precision}"),
+            ENVIRONMENT,
+            [precision, "needs a GPU", "take fp32 or bf16"],
+            ranks=(1, 2),
+        )
+        for precision in ("fp16", "tf32")
     ),
     Refusal(
         "nccl",

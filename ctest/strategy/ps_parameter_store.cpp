@@ -1,6 +1,5 @@
 #include <cmath>
 
-
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
