@@ -57,13 +57,12 @@ int choose_threads(RunOptions const& run, ProcessInfo const& process, mpi::Comm 
 }
 
 void check_precision(PrecisionConfig const& precision, gpu::Device const& device) {
-  if (device.kind != gpu::DeviceKind::cpu) return;
-  auto const refuse = [](char const* name) {
-    throw Error(ExitCode::environment, str("precision.compute: ", name, " needs a GPU"),
-                "this rank computes on a CPU", "take fp32 or bf16, or run where there is a GPU");
-  };
-  if (precision.compute == Precision::fp16) refuse("fp16");
-  if (precision.compute == Precision::tf32) refuse("tf32");
+  auto const compute = precision.compute;
+  bool const needs_gpu = compute == Precision::fp16 || compute == Precision::tf32;
+  if (!needs_gpu || device.kind != gpu::DeviceKind::cpu) return;
+  auto const* name = precision_names.at(static_cast<std::size_t>(compute));
+  throw Error(ExitCode::environment, str("precision.compute: ", name, " needs a GPU"),
+              "this rank computes on a CPU", "take fp32 or bf16, or run where there is a GPU");
 }
 
 void choose_kernels(RunConfig const& config, gpu::Device const& device) {
