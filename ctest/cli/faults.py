@@ -9,7 +9,7 @@ import time
 import unittest
 
 import harness
-from harness import ENDLESS, mpirun, overridden
+from harness import ENDLESS, comes_true, mpirun, overridden
 
 STALL, PEER_LOST, UNEXPECTED, USAGE = 81, 80, 1, 2
 GONE_S = 10  # after the fault
@@ -27,12 +27,16 @@ WAYS = {
 OPTIMIZER_LAST = (4, ["strategy.name=ddp"], 3, "optimizer")
 
 
-def lives(pid):
+def state(pid):
+    """The kernel's letter for it; "X" of one that is gone."""
     try:
-        state = re.search(r"^State:\s+(\w)", pathlib.Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+        return re.search(r"^State:\s+(\w)", pathlib.Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)[1]
     except OSError:
-        return False
-    return state[1] not in "ZX"
+        return "X"
+
+
+def lives(pid):
+    return state(pid) not in "ZX"
 
 
 class FaultTest(harness.ProgramTest):
@@ -46,10 +50,7 @@ class FaultTest(harness.ProgramTest):
         ended = self.wait(process)
         self.assertEqual(ended.code, code, str(ended))
         for pid in self.pids(ranks):
-            deadline = time.monotonic() + GONE_S
-            while lives(pid) and time.monotonic() < deadline:
-                time.sleep(0.05)
-            self.assertFalse(lives(pid), str(ended))
+            self.assertTrue(comes_true(lambda: not lives(pid), GONE_S), str(ended))
         return ended
 
     def check_outcome(self, code, words):
@@ -185,11 +186,13 @@ class NoHang(FaultTest):
         self.assertEqual(self.wait(process).code, 75)
 
     def stop_a_worker(self, *settings):
-        """The others go on without it, and with it again. Returns server 0's records of pushes, by column."""
-        process = self.begin(4, ["strategy.name=ps", "data.global_batch=12", *settings])
+        """It has pulled and not pushed. The others go on without it, and with it again.
+
+        Returns server 0's records of pushes, by column.
+        """
+        process = self.begin(4, ["strategy.name=ps", "data.global_batch=12", *settings], "backward:1:20:stop")
         victim = self.pids(4)[1]
-        time.sleep(1)
-        os.kill(victim, signal.SIGSTOP)
+        self.assertTrue(comes_true(lambda: state(victim) == "T"))
         time.sleep(5 + FLOOR_S)
         self.assertIsNone(process.poll())
         os.kill(victim, signal.SIGCONT)
@@ -275,10 +278,7 @@ class Crashed(FaultTest):
         pids = self.pids(2)
         time.sleep(1.5)
         process.kill()
-        begin = time.monotonic()
-        while any(map(lives, pids)) and time.monotonic() - begin < GONE_S:
-            time.sleep(0.05)
-        self.assertFalse(any(map(lives, pids)))
+        self.assertTrue(comes_true(lambda: not any(map(lives, pids)), GONE_S))
         self.wait(process)
         self.check_traces(2)
 

@@ -66,6 +66,14 @@ def mpirun(ranks, words, *options):
     return ["mpirun", "--bind-to", "none", "-n", str(ranks), *options, *words]
 
 
+def comes_true(condition, within_s=30):
+    """Asks again and again; whether it did."""
+    deadline = time.monotonic() + within_s
+    while not (true := condition()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return true
+
+
 def snapshot(folder):
     """Everything in a folder, so that any change shows."""
     return {
@@ -162,9 +170,7 @@ class ProgramTest(unittest.TestCase):
 
     def await_trace(self, rank, run="out"):
         trace = self.folder / run / "trace" / "a0" / f"rank-{rank:04}.h5"
-        deadline = time.monotonic() + 30
-        while not trace.exists() and time.monotonic() < deadline:
-            time.sleep(0.05)
+        comes_true(trace.exists)
 
     def pids(self, ranks, run="out"):
         """Of all ranks, once there are traces of all."""

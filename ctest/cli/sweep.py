@@ -7,7 +7,7 @@ import signal
 import time
 
 import harness
-from harness import Refusal
+from harness import Refusal, comes_true
 
 USAGE, UNEXPECTED = 2, 1
 STUDY = """schema: 1
@@ -206,9 +206,7 @@ class Sweep(harness.ProgramTest):
         endless = ["-s", "run.max_steps=0", "-s", "run.epochs=1000000", "-s", "run.evaluate_every=0"]
         process = self.start([self.program, *SWEEP, "--all", "--only", "p-ddp-*", *endless])
         outcome = self.folder / "d" / "p-ddp-w1-s1" / "outcome.json"
-        deadline = time.monotonic() + 30
-        while not outcome.exists() and time.monotonic() < deadline:
-            time.sleep(0.05)
+        comes_true(outcome.exists)
         return process, [*SWEEP, "--all", "--only", "p-ddp-*", *endless]
 
     def test_two_sweeps_at_once(self):
