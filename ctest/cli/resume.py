@@ -36,7 +36,16 @@ WAYS = {
     "fsdp": (2, ["strategy.name=fsdp", "strategy.unit_mb=0.01"]),
     "ps": (3, ["strategy.name=ps"]),
 }
+# So that a busy machine's run does not come to its end before what is to end it.
+LAST_STEP_HANGS = {"STRATAGEM_FAIL": "forward:0:59:spin"}
+STEPS_TAKE_LONG = {"STRATAGEM_FAIL": "forward:*:*:delay=10"}
 ASYNCHRONOUS = {"lag_cap": (4, ["strategy.name=ps", "strategy.mode=lag_cap", "strategy.lag_cap=1"])}
+
+
+def ranks_of(launcher):
+    """Their process numbers."""
+    found = subprocess.run(["pgrep", "-P", str(launcher.pid)], capture_output=True, text=True, check=True)
+    return [int(pid) for pid in found.stdout.split()]
 
 
 class Resume(harness.ProgramTest):
@@ -87,11 +96,12 @@ class Resume(harness.ProgramTest):
                 return
             time.sleep(0.005)
 
-    def kill(self, process, out):
+    def kill(self, process):
         """The launcher, and all ranks."""
-        os.killpg(process.pid, signal.SIGKILL)
+        ranks = ranks_of(process)
+        for pid in (process.pid, *ranks):
+            os.kill(pid, signal.SIGKILL)
         process.communicate()
-        subprocess.run(["pkill", "-KILL", "-f", f"run.out={out} "], check=False)
         time.sleep(0.3)
 
     def check_killed(self, way):
@@ -100,10 +110,10 @@ class Resume(harness.ProgramTest):
         took = self.straight(way)
         for kill in range(KILLS):
             out = f"killed-{kill}"
-            process = self.start(self.words(way, out))
+            process = self.start(self.words(way, out), environment=LAST_STEP_HANGS)
             self.await_steps(process, out, draw.randrange(3, 50))
             time.sleep(draw.random() * 0.05 * took)
-            self.kill(process, out)
+            self.kill(process)
             self.expect(0, "checkpoint", out)
             self.finish(way, out)
             self.check_equal(way, out)
@@ -121,9 +131,9 @@ class Resume(harness.ProgramTest):
 
     def test_killed_asynchronous(self):
         """No two runs are alike, but all of it is trained, and no gradient is applied that is older than allowed."""
-        process = self.start(self.words("lag_cap", "out"))
+        process = self.start(self.words("lag_cap", "out"), environment=STEPS_TAKE_LONG)
         self.await_steps(process, "out", 6)
-        self.kill(process, "out")
+        self.kill(process)
         ended = self.finish("lag_cap", "out")
         self.assertIn("goes on after step", ended.stderr)
         self.assertEqual(self.outcome("out")["steps"], 3 * 480 / 24)
@@ -140,7 +150,7 @@ class Resume(harness.ProgramTest):
             for target in "mpirun", "one rank":
                 with self.subTest(way, target=target):
                     out = f"{way}-{target[0]}"
-                    process = self.start(self.words(way, out))
+                    process = self.start(self.words(way, out), environment=STEPS_TAKE_LONG)
                     rank = WAYS[way][0] - 1  # a server under ps
                     pid = process.pid if target == "mpirun" else self.pid_of_rank(rank, out)
                     self.await_steps(process, out, 6)
@@ -221,8 +231,7 @@ class KilledSaving(harness.ProgramTest):
             self.assertIsNone(process.poll(), "it came to its end")
             self.assertLess(time.monotonic(), deadline)
             time.sleep(0.001)
-        found = subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True, check=True)
-        ranks = [int(pid) for pid in found.stdout.split()]
+        ranks = ranks_of(process)
         self.assertEqual(len(ranks), 2)
         time.sleep(draw.random() * 0.03)
         for pid in draw.choice([ranks, ranks[:1], ranks[1:]]):
