@@ -24,9 +24,10 @@ def steps(path):
 
 def updates(path, workers):
     """(begin, end) of every update of a server [ns]: from all workers' gradients together, or from as many pushes
-    as there are workers, whoever's they are."""
-    worker, applied, dropped = read(path, "ps", "worker", "t_applied_ns", "dropped")
-    applied = applied[dropped == 0]
+    as there are workers, whoever's they are. Where chunks have versions of their own, those of the chunk that
+    comes last."""
+    worker, chunk, applied, dropped = read(path, "ps", "worker", "chunk", "t_applied_ns", "dropped")
+    applied = applied[(dropped == 0) & (chunk == chunk.max(initial=-1))]
     every = applied[:: 1 if len(worker) and worker[0] < 0 else workers]
     return np.stack([every[:-1], every[1:]], axis=1)
 

@@ -1,12 +1,15 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <map>
 #include <optional>
 
 #include <gtest/gtest.h>
 
 #include "conformance/expected.hpp"
 #include "conformance/one_process.hpp"
+#include "strategy/model_layout.hpp"
+#include "strategy/ps/ps_plan.hpp"
 #include "support/scratch.hpp"
 #include "trace/rank_trace.hpp"
 #include "trace/schema.hpp"
@@ -15,17 +18,23 @@
 namespace stratagem::test {
 namespace {
 
+using Pulls = ServerPolicy::Pulls;
+
 constexpr double kib = 1.0 / 1024;
 
 TEST(PsAsync, OfOneWorkerIsSerial) {
-  Training const training{
-      .model = "lenet",
-      .strategy =
-          PsConfig{.servers = world().size() - 1, .chunk_mb = 16 * kib, .mode = PsMode::async},
-      .steps = 200};
-  auto const own = train_here(training);
-  if (world().rank() != 0) return;
-  EXPECT_EQ(fingerprint(own), emulated(training, 1));
+  for (auto const pulls : {Pulls::consistent, Pulls::chunkwise}) {
+    Training const training{.model = "lenet",
+                            .strategy = PsConfig{.servers = world().size() - 1,
+                                                 .chunk_mb = 16 * kib,
+                                                 .mode = PsMode::async,
+                                                 .pulls = pulls},
+                            .steps = 200};
+    auto const own = train_here(training);
+    if (world().rank() == 0) {
+      EXPECT_EQ(fingerprint(own), emulated(training, 1));
+    }
+  }
 }
 
 TEST(PsAsync, OfOneWorkerIsSerialUnderLossScalingAndClipping) {
@@ -64,6 +73,12 @@ void expect_replays_bit_for_bit(
     of_server(trace::read_rank_trace(trace_of(folder, rank)));
 }
 
+/// The rest of these traces is not written.
+void expect_sound_updates(trace::RankTrace const& server) {
+  for (auto const& problem : trace::problems_of(server))
+    EXPECT_EQ(problem.find("/ps"), std::string::npos) << problem;
+}
+
 /// Pushes of worker 0 overflow at first, and nobody else's.
 TEST(PsAsync, WhoseGradientsOverflowDropsItsPushOnEveryServer) {
   auto counters = std::map<std::string, double>{{"loss_scale", 65536},
@@ -83,8 +98,7 @@ TEST(PsAsync, WhoseGradientsOverflowDropsItsPushOnEveryServer) {
                             .steps_per_round = 4,
                             .counters = counters};
     expect_replays_bit_for_bit(training, [&](trace::RankTrace const& server) {
-      for (auto const& problem : trace::problems_of(server))
-        EXPECT_EQ(problem.find("/ps"), std::string::npos) << problem;
+      expect_sound_updates(server);
       auto const& updates = server.table(trace::ps_table());
       std::int64_t overflowed = 0;
       for (std::size_t i = 0; i < static_cast<std::size_t>(updates.rows); ++i) {
@@ -97,6 +111,25 @@ TEST(PsAsync, WhoseGradientsOverflowDropsItsPushOnEveryServer) {
       EXPECT_EQ(updates.reals("loss_scale")[0] > 65536, updates.integers("worker")[0] == 0);
     });
   }
+}
+
+/// A row of the trace for each chunk of each push, with versions of its own.
+TEST(PsAsync, ChunksHaveVersionsOfTheirOwn) {
+  auto const ps = PsConfig{.chunk_mb = 4 * kib, .mode = PsMode::async, .pulls = Pulls::chunkwise};
+  Training const training{.model = "tiny_residual", .strategy = ps, .steps = 6};
+  auto const layout = make_layout(test_model(training.model));
+  auto const chunks = plan_servers(ps, layout, world().size(), sizeof(float)).chunks.size();
+  ASSERT_GT(chunks, 2U);
+  expect_replays_bit_for_bit(training, [&](trace::RankTrace const& server) {
+    expect_sound_updates(server);
+    auto const& updates = server.table(trace::ps_table());
+    auto const pushes = training.steps * (world().size() - 1);
+    ASSERT_EQ(updates.rows, pushes * static_cast<std::int64_t>(chunks));
+    std::map<std::int64_t, std::int64_t> versions;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(updates.rows); ++i)
+      EXPECT_EQ(updates.integers("applied_version")[i], ++versions[updates.integers("chunk")[i]]);
+    EXPECT_EQ(versions.size(), chunks);
+  });
 }
 
 class PsAsync : public testing::TestWithParam<PsConfig> {};
@@ -136,7 +169,21 @@ INSTANTIATE_TEST_SUITE_P(
                  .mode = PsMode::async,
                  .weight = ServerPolicy::Weight::inverse_gap,
                  .pull_every = 2},
-        PsConfig{.servers = 2, .chunk_mb = 4 * kib, .mode = PsMode::modified, .warm_start = 4}),
+        PsConfig{.servers = 2, .chunk_mb = 4 * kib, .mode = PsMode::modified, .warm_start = 4},
+        PsConfig{.servers = 2, .chunk_mb = 4 * kib, .mode = PsMode::async, .pull_at_lag = 3},
+        PsConfig{
+            .servers = 2, .chunk_mb = 4 * kib, .mode = PsMode::dana, .pulls = Pulls::chunkwise},
+        PsConfig{.chunk_mb = 4 * kib,
+                 .transport = PsConfig::Transport::rma,
+                 .mode = PsMode::ssp,
+                 .dc_lambda = 1,
+                 .pulls = Pulls::chunkwise,
+                 .warm_start = 4},
+        PsConfig{.chunk_mb = 4 * kib,
+                 .mode = PsMode::lag_cap,
+                 .lag_cap = 2,
+                 .pull_at_lag = 3,
+                 .pulls = Pulls::chunkwise}),
     [](auto const& info) { return "Mode" + std::to_string(info.index); });
 
 /// Every share of the round is worked on once, whoever takes it.

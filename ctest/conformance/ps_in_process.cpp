@@ -7,6 +7,7 @@ namespace stratagem::test {
 namespace {
 
 constexpr double kib = 1.0 / 1024;
+constexpr auto chunkwise = ServerPolicy::Pulls::chunkwise;
 
 /// What rank 0 has in the end, of ranks that are threads whose interleaving `seed` decides.
 Trained train_interleaved(Training const& training, int ranks, std::uint64_t seed) {
@@ -64,6 +65,11 @@ TEST(PsInProcess, EveryModeEndsAndRepeatsItself) {
         PsConfig{.servers = 2, .mode = PsMode::dana}, PsConfig{.servers = 2, .mode = PsMode::dc},
         PsConfig{.servers = 2, .mode = PsMode::softsync},
         PsConfig{.servers = 2, .mode = PsMode::async, .warm_start = 3},
+        PsConfig{.servers = 2, .mode = PsMode::async, .pull_at_lag = 4},
+        PsConfig{.servers = 2, .mode = PsMode::dana, .pulls = chunkwise},
+        PsConfig{.servers = 2, .mode = PsMode::modified, .pulls = chunkwise},
+        PsConfig{.servers = 2, .mode = PsMode::softsync, .pulls = chunkwise},
+        PsConfig{.servers = 2, .mode = PsMode::ssp, .pulls = chunkwise, .warm_start = 3},
         PsConfig{.servers = 2, .mode = PsMode::delayed_sync},
         PsConfig{.servers = 1, .mode = PsMode::backup}}) {
     auto chunked = ps;

@@ -97,9 +97,17 @@ struct Stress {
   PsConfig ps = std::get<PsConfig>(training.strategy);
   ParameterLayout layout = make_layout(model);
   ServerPlan plan = plan_servers(ps, layout, communicator->size(), sizeof(double));
+
+  bool chunkwise() const { return ps.pulls == ServerPolicy::Pulls::chunkwise; }
+  std::size_t domains() const {
+    return chunkwise() ? plan.chunks.size() : plan.roles.servers.size();
+  }
+  std::size_t domain_of(ServerChunk const& chunk) const {
+    return static_cast<std::size_t>(chunkwise() ? chunk.index : chunk.server);
+  }
 };
 
-/// The last numbers of pushes that a worker saw on each server.
+/// The last numbers of pushes that a worker saw of each version domain.
 using Seen = std::vector<at::Tensor>;
 
 /// Torn or mixed reads of what was pulled: parts that are not whole, that lack own pushes, or that
@@ -110,13 +118,13 @@ std::int64_t count_torn(Stress const& stress, Pattern const& pattern, at::Tensor
   Seen now(seen.size());
   for (auto const& chunk : stress.plan.chunks) {
     auto const part = in_flat(flat, chunk);
-    auto& pushes = now[static_cast<std::size_t>(chunk.server)];
+    auto& pushes = now[stress.domain_of(chunk)];
     if (!pushes.defined()) pushes = pattern.pushes_in(part, chunk.range);
     torn += pattern.whole(part, chunk.range, pushes) ? 0 : 1;
   }
-  for (std::size_t server = 0; server < seen.size(); ++server) {
-    bool const forward = now[server].ge(seen[server]).all().item<bool>();
-    bool const has_own = now[server][worker].item<double>() == static_cast<double>(own);
+  for (std::size_t domain = 0; domain < seen.size(); ++domain) {
+    bool const forward = now[domain].ge(seen[domain]).all().item<bool>();
+    bool const has_own = now[domain][worker].item<double>() == static_cast<double>(own);
     torn += forward && has_own ? 0 : 1;
   }
   seen = std::move(now);
@@ -129,7 +137,7 @@ void be_worker(Stress& stress, std::int64_t pushes) {
   Pattern const pattern(stress.layout.size(), stress.plan.workers());
   auto const flat = stress.parts.allocate(gpu::MemoryCategory::parameters, stress.layout.size());
   auto const gradient = at::zeros_like(flat);
-  Seen seen(stress.plan.roles.servers.size(), at::zeros({stress.plan.workers()}, at::kDouble));
+  Seen seen(stress.domains(), at::zeros({stress.plan.workers()}, at::kDouble));
   auto& communicator = *stress.communicator;
   std::int64_t torn = 0;
   for (std::int64_t push = 1; push <= pushes + 1; ++push) {
@@ -211,13 +219,19 @@ INSTANTIATE_TEST_SUITE_P(
         PsConfig{.chunk_mb = 1.0 / 64, .mode = PsMode::async},
         PsConfig{.chunk_mb = 1.0 / 64, .transport = rma, .mode = PsMode::async},
         PsConfig{.servers = 2, .chunk_mb = 1.0 / 64, .transport = rma, .mode = PsMode::ssp},
+        PsConfig{.servers = 2,
+                 .chunk_mb = 1.0 / 64,
+                 .transport = rma,
+                 .mode = PsMode::async,
+                 .pulls = ServerPolicy::Pulls::chunkwise},
         PsConfig{.servers = 2, .chunk_mb = 1.0 / 64, .transport = rma, .mode = PsMode::sync}),
     [](auto const& info) {
       auto const& ps = info.param;
       return std::string(ps.mode == PsMode::async ? "async"
                          : ps.mode == PsMode::ssp ? "ssp"
                                                   : "sync") +
-             (ps.transport == rma ? "_rma" : "_two_sided");
+             (ps.transport == rma ? "_rma" : "_two_sided") +
+             (ps.pulls == ServerPolicy::Pulls::chunkwise ? "_chunkwise" : "");
     });
 
 }  // namespace

@@ -56,6 +56,20 @@ TEST(PsAttendance, WhoDoesNotPushForLongIsMissingUntilItDoes) {
   EXPECT_FALSE(roll.attendance().finished(1));
 }
 
+TEST(PsAttendance, WhoHasComeMayTakeItsTimeForTheRest) {
+  Roll roll(usual);
+  roll.push(0, 2s);
+  roll.attendance().expect(0);
+  EXPECT_FALSE(roll.attendance().came(0));
+  EXPECT_EQ(roll.pass(11s), Workers{0});
+  EXPECT_TRUE(roll.attendance().missing(0));
+  EXPECT_TRUE(roll.attendance().came(0));
+  EXPECT_FALSE(roll.attendance().missing(0));
+  EXPECT_EQ(roll.pass(7s), Workers{}) << "five times the two seconds of its last push";
+  EXPECT_FALSE(roll.attendance().came(0)) << "nobody had missed it";
+  EXPECT_EQ(roll.pass(2s), Workers{0}) << "it is silent again";
+}
+
 TEST(PsAttendance, WhoWaitsOrHasFinishedIsNotMissing) {
   Roll roll(usual);
   roll.push(0, 100ms);

@@ -29,6 +29,9 @@ TEST(PsPlan, RefusesWhatNoServerDoes) {
             std::string::npos);
   EXPECT_NE(refusal({.transport = rma, .mode = PsMode::async, .pull_every = 2}).find("pull_every"),
             std::string::npos);
+  EXPECT_NE(
+      refusal({.transport = rma, .mode = PsMode::async, .pull_at_lag = 2}).find("pull_at_lag"),
+      std::string::npos);
   EXPECT_NE(refusal({.slow_worker = 2}).find("slow_worker"), std::string::npos);
 }
 

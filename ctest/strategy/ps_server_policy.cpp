@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "base/random.hpp"
 #include "strategy/ps/ps_config.hpp"
+#include "strategy/ps/pull_pace.hpp"
 #include "strategy/ps/server_policy.hpp"
 
 namespace stratagem {
@@ -14,6 +15,7 @@ namespace {
 
 using Gate = ServerPolicy::Gate;
 using Momentum = ServerPolicy::Momentum;
+using Pulls = ServerPolicy::Pulls;
 using Weight = ServerPolicy::Weight;
 
 TEST(PsServerPolicy, AGradientCountsByItsLag) {
@@ -118,6 +120,12 @@ TEST(PsServerPolicy, PartsThatContradictOneAnotherAreNamed) {
            {"gate beside warm_start", {.warm_start = 2}},
            {"momentum beside warm_start", {.mode = PsMode::dana, .warm_start = 2}},
            {"pull_every", {.mode = PsMode::async, .pull_every = 2, .warm_start = 2}},
+           {"pull_every beside pull_at_lag",
+            {.mode = PsMode::async, .pull_every = 2, .pull_at_lag = 2}},
+           {"pull_at_lag beside gate bsp", {.pull_at_lag = 2}},
+           {"pull_at_lag beside gate ssp", {.mode = PsMode::ssp, .pull_at_lag = 2}},
+           {"pulls beside gate bsp", {.pulls = Pulls::chunkwise}},
+           {"pulls beside gate backup", {.mode = PsMode::backup, .pulls = Pulls::chunkwise}},
        })
     try {
       static_cast<void>(policy_of(config, 3));
@@ -211,9 +219,10 @@ TEST(PsServerPolicy, BackupGoesOnWithoutTheSlowest) {
 }
 
 TEST(PsServerPolicy, AWorkerThatDoesNotPullKeepsItsVersion) {
-  ServerClock clock({.pull_every = 3}, 1);
+  ServerClock clock({}, 1);
   for (int i = 0; i < 2; ++i) {
-    EXPECT_EQ(clock.push(0, {}).base_version, 0);
+    EXPECT_EQ(clock.lag(0), i);
+    EXPECT_EQ(clock.push(0, {.pulls = false}).base_version, 0);
     EXPECT_TRUE(clock.computing(0));
   }
   EXPECT_EQ(clock.push(0, {}).lag, 2);
@@ -359,6 +368,7 @@ void expect_bounds_and_an_end(Crowd const& crowd) {
     left.push_back(1 + random.word(static_cast<std::uint64_t>(worker), 1) % (2 * share));
   }
   std::vector<std::int64_t> pushes(left.size(), 0);
+  std::vector<PullPace> paces(left.size(), PullPace(crowd.policy));
   std::vector<bool> missing(left.size(), false);
   std::int64_t applied = 0, dropped = 0, done = 0, updates = 0;
   for (std::uint64_t event = 0; !clock.all_finished(); ++event) {
@@ -381,7 +391,10 @@ void expect_bounds_and_an_end(Crowd const& crowd) {
       if (clock.finish(worker)) ++updates;
     } else {
       bool const usable = !crowd.overflows || random.word(event, 2) % 8 != 0;
-      auto const verdict = clock.push(worker, {.step = pushes[w], .usable = usable});
+      bool const pulls = paces[w].next();
+      paces[w].learn(clock.lag(worker));
+      auto const verdict =
+          clock.push(worker, {.step = pushes[w], .usable = usable, .pulls = pulls});
       ++pushes[w];
       ++done;
       ASSERT_GE(verdict.lag, 0);
@@ -421,7 +434,9 @@ TEST(PsServerPolicy, BoundsHoldAndAllFinishWhateverTheOrder) {
         ServerPolicy{.gate = Gate::ssp, .staleness = 1, .lag_cap = 4},
         ServerPolicy{.gate = Gate::softsync, .count = 3}, ServerPolicy{.pull_every = 3},
         ServerPolicy{.gate = Gate::softsync, .count = 40, .lag_cap = 1},
-        ServerPolicy{.lag_cap = 5, .pull_every = 4}, ServerPolicy{.warm_start = 50},
+        ServerPolicy{.lag_cap = 5, .pull_every = 4}, ServerPolicy{.pull_at_lag = 9},
+        ServerPolicy{.gate = Gate::softsync, .count = 3, .pull_at_lag = 2},
+        ServerPolicy{.warm_start = 50},
         ServerPolicy{.gate = Gate::ssp, .staleness = 1, .warm_start = 7},
         ServerPolicy{.gate = Gate::softsync, .count = 3, .warm_start = 20}})
     for (int const workers : {1, 2, 5, 16})

@@ -68,11 +68,28 @@ TEST(PsSimulation, EveryPolicyDoesEveryShare) {
         PsConfig{.mode = PsMode::lag_cap, .lag_cap = 1}, PsConfig{.mode = PsMode::dc},
         PsConfig{.mode = PsMode::softsync}, PsConfig{.mode = PsMode::backup},
         PsConfig{.mode = PsMode::delayed_sync}, PsConfig{.mode = PsMode::async, .pull_every = 3},
+        PsConfig{.mode = PsMode::async, .pull_at_lag = 7},
         PsConfig{.mode = PsMode::async, .warm_start = 4}}) {
     auto const counts = simulate(training_of(ps), 3, {.jitter = 0.4}).counts;
     EXPECT_EQ(counts.pushes, 30 * policy_of(ps, 3).pushes) << static_cast<int>(ps.mode);
     EXPECT_EQ(counts.dropped > 0, ps.mode == PsMode::lag_cap || ps.mode == PsMode::backup);
   }
+}
+
+TEST(PsSimulation, PullsAreMadeWhenTheLagAsksForThem) {
+  auto const counts = [](std::optional<int> every, int at_lag) {
+    return simulate(
+               training_of({.mode = PsMode::async, .pull_every = every, .pull_at_lag = at_lag}), 3,
+               {.jitter = 0.1})
+        .counts;
+  };
+  auto const always = counts({}, 0), rare = counts(3, 0), adapted = counts({}, 6);
+  EXPECT_EQ(always.pulls, 30);
+  EXPECT_EQ(rare.pulls, 9) << "of rounds of 18 and 12 pushes of 3 workers, about every third";
+  EXPECT_LT(adapted.pulls, 24);
+  EXPECT_GT(adapted.pulls, 9);
+  EXPECT_GT(adapted.lags.mean(), always.lags.mean());
+  EXPECT_LE(adapted.lags.most(), 8) << "two more than asked for, by the jitter";
 }
 
 TEST(PsSimulation, OnlyAsynchronyHidesASlowWorker) {

@@ -64,6 +64,7 @@ TEST(Summary, ServersAreCountedFromTheirUpdates) {
              {"lag", lag},
              {"dropped", lag != 1 ? 1 : 0},
              {"overflowed", lag == 0 ? 1 : 0},
+             {"pulled", lag == 6 ? 0 : 1},
              {"queue_depth", 2},
              {"dur_busy_ns", 25.0 * ms}});
   auto const summary = summarise("cell", traces);
@@ -71,6 +72,7 @@ TEST(Summary, ServersAreCountedFromTheirUpdates) {
   auto const& servers = *summary.servers;
   EXPECT_EQ(servers.updates, 7);
   EXPECT_EQ(servers.pushes, 4);
+  EXPECT_EQ(servers.pulls, 3);
   EXPECT_EQ(servers.dropped, 2);
   EXPECT_EQ(servers.overflowed, 1);
   EXPECT_DOUBLE_EQ(servers.lags.mean(), 2);

@@ -71,6 +71,13 @@ INSTANTIATE_TEST_SUITE_P(
                 integers(t, "/ps", "lag")[1] = 2;
               },
               "versions have a gap"},
+        Fault{"version_of_another_chunk",
+              [](auto& t) {  // sound if it were of one
+                integers(t, "/ps", "chunk")[1] = 1;
+                integers(t, "/ps", "applied_version") = {2, 3};
+                integers(t, "/ps", "lag") = {1, 2};
+              },
+              "versions have a gap"},
         Fault{"drop_with_version",
               [](auto& t) {
                 integers(t, "/ps", "dropped")[1] = 1;

@@ -105,6 +105,7 @@ std::optional<ServerSummary> servers_of(std::vector<RankTrace> const& ranks) {
     if (updates.rows == 0) continue;
     summary.updates = std::max(summary.updates, updates.integers("applied_version").back());
     summary.pushes += updates.rows;
+    summary.pulls += static_cast<std::int64_t>(sum(updates.integers("pulled")));
     summary.dropped += static_cast<std::int64_t>(sum(updates.integers("dropped")));
     summary.overflowed += static_cast<std::int64_t>(sum(updates.integers("overflowed")));
     for (auto const lag : updates.integers("lag")) summary.lags.add(std::max<std::int64_t>(lag, 0));
@@ -169,8 +170,8 @@ std::vector<std::string> memory_cells(RunSummary const& run) {
 }
 
 std::vector<Table::Column> server_columns() {
-  return {{"updates"}, {"pushes"},  {"dropped"}, {"overflowed"}, {"lag mean"},     {"lag p50"},
-          {"lag p95"}, {"lag p99"}, {"lag max"}, {"queue"},      {"server busy %"}};
+  return {{"updates"}, {"pushes"},  {"pulls"},   {"dropped"}, {"overflowed"}, {"lag mean"},
+          {"lag p50"}, {"lag p95"}, {"lag p99"}, {"lag max"}, {"queue"},      {"server busy %"}};
 }
 
 std::vector<std::string> server_cells(RunSummary const& run) {
@@ -179,6 +180,7 @@ std::vector<std::string> server_cells(RunSummary const& run) {
   auto const lag = [&](double share) { return format_number(servers.lags.quantile(share), 0); };
   return {std::to_string(servers.updates),
           std::to_string(servers.pushes),
+          std::to_string(servers.pulls),
           std::to_string(servers.dropped),
           std::to_string(servers.overflowed),
           format_number(servers.lags.mean(), 2),
@@ -220,6 +222,7 @@ nlohmann::json number(double value) {
 nlohmann::json servers_json(ServerSummary const& servers) {
   return {{"updates", servers.updates},
           {"pushes", servers.pushes},
+          {"pulls", servers.pulls},
           {"dropped", servers.dropped},
           {"overflowed", servers.overflowed},
           {"lag_mean", number(servers.lags.mean())},

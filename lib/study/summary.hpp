@@ -16,9 +16,11 @@ namespace stratagem {
 
 /// What the servers of a run did.
 struct ServerSummary {
-  std::int64_t updates = 0;     ///< versions of the parameters, of the server that made most
-  std::int64_t pushes = 0;      ///< of all workers to all servers; one per update in sync
-  std::int64_t dropped = 0;     ///< of these
+  std::int64_t updates = 0;  ///< versions of the parameters, of the server that made most
+  std::int64_t pushes = 0;   ///< of all workers to all servers, by chunk where each has versions of
+                             ///< its own; one per update in sync
+  std::int64_t pulls = 0;    ///< that came back for them
+  std::int64_t dropped = 0;  ///< of these
   std::int64_t overflowed = 0;  ///< of those dropped: under the loss scale
   LagCounts lags;               ///< of these
   double queue_depth = 0;       ///< mean number of pushes under way when one was treated

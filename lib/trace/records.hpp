@@ -51,11 +51,13 @@ struct SpanRecord {
   std::int64_t peer = -1;  ///< for point-to-point
 };
 
-/// What one server did with one push, or, in sync, with the pushes of all workers to one update.
+/// What one server did with one push, or with a chunk of it where each has its versions, or, in
+/// sync, with the pushes of all workers to one update.
 struct PsRecord {
   std::int64_t worker = -1;  ///< -1: all
   std::int64_t step = 0;
   std::int64_t first_slot = 0;       ///< of its samples in the global batch
+  std::int64_t chunk = -1;           ///< of these versions; -1: all of the server's
   std::int64_t base_version = 0;     ///< of the parameters it was computed with
   std::int64_t applied_version = 0;  ///< of the parameters afterwards
   std::int64_t lag = 0;              ///< updates between the two, without its own
@@ -66,6 +68,7 @@ struct PsRecord {
   double lr = unknown;
   bool dropped = false;
   bool overflowed = false;       ///< dropped for that
+  bool pulled = true;            ///< the worker, thereupon
   std::int64_t queue_depth = 0;  ///< pushes under way, this one included
   std::int64_t t_ready = 0;      ///< it was announced
   std::int64_t t_seen = 0;       ///< all of it had come

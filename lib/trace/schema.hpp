@@ -9,7 +9,7 @@ namespace stratagem::trace {
 
 inline constexpr std::string_view schema_name = "stratagem-rank-trace";
 inline constexpr std::string_view collected_schema_name = "stratagem-collected-trace";
-inline constexpr std::int64_t schema_version = 3;
+inline constexpr std::int64_t schema_version = 4;
 
 /// Rows of /status, of which the last one holds.
 enum class Status : std::int64_t { running = 0, complete = 1, stopped = 2, failed = 3 };

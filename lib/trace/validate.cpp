@@ -55,27 +55,29 @@ void check_steps(h5::TableData const& steps, Findings& findings) {
 }
 
 /// Every push is in a version or dropped, versions follow one another without a gap, and each
-/// worker's base versions never go back.
+/// worker's base versions never go back; by chunk where each has its versions.
 void check_updates(h5::TableData const& updates, Findings& findings) {
-  std::int64_t version = 0;  // of the parameters that a push met
-  std::map<std::int64_t, std::int64_t> bases;
+  struct Versions {
+    std::int64_t met = 0;                        // by the last push
+    std::map<std::int64_t, std::int64_t> bases;  // by worker, of its last push
+  };
+  std::map<std::int64_t, Versions> by_chunk;
   for (std::size_t i = 0; i < static_cast<std::size_t>(updates.rows); ++i) {
     auto const row = str("row ", i);
+    auto& versions = by_chunk[updates.integers("chunk")[i]];
     auto const base = updates.integers("base_version")[i];
     auto const lag = updates.integers("lag")[i];
     // An attempt of its own starts from the first version again.
-    if (base == 0 && lag == 0) {
-      version = 0;
-      bases.clear();
-    }
+    if (base == 0 && lag == 0) versions = {};
     auto const met =
         updates.integers("applied_version")[i] - (updates.integers("dropped")[i] == 0 ? 1 : 0);
-    findings.require(met == version || met == version + 1, "/ps versions have a gap", row);
+    findings.require(met == versions.met || met == versions.met + 1, "/ps versions have a gap",
+                     row);
     findings.require(updates.integers("overflowed")[i] <= updates.integers("dropped")[i],
                      "/ps has a push that overflowed and was applied", row);
     findings.require(lag >= 0 && lag == met - base, "/ps lag is not that of the versions", row);
-    version = met;
-    auto& last = bases[updates.integers("worker")[i]];
+    versions.met = met;
+    auto& last = versions.bases[updates.integers("worker")[i]];
     findings.require(base >= last, "/ps base_version of a worker goes back", row);
     last = base;
     findings.require(updates.integers("t_ready_ns")[i] <= updates.integers("t_seen_ns")[i] &&

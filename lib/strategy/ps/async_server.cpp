@@ -23,9 +23,15 @@ bool all_done(std::vector<Work> const& works) {
 
 AsyncPsServer::AsyncPsServer(PsConfig const& config, StrategyParts const& parts)
     : PsServer(config, parts),
-      clock_(policy_, workers()),
       attendance_(parts.watchdog, workers()),
-      inboxes_(static_cast<std::size_t>(workers())) {}
+      pushes_(static_cast<std::size_t>(workers())) {
+  auto const count = static_cast<std::size_t>(workers());
+  for (auto const& domain : domains_)
+    timelines_.push_back({.of = domain,
+                          .clock = ServerClock(policy_, workers()),
+                          .arriving = std::vector<std::vector<Work>>(count),
+                          .leaving = std::vector<std::vector<Work>>(count)});
+}
 
 void AsyncPsServer::begin_round(std::int64_t first_step, std::int64_t end_step) {
   round_ = ShareSequence(first_step, end_step, workers(), policy_.pushes);
@@ -35,10 +41,10 @@ void AsyncPsServer::begin_round(std::int64_t first_step, std::int64_t end_step) 
 
 void AsyncPsServer::drain() {
   auto const begin = monotonic_ns();
-  clock_.restart();
-  store_.begin_round();
+  for (auto& timeline : timelines_) timeline.clock.restart();
+  for (auto& store : stores_) store.begin_round();
   for (int worker = 0; worker < workers(); ++worker) expect_line(worker);
-  while (!clock_.all_finished()) {
+  while (!timelines_.front().clock.all_finished()) {
     bool moved = false;
     for (int worker = 0; worker < workers(); ++worker) moved = attend(worker) || moved;
     exclude_missing();
@@ -46,99 +52,152 @@ void AsyncPsServer::drain() {
     trace::Beacon::Wait const sign(&parts_.recorder.beacon(), "gradients");
     std::this_thread::sleep_for(nap);
   }
+  std::vector<Work> last;
   for (int worker = 0; worker < workers(); ++worker) {
-    of(worker).sends.clear();
-    store_.hand_out(worker, 0);
-    of(worker).sends = send_parameters(worker);
+    for (auto& timeline : timelines_) timeline.leaving[static_cast<std::size_t>(worker)].clear();
+    for (auto& store : stores_) store.hand_out(worker, 0);
+    std::ranges::move(send_parameters(worker, own_), std::back_inserter(last));
   }
-  for (auto& inbox : inboxes_) inbox.sends.clear();
+  last.clear();
   counts_.whole_ns += monotonic_ns() - begin;
 }
 
 void AsyncPsServer::expect_line(int worker) {
-  auto& inbox = of(worker);
-  inbox.announced = parts_.communicator.receive(inbox.message, rank_of(worker), line_tag);
+  auto& push = of(worker);
+  push.announced = parts_.communicator.receive(push.message, rank_of(worker), line_tag);
+  push.is_expected = true;
   attendance_.expect(worker);
 }
 
 bool AsyncPsServer::attend(int worker) {
-  auto& inbox = of(worker);
-  if (!inbox.gradients.empty()) {
-    if (!all_done(inbox.gradients)) return false;
-    apply(worker);
-    release();
+  auto& push = of(worker);
+  if (push.is_expected) {
+    if (!push.announced.done()) return false;
+    read_line(worker);
     return true;
   }
-  if (!clock_.computing(worker) || !inbox.announced.done()) return false;
-  inbox.announced.wait_on_host();
-  inbox.line = line_from(inbox.message);
-  inbox.t_ready = monotonic_ns();
-  if (inbox.line.last) {
+  if (push.untreated == 0 || (scale_.needs_norm() && !push.ended.done())) return false;
+  bool moved = false;
+  for (std::size_t domain = 0; domain < timelines_.size(); ++domain) {
+    auto const& arriving = timelines_[domain].arriving[static_cast<std::size_t>(worker)];
+    if (arriving.empty() || !all_done(arriving)) continue;
+    apply(domain, worker);
+    release(domain);
+    moved = true;
+  }
+  go_on(worker);
+  return moved;
+}
+
+void AsyncPsServer::read_line(int worker) {
+  auto& push = of(worker);
+  push.announced.wait_on_host();
+  push.is_expected = false;
+  push.line = line_from(push.message);
+  push.t_ready = monotonic_ns();
+  if (push.line.last) {
     if (attendance_.finished(worker)) tell_of_return(worker);
-    if (clock_.finish(worker)) store_.apply_collected();
-    release();
-    return true;
+    for (std::size_t domain = 0; domain < timelines_.size(); ++domain) {
+      if (timelines_[domain].clock.finish(worker)) stores_[domain].apply_collected();
+      release(domain);
+    }
+    return;
   }
-  if (inbox.line.collectives != in_message(parts_.communicator.collectives().fingerprint()))
+  if (push.line.collectives != in_message(parts_.communicator.collectives().fingerprint()))
     throw mismatch(str("those of the worker on rank ", rank_of(worker),
                        " are not those of its server on rank ", parts_.communicator.rank()));
-  inbox.gradients = receive_gradients(worker);
+  for (auto& timeline : timelines_)
+    timeline.arriving[static_cast<std::size_t>(worker)] =
+        receive_gradients(worker, timeline.of.chunks);
+  push.untreated = timelines_.size();
   if (scale_.needs_norm())
-    inbox.gradients.push_back(parts_.communicator.receive(inbox.end, rank_of(worker), end_tag));
+    push.ended = parts_.communicator.receive(push.end, rank_of(worker), end_tag);
   if (answers()) answer(worker);
-  return true;
 }
 
 void AsyncPsServer::answer(int worker) {
-  if (of(worker).line.requests.end() || parts_.requests().end()) next_share_ = round_.count();
-  PsAnswer answer;
+  auto& push = of(worker);
+  if (push.line.requests.end() || parts_.requests().end()) next_share_ = round_.count();
+  PsAnswer answer{.lag = timelines_.front().clock.lag(worker)};
   if (next_share_ < round_.count()) answer.share = next_share_++;
-  of(worker).sends.push_back(
-      parts_.communicator.send(to_message(answer), rank_of(worker), answer_tag));
+  push.answered = parts_.communicator.send(to_message(answer), rank_of(worker), answer_tag);
 }
 
-void AsyncPsServer::apply(int worker) {
-  auto& inbox = of(worker);
-  parts_.recorder.enter(trace::Activity::serve, inbox.line.step);
-  for (auto& work : inbox.gradients) work.wait_on_host();
-  auto const t_seen = monotonic_ns();
-  if (attendance_.arrived(worker)) tell_of_return(worker);
-  auto const end = scale_.needs_norm() ? end_from(inbox.end) : PsEnd{.factor = scale_.value()};
-  int const depth = pushes_under_way();
-  auto const gap = store_.gap(worker);
-  auto const verdict = clock_.push(
-      worker,
-      {.step = inbox.line.step, .gap = store_.gap_in_updates(worker), .usable = end.usable});
-  treat(worker, verdict, end.factor);
-  check_gradients(inbox.line.step, {worker});
-  inbox.gradients.clear();
-  auto const t_applied = monotonic_ns();
-  note({.worker = worker,
-        .step = inbox.line.step,
-        .first_slot = inbox.line.first_slot,
-        .base_version = verdict.base_version,
-        .applied_version = verdict.applied_version,
-        .lag = verdict.lag,
-        .gap = gap,
-        .weight = verdict.weight,
-        .factor = end.factor,
-        .loss_scale = end.loss_scale,
-        .lr = inbox.line.lr,
-        .dropped = !verdict.applied,
-        .overflowed = !end.usable,
-        .queue_depth = depth,
-        .t_ready = inbox.t_ready,
-        .t_seen = t_seen,
-        .t_applied = t_applied,
-        .busy = t_applied - t_seen,
-        .bytes = shard_bytes()});
-  if (clock_.computing(worker)) expect_line(worker);  // it goes on with what it has
+PsEnd AsyncPsServer::end_of(int worker) {
+  if (!scale_.needs_norm()) return {.factor = scale_.value()};
+  of(worker).ended.wait_on_host();
+  return end_from(of(worker).end);
 }
 
-void AsyncPsServer::treat(int worker, ServerClock::Verdict const& verdict, double factor) {
-  if (!verdict.applied) return;
-  lr_ = of(worker).line.lr;
-  store_.take(worker, {.lr = lr_, .weight = verdict.weight, .factor = factor}, verdict.completes);
+void AsyncPsServer::apply(std::size_t domain, int worker) {
+  auto& push = of(worker);
+  auto& timeline = timelines_[domain];
+  auto& store = stores_[domain];
+  auto& arriving = timeline.arriving[static_cast<std::size_t>(worker)];
+  parts_.recorder.enter(trace::Activity::serve, push.line.step);
+  for (auto& work : arriving) work.wait_on_host();
+  auto record = record_of(worker, timeline.of);
+  record.t_seen = monotonic_ns();
+  if (attendance_.came(worker)) tell_of_return(worker);
+  record.queue_depth =
+      std::ranges::count_if(timeline.arriving, [](auto const& works) { return !works.empty(); });
+  record.gap = store.gap(worker);
+  auto const end = end_of(worker);
+  auto const verdict = timeline.clock.push(worker, {.step = push.line.step,
+                                                    .gap = store.gap_in_updates(worker),
+                                                    .usable = end.usable,
+                                                    .pulls = push.line.pulls});
+  if (verdict.applied) {
+    timeline.lr = push.line.lr;
+    store.take(worker, {.lr = timeline.lr, .weight = verdict.weight, .factor = end.factor},
+               verdict.completes);
+  }
+  check_gradients(push.line.step, {worker});
+  arriving.clear();
+  if (--push.untreated == 0) attendance_.arrived(worker);
+  record.base_version = verdict.base_version;
+  record.applied_version = verdict.applied_version;
+  record.lag = verdict.lag;
+  record.weight = verdict.weight;
+  record.factor = end.factor;
+  record.loss_scale = end.loss_scale;
+  record.dropped = !verdict.applied;
+  record.overflowed = !end.usable;
+  record.t_applied = monotonic_ns();
+  record.busy = record.t_applied - record.t_seen;
+  note(record);
+}
+
+trace::PsRecord AsyncPsServer::record_of(int worker, VersionDomain const& domain) const {
+  auto const& push = pushes_[static_cast<std::size_t>(worker)];
+  bool const whole = policy_.pulls == ServerPolicy::Pulls::consistent;
+  return {.worker = worker,
+          .step = push.line.step,
+          .first_slot = push.line.first_slot,
+          .chunk = whole ? -1 : domain.chunks.front().index,
+          .lr = push.line.lr,
+          .pulled = push.line.pulls,
+          .t_ready = push.t_ready,
+          .bytes = bytes_of(domain.chunks)};
+}
+
+void AsyncPsServer::release(std::size_t domain) {
+  auto& timeline = timelines_[domain];
+  for (int const worker : timeline.clock.release()) {
+    auto& leaving = timeline.leaving[static_cast<std::size_t>(worker)];
+    leaving.clear();  // of the parameters that are replaced now
+    stores_[domain].hand_out(worker, timeline.lr);
+    leaving = send_parameters(worker, timeline.of.chunks);
+    if (attendance_.missing(worker)) exclude(domain, worker);
+    go_on(worker);
+  }
+}
+
+void AsyncPsServer::go_on(int worker) {
+  if (of(worker).is_expected || of(worker).untreated > 0) return;
+  bool const everywhere = std::ranges::all_of(
+      timelines_, [&](Timeline const& timeline) { return timeline.clock.computing(worker); });
+  if (everywhere) expect_line(worker);
 }
 
 void AsyncPsServer::exclude_missing() {
@@ -146,9 +205,15 @@ void AsyncPsServer::exclude_missing() {
     parts_.recorder.event(trace::Severity::warning, "missing",
                           str("worker ", worker, " on rank ", rank_of(worker),
                               " has not pushed for long; nobody waits for it"));
-    if (clock_.exclude(worker)) store_.apply_collected();
-    release();
+    for (std::size_t domain = 0; domain < timelines_.size(); ++domain) exclude(domain, worker);
   }
+}
+
+void AsyncPsServer::exclude(std::size_t domain, int worker) {
+  auto& clock = timelines_[domain].clock;
+  if (!clock.computing(worker)) return;
+  if (clock.exclude(worker)) stores_[domain].apply_collected();
+  release(domain);
 }
 
 void AsyncPsServer::tell_of_return(int worker) {
@@ -156,23 +221,8 @@ void AsyncPsServer::tell_of_return(int worker) {
                         str("worker ", worker, " on rank ", rank_of(worker), " pushes again"));
 }
 
-void AsyncPsServer::release() {
-  for (int const worker : clock_.release()) {
-    auto& inbox = of(worker);
-    inbox.sends.clear();  // of the parameters that are replaced now
-    store_.hand_out(worker, lr_);
-    inbox.sends = send_parameters(worker);
-    expect_line(worker);
-  }
-}
-
 std::map<std::string, double> AsyncPsServer::counters() const {
   return join_loss_scales(scale_, -1, workers(), parts_.communicator);
-}
-
-int AsyncPsServer::pushes_under_way() const {
-  return static_cast<int>(
-      std::ranges::count_if(inboxes_, [](Inbox const& inbox) { return !inbox.gradients.empty(); }));
 }
 
 }  // namespace stratagem

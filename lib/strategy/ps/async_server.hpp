@@ -9,7 +9,8 @@
 namespace stratagem {
 
 /// Gradients of workers in the order in which they come, each treated as the policy has it. Workers
-/// take their shares of the round from server 0.
+/// take their shares of the round from server 0. Chunks that have versions of their own are treated
+/// as if each had a server of its own.
 class AsyncPsServer final : public PsServer {
  public:
   AsyncPsServer(PsConfig const& config, StrategyParts const& parts);
@@ -19,39 +20,53 @@ class AsyncPsServer final : public PsServer {
   std::map<std::string, double> counters() const override;
 
  private:
-  /// A worker's push under way.
-  struct Inbox {
+  /// What a worker has announced, or will.
+  struct Push {
     at::Tensor message = empty_message();
     Work announced;
+    bool is_expected = false;  ///< its message has not come
     PsLine line;
-    /// Of own chunks, then of the end where workers send one; none until the line is there.
-    std::vector<Work> gradients;
+    std::int64_t t_ready = 0;  ///< when it did [ns]
     at::Tensor end = empty_message();
-    std::int64_t t_ready = 0;  ///< when the line came [ns]
-    std::vector<Work> sends;   ///< the answer, and the parameters it was handed last
+    Work ended;  ///< where workers send an end
+    Work answered;
+    std::size_t untreated = 0;  ///< domains
+  };
+  /// What becomes of one version domain. Its store is that of the same number.
+  struct Timeline {
+    VersionDomain of;
+    ServerClock clock;
+    double lr = 0;  ///< of the last push that was applied
+    /// By worker: the gradient of its push, until it is treated, and the parameters that it was
+    /// handed last.
+    std::vector<std::vector<Work>> arriving, leaving;
   };
 
   void expect_line(int worker);
   /// Goes on with what has come from a worker; false when nothing has.
   bool attend(int worker);
+  void read_line(int worker);
   void answer(int worker);
-  void apply(int worker);
-  /// The store's part in what the clock decided.
-  void treat(int worker, ServerClock::Verdict const& verdict, double factor);
+  /// What is known at a push's end.
+  PsEnd end_of(int worker);
+  void apply(std::size_t domain, int worker);
+  /// What its line tells of a push.
+  trace::PsRecord record_of(int worker, VersionDomain const& domain) const;
+  /// Hands parameters to those that may go on.
+  void release(std::size_t domain);
+  /// Expects the worker's next push if it goes on everywhere.
+  void go_on(int worker);
   /// Gates go on without those who are missing.
   void exclude_missing();
+  void exclude(std::size_t domain, int worker);
   void tell_of_return(int worker);
-  /// Hands parameters to those that may go on.
-  void release();
-  int pushes_under_way() const;
-  Inbox& of(int worker) { return inboxes_[static_cast<std::size_t>(worker)]; }
+  Push& of(int worker) { return pushes_[static_cast<std::size_t>(worker)]; }
 
-  ServerClock clock_;
+  std::vector<Timeline> timelines_;  ///< by domain
   Attendance attendance_;
   ShareSequence round_;
   std::int64_t next_share_ = 0;  ///< of round_
-  double lr_ = 0;                ///< of the last push that was applied
-  std::vector<Inbox> inboxes_;   ///< by worker
+  std::vector<Push> pushes_;     ///< by worker
 };
 
 }  // namespace stratagem

@@ -29,6 +29,13 @@ void Attendance::expect(int worker) {
   of(worker).since = seen_;
 }
 
+bool Attendance::came(int worker) {
+  auto& self = of(worker);
+  if (!std::exchange(self.missing, false)) return false;
+  self.since = seen_ - self.took.value_or(nanoseconds(0));  // the rest may take its time
+  return true;
+}
+
 bool Attendance::arrived(int worker) {
   of(worker).took = seen_ - of(worker).since;
   return finished(worker);

@@ -20,6 +20,9 @@ class Attendance {
   std::vector<int> look(std::chrono::nanoseconds now);
   /// A push of the worker is expected from now on.
   void expect(int worker);
+  bool missing(int worker) const { return workers_[static_cast<std::size_t>(worker)].missing; }
+  /// A part of its push has come; true when it was missing.
+  bool came(int worker);
   /// Its push has come; true when it was missing.
   bool arrived(int worker);
   /// It makes no more pushes in this round; true when it was missing.

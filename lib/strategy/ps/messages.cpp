@@ -8,7 +8,7 @@ namespace stratagem {
 namespace {
 
 // Numbers as doubles: exact for all counts below 2^53.
-constexpr std::int64_t fields = 9;
+constexpr std::int64_t fields = 10;
 
 double number_of(Requests const& requests) {
   return (requests.stop ? 1 : 0) + (requests.interrupt ? 2 : 0) + (requests.save ? 4 : 0);
@@ -35,7 +35,8 @@ at::Tensor to_message(PsLine const& line) {
   return message_of({line.last ? 1.0 : 0.0, static_cast<double>(line.step),
                      static_cast<double>(line.first_slot), line.lr, line.loss,
                      static_cast<double>(line.correct), number_of(line.requests),
-                     static_cast<double>(line.collectives), static_cast<double>(line.replicas)});
+                     static_cast<double>(line.collectives), static_cast<double>(line.replicas),
+                     line.pulls ? 1.0 : 0.0});
 }
 
 PsLine line_from(at::Tensor const& message) {
@@ -47,13 +48,15 @@ PsLine line_from(at::Tensor const& message) {
           .loss = of[4],
           .correct = static_cast<std::int64_t>(of[5]),
           .requests = requests_of(of[6]),
+          .pulls = of[9] != 0,
           .collectives = static_cast<std::uint64_t>(of[7]),
           .replicas = static_cast<std::uint64_t>(of[8])};
 }
 
 at::Tensor to_message(PsAnswer const& answer) {
   return message_of({answer.loss, static_cast<double>(answer.correct), number_of(answer.requests),
-                     static_cast<double>(answer.share), answer.alike ? 1.0 : 0.0, answer.norm});
+                     static_cast<double>(answer.share), answer.alike ? 1.0 : 0.0, answer.norm,
+                     static_cast<double>(answer.lag)});
 }
 
 PsAnswer answer_from(at::Tensor const& message) {
@@ -62,6 +65,7 @@ PsAnswer answer_from(at::Tensor const& message) {
           .correct = static_cast<std::int64_t>(of[1]),
           .requests = requests_of(of[2]),
           .share = static_cast<std::int64_t>(of[3]),
+          .lag = static_cast<std::int64_t>(of[6]),
           .alike = of[4] != 0,
           .norm = of[5]};
 }

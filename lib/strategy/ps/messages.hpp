@@ -27,6 +27,7 @@ struct PsLine {
   double loss = 0;
   std::int64_t correct = 0;
   Requests requests;  ///< of the worker
+  bool pulls = true;  ///< parameters are to come back for these gradients
   /// Of the collectives it has called, and of its parameters where the step compares them; as many
   /// bits as a number of the message holds.
   std::uint64_t collectives = 0, replicas = 0;
@@ -38,6 +39,7 @@ struct PsAnswer {
   std::int64_t correct = 0;  ///< sync: sum over workers
   Requests requests;         ///< sync: of all workers
   std::int64_t share = -1;   ///< async: the worker's next share of the round; -1: none is left
+  std::int64_t lag = 0;      ///< async: versions by which what it computed with is old by now
   bool alike = true;         ///< sync: what workers must have alike is
   double norm = 0;           ///< sync: of the sum of all gradients, where that is needed
 };

@@ -130,6 +130,17 @@ StoreMemory make_store_memory(ServerPolicy const& policy, OptimizerConfig const&
   return memory;
 }
 
+StoreMemory StoreMemory::part(FlatRange range) const {
+  if (range.begin == 0 && range.size() == parameters.numel()) return *this;
+  auto const part_of = [&](at::Tensor const& whole) {
+    return whole.narrow(0, range.begin, range.size());
+  };
+  StoreMemory part{.parameters = part_of(parameters)};
+  for (auto const& slot : slots) part.slots.push_back(part_of(slot));
+  for (auto const& out : outgoing) part.outgoing.push_back(part_of(out));
+  return part;
+}
+
 ParameterStore::ParameterStore(ServerPolicy const& policy, OptimizerConfig const& optimizer,
                                StoreMemory memory)
     : policy_(policy),

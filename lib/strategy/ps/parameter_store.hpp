@@ -23,6 +23,8 @@ struct StoreMemory {
   at::Tensor const& outgoing_to(int worker) const {
     return outgoing.size() == 1 ? outgoing.front() : outgoing[static_cast<std::size_t>(worker)];
   }
+  /// The same memory, of a range of the shard.
+  StoreMemory part(FlatRange range) const;
 };
 
 /// True where `outgoing` is `parameters`.
@@ -40,7 +42,8 @@ struct PushScale {
 StoreMemory make_store_memory(ServerPolicy const& policy, OptimizerConfig const& optimizer,
                               int workers, at::Tensor parameters);
 
-/// One server's shard of the parameters with everything that its policy keeps beside it: room for
+/// One server's shard of the parameters, or a part of it that has versions of its own, with
+/// everything that its policy keeps beside it: room for
 /// one gradient per worker, the momentum, and, for asynchronous policies, the parameters that each
 /// worker was handed last. Knows no messages. CPU tensors; all results are the same for every
 /// number of threads.

@@ -11,6 +11,7 @@ namespace {
 
 using Gate = ServerPolicy::Gate;
 using Momentum = ServerPolicy::Momentum;
+using Pulls = ServerPolicy::Pulls;
 using Weight = ServerPolicy::Weight;
 
 ServerPolicy preset(PsMode mode, int workers) {
@@ -70,6 +71,11 @@ class Contradictions {
 
 constexpr char const* leave_out = "leave it out";
 
+/// The part by which a policy does without some pulls.
+char const* rare_pulls(ServerPolicy const& policy) {
+  return policy.pull_at_lag > 0 ? "pull_at_lag" : "pull_every";
+}
+
 void check_gate(PsConfig const& config, ServerPolicy const& policy) {
   Contradictions const gate(gate_name(policy.gate));
   gate.refuse(!policy.asynchronous() && preset(config.mode, 2).asynchronous() &&
@@ -85,9 +91,11 @@ void check_gate(PsConfig const& config, ServerPolicy const& policy) {
               "only backup goes on without some workers", "take gate backup, or leave it out");
   gate.refuse(policy.delay > 0 && policy.asynchronous(), "delay",
               "a worker that waits for nobody has nothing to hide", "take gate bsp, or delay 0");
-  gate.refuse(policy.pull_every > 1 && (policy.gate == Gate::ssp || policy.gate == Gate::backup),
-              "pull_every", "a worker that does not pull is not held back",
-              "take pull_every 1, or another gate");
+  gate.refuse(!policy.always_pulls() && (policy.gate == Gate::ssp || policy.gate == Gate::backup),
+              rare_pulls(policy), "a worker that does not pull is not held back",
+              "leave it out, or take another gate");
+  gate.refuse(policy.pulls == Pulls::chunkwise && policy.gate == Gate::backup, "pulls",
+              "chunks would drop different workers' gradients", "take pulls consistent");
   gate.refuse(policy.collects() && policy.momentum != Momentum::shared, "momentum",
               "an update has gradients of several workers", "take momentum shared");
 }
@@ -97,8 +105,8 @@ void check_warm_start(ServerPolicy const& policy) {
   start.refuse(!policy.asynchronous(), "gate", "all workers go together all the time", leave_out);
   start.refuse(policy.momentum != Momentum::shared, "momentum",
                "an update of the warm start has gradients of all workers", "take momentum shared");
-  start.refuse(policy.pull_every > 1, "pull_every",
-               "in a warm start all workers compute with the newest version", "take pull_every 1");
+  start.refuse(!policy.always_pulls(), rare_pulls(policy),
+               "in a warm start all workers compute with the newest version", leave_out);
 }
 
 /// Parts that treat a lag, where there is none.
@@ -115,8 +123,10 @@ void check_sync(PsConfig const& config, ServerPolicy const& policy) {
   Contradictions const sync(policy.delay > 0 ? "gate bsp with a delay" : gate_name(policy.gate));
   sync.refuse(config.pushes.has_value(), "pushes", "all workers push together, once per step",
               leave_out);
-  sync.refuse(config.pull_every.has_value(), "pull_every", "every update goes to all workers",
-              leave_out);
+  sync.refuse(config.pull_every || policy.pull_at_lag > 0, rare_pulls(policy),
+              "every update goes to all workers", leave_out);
+  sync.refuse(policy.pulls == Pulls::chunkwise, "pulls",
+              "chunks go out as soon as they are updated already, and make one version", leave_out);
   sync.refuse(config.momentum && policy.momentum == Momentum::per_worker, "momentum",
               "an update has gradients of all workers", "take shared or look_ahead");
   sync.refuse(config.momentum && policy.delay == 0, "momentum",
@@ -153,8 +163,13 @@ ServerPolicy policy_of(PsConfig const& config, int workers) {
   policy.delay = config.delay.value_or(policy.delay);
   policy.pushes = config.pushes.value_or(policy.pushes);
   policy.pull_every = config.pull_every.value_or(policy.pull_every);
+  policy.pull_at_lag = config.pull_at_lag;
+  policy.pulls = config.pulls;
   policy.warm_start = config.warm_start;
 
+  Contradictions("pull_at_lag")
+      .refuse(policy.pull_at_lag > 0 && config.pull_every, "pull_every",
+              "the lag decides when workers pull", "leave one of them out");
   if (policy.warm_start > 0) check_warm_start(policy);
   check_gate(config, policy);
   if (!policy.asynchronous()) check_sync(config, policy);

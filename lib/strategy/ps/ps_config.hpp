@@ -47,10 +47,12 @@ struct PsConfig {
   std::optional<int> delay;       ///< of gate bsp: versions that workers are behind
   std::optional<int> pushes;      ///< that a worker makes of its share of a global batch
   std::optional<int> pull_every;  ///< pushes from one pull to the next
-  int warm_start = 0;             ///< steps of which each is one update of all workers
-  int micro_batches = 1;          ///< forward and backward passes for one push
-  int slow_worker = -1;           ///< the one that is made slower, for experiments; -1 is none
-  double slow = 1;                ///< by this factor
+  int pull_at_lag = 0;            ///< a pull before gradients would be so old; 0: see pull_every
+  ServerPolicy::Pulls pulls = ServerPolicy::Pulls::consistent;
+  int warm_start = 0;     ///< steps of which each is one update of all workers
+  int micro_batches = 1;  ///< forward and backward passes for one push
+  int slow_worker = -1;   ///< the one that is made slower, for experiments; -1 is none
+  double slow = 1;        ///< by this factor
 };
 
 /// The policy that mode and parts make. Error(usage) naming parts that contradict one another.

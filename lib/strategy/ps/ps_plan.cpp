@@ -29,6 +29,16 @@ at::Tensor in_flat(at::Tensor const& flat, ServerChunk const& chunk) {
   return flat.narrow(0, chunk.range.begin, chunk.range.size());
 }
 
+std::vector<VersionDomain> version_domains(ServerPolicy const& policy, ServerPlan const& plan,
+                                           int server) {
+  auto const own = plan.chunks_of(server);
+  if (policy.pulls == ServerPolicy::Pulls::consistent)
+    return {{own, {0, plan.shards[static_cast<std::size_t>(server)]}}};
+  std::vector<VersionDomain> domains;
+  for (auto const& chunk : own) domains.push_back({{chunk}, shard_range(chunk)});
+  return domains;
+}
+
 gpu::MemoryUse server_memory(ServerPolicy const& policy, OptimizerConfig const& optimizer,
                              std::int64_t shard, int workers, std::int64_t element_size) {
   bool const one_momentum =

@@ -19,6 +19,15 @@ at::Tensor in_shard(at::Tensor const& shard, ServerChunk const& chunk);
 /// A chunk within what is laid out as the parameters.
 at::Tensor in_flat(at::Tensor const& flat, ServerChunk const& chunk);
 
+/// What has one version.
+struct VersionDomain {
+  std::vector<ServerChunk> chunks;  ///< in the order of the plan
+  FlatRange range;                  ///< of the server's shard
+};
+/// Of one server: its whole shard, or each chunk of it.
+std::vector<VersionDomain> version_domains(ServerPolicy const& policy, ServerPlan const& plan,
+                                           int server);
+
 /// Lasting bytes of a server whose shard has so many elements.
 gpu::MemoryUse server_memory(ServerPolicy const& policy, OptimizerConfig const& optimizer,
                              std::int64_t shard, int workers, std::int64_t element_size);

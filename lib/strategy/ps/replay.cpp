@@ -24,6 +24,16 @@ std::vector<std::int64_t> begins_of_rounds(trace::RankTrace const& server) {
   return begins;
 }
 
+/// Those of a server that made its versions.
+std::vector<RecordedPush> pushes_of(VersionDomain const& domain,
+                                    std::vector<RecordedPush> const& of_server) {
+  std::vector<RecordedPush> pushes;
+  std::ranges::copy_if(of_server, std::back_inserter(pushes), [&](RecordedPush const& push) {
+    return push.chunk < 0 || push.chunk == domain.chunks.front().index;
+  });
+  return pushes;
+}
+
 }  // namespace
 
 std::vector<RecordedPush> recorded_pushes(trace::RankTrace const& server) {
@@ -36,13 +46,15 @@ std::vector<RecordedPush> recorded_pushes(trace::RankTrace const& server) {
                                begins.begin() - 1,
                       .step = table.integers("step")[i],
                       .first_slot = table.integers("first_slot")[i],
+                      .chunk = table.integers("chunk")[i],
                       .base_version = table.integers("base_version")[i],
                       .applied_version = table.integers("applied_version")[i],
                       .scale = {.lr = table.reals("lr")[i],
                                 .weight = table.reals("weight")[i],
                                 .factor = table.reals("factor")[i]},
                       .loss_scale = table.reals("loss_scale")[i],
-                      .dropped = table.integers("dropped")[i] != 0});
+                      .dropped = table.integers("dropped")[i] != 0,
+                      .pulled = table.integers("pulled")[i] != 0});
   return pushes;
 }
 
@@ -55,13 +67,15 @@ PsReplay::PsReplay(PsConfig const& config, StrategyParts const& parts, ServerPla
   if (!policy_.asynchronous())
     throw Error(ExitCode::usage, "a synchronous training has no order of events to repeat",
                 "its result follows from the configuration alone", "run it again");
-  for (std::size_t i = 0; i < plan.shards.size(); ++i) {
-    auto const shard = parts.allocate(gpu::MemoryCategory::parameters, plan.shards[i]);
-    servers_.push_back({.own = plan.chunks_of(static_cast<int>(i)),
-                        .store = {policy_, parts.optimizer, workers(), shard},
-                        .pushes = std::move(pushes[i]),
-                        .workers = std::vector<Server::Worker>(plan.roles.workers.size())});
-  }
+  for (std::size_t i = 0; i < plan.shards.size(); ++i)
+    for (auto const& domain : version_domains(policy_, plan, static_cast<int>(i))) {
+      auto const shard = parts.allocate(gpu::MemoryCategory::parameters, domain.range.size());
+      servers_.push_back({.own = domain.chunks,
+                          .store = {policy_, parts.optimizer, workers(), shard},
+                          .pushes = pushes_of(domain, pushes[i]),
+                          .workers = std::vector<Server::Worker>(plan.roles.workers.size())});
+      for (auto& chunk : servers_.back().own) chunk.offset -= domain.range.begin;
+    }
   for (int worker = 0; worker < workers(); ++worker)
     buffers_.push_back(make_buffers(parts.model, parts.device, parts.precision.compute));
 }
@@ -113,21 +127,26 @@ bool PsReplay::begin_round() {
       server.workers.at(static_cast<std::size_t>(push.worker)).pushes.push_back(server.round_end);
     }
     server.store.begin_round();
-    for (auto& worker : server.workers) worker.pulled = 1;
   }
   std::ranges::fill(computed_, 0);
   return true;
 }
 
+std::size_t PsReplay::Server::last_of_base(Worker const& of) const {
+  auto const pulled = [&](std::size_t place) { return pushes[place].pulled; };
+  auto const found = std::find_if(of.pushes.begin() + static_cast<std::ptrdiff_t>(of.base),
+                                  of.pushes.end(), pulled);
+  return static_cast<std::size_t>(found - of.pushes.begin());
+}
+
 void PsReplay::hand_out(Server& server) {
   for (int worker = 0; worker < workers(); ++worker) {
     auto& of = server.workers[static_cast<std::size_t>(worker)];
-    auto const next = of.pulled * policy_.pull_every;  // the push that begins with the next pull
-    if (of.applied < next || next >= static_cast<std::int64_t>(of.pushes.size())) continue;
-    auto const& push = server.pushes[of.pushes[static_cast<std::size_t>(next)]];
-    if (push.base_version != server.version) continue;
+    auto const next = server.last_of_base(of) + 1;
+    if (of.applied < next || next >= of.pushes.size()) continue;
+    if (server.pushes[of.pushes[next]].base_version != server.version) continue;
     server.store.hand_out(worker, server.lr);
-    ++of.pulled;
+    of.base = next;
   }
 }
 
@@ -135,14 +154,14 @@ bool PsReplay::compute(int worker, BatchOf const& batch_of) {
   auto const w = static_cast<std::size_t>(worker);
   auto const number = computed_[w];
   auto const& first = servers_.front();
-  if (number == static_cast<std::int64_t>(first.workers[w].pushes.size())) return false;
+  if (number == first.workers[w].pushes.size()) return false;
   for (auto const& server : servers_)
-    if (server.workers[w].pulled != number / policy_.pull_every + 1) return false;
+    if (number > server.last_of_base(server.workers[w])) return false;
   auto const& flat = pass_.replica().flat();
   for (auto const& server : servers_)
     for (auto const& chunk : server.own)
       in_flat(flat, chunk).copy_(in_shard(server.store.handed(worker), chunk));
-  auto const& push = first.pushes[first.workers[w].pushes[static_cast<std::size_t>(number)]];
+  auto const& push = first.pushes[first.workers[w].pushes[number]];
   auto const batch = batch_of(push.step, push.first_slot);
   static_cast<void>(pass_.run(batch, buffers_[w], push.loss_scale));
   for (auto& server : servers_) {

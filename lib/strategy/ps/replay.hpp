@@ -17,10 +17,12 @@ struct RecordedPush {
   std::int64_t round = 0;
   std::int64_t step = 0;
   std::int64_t first_slot = 0;  ///< of its samples in the global batch
+  std::int64_t chunk = -1;      ///< of these versions; -1: all of the server's
   std::int64_t base_version = 0, applied_version = 0;
   PushScale scale;
   double loss_scale = 1;
   bool dropped = false;
+  bool pulled = true;  ///< the worker, thereupon
 };
 
 /// The pushes of an asynchronous server, in the order in which it treated them.
@@ -46,9 +48,9 @@ class PsReplay {
   NamedTensors run(BatchOf const& batch_of);
 
  private:
-  /// One server, its records, and how far they are repeated.
+  /// A server, or a chunk that has versions of its own; its records, and how far they are repeated.
   struct Server {
-    std::vector<ServerChunk> own;
+    std::vector<ServerChunk> own;  ///< where they lie in the store
     ParameterStore store;
     std::vector<RecordedPush> pushes;
     std::size_t next = 0, round_end = 0;  ///< in pushes
@@ -56,10 +58,14 @@ class PsReplay {
     double lr = 0;  ///< of the last push that was applied
     struct Worker {
       std::vector<std::size_t> pushes;  ///< of this round, places in the server's
-      std::int64_t pulled = 0, applied = 0;
-      std::deque<at::Tensor> arrived;  ///< gradients not yet applied
+      std::size_t applied = 0;          ///< of these
+      std::size_t base = 0;             ///< the first of these with what was handed out last
+      std::deque<at::Tensor> arrived;   ///< gradients not yet applied
     };
     std::vector<Worker> workers;
+
+    /// Place in `of.pushes` of the last that is computed with what was handed out last.
+    std::size_t last_of_base(Worker const& of) const;
   };
 
   bool begin_round();
@@ -75,8 +81,8 @@ class PsReplay {
   ServerPolicy policy_;
   LocalPass pass_;
   std::vector<Server> servers_;
-  std::vector<Buffers> buffers_;        ///< by worker
-  std::vector<std::int64_t> computed_;  ///< gradients of this round, by worker
+  std::vector<Buffers> buffers_;       ///< by worker
+  std::vector<std::size_t> computed_;  ///< gradients of this round, by worker
   std::int64_t round_ = -1;
 };
 

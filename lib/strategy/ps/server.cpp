@@ -21,15 +21,17 @@ PsServer::PsServer(PsConfig const& config, StrategyParts const& parts)
       server_(plan_.roles.server_of(parts.communicator.rank())),
       own_(plan_.chunks_of(server_)),
       transport_(make_transport(config, plan_, parts)),
-      store_(policy_, parts.optimizer, transport_->memory()),
+      domains_(version_domains(policy_, plan_, server_)),
       scale_(make_gradient_scale(config, parts.optimizer, parts.precision, workers())),
       buffers_(make_buffers(parts.model, parts.device, parts.precision.compute)) {
+  for (auto const& domain : domains_)
+    stores_.emplace_back(policy_, parts.optimizer, memory().part(domain.range));
   for (auto const& entry : layout_.entries()) {
     if (!owns_part_of(entry)) continue;
     auto const values =
-        at::empty_strided(entry.spec.shape, entry.strides, store_.parameters().options());
+        at::empty_strided(entry.spec.shape, entry.strides, memory().parameters.options());
     initialise(values, entry.spec, parts.seed);
-    place(entry, values, store_.parameters());
+    place(entry, values, memory().parameters);
   }
 }
 
@@ -48,41 +50,43 @@ void PsServer::place(ParameterEntry const& entry, at::Tensor const& values,
 void PsServer::load(std::map<std::string, at::Tensor> const& tensors) {
   for (auto const& entry : layout_.entries())
     if (auto const given = find(tensors, entry.spec); given.defined())
-      place(entry, given, store_.parameters());
+      place(entry, given, memory().parameters);
 }
 
 void PsServer::load_momentum(std::map<std::string, at::Tensor> const& tensors) {
   // What is known is the sum over workers: where each has a momentum of its own, equal parts of it.
-  auto const momenta = store_.momenta();
-  auto const share = 1.0 / static_cast<double>(momenta.size());
-  for (auto const& entry : layout_.entries()) {
-    auto const given = find(tensors, entry.spec);
-    if (!given.defined()) continue;
-    auto const part = momenta.size() > 1 ? given * share : given;
-    for (auto const& momentum : momenta) place(entry, part, momentum);
+  auto const shard = at::zeros_like(memory().parameters);
+  for (auto const& entry : layout_.entries())
+    if (auto const given = find(tensors, entry.spec); given.defined()) place(entry, given, shard);
+  for (std::size_t i = 0; i < domains_.size(); ++i) {
+    auto const range = domains_[i].range;
+    auto const sum = shard.narrow(0, range.begin, range.size());
+    auto const momenta = stores_[i].momenta();
+    auto const share = 1.0 / static_cast<double>(momenta.size());
+    for (auto const& momentum : momenta) momentum.copy_(momenta.size() > 1 ? sum * share : sum);
   }
 }
 
-std::vector<Work> PsServer::receive_gradients(int worker) {
+std::vector<Work> PsServer::receive_gradients(int worker, std::vector<ServerChunk> const& chunks) {
   std::vector<Work> works;
-  for (auto const& chunk : own_) works.push_back(transport_->receive(worker, chunk));
+  for (auto const& chunk : chunks) works.push_back(transport_->receive(worker, chunk));
   return works;
 }
 
-std::vector<Work> PsServer::send_parameters(int worker) {
+std::vector<Work> PsServer::send_parameters(int worker, std::vector<ServerChunk> const& chunks) {
   std::vector<Work> works;
-  for (auto chunk = own_.rbegin(); chunk != own_.rend(); ++chunk)
+  for (auto chunk = chunks.rbegin(); chunk != chunks.rend(); ++chunk)
     works.push_back(transport_->send(worker, *chunk));
   return works;
 }
 
 void PsServer::check_gradients(std::int64_t step, std::vector<int> const& workers) const {
-  if (store_.finite()) return;
+  if (std::ranges::all_of(stores_, &ParameterStore::finite)) return;
   // The last of them goes first: the slot of worker 0 holds a sum where there is one.
   auto guilty = workers.back();
   for (auto worker = workers.rbegin(); worker != workers.rend(); ++worker) {
     guilty = *worker;
-    if (!store_.slot(guilty).isfinite().all().item<bool>()) break;
+    if (!memory().slot(guilty).isfinite().all().item<bool>()) break;
   }
   NamedTensors pieces;
   for (auto const& chunk : own_)
@@ -90,15 +94,16 @@ void PsServer::check_gradients(std::int64_t step, std::vector<int> const& worker
       auto const part = overlap({entry.offset, entry.offset + entry.spec.numel()}, chunk.range);
       if (part.size() <= 0) continue;
       pieces.emplace_back(label_of(entry.spec),
-                          in_shard(store_.slot(guilty), chunk)
+                          in_shard(memory().slot(guilty), chunk)
                               .narrow(0, part.begin - chunk.range.begin, part.size()));
     }
   throw bad_gradient(step, str("of the worker on rank ", rank_of(guilty)), pieces);
 }
 
-std::int64_t PsServer::shard_bytes() const {
-  return plan_.loads[static_cast<std::size_t>(server_)] *
-         static_cast<std::int64_t>(store_.parameters().element_size());
+std::int64_t PsServer::bytes_of(std::vector<ServerChunk> const& chunks) const {
+  std::int64_t elements = 0;
+  for (auto const& chunk : chunks) elements += chunk.range.size();
+  return elements * static_cast<std::int64_t>(memory().parameters.element_size());
 }
 
 StepResult PsServer::step(Batch const&, StepOptions const&) {
@@ -130,12 +135,16 @@ void PsServer::note(trace::PsRecord const& record) {
 }
 
 NamedTensors PsServer::gather_momentum(Wanted const&) {
-  auto const momentum = store_.momentum();
-  if (!momentum.defined()) return {};
   std::vector<Work> works;
-  for (auto const& chunk : own_)
-    works.push_back(
-        parts_.communicator.send(in_shard(momentum, chunk), rank_of(0), chunk_tag(chunk.index)));
+  for (std::size_t i = 0; i < domains_.size(); ++i) {
+    auto const momentum = stores_[i].momentum();
+    if (!momentum.defined()) return {};
+    for (auto const& chunk : domains_[i].chunks) {
+      auto const begin = chunk.offset - domains_[i].range.begin;
+      works.push_back(parts_.communicator.send(momentum.narrow(0, begin, chunk.range.size()),
+                                               rank_of(0), chunk_tag(chunk.index)));
+    }
+  }
   for (auto& work : works) work.wait_on_host();
   return {};
 }

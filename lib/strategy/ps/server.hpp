@@ -42,13 +42,15 @@ class PsServer : public Strategy {
   /// Server 0 answers the workers' lines.
   bool answers() const { return server_ == 0; }
 
-  /// The chunks of a worker's gradient into its slot, in the order in which they come.
-  std::vector<Work> receive_gradients(int worker);
-  /// All chunks of what is outgoing to a worker, those that the forward pass needs first in front.
-  std::vector<Work> send_parameters(int worker);
+  /// The shard.
+  StoreMemory const& memory() const { return transport_->memory(); }
+  /// Some chunks of a worker's gradient into its slot, in the order in which they come.
+  std::vector<Work> receive_gradients(int worker, std::vector<ServerChunk> const& chunks);
+  /// Chunks of what is outgoing to a worker, those that the forward pass needs first in front.
+  std::vector<Work> send_parameters(int worker, std::vector<ServerChunk> const& chunks);
   /// Error(non_finite) where what came of these workers for a step is not finite: it was applied.
   void check_gradients(std::int64_t step, std::vector<int> const& workers) const;
-  std::int64_t shard_bytes() const;
+  std::int64_t bytes_of(std::vector<ServerChunk> const& chunks) const;
   /// Into the trace, and into what is told of the round.
   void note(trace::PsRecord const& record);
 
@@ -59,7 +61,8 @@ class PsServer : public Strategy {
   int server_;
   std::vector<ServerChunk> own_;  ///< in the order of the plan
   std::unique_ptr<PsTransport> transport_;
-  ParameterStore store_;
+  std::vector<VersionDomain> domains_;
+  std::vector<ParameterStore> stores_;  ///< by domain
   GradientScale scale_;
   RoundCounts counts_;  ///< since the last report
 

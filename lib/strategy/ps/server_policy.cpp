@@ -45,14 +45,14 @@ ServerClock::ServerClock(ServerPolicy const& policy, int workers)
 ServerClock::Verdict ServerClock::push(int worker, Push const& push) {
   auto& self = of(worker);
   expects(computing(worker), "a worker pushes once it was released");
-  auto const lag = version_ - self.base;
+  auto const lag = this->lag(worker);
   bool const usable = !readmit(self) && push.usable;
   auto const [apply, weight] = usable ? treat(policy_, lag, push.gap) : dropped;
   Verdict verdict{self.base, version_ + (apply ? 1 : 0), lag, apply, weight, false};
   ++self.pushes;
   self.dropped = !apply;
   warm_ = warm_ && push.step < policy_.warm_start;
-  self.waiting = policy_.pulls_after(self.pushes);
+  self.waiting = push.pulls;
   if (apply) {
     ++collected_;
     verdict.completes = complete();

@@ -32,6 +32,11 @@ struct ServerPolicy {
     drop,
     attenuate,  ///< it counts cap / lag (Koloskova et al., NeurIPS 2022)
   };
+  /// What has one version.
+  enum class Pulls {
+    consistent,  ///< all that a server holds: a pull gets one version of it
+    chunkwise,   ///< each chunk: it is updated and comes back as soon as its gradient is there
+  };
 
   Gate gate = Gate::none;
   std::int64_t staleness = 0;
@@ -44,6 +49,9 @@ struct ServerPolicy {
   int delay = 0;       ///< of bsp: versions by which workers compute behind the newest
   int pushes = 1;      ///< that a worker makes of its share of a global batch
   int pull_every = 1;  ///< pushes from one pull of the parameters to the next
+  /// Not 0: in place of pull_every, a pull before a gradient would be of so many versions ago.
+  std::int64_t pull_at_lag = 0;
+  Pulls pulls = Pulls::consistent;
   /// Of the asynchronous: in the first so many steps an update is the mean of all workers' pushes.
   std::int64_t warm_start = 0;
 
@@ -51,8 +59,8 @@ struct ServerPolicy {
   bool asynchronous() const { return gate != Gate::bsp; }
   /// True when an update may take several pushes that come at different times.
   bool collects() const { return gate == Gate::softsync || gate == Gate::backup || warm_start > 0; }
-  /// Whether a worker pulls after its n-th push of a round, counted from 1.
-  bool pulls_after(std::int64_t push) const { return push % pull_every == 0; }
+  /// True when a worker pulls after each of its pushes.
+  bool always_pulls() const { return pull_every == 1 && pull_at_lag == 0; }
 };
 
 /// What becomes of a push.
@@ -78,6 +86,7 @@ class ServerClock {
     std::int64_t step = 0;  ///< of the share that the gradient is of
     double gap = 0;         ///< as in treat()
     bool usable = true;     ///< false: it overflowed, and is dropped
+    bool pulls = true;      ///< thereupon
   };
   struct Verdict {
     std::int64_t base_version = 0;     ///< that the gradient was computed with
@@ -87,7 +96,7 @@ class ServerClock {
     double weight = 1;
     bool completes = true;  ///< with it an update is complete, and made
   };
-  /// A push of `worker` is complete. If the worker pulls thereupon, it waits from now on.
+  /// A push of `worker` is complete. If the worker pulls, it waits from now on.
   Verdict push(int worker, Push const& push);
   /// The worker makes no more pushes in this round. True when those that were waiting for it are
   /// an update now.
@@ -101,6 +110,8 @@ class ServerClock {
   bool all_finished() const { return unfinished_ == 0; }
   /// True for a worker that goes on: it has neither to wait nor finished.
   bool computing(int worker) const { return !of(worker).waiting && !of(worker).finished; }
+  /// Versions by which what the worker computes with is old.
+  std::int64_t lag(int worker) const { return version_ - of(worker).base; }
   /// A new round: every worker has the present version and goes on.
   void restart();
 

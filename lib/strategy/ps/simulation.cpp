@@ -24,7 +24,8 @@ PsSimulation::PsSimulation(PsConfig const& config, ClusterModel const& cluster, 
       cluster_(cluster, workers),
       scales_(static_cast<std::size_t>(policy_.asynchronous() ? workers : 1),
               make_gradient_scale(config, parts.optimizer, parts.precision, workers)),
-      dealt_(static_cast<std::size_t>(workers)) {
+      dealt_(static_cast<std::size_t>(workers)),
+      paces_(static_cast<std::size_t>(workers), PullPace(policy_)) {
   if (policy_.asynchronous()) clock_.emplace(policy_, workers);
   for (int worker = 0; worker < workers; ++worker)
     buffers_.push_back(make_buffers(parts.model, parts.device, parts.precision.compute));
@@ -88,6 +89,7 @@ void PsSimulation::run_asynchronous(std::int64_t first_step, std::int64_t end_st
   for (int worker = 0; worker < workers_; ++worker) {
     auto const first = round_.first_of(worker);
     dealt_[static_cast<std::size_t>(worker)] = {first.begin(), first.end()};
+    paces_[static_cast<std::size_t>(worker)].begin_round();
     go_on(worker, true);
   }
   release();
@@ -121,8 +123,13 @@ void PsSimulation::receive(int worker) {
   if (next_share_ < round_.count()) dealt.push_back(round_.at(next_share_++));
   compute(worker, store_.handed(worker), share);
   bool const usable = admit(scale_of(worker), store_.slot(worker));
+  auto& pace = paces_[static_cast<std::size_t>(worker)];
+  bool const pulls = pace.next();
+  pace.learn(clock_->lag(worker));
   auto const verdict = clock_->push(
-      worker, {.step = share.step, .gap = store_.gap_in_updates(worker), .usable = usable});
+      worker,
+      {.step = share.step, .gap = store_.gap_in_updates(worker), .usable = usable, .pulls = pulls});
+  counts_.pulls += pulls ? 1 : 0;
   ++counts_.pushes;
   counts_.lags.add(verdict.lag);
   counts_.dropped += verdict.applied ? 0 : 1;

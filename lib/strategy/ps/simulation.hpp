@@ -10,13 +10,14 @@
 #include "strategy/ps/local_pass.hpp"
 #include "strategy/ps/parameter_store.hpp"
 #include "strategy/ps/ps_config.hpp"
+#include "strategy/ps/pull_pace.hpp"
 #include "strategy/ps/share.hpp"
 
 namespace stratagem {
 
 /// What happened so far in a simulated training.
 struct SimulatedCounts {
-  std::int64_t pushes = 0, updates = 0;
+  std::int64_t pushes = 0, pulls = 0, updates = 0;
   std::int64_t dropped = 0;     ///< pushes
   std::int64_t overflowed = 0;  ///< of these: under the loss scale
   LagCounts lags;
@@ -27,7 +28,8 @@ struct SimulatedCounts {
 
 /// A parameter server and its workers in one process, without messages: the policy and the store
 /// are those of real servers, the gradients are real, and only time is invented. There is one
-/// server: how many there are makes no difference to a policy without delays between them.
+/// server with one version: how many there are makes no difference to a policy without delays
+/// between them, and chunks of a gradient come together.
 class PsSimulation {
  public:
   /// How the training gets its batches and learning rates.
@@ -86,6 +88,7 @@ class PsSimulation {
   ShareSequence round_;
   std::int64_t next_share_ = 0;
   std::vector<std::deque<Share>> dealt_;  ///< by worker
+  std::vector<PullPace> paces_;           ///< by worker
   double lr_ = 0;                         ///< of the last push that was applied
 };
 

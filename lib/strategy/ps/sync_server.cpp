@@ -60,9 +60,9 @@ void SyncPsServer::drain() {
     check(sums, line.step);
   }
   for (auto& works : leaving_) wait_all(works);
-  store_.publish({0, store_.parameters().numel()}, 0);  // the parameters, not ahead of them
+  store().publish({0, memory().parameters.numel()}, 0);  // the parameters, not ahead of them
   for (int worker = 0; worker < workers(); ++worker) {
-    auto works = send_parameters(worker);
+    auto works = send_parameters(worker, own_);
     wait_all(works);
   }
   counts_.whole_ns += monotonic_ns() - began;
@@ -111,9 +111,9 @@ SyncPsServer::Step SyncPsServer::begin(PsLine const& line) {
                        .queue_depth = workers(),
                        .t_ready = now,
                        .t_seen = now,
-                       .bytes = shard_bytes() * workers()}};
+                       .bytes = bytes_of(own_) * workers()}};
   for (int worker = 0; worker < workers(); ++worker)
-    step.arriving.push_back(receive_gradients(worker));
+    step.arriving.push_back(receive_gradients(worker, own_));
   return step;
 }
 
@@ -123,7 +123,7 @@ void SyncPsServer::update_by_chunk(PsLine const& line) {
     collect(step, chunk);
     wait_all(leaving_[chunk]);  // the version before
     auto const began = monotonic_ns();
-    store_.apply_sum(shard_range(own_[chunk]), line.lr, scale_.value());
+    store().apply_sum(shard_range(own_[chunk]), line.lr, scale_.value());
     step.record.busy += monotonic_ns() - began;
     publish(step, chunk, line.lr);
   }
@@ -142,7 +142,7 @@ void SyncPsServer::update_as_a_whole(PsLine const& line, PsAnswer answer) {
   for (std::size_t chunk = 0; chunk < own_.size(); ++chunk) {
     wait_all(leaving_[chunk]);  // the version before
     auto const began = monotonic_ns();
-    if (admitted) store_.apply_sum(shard_range(own_[chunk]), line.lr, scale_.value());
+    if (admitted) store().apply_sum(shard_range(own_[chunk]), line.lr, scale_.value());
     step.record.busy += monotonic_ns() - began;
     publish(step, chunk, line.lr);
   }
@@ -152,13 +152,13 @@ void SyncPsServer::update_as_a_whole(PsLine const& line, PsAnswer answer) {
 void SyncPsServer::collect(Step& step, std::size_t chunk) {
   for (auto& of_worker : step.arriving) of_worker[chunk].wait_on_host();
   step.record.t_seen = monotonic_ns();
-  store_.add_up(shard_range(own_[chunk]));
+  store().add_up(shard_range(own_[chunk]));
   step.record.busy += monotonic_ns() - step.record.t_seen;
 }
 
 void SyncPsServer::publish(Step& step, std::size_t chunk, double lr) {
   auto const began = monotonic_ns();
-  store_.publish(shard_range(own_[chunk]), lr);
+  store().publish(shard_range(own_[chunk]), lr);
   step.record.busy += monotonic_ns() - began;
   for (int worker = 0; worker < workers(); ++worker)
     leaving_[chunk].push_back(transport_->send(worker, own_[chunk]));
@@ -177,7 +177,7 @@ void SyncPsServer::end(Step const& step) {
 
 double SyncPsServer::norm() {
   std::vector<at::Tensor> sums;
-  for (auto const& chunk : own_) sums.push_back(in_shard(store_.sum(), chunk));
+  for (auto const& chunk : own_) sums.push_back(in_shard(store().sum(), chunk));
   auto& communicator = parts_.communicator;
   auto const& servers = plan_.roles.servers;
   return gradient_norm(sums, [&](at::Tensor const& sum) {

@@ -41,6 +41,8 @@ class SyncPsServer final : public PsServer {
   /// Makes a chunk what workers compute with next, and sends it.
   void publish(Step& step, std::size_t chunk, double lr);
   void end(Step const& step);
+  /// The one of the whole shard.
+  ParameterStore& store() { return stores_.front(); }
   /// Of the sum of all gradients, on all servers.
   double norm();
 

@@ -154,18 +154,20 @@ std::unique_ptr<PsTransport> choose(ServerPolicy const& policy, ServerPlan const
 }
 
 bool allows_rma(ServerPolicy const& policy) {
-  return policy.delay == 0 && policy.pull_every == 1;
+  return policy.delay == 0 && policy.always_pulls();
 }
 
 }  // namespace
 
 void check_transport(PsConfig const& config, ServerPolicy const& policy) {
   if (config.transport == Transport::rma && !allows_rma(policy))
-    throw Error(ExitCode::usage,
-                str("strategy.transport: rma beside ",
-                    policy.delay > 0 ? "a delay" : "strategy.pull_every"),
-                "workers would push again before they know that their last gradient was used",
-                "take strategy.transport: two_sided");
+    throw Error(
+        ExitCode::usage,
+        str("strategy.transport: rma beside ", policy.delay > 0         ? "a delay"
+                                               : policy.pull_at_lag > 0 ? "strategy.pull_at_lag"
+                                                                        : "strategy.pull_every"),
+        "workers would push again before they know that their last gradient was used",
+        "take strategy.transport: two_sided");
 }
 
 std::unique_ptr<PsTransport> make_transport(PsConfig const& config, ServerPlan const& plan,

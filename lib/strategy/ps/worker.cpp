@@ -35,7 +35,8 @@ PsWorker::PsWorker(PsConfig const& config, StrategyParts const& parts)
       line_(empty_message()),
       answer_(empty_message()),
       end_(empty_message()),
-      pulls_(plan_.chunks.size()) {
+      pulls_(plan_.chunks.size()),
+      pace_(policy_) {
   for (int block = 0; block < tape_.blocks(); ++block)
     gradient_views_.push_back(views_of(gradients_, replica_.layout(), block));
 }
@@ -45,6 +46,7 @@ void PsWorker::begin_round(std::int64_t first_step, std::int64_t end_step) {
   if (!policy_.asynchronous()) return;
   round_ = ShareSequence(first_step, end_step, workers(), policy_.pushes);
   shares_ = round_.first_of(worker_);
+  pace_.begin_round();
 }
 
 StepResult PsWorker::step(Batch const& batch, StepOptions const& options) {
@@ -66,8 +68,11 @@ StepResult PsWorker::step(Batch const& batch, StepOptions const& options) {
       line.collectives = in_message(parts_.communicator.collectives().fingerprint());
       line.replicas = in_message(hashes_.total());
       be_slow(monotonic_ns() - begin - waited_ns_ + backward_ns_);
-      announce(line);
       ++pushes_;
+      // In sync what comes is the answer to `delay` pushes ago.
+      pulls_now_ = policy_.asynchronous() ? pace_.next() : pushes_ > policy_.delay;
+      line.pulls = pulls_now_;
+      announce(line);
     }
     backward(pass.gradient, i == 0 ? Landing::store : Landing::add, last);
   }
@@ -109,7 +114,7 @@ void PsWorker::backward(at::Tensor gradient, Landing landing, bool last_micro_ba
     for (; next != plan_.chunks.end() && next->range.begin >= replica_.layout().range(block).begin;
          ++next) {
       push(*next);
-      if (pulls()) pull(*next);
+      if (pulls_now_) pull(*next);
     }
   }
   backward_ns_ = monotonic_ns() - begin;
@@ -152,11 +157,6 @@ void PsWorker::pull_all() {
   await_parameters(replica_.layout().size());
 }
 
-bool PsWorker::pulls() const {
-  if (policy_.asynchronous()) return policy_.pulls_after(pushes_);
-  return pushes_ > policy_.delay;  // what comes is the answer to that many pushes ago
-}
-
 void PsWorker::await_parameters(std::int64_t end) {
   if (awaited_ == 0 || plan_.chunks[awaited_ - 1].range.begin >= end) return;
   parts_.recorder.enter(Phase::comm_exposed);
@@ -173,6 +173,7 @@ StepResult PsWorker::result_of(Batch const& batch, PsLine const& line) {
   answered_.wait_on_host();
   auto const answer = answer_from(answer_);
   if (policy_.asynchronous()) {
+    pace_.learn(answer.lag);
     if (answer.share >= 0) shares_.push_back(round_.at(answer.share));
     return {.loss = line.loss,
             .correct = line.correct,

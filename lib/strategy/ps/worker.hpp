@@ -10,6 +10,7 @@
 #include "strategy/factory.hpp"
 #include "strategy/ps/messages.hpp"
 #include "strategy/ps/ps_plan.hpp"
+#include "strategy/ps/pull_pace.hpp"
 #include "strategy/ps/share.hpp"
 #include "strategy/ps/transport.hpp"
 #include "strategy/replica.hpp"
@@ -56,8 +57,6 @@ class PsWorker final : public Strategy {
   void push(ServerChunk const& chunk);
   void pull(ServerChunk const& chunk);
   void pull_all();
-  /// Whether parameters come back for the push that is made now.
-  bool pulls() const;
   /// Waits until the parameters before `end` of the flat space are there.
   void await_parameters(std::int64_t end);
   StepResult result_of(Batch const& batch, PsLine const& line);
@@ -91,6 +90,8 @@ class PsWorker final : public Strategy {
   ShareSequence round_;           ///< asynchronous only
   std::vector<Share> shares_;     ///< dealt and not yet taken
   std::int64_t pushes_ = 0;       ///< in this round, the one under way included
+  bool pulls_now_ = true;         ///< parameters come back for the push under way
+  PullPace pace_;                 ///< asynchronous only
   ReplicaHashes hashes_;          ///< of this step, where it compares them
   int first_bad_block_ = -1;      ///< of this step's passes
   bool usable_ = true;            ///< this step's gradients, as far as this worker knows
