@@ -160,6 +160,31 @@ TEST(StepTime, AnAsynchronousServerCannotDoMoreThanAllOfItsTime) {
   expect_step(one.step(), 9, 2 * 20 - 9, 0);
 }
 
+TEST(StepTime, NobodyWaitsForWhatIsNotPulled) {
+  for (auto const& [ps, part] :
+       {std::pair(PsConfig{.mode = PsMode::async, .pull_every = 3}, 1.0 / 3),
+        {PsConfig{.mode = PsMode::async, .pull_at_lag = 5}, 1.0 / 2}}) {
+    Planned one(ps, 3);
+    one.costs.message = one.of_all(1);
+    one.costs.push = in_proportion(one.elements, 1);
+    expect_step(one.step(), 9, 3 * part, 0);
+    one.costs.cores = 1;  // three are awake; two pushes, two messages there and some back
+    auto const path = 9 + 3 * part;
+    expect_step(one.step(), 9, 3 * part, 3 * 9 + 2 * 1 + 2 * (1 + part) - path);
+  }
+}
+
+TEST(StepTime, ChunksOfTheirOwnVersionsComeBackDuringThePass) {
+  auto const exposed = [](ServerPolicy::Pulls pulls) {
+    Planned one(PsConfig{.chunk_mb = 0.05, .mode = PsMode::async, .pulls = pulls}, 3);
+    one.costs.message = one.of_all(0.5);
+    one.costs.push = in_proportion(one.elements, 0.5);
+    return one.step().exposed_s;
+  };
+  EXPECT_LT(exposed(ServerPolicy::Pulls::chunkwise),
+            0.8 * exposed(ServerPolicy::Pulls::consistent));
+}
+
 TEST(StepTime, TwoPushesOfAShareAreTwoPasses) {
   Planned one(PsConfig{.mode = PsMode::modified}, 3);
   ASSERT_EQ(one.plan().strategy.pushes, 2);

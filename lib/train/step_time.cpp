@@ -8,9 +8,14 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "strategy/model_layout.hpp"
+#include "strategy/ps/pull_pace.hpp"
 
 namespace stratagem {
 namespace {
+
+/// Steps until one is like the others, and how many of these are looked at: workers may pull in
+/// every second, third, fourth ... of them.
+constexpr int steps_to_settle = 3, mean_over_steps = 12;
 
 /// What one worker does: it computes, and communicates beside that, one operation after the other.
 class Lanes {
@@ -186,12 +191,32 @@ class FsdpStep {
   std::vector<Gathered> gathered_;
 };
 
+/// When asynchronous workers that go on at the same speed pull.
+class EvenPace {
+ public:
+  EvenPace(ServerPolicy const& policy, int workers) : pace_(policy), workers_(workers) {}
+
+  bool next() {
+    bool const pulls = pace_.next();
+    ++age_;
+    pace_.learn(age_ * workers_ - 1);
+    if (pulls) age_ = 0;
+    return pulls;
+  }
+
+ private:
+  PullPace pace_;
+  int workers_;
+  std::int64_t age_ = 0;  ///< pushes since the last pull
+};
+
 class PsStep {
  public:
   PsStep(PsConfig const& config, StepParts const& parts)
       : parts_(parts),
         plan_(*parts.plan.servers),
         policy_(policy_of(config, plan_.workers())),
+        pace_(policy_, plan_.workers()),
         arrivals_(static_cast<std::size_t>(policy_.delay) + 1,
                   std::vector<double>(plan_.chunks.size())),
         free_(plan_.shards.size()) {}
@@ -213,8 +238,9 @@ class PsStep {
   }
   /// Seconds of cores for servers and, on the side of the workers, messages of one step.
   double processor_s() const {
+    auto const messages = 1 + pulls_of_push();
     double each = 0;
-    for (auto const& chunk : plan_.chunks) each += served(chunk) + 2 * message(chunk);
+    for (auto const& chunk : plan_.chunks) each += served(chunk) + messages * message(chunk);
     return policy_.pushes * plan_.workers() * each;
   }
 
@@ -236,6 +262,7 @@ class PsStep {
 
   void backward(Lanes& lanes, bool pushes) {
     if (!pushes) return lanes.compute(parts_.costs.backward_s);
+    bool const pulls = !policy_.asynchronous() || pace_.next();
     arrivals_.pop_front();
     arrivals_.emplace_back(plan_.chunks.size());
     std::size_t next = 0;
@@ -244,22 +271,37 @@ class PsStep {
       for (; next < plan_.chunks.size() &&
              plan_.chunks[next].range.begin >= parts_.layout.range(block).begin;
            ++next)
-        push(plan_.chunks[next], lanes);
+        push(plan_.chunks[next], lanes, pulls);
     }
-    if (policy_.asynchronous()) serve_all();
+    if (waits_for_all()) serve_all(pulls);
   }
 
-  void push(ServerChunk const& chunk, Lanes& lanes) {
+  double pulls_of_push() const {
+    if (!policy_.asynchronous()) return 1;
+    EvenPace pace(policy_, plan_.workers());
+    for (int i = 0; i < steps_to_settle; ++i) pace.next();
+    int pulls = 0;
+    for (int i = 0; i < mean_over_steps; ++i) pulls += pace.next() ? 1 : 0;
+    return static_cast<double>(pulls) / mean_over_steps;
+  }
+
+  /// A server treats a push when all of it has come.
+  bool waits_for_all() const {
+    return policy_.asynchronous() && policy_.pulls == ServerPolicy::Pulls::consistent;
+  }
+
+  void push(ServerChunk const& chunk, Lanes& lanes, bool pulls) {
     auto& free = free_of(chunk);
     free = std::max(free, lanes.communicate(message(chunk)));
-    if (policy_.asynchronous()) return;
-    free += plan_.workers() * served(chunk);
-    arrival_of(chunk) = free + message(chunk);
+    if (waits_for_all()) return;
+    free += (policy_.asynchronous() ? 1 : plan_.workers()) * served(chunk);
+    if (pulls) arrival_of(chunk) = free + message(chunk);
   }
 
   /// A worker's chunks, which have all come; the first block's are the first to go back.
-  void serve_all() {
+  void serve_all(bool pulls) {
     for (auto const& chunk : plan_.chunks) free_of(chunk) += served(chunk);
+    if (!pulls) return;
     auto sent = free_;
     for (auto chunk = plan_.chunks.rbegin(); chunk != plan_.chunks.rend(); ++chunk)
       arrival_of(*chunk) = sent[static_cast<std::size_t>(chunk->server)] += message(*chunk);
@@ -275,22 +317,24 @@ class PsStep {
   StepParts const& parts_;
   ServerPlan const& plan_;
   ServerPolicy policy_;
+  EvenPace pace_;
   std::deque<std::vector<double>> arrivals_;  ///< of chunks, by push; the next awaits the first
   std::vector<double> free_;                  ///< when each server is
 };
 
-/// The lanes of a step that is like the one before.
+/// The lanes of a mean step when it has become like those before.
 struct Steady {
   double path_s, compute_s, communicate_s;
 };
 template <class Step>
 Steady steady(Step& step) {
   Lanes lanes;
-  for (int i = 0; i < 3; ++i) step.run(lanes);
+  for (int i = 0; i < steps_to_settle; ++i) step.run(lanes);
   auto const before = lanes;
-  step.run(lanes);
-  return {lanes.now() - before.now(), lanes.computed() - before.computed(),
-          lanes.communicated() - before.communicated()};
+  for (int i = 0; i < mean_over_steps; ++i) step.run(lanes);
+  return {(lanes.now() - before.now()) / mean_over_steps,
+          (lanes.computed() - before.computed()) / mean_over_steps,
+          (lanes.communicated() - before.communicated()) / mean_over_steps};
 }
 
 /// `communication_s`: seconds of cores, of all ranks together; `awake`: see awake_ranks().

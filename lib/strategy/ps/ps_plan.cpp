@@ -22,7 +22,11 @@ FlatRange shard_range(ServerChunk const& chunk) {
 }
 
 at::Tensor in_shard(at::Tensor const& shard, ServerChunk const& chunk) {
-  return shard.narrow(0, chunk.offset, chunk.range.size());
+  return in_part(shard, 0, chunk);
+}
+
+at::Tensor in_part(at::Tensor const& part, std::int64_t begin, ServerChunk const& chunk) {
+  return part.narrow(0, chunk.offset - begin, chunk.range.size());
 }
 
 at::Tensor in_flat(at::Tensor const& flat, ServerChunk const& chunk) {

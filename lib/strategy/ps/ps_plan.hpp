@@ -28,6 +28,9 @@ struct VersionDomain {
 std::vector<VersionDomain> version_domains(ServerPolicy const& policy, ServerPlan const& plan,
                                            int server);
 
+/// A chunk within a part of its server's shard that begins at `begin`.
+at::Tensor in_part(at::Tensor const& part, std::int64_t begin, ServerChunk const& chunk);
+
 /// Lasting bytes of a server whose shard has so many elements.
 gpu::MemoryUse server_memory(ServerPolicy const& policy, OptimizerConfig const& optimizer,
                              std::int64_t shard, int workers, std::int64_t element_size);

@@ -31,7 +31,7 @@ PsServer::PsServer(PsConfig const& config, StrategyParts const& parts)
     auto const values =
         at::empty_strided(entry.spec.shape, entry.strides, memory().parameters.options());
     initialise(values, entry.spec, parts.seed);
-    place(entry, values, memory().parameters);
+    place(entry, values, own_, memory().parameters);
   }
 }
 
@@ -42,28 +42,30 @@ bool PsServer::owns_part_of(ParameterEntry const& entry) const {
 }
 
 void PsServer::place(ParameterEntry const& entry, at::Tensor const& values,
-                     at::Tensor const& shard) const {
-  for (auto const& chunk : own_)
-    copy_overlap(values, entry, entry.offset, chunk.range, in_shard(shard, chunk));
+                     std::vector<ServerChunk> const& chunks, at::Tensor const& part,
+                     std::int64_t begin) {
+  for (auto const& chunk : chunks)
+    copy_overlap(values, entry, entry.offset, chunk.range, in_part(part, begin, chunk));
 }
 
 void PsServer::load(std::map<std::string, at::Tensor> const& tensors) {
   for (auto const& entry : layout_.entries())
     if (auto const given = find(tensors, entry.spec); given.defined())
-      place(entry, given, memory().parameters);
+      place(entry, given, own_, memory().parameters);
 }
 
 void PsServer::load_momentum(std::map<std::string, at::Tensor> const& tensors) {
   // What is known is the sum over workers: where each has a momentum of its own, equal parts of it.
-  auto const shard = at::zeros_like(memory().parameters);
-  for (auto const& entry : layout_.entries())
-    if (auto const given = find(tensors, entry.spec); given.defined()) place(entry, given, shard);
   for (std::size_t i = 0; i < domains_.size(); ++i) {
-    auto const range = domains_[i].range;
-    auto const sum = shard.narrow(0, range.begin, range.size());
+    auto const& [chunks, range] = domains_[i];
     auto const momenta = stores_[i].momenta();
     auto const share = 1.0 / static_cast<double>(momenta.size());
-    for (auto const& momentum : momenta) momentum.copy_(momenta.size() > 1 ? sum * share : sum);
+    for (auto const& entry : layout_.entries()) {
+      auto const given = find(tensors, entry.spec);
+      if (!given.defined()) continue;
+      auto const part = momenta.size() > 1 ? given * share : given;
+      for (auto const& momentum : momenta) place(entry, part, chunks, momentum, range.begin);
+    }
   }
 }
 
@@ -139,11 +141,9 @@ NamedTensors PsServer::gather_momentum(Wanted const&) {
   for (std::size_t i = 0; i < domains_.size(); ++i) {
     auto const momentum = stores_[i].momentum();
     if (!momentum.defined()) return {};
-    for (auto const& chunk : domains_[i].chunks) {
-      auto const begin = chunk.offset - domains_[i].range.begin;
-      works.push_back(parts_.communicator.send(momentum.narrow(0, begin, chunk.range.size()),
+    for (auto const& chunk : domains_[i].chunks)
+      works.push_back(parts_.communicator.send(in_part(momentum, domains_[i].range.begin, chunk),
                                                rank_of(0), chunk_tag(chunk.index)));
-    }
   }
   for (auto& work : works) work.wait_on_host();
   return {};

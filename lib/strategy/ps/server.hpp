@@ -68,8 +68,11 @@ class PsServer : public Strategy {
 
  private:
   bool owns_part_of(ParameterEntry const& entry) const;
-  /// Copies what `shard` has of a parameter.
-  void place(ParameterEntry const& entry, at::Tensor const& values, at::Tensor const& shard) const;
+  /// Copies what these chunks have of a parameter into the part of the shard that begins at
+  /// `begin`.
+  static void place(ParameterEntry const& entry, at::Tensor const& values,
+                    std::vector<ServerChunk> const& chunks, at::Tensor const& part,
+                    std::int64_t begin = 0);
 
   Buffers buffers_;  ///< never trained; what the workers' are averaged like
 };
