@@ -215,17 +215,19 @@ TEST(Resume, MovesToAnyNumberOfWorkers) {
 
 /// An asynchronous server's momenta keep their sum.
 TEST(Resume, AsynchronousTrainingGoesOn) {
-  Training training{.model = "tiny_odd", .steps = 6};
-  Way const async{"dana", PsConfig{.chunk_mb = 0.01, .mode = PsMode::dana}, 3};
-  Scratch const run;
-  auto const saved = train_and_save(training, async, 2, run.path());
-  auto const loaded = go_on(training, async, 2, run.path());
-  expect_equal(loaded.parameters, saved.parameters);
-  for (std::size_t i = 0; i < saved.momentum.size(); ++i)
-    EXPECT_TRUE(loaded.momentum[i].second.allclose(saved.momentum[i].second, 1e-6, 1e-9));
-  training.steps = 12;
-  auto const more = go_on(training, async, 2, run.path());
-  EXPECT_FALSE(more.parameters.front().second.equal(saved.parameters.front().second));
+  for (auto const pulls : {ServerPolicy::Pulls::consistent, ServerPolicy::Pulls::chunkwise}) {
+    Training training{.model = "tiny_odd", .steps = 6};
+    Way const async{"dana", PsConfig{.chunk_mb = 0.01, .mode = PsMode::dana, .pulls = pulls}, 3};
+    Scratch const run;
+    auto const saved = train_and_save(training, async, 2, run.path());
+    auto const loaded = go_on(training, async, 2, run.path());
+    expect_equal(loaded.parameters, saved.parameters);
+    for (std::size_t i = 0; i < saved.momentum.size(); ++i)
+      EXPECT_TRUE(loaded.momentum[i].second.allclose(saved.momentum[i].second, 1e-6, 1e-9));
+    training.steps = 12;
+    auto const more = go_on(training, async, 2, run.path());
+    EXPECT_FALSE(more.parameters.front().second.equal(saved.parameters.front().second));
+  }
 }
 
 Error refusal(std::function<void()> const& act) {
