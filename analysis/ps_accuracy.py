@@ -56,6 +56,7 @@ class Modes:
                     f"{accuracy(self.at(mode, workers, transferred[mode])):.2f}",
                     f"{mean(results, 'time') / mean(baseline, 'time'):.2f}",
                     f"{mean(results, 'lag_mean'):.2f}",
+                    f"{mean(results, 'pulls') / mean(results, 'pushes'):.2f}",
                 ]
 
 
@@ -64,7 +65,8 @@ def parse_options():
     simulations.add_options(parser)
     parser.add_argument("--momentum", type=float, default=0.9)
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4, 8, 16], help="rising")
-    parser.add_argument("--modes", nargs="+", default=["sync", "async", "dana"], help="the first is compared with")
+    parser.add_argument("--modes", nargs="+", default=["sync", "async", "dana"], metavar="MODE[,KEY=VALUE]",
+                        help="the first is compared with; parts of the policy may follow: dana,pull_at_lag=8")
     parser.add_argument("--lr", type=float, nargs="+", default=[0.01, 0.02, 0.04])
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--tune-seeds", type=int, default=2, help="of them, to choose a learning rate")
@@ -77,7 +79,7 @@ def main():
     modes = Modes(simulations.Simulations(options), options)
     first = options.modes[0]
     titles = ["W", "mode", "lr", "accuracy %", f"against {first}", f"within {options.margin:g}"]
-    titles += [f"at the lr for W={options.workers[0]}", "time", "mean lag"]
+    titles += [f"at the lr for W={options.workers[0]}", "time", "mean lag", "pulls per push"]
     print(simulations.markdown(titles, modes.rows(), ("mode", titles[5])), end="")
 
 

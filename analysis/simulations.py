@@ -3,6 +3,7 @@
 import concurrent.futures
 import dataclasses
 import json
+import math
 import pathlib
 import statistics
 import subprocess
@@ -83,7 +84,7 @@ class Simulations:
             words += ["-s", setting]
         ended = subprocess.run(words, capture_output=True, text=True)
         if ended.returncode == NON_FINITE:
-            return {"test_accuracy": GUESS, "time": float("nan"), "lag_mean": float("nan")}
+            return {"test_accuracy": GUESS}
         if ended.returncode != 0:
             sys.exit(f"{' '.join(words)}\n{ended.stderr}")
         return json.loads(ended.stdout)
@@ -110,6 +111,7 @@ class Simulations:
 
     def _settings(self, training):
         options = self.options
+        mode, *parts = training.mode.split(",")
         settings = [
             f"run.seed={training.seed}",
             "run.threads=1",
@@ -123,7 +125,8 @@ class Simulations:
             f"optimizer.lr={training.lr}",
             f"optimizer.momentum={training.momentum}",
             "strategy.name=ps",
-            f"strategy.mode={training.mode}",
+            f"strategy.mode={mode}",
+            *(f"strategy.{part}" for part in parts),
         ]
         if options.slow > 1:
             settings += ["strategy.slow_worker=0", f"strategy.slow={options.slow}"]
@@ -139,7 +142,7 @@ class Simulations:
 
 
 def mean(results, name):
-    return statistics.fmean(result[name] for result in results)
+    return statistics.fmean(result.get(name, math.nan) for result in results)
 
 
 def accuracy(results):

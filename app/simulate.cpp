@@ -51,6 +51,7 @@ std::string json_of(SimulatedEpoch const& epoch, int workers) {
                                 {"server_share", counts.server_share},
                                 {"updates", counts.updates},
                                 {"pushes", counts.pushes},
+                                {"pulls", counts.pulls},
                                 {"dropped", counts.dropped},
                                 {"overflowed", counts.overflowed},
                                 {"lag_mean", counts.lags.mean()},

@@ -5,6 +5,7 @@ written the usual way in Python.
   python3 analysis/bench/ps_speed.py ddp        sync, 2 workers and a server, against DDP on 2 ranks
   python3 analysis/bench/ps_speed.py slow       async against sync, one worker at half its speed
   python3 analysis/bench/ps_speed.py pulls      async with chunkwise against consistent pulls
+  python3 analysis/bench/ps_speed.py dana       mode dana against async
   python3 analysis/bench/ps_speed.py transport  transport rma against two_sided, sync
   python3 analysis/bench/ps_speed.py gloo       sync and async against Python's on torch.distributed
   python3 analysis/bench/ps_speed.py mpi4py     the same, on mpi4py
@@ -64,6 +65,8 @@ def comparisons(options):
         return [(f"async, {pulls} / sync", server(f"mode: async, pulls: {pulls}, {SLOW}"), sync) for pulls in PULLS]
     if options.what == "pulls":
         return [(" / ".join(PULLS), *(server(f"mode: async, pulls: {pulls}") for pulls in PULLS))]
+    if options.what == "dana":
+        return [("dana / async", server("mode: dana"), server("mode: async"))]
     if options.what == "transport":
         return [("rma / two_sided", *(functools.partial(ParameterServer, options=options, policy=f"transport: {name}")
                                       for name in ("rma", "two_sided")))]
@@ -78,7 +81,7 @@ def look(ours, *_):
 
 def main():
     parser = paired.arguments(__doc__, ranks=[2])
-    parser.add_argument("what", choices=("ddp", "slow", "pulls", "transport", "gloo", "mpi4py"))
+    parser.add_argument("what", choices=("ddp", "slow", "pulls", "dana", "transport", "gloo", "mpi4py"))
     parser.add_argument("--transport", choices=("two_sided", "rma", "auto"), default="auto", help="of ours")
     options = parser.parse_args()
     columns = {"model": "{model}", "workers": "{ranks}", "images/worker": "{batch_per_rank}", "ours / theirs": "{name}",

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import headers
 import layers
+import simd
 import style
 
 
@@ -46,6 +47,22 @@ class LintTest(unittest.TestCase):
         ]:
             with self.subTest(path=path, include=include):
                 self.check(layers, path, f"#include {include}\n", finding)
+
+    def test_clones_use_their_registers(self):
+        def function(clone, *instructions):
+            return "\n".join([f"{64:016x} <_Z3addPf.{clone}>:", *(f"  40:\t\t{line}" for line in instructions), ""])
+
+        wide, scalar = "vaddps (%rsi,%rax,1),%ymm0,%ymm1", "vaddss (%rsi),%xmm0,%xmm0"
+        for shown, finding in [
+            (function("avx2", wide) + "\n" + function("avx512f", "vmulpd %zmm0,%zmm1,%zmm2"), None),
+            (function("avx2", scalar) + "\n" + function("default", wide), "for avx2 computes one"),
+            (function("avx512f", wide), "for avx512f computes one"),
+            (function("default", wide), "no function has clones"),
+        ]:
+            with self.subTest(shown=shown):
+                problems = list(simd.find_problems(shown))
+                self.assertEqual(len(problems), 0 if finding is None else 1, problems)
+                self.assertIn(finding or "", "".join(problems))
 
     def test_vendor_headers_stay_home(self):
         for header, home, stranger in [

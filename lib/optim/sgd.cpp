@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -28,59 +29,66 @@ T settled(T momentum) {
   return std::abs(momentum) < least ? T{0} : momentum;
 }
 
-// Function multiversioning applies to plain functions: one per type, each a single pass. They
-// return whether all gradients are finite: only then x - x is 0. The flag is as wide as its type.
+/// As wide as the type, so that a register holds as many.
+template <class T>
+using Flag = std::conditional_t<sizeof(T) == sizeof(std::int32_t), std::int32_t, std::int64_t>;
+
+// Single passes over all elements. They return whether all gradients are finite: only then x - x
+// is 0. Inlined, they are compiled for the instruction set of the function around them.
+template <class T>
+[[gnu::always_inline]] inline bool update_plain(T* p, T const* g, T* m, std::int64_t n,
+                                                Factors<T> const& f) {
+  Flag<T> bad = 0;
+  for (std::int64_t i = 0; i < n; ++i) {
+    bad |= g[i] - g[i] != 0;
+    T const v = settled(f.momentum * m[i] + (f.scale * g[i] + f.weight_decay * p[i]));
+    m[i] = v;
+    p[i] = p[i] - f.lr * v;
+  }
+  return bad == 0;
+}
+
+template <class T>
+[[gnu::always_inline]] inline bool update_nesterov(T* p, T const* g, T* m, std::int64_t n,
+                                                   Factors<T> const& f) {
+  Flag<T> bad = 0;
+  for (std::int64_t i = 0; i < n; ++i) {
+    bad |= g[i] - g[i] != 0;
+    T const d = f.scale * g[i] + f.weight_decay * p[i];
+    T const v = settled(f.momentum * m[i] + d);
+    m[i] = v;
+    p[i] = p[i] - f.lr * (d + f.momentum * v);
+  }
+  return bad == 0;
+}
+
+template <class T>
+[[gnu::always_inline]] inline bool update_without_momentum(T* p, T const* g, std::int64_t n,
+                                                           Factors<T> const& f) {
+  Flag<T> bad = 0;
+  for (std::int64_t i = 0; i < n; ++i) {
+    bad |= g[i] - g[i] != 0;
+    p[i] = p[i] - f.lr * (f.scale * g[i] + f.weight_decay * p[i]);
+  }
+  return bad == 0;
+}
+
+// Function multiversioning applies to plain functions: one per type.
 STRATAGEM_SIMD_CLONES bool update(float* p, float const* g, float* m, std::int64_t n,
                                   Factors<float> const& f) {
-  float const nesterov = f.nesterov ? f.momentum : 0.0F;
-  std::int32_t bad = 0;
-  if (f.nesterov) {
-    for (std::int64_t i = 0; i < n; ++i) {
-      bad |= g[i] - g[i] != 0;
-      float const d = f.scale * g[i] + f.weight_decay * p[i];
-      m[i] = settled(f.momentum * m[i] + d);
-      p[i] = p[i] - f.lr * (d + nesterov * m[i]);
-    }
-    return bad == 0;
-  }
-  for (std::int64_t i = 0; i < n; ++i) {
-    bad |= g[i] - g[i] != 0;
-    m[i] = settled(f.momentum * m[i] + (f.scale * g[i] + f.weight_decay * p[i]));
-    p[i] = p[i] - f.lr * m[i];
-  }
-  return bad == 0;
+  return f.nesterov ? update_nesterov(p, g, m, n, f) : update_plain(p, g, m, n, f);
 }
-
 STRATAGEM_SIMD_CLONES bool update(double* p, double const* g, double* m, std::int64_t n,
                                   Factors<double> const& f) {
-  std::int64_t bad = 0;
-  for (std::int64_t i = 0; i < n; ++i) {
-    bad |= g[i] - g[i] != 0;
-    double const d = f.scale * g[i] + f.weight_decay * p[i];
-    m[i] = settled(f.momentum * m[i] + d);
-    p[i] = p[i] - f.lr * (f.nesterov ? d + f.momentum * m[i] : m[i]);
-  }
-  return bad == 0;
+  return f.nesterov ? update_nesterov(p, g, m, n, f) : update_plain(p, g, m, n, f);
 }
-
 STRATAGEM_SIMD_CLONES bool update(float* p, float const* g, std::int64_t n,
                                   Factors<float> const& f) {
-  std::int32_t bad = 0;
-  for (std::int64_t i = 0; i < n; ++i) {
-    bad |= g[i] - g[i] != 0;
-    p[i] = p[i] - f.lr * (f.scale * g[i] + f.weight_decay * p[i]);
-  }
-  return bad == 0;
+  return update_without_momentum(p, g, n, f);
 }
-
 STRATAGEM_SIMD_CLONES bool update(double* p, double const* g, std::int64_t n,
                                   Factors<double> const& f) {
-  std::int64_t bad = 0;
-  for (std::int64_t i = 0; i < n; ++i) {
-    bad |= g[i] - g[i] != 0;
-    p[i] = p[i] - f.lr * (f.scale * g[i] + f.weight_decay * p[i]);
-  }
-  return bad == 0;
+  return update_without_momentum(p, g, n, f);
 }
 
 /// All tensors have the same number of elements; `momentum` may be undefined. True when all

@@ -211,7 +211,7 @@ void AsyncPsServer::exclude_missing() {
 
 void AsyncPsServer::exclude(std::size_t domain, int worker) {
   auto& clock = timelines_[domain].clock;
-  if (!clock.computing(worker)) return;
+  if (!clock.computing(worker) || clock.excluded(worker)) return;
   if (clock.exclude(worker)) stores_[domain].apply_collected();
   release(domain);
 }

@@ -105,6 +105,7 @@ class ServerClock {
   /// then, from parameters of long ago, is dropped, and it counts as far as the slowest of the
   /// others. Where no gate waits for workers nothing changes. True as of finish().
   bool exclude(int worker);
+  bool excluded(int worker) const { return of(worker).excluded; }
   /// The workers that wait and may go on now, with the present version.
   std::vector<int> release();
   bool all_finished() const { return unfinished_ == 0; }

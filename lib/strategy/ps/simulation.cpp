@@ -75,6 +75,7 @@ void PsSimulation::run_synchronous(std::int64_t first_step, std::int64_t end_ste
     versions.emplace_back(store_.outgoing().clone(), cluster_.treat(complete, workers_));
     counts_.lags.add(step == first_step ? 0 : policy_.delay);
     counts_.pushes += workers_;
+    counts_.pulls += workers_;
     counts_.updates += applied ? 1 : 0;
     counts_.dropped += applied ? 0 : workers_;
     counts_.overflowed += applied ? 0 : workers_;
