@@ -26,7 +26,7 @@ def further_of(fixed, reduction, scaling, workers, options):
 
 def rows(simulated, options):
     seeds = range(1, options.seeds + 1)
-    for fixed, reduction, scaling in itertools.product(options.samples, ("mean", "sum"), SCALINGS):
+    for fixed, reduction, scaling in itertools.product(options.samples, options.gradients, options.rates):
         by_workers = {}
         for workers in options.workers:
             further = further_of(fixed, reduction, scaling, workers, options)
@@ -55,6 +55,8 @@ def parse_options():
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--samples", nargs="+", choices=["worker", "global"], default=["worker", "global"],
                         help="what of the samples stays as it is with more workers: a worker's, or those of a step")
+    parser.add_argument("--gradients", nargs="+", choices=["mean", "sum"], default=["mean", "sum"])
+    parser.add_argument("--rates", nargs="+", choices=SCALINGS, default=list(SCALINGS))
     return parser.parse_args()
 
 

@@ -15,7 +15,7 @@ import pandas as pd  # noqa: E402
 
 from .errors import BAD_DATA, ReportError
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 RANK_SCHEMA, COLLECTED_SCHEMA = "stratagem-rank-trace", "stratagem-collected-trace"
 TABLES = (
     "status",
