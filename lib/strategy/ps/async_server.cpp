@@ -26,9 +26,8 @@ AsyncPsServer::AsyncPsServer(PsConfig const& config, StrategyParts const& parts)
       attendance_(parts.watchdog, workers()),
       pushes_(static_cast<std::size_t>(workers())) {
   auto const count = static_cast<std::size_t>(workers());
-  for (auto const& domain : domains_)
-    timelines_.push_back({.of = domain,
-                          .clock = ServerClock(policy_, workers()),
+  for (std::size_t domain = 0; domain < domains_.size(); ++domain)
+    timelines_.push_back({.clock = ServerClock(policy_, workers()),
                           .arriving = std::vector<std::vector<Work>>(count),
                           .leaving = std::vector<std::vector<Work>>(count)});
 }
@@ -106,9 +105,9 @@ void AsyncPsServer::read_line(int worker) {
   if (push.line.collectives != in_message(parts_.communicator.collectives().fingerprint()))
     throw mismatch(str("those of the worker on rank ", rank_of(worker),
                        " are not those of its server on rank ", parts_.communicator.rank()));
-  for (auto& timeline : timelines_)
-    timeline.arriving[static_cast<std::size_t>(worker)] =
-        receive_gradients(worker, timeline.of.chunks);
+  for (std::size_t domain = 0; domain < timelines_.size(); ++domain)
+    timelines_[domain].arriving[static_cast<std::size_t>(worker)] =
+        receive_gradients(worker, domains_[domain].chunks);
   push.untreated = timelines_.size();
   if (scale_.needs_norm())
     push.ended = parts_.communicator.receive(push.end, rank_of(worker), end_tag);
@@ -136,7 +135,7 @@ void AsyncPsServer::apply(std::size_t domain, int worker) {
   auto& arriving = timeline.arriving[static_cast<std::size_t>(worker)];
   parts_.recorder.enter(trace::Activity::serve, push.line.step);
   for (auto& work : arriving) work.wait_on_host();
-  auto record = record_of(worker, timeline.of);
+  auto record = record_of(worker, domains_[domain]);
   record.t_seen = monotonic_ns();
   if (attendance_.came(worker)) tell_of_return(worker);
   record.queue_depth =
@@ -187,7 +186,7 @@ void AsyncPsServer::release(std::size_t domain) {
     auto& leaving = timeline.leaving[static_cast<std::size_t>(worker)];
     leaving.clear();  // of the parameters that are replaced now
     stores_[domain].hand_out(worker, timeline.lr);
-    leaving = send_parameters(worker, timeline.of.chunks);
+    leaving = send_parameters(worker, domains_[domain].chunks);
     if (attendance_.missing(worker)) exclude(domain, worker);
     go_on(worker);
   }

@@ -32,9 +32,8 @@ class AsyncPsServer final : public PsServer {
     Work answered;
     std::size_t untreated = 0;  ///< domains
   };
-  /// What becomes of one version domain. Its store is that of the same number.
+  /// What becomes of one version domain.
   struct Timeline {
-    VersionDomain of;
     ServerClock clock;
     double lr = 0;  ///< of the last push that was applied
     /// By worker: the gradient of its push, until it is treated, and the parameters that it was
@@ -62,7 +61,7 @@ class AsyncPsServer final : public PsServer {
   void tell_of_return(int worker);
   Push& of(int worker) { return pushes_[static_cast<std::size_t>(worker)]; }
 
-  std::vector<Timeline> timelines_;  ///< by domain
+  std::vector<Timeline> timelines_;  ///< by domain, as stores_
   Attendance attendance_;
   ShareSequence round_;
   std::int64_t next_share_ = 0;  ///< of round_
