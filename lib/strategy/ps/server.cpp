@@ -56,16 +56,14 @@ void PsServer::load(std::map<std::string, at::Tensor> const& tensors) {
 
 void PsServer::load_momentum(std::map<std::string, at::Tensor> const& tensors) {
   // What is known is the sum over workers: where each has a momentum of its own, equal parts of it.
-  for (std::size_t i = 0; i < domains_.size(); ++i) {
-    auto const& [chunks, range] = domains_[i];
-    auto const momenta = stores_[i].momenta();
-    auto const share = 1.0 / static_cast<double>(momenta.size());
-    for (auto const& entry : layout_.entries()) {
-      auto const given = find(tensors, entry.spec);
-      if (!given.defined()) continue;
-      auto const part = momenta.size() > 1 ? given * share : given;
-      for (auto const& momentum : momenta) place(entry, part, chunks, momentum, range.begin);
-    }
+  auto const share = 1.0 / static_cast<double>(stores_.front().momenta().size());
+  for (auto const& entry : layout_.entries()) {
+    auto const given = find(tensors, entry.spec);
+    if (!given.defined()) continue;
+    auto const part = share < 1 ? given * share : given;
+    for (std::size_t i = 0; i < domains_.size(); ++i)
+      for (auto const& momentum : stores_[i].momenta())
+        place(entry, part, domains_[i].chunks, momentum, domains_[i].range.begin);
   }
 }
 
