@@ -67,6 +67,41 @@ TEST_F(OnGpu, ScaledGradientsEqualTheEmulators) {
   }
 }
 
+/// The host learns of it when the update is under way: the device refuses it.
+TEST_F(OnGpu, ALossThatIsNotFiniteUpdatesNothing) {
+  auto const device = *own_gpu();
+  auto const rank = world().rank(), ranks = world().size();
+  for (auto const& config : {StrategyConfig(DdpConfig{}), StrategyConfig(FsdpConfig{})}) {
+    Training const training{
+        .strategy = config, .device = device, .optimizer = {.lr = 1e30}, .recompute = {}};
+    auto const model = test_model(training.model);
+    MpiCommunicator communicator(world(), device, nullptr, 60s);
+    trace::Recorder recorder(device, 0);
+    auto const strategy = make_strategy(config, parts_of(training, model, communicator, recorder));
+    auto const step = [&](std::int64_t number) {
+      auto const first_slot = training.global_batch / ranks * rank;
+      strategy->step(training_batch(training, number, first_slot, ranks), {.lr = 1e30});
+    };
+    auto const state = [&] {
+      return digest_of(strategy->gather_parameters(all_tensors)) +
+             digest_of(strategy->gather_momentum(all_tensors));
+    };
+    auto const at_first = state();
+    step(0);
+    auto const before = state();
+    EXPECT_NE(before, at_first);
+    try {
+      step(1);
+      FAIL() << "no error on rank " << rank;
+    } catch (AgreedError const& error) {
+      EXPECT_EQ(error.code(), ExitCode::non_finite);
+      EXPECT_NE(std::string(error.what()).find("output of block "), std::string::npos)
+          << error.what();
+    }
+    EXPECT_EQ(state(), before);
+  }
+}
+
 /// Largest relative distance of a tensor of one from the other's.
 double distance(NamedTensors const& ours, NamedTensors const& theirs) {
   double largest = 0;

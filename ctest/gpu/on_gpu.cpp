@@ -54,6 +54,19 @@ TEST_F(OnGpu, CopiesWaitForWhatTheComputeStreamMakes) {
   EXPECT_TRUE(at::equal(copy, made.cpu()));
 }
 
+TEST_F(OnGpu, TheComputeStreamCopiesInItsOrder) {
+  auto const stream = Stream::compute(device);
+  PinnedBuffer const buffer(device, work().nbytes());
+  auto const made = work();
+  copy_async(buffer.data(), made.data_ptr(), buffer.size(), stream);
+  Event copied(device);
+  copied.record(stream);
+  EXPECT_FALSE(copied.done()) << "the host does not wait";
+  made.zero_();
+  copied.wait_on_host();
+  EXPECT_GT(at::from_blob(buffer.data(), made.sizes(), at::kFloat).abs().max().item<float>(), 0);
+}
+
 TEST_F(OnGpu, TheComputeStreamWaitsForACopy) {
   auto const stream = Stream::high_priority(device);
   PinnedBuffer const buffer(device, 1 << 26);
@@ -84,6 +97,16 @@ TEST_F(OnGpu, MarksAreTimesOfTheDevice) {
   EXPECT_GT(took, 0);
   EXPECT_LE(took, monotonic_ns() - before);
   EXPECT_GT(marks.ns(1), submitted) << "the device was still at work";
+}
+
+TEST_F(OnGpu, MarksBeginNoEarlierThanTold) {
+  Marks marks(device, 2);
+  marks.add();
+  marks.add();
+  auto const later = monotonic_ns() + 1'000'000'000;
+  marks.resolve(later);
+  EXPECT_EQ(marks.ns(0), later);
+  EXPECT_GE(marks.ns(1), later);
 }
 
 TEST_F(OnGpu, LastingMemoryIsBookedAndTheRestIsActivations) {

@@ -96,6 +96,12 @@ TEST(Replicas, DifferenceEndsAllRanksAlike) {
   });
 }
 
+ControlRecord::Agreed result_of(at::Tensor const& sum, Batch const& batch, int ranks) {
+  ControlRecord record(sum);
+  record.sum_is_there();
+  return record.result(batch, ranks, 1);
+}
+
 /// The sums of what these ranks put into their records.
 bool alike(std::vector<std::uint64_t> const& fingerprints, at::ScalarType type) {
   auto const sum = at::zeros({control_room}, type);
@@ -106,7 +112,7 @@ bool alike(std::vector<std::uint64_t> const& fingerprints, at::ScalarType type) 
     sum.add_(record.memory());
   }
   Batch const batch{.labels = at::zeros({1}, at::kLong)};
-  return ControlRecord(sum).result(batch, static_cast<int>(fingerprints.size()), 1).alike;
+  return result_of(sum, batch, static_cast<int>(fingerprints.size())).alike;
 }
 
 TEST(Replicas, SumsTellWhetherFingerprintsAreEqual) {
@@ -124,8 +130,8 @@ TEST(Replicas, SumsTellWhetherFingerprintsAreEqual) {
 
 TEST(Replicas, ARecordThatIsGarbageIsNotAlike) {
   Batch const batch{.labels = at::zeros({1}, at::kLong)};
-  EXPECT_FALSE(ControlRecord(at::full({control_room}, 0.125)).result(batch, 2, 1).alike);
-  EXPECT_FALSE(ControlRecord(at::full({control_room}, NAN)).result(batch, 2, 1).alike);
+  EXPECT_FALSE(result_of(at::full({control_room}, 0.125), batch, 2).alike);
+  EXPECT_FALSE(result_of(at::full({control_room}, NAN), batch, 2).alike);
 }
 
 }  // namespace

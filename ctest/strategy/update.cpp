@@ -37,8 +37,8 @@ Update update_for(Replica const& replica, OptimizerConfig const& optimizer,
 /// A whole step; false when it was skipped.
 bool step(Update& update, Replica& replica, at::Tensor const& gradients) {
   FlatRange const all{0, replica.layout().size()};
-  auto const norm = update.needs_norm() ? gradient_norm({&gradients, 1}) : 0;
-  if (!update.by_range() && !update.admit(norm)) return false;
+  bool const decides = update.way() == Update::Way::by_decision;
+  if (decides && !update.admit(gradient_norm({&gradients, 1}))) return false;
   update.apply(all, replica.flat(), gradients, lr);
   replica.refresh(all);
   return true;
@@ -71,7 +71,7 @@ TEST(Update, TakesTheMeanOverWorkersAndMicroBatches) {
   for (auto const reduction : {Reduction::mean, Reduction::sum}) {
     auto replica = replica_in(fp32);
     auto update = update_for(replica, {.momentum = 0, .reduction = reduction}, fp32, 4, 2);
-    EXPECT_TRUE(update.by_range());
+    EXPECT_EQ(update.way(), Update::Way::by_range);
     EXPECT_EQ(update.loss_scale(), 1);
     auto const before = replica.flat().clone();
     auto const gradients = gradients_for(replica);
@@ -88,7 +88,7 @@ TEST(Update, ClipsByTorchsRule) {
     auto const norm = at::linalg_vector_norm(gradients.to(at::kDouble) / 4).item<double>();
     auto const limit = share * norm;
     auto update = update_for(replica, {.momentum = 0, .clip_norm = limit}, fp32, 4, 1);
-    EXPECT_FALSE(update.by_range());
+    EXPECT_EQ(update.way(), Update::Way::by_decision);
     auto const before = replica.flat().clone();
     EXPECT_TRUE(step(update, replica, gradients));
     expect_moved(replica, before, gradients, 0.25 * std::min(1.0, limit / (norm + 1e-6)));
@@ -98,7 +98,7 @@ TEST(Update, ClipsByTorchsRule) {
 TEST(Update, SkipsAnOverflowAndLeavesEverythingAsItWas) {
   auto replica = replica_in(scaled);
   auto update = update_for(replica, {.weight_decay = 0.01}, scaled, 2, 1);
-  EXPECT_FALSE(update.by_range());
+  EXPECT_EQ(update.way(), Update::Way::by_decision);
   auto const scale = update.loss_scale();
   auto const gradients = gradients_for(replica) * scale;
   ASSERT_TRUE(step(update, replica, gradients));

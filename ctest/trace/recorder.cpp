@@ -45,7 +45,8 @@ TEST(Recorder, PhasesCutTheStepWithoutGaps) {
     recorder.enter(Phase::comm_exposed);
   }
   recorder.enter(Phase::optimizer);
-  auto const step = recorder.end_step();
+  recorder.end_step();
+  auto const& step = recorder.last_step();
   EXPECT_EQ(step.step, 3);
   EXPECT_EQ(step.epoch, 1);
   EXPECT_EQ(std::accumulate(step.durations.begin(), step.durations.end(), std::int64_t{0}),
@@ -61,8 +62,23 @@ TEST(Recorder, SaysWhereTheTrainingIs) {
   recorder.begin_step(3, 1);
   recorder.enter(Phase::forward);
   EXPECT_EQ(recorder.where(), "at step 3, forward");
-  static_cast<void>(recorder.end_step());
+  recorder.end_step();
   EXPECT_EQ(recorder.where(), "after step 3");
+}
+
+TEST(Recorder, WhatIsEnteredBetweenStepsBelongsToNone) {
+  Recorder recorder(gpu::Device{}, 0);
+  recorder.begin_step(3, 1);
+  recorder.enter(Phase::forward);
+  recorder.end_step({.loss = 2, .samples = 64, .lr = 0.5});
+  recorder.enter(Phase::comm_exposed);
+  EXPECT_EQ(recorder.where(), "after step 3");
+  recorder.settle();
+  auto const& step = recorder.last_step();
+  EXPECT_EQ(of(step, Phase::comm_exposed), 0);
+  EXPECT_EQ(step.loss, 2);
+  EXPECT_EQ(step.samples, 64);
+  EXPECT_EQ(step.lr, 0.5);
 }
 
 TEST(Recorder, StepsDoNotLeakIntoEachOther) {
@@ -70,10 +86,12 @@ TEST(Recorder, StepsDoNotLeakIntoEachOther) {
   recorder.begin_step(0, 0);
   recorder.enter(Phase::data);
   std::this_thread::sleep_for(5ms);
-  auto const first = recorder.end_step();
+  recorder.end_step();
+  auto const first = recorder.last_step();
   recorder.begin_step(1, 0);
   recorder.enter(Phase::data);
-  auto const second = recorder.end_step();
+  recorder.end_step();
+  auto const& second = recorder.last_step();
   EXPECT_GE(second.t_begin, first.t_begin + first.duration);
   EXPECT_LT(second.duration, first.duration);
 }
@@ -93,7 +111,7 @@ TEST(Recorder, PhasesOfSampledStepsAreSpans) {
       EXPECT_EQ(recorder.sampled_step(), step % 2 == 0 ? step : -1);
       recorder.enter(Phase::forward);
       recorder.enter(Phase::optimizer);
-      recorder.record(recorder.end_step());
+      recorder.end_step();
     }
   });
   auto const& spans = trace.table(spans_table());
@@ -118,7 +136,7 @@ TEST(Recorder, AStepCostsMicroseconds) {
     for (auto const phase : {Phase::data, Phase::forward, Phase::backward, Phase::comm_exposed,
                              Phase::optimizer, Phase::comm_exposed, Phase::optimizer})
       recorder.enter(phase);
-    recorder.record(recorder.end_step());
+    recorder.end_step();
   }
   auto const each = static_cast<double>(monotonic_ns() - begin) / steps * 1e-3;
   std::printf("the trace takes %.2f us of a step, every 50th sampled\n", each);
@@ -129,13 +147,15 @@ TEST(Recorder, AStepOfMorePhasesThanMarksStaysSane) {
   Recorder recorder(gpu::Device{}, 0);
   recorder.begin_step(0, 0);
   for (int i = 0; i < 20'000; ++i) recorder.enter(i % 2 == 0 ? Phase::forward : Phase::backward);
-  auto const step = recorder.end_step();
+  recorder.end_step();
+  auto const& step = recorder.last_step();
   EXPECT_GE(step.duration, 0);
   EXPECT_EQ(std::accumulate(step.durations.begin(), step.durations.end(), std::int64_t{0}),
             step.duration);
   recorder.begin_step(1, 0);
   recorder.enter(Phase::forward);
-  EXPECT_GT(recorder.end_step().duration, 0);
+  recorder.end_step();
+  EXPECT_GT(recorder.last_step().duration, 0);
 }
 
 TEST(Recorder, EventsAndMemoryReachTheFile) {

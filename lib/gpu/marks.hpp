@@ -19,8 +19,9 @@ class Marks {
 
   /// The mark's index, counted from the last clear(); -1 when there is no room.
   int add();
-  /// Waits until every mark has happened.
-  void resolve();
+  /// Waits until every mark has happened. On a GPU the first counts as having happened when it was
+  /// submitted, or at `not_before` if that is later: a host that is ahead submits early [ns].
+  void resolve(std::int64_t not_before = 0);
   /// Monotonic time of a resolved mark [ns].
   std::int64_t ns(int mark) const;
   void clear();

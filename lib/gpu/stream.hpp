@@ -15,11 +15,13 @@ class Stream {
   /// A stream of its own, served before the compute stream.
   static Stream high_priority(Device const& device);
 
-  /// The vendor's handle (cudaStream_t); null on the CPU.
+  bool on_cpu() const { return kind_ == DeviceKind::cpu; }
+  /// The vendor's handle (cudaStream_t), which may be null; null on the CPU.
   void* native() const { return native_.get(); }
 
  private:
-  explicit Stream(std::shared_ptr<void> native) : native_(std::move(native)) {}
+  Stream(DeviceKind kind, std::shared_ptr<void> native) : kind_(kind), native_(std::move(native)) {}
+  DeviceKind kind_;
   std::shared_ptr<void> native_;
 };
 

@@ -119,7 +119,7 @@ Sgd::Sgd(OptimizerConfig const& config, std::int64_t size, at::TensorOptions con
 }
 
 void Sgd::step(FlatRange range, at::Tensor const& parameters, at::Tensor const& gradients,
-               double lr, double scale) {
+               double lr, double scale, std::optional<at::Tensor> const& refusal) {
   expects(parameters.numel() == range.size() && gradients.numel() == range.size() &&
               parameters.is_contiguous() && gradients.is_contiguous() &&
               gradients.scalar_type() == parameters.scalar_type(),
@@ -140,7 +140,7 @@ void Sgd::step(FlatRange range, at::Tensor const& parameters, at::Tensor const& 
   std::vector<at::Tensor> state;
   if (momentum.defined()) state.push_back(momentum);
   at::_fused_sgd_({parameters}, {gradients}, state, config_.weight_decay, config_.momentum, lr, 0.0,
-                  config_.nesterov, false, false);
+                  config_.nesterov, false, false, {}, refusal);
 }
 
 }  // namespace stratagem

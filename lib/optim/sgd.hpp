@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include <ATen/core/Tensor.h>
 
 #include "optim/optim_config.hpp"
@@ -20,9 +22,10 @@ class Sgd {
 
   /// Updates in place the parameters whose momentum is in `range`. `parameters`, `gradients`:
   /// contiguous, range.size() elements. Gradients are used as scale x g: the mean, the loss scale
-  /// and clipping are parts of `scale`. On a GPU they are scaled in place.
+  /// and clipping are parts of `scale`. On a GPU they are scaled in place; and nothing is updated
+  /// where `refusal`, a fp32 scalar there, is 1.
   void step(FlatRange range, at::Tensor const& parameters, at::Tensor const& gradients, double lr,
-            double scale);
+            double scale, std::optional<at::Tensor> const& refusal = {});
 
   /// False once a gradient on the CPU was not; what it updated is spoilt. Those on a GPU are not
   /// looked at.

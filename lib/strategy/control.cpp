@@ -12,8 +12,20 @@
 #include "comm/agreement.hpp"
 
 namespace stratagem {
+namespace {
 
-ControlRecord::ControlRecord(at::Tensor memory) : memory_(std::move(memory)) {
+gpu::Device home_of(at::Tensor const& tensor) {
+  if (tensor.is_cpu()) return {};
+  return {gpu::DeviceKind::cuda, tensor.device().index()};
+}
+
+}  // namespace
+
+ControlRecord::ControlRecord(at::Tensor memory)
+    : memory_(std::move(memory)),
+      fingerprint_(home_of(memory_), 2 * parts * memory_.element_size()),
+      sum_(home_of(memory_), memory_.nbytes()),
+      arrived_(home_of(memory_)) {
   expects(memory_.numel() == control_room, "room for the control record");
 }
 
@@ -43,12 +55,26 @@ void ControlRecord::seal(std::uint64_t fingerprint) {
     of[i] = static_cast<float>(fingerprint >> (4 * i) & 15);
     of[parts + i] = of[i] * of[i];
   }
-  memory_.narrow(0, first_part, 2 * parts).copy_(values);
+  at::from_blob(fingerprint_.data(), {2 * parts}, memory_.scalar_type()).copy_(values);
+  gpu::copy_async(memory_[first_part].data_ptr(), fingerprint_.data(), fingerprint_.size(),
+                  gpu::Stream::compute(home_of(memory_)));
+}
+
+void ControlRecord::sum_is_there() {
+  auto const stream = gpu::Stream::compute(home_of(memory_));
+  gpu::copy_async(sum_.data(), memory_.data_ptr(), sum_.size(), stream);
+  arrived_.record(stream);
+}
+
+at::Tensor ControlRecord::refusal() const {
+  return memory_[not_finite].ne(0).to(at::kFloat);
 }
 
 ControlRecord::Agreed ControlRecord::result(Batch const& batch, int ranks,
                                             int micro_batches) const {
-  auto const sums = memory_.to(at::kCPU, at::kDouble);
+  arrived_.wait_on_host();
+  auto const sums =
+      at::from_blob(sum_.data(), {control_room}, memory_.scalar_type()).to(at::kDouble);
   auto const* of = sums.data_ptr<double>();
   // N times the sum of squares is the square of the sum where all terms are equal, else more.
   bool alike = true;

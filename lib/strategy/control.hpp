@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "comm/communicator.hpp"
+#include "gpu/stream.hpp"
 #include "model/block_tape.hpp"
 #include "model/model.hpp"
 #include "params/parameter_layout.hpp"
@@ -17,9 +18,9 @@ namespace stratagem {
 inline constexpr std::int64_t control_room = ParameterLayout::alignment;
 
 /// What all ranks learn in every step, as sums over ranks. Who owns one sends it around once per
-/// step, after seal() and before result(). Whether a fingerprint is the same on all ranks shows in
-/// sums, too: of its parts and of their squares, which are integers small enough to be exact for
-/// 70,000 ranks in fp32. Ranks agree on that as on the rest.
+/// step, after seal() and before sum_is_there(). Whether a fingerprint is the same on all ranks
+/// shows in sums, too: of its parts and of their squares, which are integers small enough to be
+/// exact for 70,000 ranks in fp32. Ranks agree on that as on the rest.
 class ControlRecord {
  public:
   /// `memory`: control_room elements of a floating type.
@@ -32,8 +33,13 @@ class ControlRecord {
   void seal(std::uint64_t fingerprint);
   at::Tensor const& memory() const { return memory_; }
 
-  /// After the sum: what the step returns. `finite` is false when some rank's loss was not finite,
-  /// `alike` when fingerprints differ; nothing else holds then.
+  /// The sum's way to the host begins. On a GPU nothing waits: it goes there in the order of the
+  /// compute stream, while more is submitted.
+  void sum_is_there();
+  /// fp32 scalar on the device: 1 where some rank's loss was not finite, else 0.
+  at::Tensor refusal() const;
+  /// Waits until the host has the sum. What the step returns. `finite` is false when some rank's
+  /// loss was not finite, `alike` when fingerprints differ; nothing else holds then.
   struct Agreed {
     StepResult result;
     bool finite = true;
@@ -59,6 +65,9 @@ class ControlRecord {
   };
 
   at::Tensor memory_;
+  gpu::PinnedBuffer fingerprint_;  ///< on its way to the device
+  gpu::PinnedBuffer sum_;          ///< on the host
+  gpu::Event arrived_;             ///< there
   int first_bad_block_ = -1;
 };
 

@@ -52,18 +52,19 @@ Update::Update(OptimizerConfig const& optimizer, PrecisionConfig const& precisio
                int micro_batches, std::int64_t owned, gpu::Device const& device)
     : sgd_(make_sgd(optimizer, precision, owned, device)),
       scale_(optimizer, precision, terms_of_mean(optimizer, workers, micro_batches)),
-      by_range_(device.kind == gpu::DeviceKind::cpu && !needs_norm()) {}
+      way_(scale_.needs_norm()                   ? Way::by_decision
+           : device.kind == gpu::DeviceKind::cpu ? Way::by_range
+                                                 : Way::guarded) {}
 
 bool Update::admit(double norm) {
-  if (!needs_norm()) return true;
   bool const admitted = scale_.admit(norm);
   if (auto const& problem = scale_.problem()) throw AgreedError(*problem);
   return admitted;
 }
 
 void Update::apply(FlatRange range, at::Tensor const& parameters, at::Tensor const& gradients,
-                   double lr) {
-  sgd_.step(range, parameters, gradients, lr, scale_.value());
+                   double lr, std::optional<at::Tensor> const& refusal) {
+  sgd_.step(range, parameters, gradients, lr, scale_.value(), refusal);
 }
 
 double gradient_norm(std::span<at::Tensor const> gradients) {

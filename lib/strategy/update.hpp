@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -27,17 +28,23 @@ class Update {
   /// What the loss is to be multiplied with before the backward pass.
   double loss_scale() const { return scale_.loss_scale(); }
 
-  /// True when a range may be updated as soon as its gradients are there: nothing has to be known
-  /// of the others. Not on a GPU, where the host learns late whether the loss was finite.
-  bool by_range() const { return by_range_; }
-  /// Unless by_range(), once per step before the first apply(): with the norm of all gradients (see
-  /// gradient_norm) where needs_norm(). False when the step is to be skipped because scaled
-  /// gradients overflowed. AgreedError(non_finite) when they are not finite for another reason.
-  bool needs_norm() const { return scale_.needs_norm(); }
+  /// When gradients may be applied.
+  enum class Way {
+    by_range,    ///< as soon as those of a range are there: nothing has to be known of the others
+    guarded,     ///< on a GPU, which goes on while the host learns whether losses were finite: once
+                 ///< the ranks' refusal is there, with it
+    by_decision  ///< once the host has decided with the norm of all
+  };
+  Way way() const { return way_; }
+  /// `by_decision`, once per step before the first apply(): with the norm of all gradients (see
+  /// gradient_norm). False when the step is to be skipped because scaled gradients overflowed.
+  /// AgreedError(non_finite) when they are not finite for another reason.
   bool admit(double norm);
 
   /// Updates the owned elements of `range`. `parameters`, `gradients`: 1-D, just these elements.
-  void apply(FlatRange range, at::Tensor const& parameters, at::Tensor const& gradients, double lr);
+  /// `refusal`: on a GPU, a fp32 scalar; where it is 1 nothing is updated.
+  void apply(FlatRange range, at::Tensor const& parameters, at::Tensor const& gradients, double lr,
+             std::optional<at::Tensor> const& refusal = {});
 
   /// False once a gradient that was applied was not finite, as far as the CPU knows.
   bool finite() const { return sgd_.finite(); }
@@ -51,7 +58,7 @@ class Update {
  private:
   Sgd sgd_;
   GradientScale scale_;
-  bool by_range_;
+  Way way_;
 };
 
 /// Of how many terms the gradients of so many workers are the mean.

@@ -8,20 +8,14 @@
 #include "base/text.hpp"
 
 namespace stratagem::trace {
-namespace {
-
-constexpr int marks_per_step = 4096;  // one per change of phase
-
-}  // namespace
 
 Recorder::Recorder(gpu::Device const& device, int spans_every, Sign* sign, Failpoints failpoints)
     : device_(device),
       spans_every_(spans_every),
       beacon_(sign),
       failpoints_(std::move(failpoints)),
-      marks_(device, marks_per_step) {
+      marks_{StepMarks(device), StepMarks(device)} {
   for (auto const name : phase_names) static_cast<void>(intern(name));
-  entered_.reserve(marks_per_step);
 }
 
 NameId Recorder::intern(std::string_view name) {
@@ -33,19 +27,18 @@ NameId Recorder::intern(std::string_view name) {
 }
 
 void Recorder::begin_step(std::int64_t step, std::int64_t epoch) {
-  marks_.clear();
-  entered_.clear();
-  step_ = step;
-  epoch_ = epoch;
-  bool const sampled = spans_every_ > 0 && step % spans_every_ == 0;
-  sampled_step_.store(sampled ? step : -1, std::memory_order_relaxed);
+  present_ = 1 - present_;
+  present().begin(step, epoch);
+  sampled_step_.store(samples(step) ? step : -1, std::memory_order_relaxed);
 }
 
 void Recorder::enter(Phase phase) {
-  if (!entered_.empty() && entered_.back().first == phase) return;
-  if (phase == Phase::backward && sampled_step() >= 0 && comes_from_forward()) sample_memory();
-  if (int const mark = marks_.add(); mark >= 0) entered_.emplace_back(phase, mark);
-  enter(static_cast<Activity>(phase), step_);  // the phases come first there, in their order
+  auto& marks = present();
+  if (marks.in_phase() && marks.phase() == phase) return;
+  if (phase == Phase::backward && sampled_step() >= 0 && marks.comes_from_forward())
+    sample_memory();
+  marks.enter(phase);
+  enter(static_cast<Activity>(phase), marks.step());  // the phases come first there, in their order
 }
 
 void Recorder::enter(Activity activity, std::int64_t step) {
@@ -53,46 +46,40 @@ void Recorder::enter(Activity activity, std::int64_t step) {
   failpoints_.reach(activity_names[static_cast<std::size_t>(activity)], step);
 }
 
-/// Whether a backward pass that begins now is a pass's first part, not what follows a wait in it.
-bool Recorder::comes_from_forward() const {
-  for (auto entry = entered_.rbegin(); entry != entered_.rend(); ++entry)
-    if (entry->first == Phase::forward || entry->first == Phase::backward)
-      return entry->first == Phase::forward;
-  return true;
+void Recorder::end_step(StepOutcome const& outcome) {
+  present().end(outcome);
+  settle();  // the step before
+  unrecorded_ = &present();
+  if (device_.kind == gpu::DeviceKind::cpu) settle();
+  enter(Activity::between, present().step());
 }
 
-StepRecord Recorder::end_step() {
-  int const end = marks_.add();
+void Recorder::settle() {
+  if (unrecorded_ == nullptr) return;
+  auto& marks = *std::exchange(unrecorded_, nullptr);
   {
     Beacon::Wait const wait(&beacon_, "the device");
-    marks_.resolve();
+    last_step_ = marks.resolve(last_step_.t_begin + last_step_.duration);
   }
-  enter(Activity::between, step_);
-  StepRecord record{.step = step_, .epoch = epoch_};
-  if (entered_.empty() || end < 0) return record;
-  record.t_begin = marks_.ns(entered_.front().second);
-  record.duration = marks_.ns(end) - record.t_begin;
-  for (std::size_t i = 0; i < entered_.size(); ++i) {
-    auto const until = i + 1 < entered_.size() ? entered_[i + 1].second : end;
-    auto const [phase, from] = entered_[i];
-    record.durations[static_cast<std::size_t>(phase)] += marks_.ns(until) - marks_.ns(from);
-    if (sampled_step() >= 0)
-      this->record(SpanRecord{.name = static_cast<NameId>(phase),
-                              .lane = Lane::compute,
-                              .t_begin = marks_.ns(from),
-                              .t_end = marks_.ns(until),
-                              .step = step_});
-  }
-  entered_.clear();
-  auto const waited = record.durations[static_cast<std::size_t>(Phase::comm_exposed)];
-  beacon_.end_step(record.duration - waited);
-  return record;
+  record(last_step_);
+  if (last_step_.duration == 0) return;  // without room for its marks
+  if (samples(last_step_.step))
+    marks.for_each_stretch([this](Phase phase, std::int64_t begin, std::int64_t end) {
+      record(SpanRecord{.name = static_cast<NameId>(phase),
+                        .lane = Lane::compute,
+                        .t_begin = begin,
+                        .t_end = end,
+                        .step = last_step_.step});
+    });
+  auto const waited = last_step_.durations[static_cast<std::size_t>(Phase::comm_exposed)];
+  beacon_.end_step(last_step_.duration - waited);
 }
 
 std::string Recorder::where() const {
-  if (step_ < 0) return "before the first step";
-  if (entered_.empty()) return str("after step ", step_);
-  return str("at step ", step_, ", ", phase_names[static_cast<std::size_t>(entered_.back().first)]);
+  auto const& marks = marks_[present_];
+  if (marks.step() < 0) return "before the first step";
+  if (!marks.in_phase()) return str("after step ", marks.step());
+  return str("at step ", marks.step(), ", ", phase_names[static_cast<std::size_t>(marks.phase())]);
 }
 
 void Recorder::event(Severity severity, std::string_view name, std::string_view text) {

@@ -5,14 +5,14 @@
 #include <mutex>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "base/failpoint.hpp"
-#include "gpu/marks.hpp"
+#include "gpu/device.hpp"
 #include "trace/beacon.hpp"
 #include "trace/records.hpp"
 #include "trace/ring.hpp"
+#include "trace/step_marks.hpp"
 
 namespace stratagem::trace {
 
@@ -36,19 +36,24 @@ class Recorder {
   void enter(Phase phase);
   /// The training thread turns to something that is no part of a step of its own.
   void enter(Activity activity, std::int64_t step = -1);
-  /// Ends the step's phases and waits until the device reached this point. Of a sampled step each
-  /// stretch of a phase is also a span of the compute lane.
-  StepRecord end_step();
+  /// Ends the step's phases. It is recorded once the device reached this point: a step on a GPU
+  /// when the next one ends, so that the host can be ahead. Of a sampled step each stretch of a
+  /// phase is also a span of the compute lane.
+  void end_step(StepOutcome const& outcome = {});
+  /// Waits until all steps that have ended are recorded: when training pauses.
+  void settle();
+  /// The one recorded last.
+  StepRecord const& last_step() const { return last_step_; }
   /// "at step 12, forward", "after step 12" or "before the first step": for messages of the
   /// training thread.
   std::string where() const;
-  void record(StepRecord const& step) { steps_.push(step); }
 
   /// The current step where spans are kept of it, else -1. Any thread may ask.
   std::int64_t sampled_step() const { return sampled_step_.load(std::memory_order_relaxed); }
 
   /// A finished stretch of a lane other than compute, by that lane's thread.
   void record(SpanRecord const& span) { spans_[static_cast<std::size_t>(span.lane)].push(span); }
+  void record(StepRecord const& step) { steps_.push(step); }
   void record(EpochRecord const& epoch) { epochs_.push(epoch); }
   void record(PsRecord const& update) { updates_.push(update); }
   /// Locks, and may allocate.
@@ -64,7 +69,8 @@ class Recorder {
   void sample_memory(gpu::MemoryUse const& use);
 
  private:
-  bool comes_from_forward() const;
+  StepMarks& present() { return marks_[present_]; }
+  bool samples(std::int64_t step) const { return spans_every_ > 0 && step % spans_every_ == 0; }
 
   friend class TraceFile;
   gpu::Device device_;
@@ -72,10 +78,10 @@ class Recorder {
   Beacon beacon_;
   Failpoints failpoints_;
 
-  gpu::Marks marks_;
-  std::vector<std::pair<Phase, int>> entered_;  ///< phase and the mark where it began
-  std::int64_t step_ = -1;
-  std::int64_t epoch_ = -1;
+  std::array<StepMarks, 2> marks_;  ///< of the present step and of the one before
+  std::size_t present_ = 0;
+  StepMarks* unrecorded_ = nullptr;  ///< of the step that has ended and is not recorded yet
+  StepRecord last_step_;
   std::atomic<std::int64_t> sampled_step_ = -1;
 
   Ring<StepRecord> steps_{1 << 14};

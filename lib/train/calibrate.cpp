@@ -107,10 +107,12 @@ class Stepper {
     recorder_.begin_step(batch_.step, 0);
     recorder_.enter(Phase::data);
     strategy_->step(batch_, {.lr = 0});  // the same step again and again
-    auto const record = recorder_.end_step();
+    recorder_.end_step();
+    recorder_.settle();
+    auto const& durations = recorder_.last_step().durations;
     ++batch_.step;
     auto const seconds = [&](Phase phase) {
-      return 1e-9 * static_cast<double>(record.durations[static_cast<std::size_t>(phase)]);
+      return 1e-9 * static_cast<double>(durations[static_cast<std::size_t>(phase)]);
     };
     return {seconds(Phase::forward), seconds(Phase::backward), seconds(Phase::optimizer)};
   }

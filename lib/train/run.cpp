@@ -170,6 +170,11 @@ ExitCode Run::execute() {
   if (board_) watchdog_ = make_watchdog();
   SignalWatch::Scope const scope(signals_, reactions());
   auto const end_trace = [&](Error const& failure) {
+    try {
+      recorder_.settle();
+    } catch (std::exception const&) {
+      // The device is lost, and what it would have told of its last step.
+    }
     recorder_.event(trace::Severity::error, "failed", failure.what());
     static_cast<void>(end_.close_trace(trace::Status::failed, {}));
   };

@@ -133,6 +133,7 @@ Requests Trainer::train_round(std::optional<Loader>& loader) {
   while (loader && step(*loader, end, sums, requests)) {
   }
   parts_.strategy.drain();
+  parts_.recorder.settle();
   parts_.recorder.enter(trace::Activity::between, own_steps_ - 1);
   sums.time_s += seconds_of(monotonic_ns() - began_ns);
   sums.comm_bytes += parts_.communicator.bytes_sent() - bytes_before;
@@ -159,12 +160,8 @@ bool Trainer::step(Loader& loader, std::int64_t end, EpochSums& sums, Requests& 
   auto const result = parts_.strategy.step(
       *batch, {.lr = lr, .requests = own_requests(), .compare_replicas = compares});
   corrupt(batch->step);
-  auto record = recorder.end_step();
-  record.loss = result.loss;
-  record.samples = batch->size();
-  record.lr = lr;
-  recorder.record(record);
-  step_s_ = seconds_of(record.duration);
+  recorder.end_step({.loss = result.loss, .samples = batch->size(), .lr = lr});
+  step_s_ = seconds_of(recorder.last_step().duration);
   if (result.skipped)
     recorder.event(trace::Severity::info, "step_skipped",
                    str("step ", batch->step, ": the scaled gradients overflowed"));

@@ -1,5 +1,6 @@
 #include "gpu/marks.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -46,15 +47,16 @@ int Marks::add() {
   return static_cast<int>(index);
 }
 
-void Marks::resolve() {
+void Marks::resolve(std::int64_t not_before) {
   if (impl_->events.empty() || impl_->used == 0) return;
   auto const last = static_cast<std::size_t>(impl_->used - 1);
   check(cudaEventSynchronize(impl_->events[last]), "cudaEventSynchronize");
+  auto const begin = std::max(impl_->first_ns, not_before);
   for (std::size_t i = 0; i <= last; ++i) {
     float milliseconds = 0;
     check(cudaEventElapsedTime(&milliseconds, impl_->events[0], impl_->events[i]),
           "cudaEventElapsedTime");
-    impl_->times[i] = impl_->first_ns + std::llround(1e6 * static_cast<double>(milliseconds));
+    impl_->times[i] = begin + std::llround(1e6 * static_cast<double>(milliseconds));
   }
 }
 

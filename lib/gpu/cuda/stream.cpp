@@ -18,19 +18,19 @@ cudaEvent_t event_of(std::shared_ptr<void> const& native) {
 }  // namespace
 
 Stream Stream::compute(Device const& device) {
-  if (device.kind == DeviceKind::cpu) return Stream(nullptr);
-  return Stream({torch_stream(device), [](void*) {}});
+  if (device.kind == DeviceKind::cpu) return {DeviceKind::cpu, nullptr};
+  return {device.kind, {torch_stream(device), [](void*) {}}};
 }
 
 Stream Stream::high_priority(Device const& device) {
-  if (device.kind == DeviceKind::cpu) return Stream(nullptr);
+  if (device.kind == DeviceKind::cpu) return {DeviceKind::cpu, nullptr};
   select(device);
   int least = 0, greatest = 0;
   check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "cudaDeviceGetStreamPriorityRange");
   cudaStream_t stream = nullptr;
   check(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, greatest),
         "cudaStreamCreateWithPriority");
-  return Stream({stream, [](void* s) { cudaStreamDestroy(static_cast<cudaStream_t>(s)); }});
+  return {device.kind, {stream, [](void* s) { cudaStreamDestroy(static_cast<cudaStream_t>(s)); }}};
 }
 
 Event::Event(Device const& device) {
@@ -72,7 +72,7 @@ PinnedBuffer::PinnedBuffer(Device const& device, std::size_t bytes) : bytes_(byt
 }
 
 void copy_async(void* destination, void const* source, std::size_t bytes, Stream const& stream) {
-  if (stream.native() == nullptr) {
+  if (stream.on_cpu()) {
     std::memcpy(destination, source, bytes);
     return;
   }

@@ -22,7 +22,7 @@ int Marks::add() {
   return static_cast<int>(impl_->times.size()) - 1;
 }
 
-void Marks::resolve() {}
+void Marks::resolve(std::int64_t) {}
 
 std::int64_t Marks::ns(int mark) const {
   return impl_->times[static_cast<std::size_t>(mark)];

@@ -5,10 +5,10 @@
 namespace stratagem::gpu {
 
 Stream Stream::compute(Device const&) {
-  return Stream(nullptr);
+  return {DeviceKind::cpu, nullptr};
 }
 Stream Stream::high_priority(Device const&) {
-  return Stream(nullptr);
+  return {DeviceKind::cpu, nullptr};
 }
 
 Event::Event(Device const&) {}

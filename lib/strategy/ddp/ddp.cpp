@@ -47,12 +47,14 @@ StepResult Ddp::step(Batch const& batch, StepOptions const& options) {
     parts_.recorder.enter(Phase::comm_exposed);
     works_[i].wait_on_stream();
     parts_.recorder.enter(Phase::optimizer);
-    if (update_.by_range()) update(plan_.buckets[i].range, options.lr);
+    if (update_.way() == Update::Way::by_range) update(plan_.buckets[i].range, options.lr);
   }
   works_.clear();
 
+  control_.sum_is_there();
+  if (update_.way() == Update::Way::guarded) update(all(), options.lr, control_.refusal());
   auto result = agreed(batch);
-  if (!update_.by_range()) result.skipped = !update_all(options.lr);
+  if (update_.way() == Update::Way::by_decision) result.skipped = !update_if_admitted(options.lr);
   if (!update_.finite())
     throw AgreedError(
         bad_gradient(batch.step, "summed over all ranks", replica_.views(gradients_, "")));
@@ -89,16 +91,15 @@ void Ddp::launch(Bucket const& bucket) {
       reduced_.narrow(0, begin, control_room + bucket.range.end - begin)));
 }
 
-void Ddp::update(FlatRange range, double lr) {
+void Ddp::update(FlatRange range, double lr, std::optional<at::Tensor> const& refusal) {
   update_.apply(range, replica_.flat().narrow(0, range.begin, range.size()),
-                gradients_.narrow(0, range.begin, range.size()), lr);
+                gradients_.narrow(0, range.begin, range.size()), lr, refusal);
   replica_.refresh(range);
 }
 
-bool Ddp::update_all(double lr) {
-  auto const norm = update_.needs_norm() ? gradient_norm({&gradients_, 1}) : 0;
-  if (!update_.admit(norm)) return false;
-  update({0, replica_.layout().size()}, lr);
+bool Ddp::update_if_admitted(double lr) {
+  if (!update_.admit(gradient_norm({&gradients_, 1}))) return false;
+  update(all(), lr);
   return true;
 }
 
@@ -108,7 +109,7 @@ StepResult Ddp::agreed(Batch const& batch) {
   if (!alike) refuse_difference(parts_.communicator, hashes_, batch.step);
   if (finite) return result;
   int block = control_.first_bad_block();
-  if (!batch.images.is_cpu()) {  // nothing was updated yet: the same pass again shows the block
+  if (!batch.images.is_cpu()) {  // nothing was updated: the same pass again shows the block
     forward(batch);
     block = tape_.first_non_finite();
   }

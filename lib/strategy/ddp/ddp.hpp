@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "comm/work.hpp"
 #include "model/block_tape.hpp"
 #include "params/bucket_plan.hpp"
@@ -44,9 +46,10 @@ class Ddp final : public Strategy {
   at::Tensor forward(Batch const& micro);
   void backward(at::Tensor gradient, Landing landing, bool last_micro_batch);
   void launch(Bucket const& bucket);
-  void update(FlatRange range, double lr);
+  FlatRange all() const { return {0, replica_.layout().size()}; }
+  void update(FlatRange range, double lr, std::optional<at::Tensor> const& refusal = {});
   /// False when the step is skipped.
-  bool update_all(double lr);
+  bool update_if_admitted(double lr);
   /// What the step returns; ends the run when a loss or a gradient was not finite, or ranks differ.
   StepResult agreed(Batch const& batch);
 

@@ -51,8 +51,13 @@ StepResult Fsdp::step(Batch const& batch, StepOptions const& options) {
     backward(loss.gradient, i);
   }
 
+  parts_.recorder.enter(Phase::comm_exposed);
+  control_sum_.wait_on_stream();
+  control_.sum_is_there();
+  if (update_.way() == Update::Way::guarded) update(options.lr, control_.refusal());
   auto result = agreed(batch);
-  result.skipped = !update(options.lr);
+  if (update_.way() == Update::Way::by_range) update(options.lr);
+  if (update_.way() == Update::Way::by_decision) result.skipped = !update_if_admitted(options.lr);
   if (!update_.finite())
     throw bad_gradient(batch.step, str("in the shard of rank ", parts_.communicator.rank()),
                        own_gradients());
@@ -129,42 +134,40 @@ void Fsdp::send_control(bool compare_replicas) {
 }
 
 StepResult Fsdp::agreed(Batch const& batch) {
-  parts_.recorder.enter(Phase::comm_exposed);
-  control_sum_.wait_on_stream();
   auto const [result, finite, alike] =
       control_.result(batch, parts_.communicator.size(), config_.micro_batches);
   if (!alike) refuse_difference(parts_.communicator, hashes_, batch.step);
   if (finite) return result;
   int block = control_.first_bad_block();
-  if (!batch.images.is_cpu()) {  // nothing was updated yet: the same pass again shows the block
+  if (!batch.images.is_cpu()) {  // nothing was updated: the same pass again shows the block
     forward(batch);
     block = tape_.first_non_finite();
   }
   refuse_loss(parts_.model, parts_.communicator, batch.step, block);
 }
 
-bool Fsdp::update(double lr) {
-  if (!update_.by_range()) {
-    gradients_.finish(0);  // the last one
-    parts_.recorder.enter(Phase::optimizer);
-    auto const shards = gradients_.shards();
-    auto const norm = update_.needs_norm() ? gradient_norm(shards, parts_.communicator) : 0;
-    if (!update_.admit(norm)) return false;
-  }
+bool Fsdp::update_if_admitted(double lr) {
+  gradients_.finish(0);  // the last one
+  parts_.recorder.enter(Phase::optimizer);
+  if (!update_.admit(gradient_norm(gradients_.shards(), parts_.communicator))) return false;
+  update(lr);
+  return true;
+}
+
+void Fsdp::update(double lr, std::optional<at::Tensor> const& refusal) {
   for (int unit = plan_.units() - 1; unit >= 0; --unit) {
     parts_.recorder.enter(Phase::comm_exposed);
     gradients_.finish(unit);
     parts_.recorder.enter(Phase::optimizer);
-    update_unit(unit, lr);
+    update_unit(unit, lr, refusal);
   }
-  return true;
 }
 
-void Fsdp::update_unit(int unit, double lr) {
+void Fsdp::update_unit(int unit, double lr, std::optional<at::Tensor> const& refusal) {
   for (std::size_t c = 0; c < plan_.unit(unit).chunks.size(); ++c) {
     auto const& chunk = plan_.unit(unit).chunks[c];
     update_.apply({chunk.owned, chunk.owned + chunk.shard}, parameters_.shard(unit, c),
-                  gradients_.shard(unit, c), lr);
+                  gradients_.shard(unit, c), lr, refusal);
   }
 }
 

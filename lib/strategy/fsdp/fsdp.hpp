@@ -50,9 +50,11 @@ class Fsdp final : public Strategy {
   at::Tensor forward(Batch const& micro);
   void backward(at::Tensor gradient, int micro_batch);
   void send_control(bool compare_replicas);
-  /// Updates the shards; false when the step is skipped.
-  bool update(double lr);
-  void update_unit(int unit, double lr);
+  /// Updates the shards.
+  void update(double lr, std::optional<at::Tensor> const& refusal = {});
+  void update_unit(int unit, double lr, std::optional<at::Tensor> const& refusal);
+  /// False when the step is skipped.
+  bool update_if_admitted(double lr);
   /// What this rank has of the gradients, by name.
   NamedTensors own_gradients() const;
   /// What the step returns; ends the run when a loss was not finite, or ranks differ.

@@ -48,8 +48,8 @@ StepResult Serial::step(Batch const& batch, StepOptions const& options) {
 
   parts_.recorder.enter(Phase::optimizer);
   FlatRange const all{0, replica_.layout().size()};
-  auto const norm = update_.needs_norm() ? gradient_norm({&sum_.flat, 1}) : 0;
-  result.skipped = !update_.by_range() && !update_.admit(norm);
+  result.skipped = update_.way() == Update::Way::by_decision &&
+                   !update_.admit(gradient_norm({&sum_.flat, 1}));
   if (!result.skipped) update_.apply(all, replica_.flat(), sum_.flat, options.lr);
   if (!update_.finite())
     throw AgreedError(
