@@ -77,6 +77,30 @@ TEST(StudyTable, MissingCellsSayWhyAndWhatRepeatsThem) {
                           (folder / "d").string());
 }
 
+TEST(StudyTable, CellsThatHaveNotBegunDoNotHideTheOthers) {
+  std::vector<CellResult> cells;
+  for (int seed = 1; seed <= 100; ++seed) {
+    auto cell = failed(str("late", seed / 50), seed);
+    cell.status = {.state = CellState::missing, .reason = "not started"};
+    cells.push_back(cell);
+  }
+  cells.push_back(complete("a", 101, 1, 1));
+  cells.push_back(failed("a", 102));
+  cells.push_back(failed("a", 103));
+  auto const table = rows(study_table(cells, false));
+  ASSERT_EQ(table.size(), 3U) << "titles, a row, the end";
+  EXPECT_TRUE(table[1].ends_with("\"1 complete, 2 failed (86)\"")) << table[1];
+
+  test::Scratch const folder;
+  Study study{.name = "s", .file = "s.yaml", .text = "x\n", .overrides = {}, .cells = {}};
+  auto const directory = StudyDirectory::prepare(folder / "d", study);
+  auto const missing = rows(missing_table(cells, directory));
+  ASSERT_EQ(missing.size(), 1U + 20 + 2 + 1 + 1) << "titles, not begun, failed, others, the end";
+  EXPECT_TRUE(missing[21].starts_with("a-s102,failed,")) << missing[21];
+  EXPECT_EQ(missing[23], "and 80 more,missing,not started,stratagem sweep s.yaml --all --out " +
+                             (folder / "d").string());
+}
+
 TEST(StudyTable, TheSummaryHasARowPerCellInFull) {
   auto const lines = split(summary_csv({complete("a", 1, 1.0 / 3, 10), failed("a", 4)}), '\n');
   auto const titles = csv_fields(lines.at(0));

@@ -15,6 +15,8 @@ namespace {
 
 using Group = std::vector<CellResult const*>;
 
+constexpr std::int64_t most_named = 20;  // cells that have not begun
+
 /// In the order in which their first cells stand.
 std::vector<Group> groups_of(std::vector<CellResult> const& cells) {
   std::vector<Group> groups;
@@ -41,18 +43,31 @@ bool hit_time_limit(CellResult const& cell) {
   return cell.is_complete() && cell.status.reason == "time_limit";
 }
 
-/// "3 complete", "2 complete, 1 failed (86)".
+bool has_begun(CellResult const& cell) {
+  return cell.status.state != CellState::missing;
+}
+
+std::string state_of(CellResult const& cell) {
+  auto const text = std::string(name_of(cell.status.state));
+  if (cell.status.state == CellState::complete && !cell.is_complete()) return "without traces";
+  return cell.status.state == CellState::failed ? str(text, " (", to_int(cell.status.code), ")")
+                                                : text;
+}
+
+/// "3 complete", "2 complete, 1 failed (86)": what is complete first.
 std::string states_of(Group const& group) {
-  std::vector<std::string> parts;
-  auto const complete = std::ranges::count_if(group, [](auto cell) { return cell->is_complete(); });
-  if (complete > 0) parts.push_back(str(complete, " complete"));
+  std::vector<std::pair<std::string, int>> counts{{std::string(name_of(CellState::complete)), 0}};
   for (auto const* cell : group) {
-    if (cell->is_complete()) continue;
-    auto text = std::string(name_of(cell->status.state));
-    if (cell->status.state == CellState::complete) text = "without traces";
-    if (cell->status.state == CellState::failed) text += str(" (", to_int(cell->status.code), ")");
-    parts.push_back("1 " + text);
+    auto const text = state_of(*cell);
+    auto const known = std::ranges::find(counts, text, &std::pair<std::string, int>::first);
+    if (known == counts.end())
+      counts.emplace_back(text, 1);
+    else
+      ++known->second;
   }
+  std::vector<std::string> parts;
+  for (auto const& [text, count] : counts)
+    if (count > 0) parts.push_back(str(count, " ", text));
   return join(parts, ", ");
 }
 
@@ -157,6 +172,7 @@ Table study_table(std::vector<CellResult> const& cells, bool mark_mixed) {
   Table table(std::move(columns));
   auto const commits = commits_of(cells);
   for (auto const& group : groups_of(cells)) {
+    if (std::ranges::none_of(group, [](auto cell) { return has_begun(*cell); })) continue;
     bool const limited =
         std::ranges::any_of(group, [](auto cell) { return hit_time_limit(*cell); });
     auto const time = spread(group, [](auto const& run) { return run.train_time_s; });
@@ -182,14 +198,22 @@ Table missing_table(std::vector<CellResult> const& cells, StudyDirectory const& 
                {"state", Align::left},
                {"reason", Align::left},
                {"repeat with", Align::left}});
+  auto const repeat = [&](std::string const& which) {
+    return str("stratagem sweep ", study.study_file(), " ", which, " --out ",
+               study.path().string());
+  };
+  std::int64_t not_begun = 0;
   for (auto const& cell : cells) {
     if (cell.is_complete()) continue;
+    if (!has_begun(cell) && ++not_begun > most_named) continue;
     bool const torn = cell.status.state == CellState::complete;
     table.add_row({cell.entry.name, std::string(name_of(cell.status.state)),
                    torn ? "no usable trace" : split(cell.status.reason, '\n').front(),
-                   str("stratagem sweep ", study.study_file(), " --index ", cell.entry.index,
-                       " --out ", study.path().string())});
+                   repeat(str("--index ", cell.entry.index))});
   }
+  if (not_begun > most_named)
+    table.add_row({str("and ", format_count(not_begun - most_named), " more"),
+                   std::string(name_of(CellState::missing)), "not started", repeat("--all")});
   return table;
 }
 

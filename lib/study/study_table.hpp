@@ -36,12 +36,14 @@ struct Spread {
 std::vector<std::string> commits_of(std::vector<CellResult> const& cells);
 
 /// A row per group of cells that differ by their seed: median [least, greatest] over those that are
-/// complete, their number, and what became of the others. Times of runs that their time limit ended
+/// complete, their number, and what became of the others. Groups of which no cell has begun have
+/// none. Times of runs that their time limit ended
 /// are marked ">". With `mark_mixed`, groups of cells that cannot be compared (see commits_of) say
 /// so.
 Table study_table(std::vector<CellResult> const& cells, bool mark_mixed);
 
-/// A row per cell that is not complete: its state, the reason, and the command that repeats it.
+/// A row per cell that is not complete: its state, the reason, and the command that repeats it. Of
+/// cells that have not begun, as many as a person would read; the others share one.
 Table missing_table(std::vector<CellResult> const& cells, StudyDirectory const& study);
 
 /// A row per cell with every number in full, for programs: the columns of cells.csv, then results.
