@@ -249,7 +249,7 @@ test_everything() {
     phase "configure CUDA" configure cuda-release "${options[@]}" -D "CUDAToolkit_ROOT=$cuda_home"
     phase "build CUDA" compile cuda-release --target stratagem test_comm_fakes_mpi test_conformance_fakes_mpi \
       test_conformance_ps_fakes_mpi \
-      test_gpu_device test_comm_device_mpi test_conformance_device_mpi
+      test_gpu_device test_trace_device test_comm_device_mpi test_conformance_device_mpi
     phase "test CUDA without a GPU" test_cuda
   else
     echo "no CUDA toolkit with NCCL under $cuda_home: the CUDA flavour is not built"
