@@ -98,7 +98,7 @@ TEST(Replicas, DifferenceEndsAllRanksAlike) {
 
 ControlRecord::Agreed result_of(at::Tensor const& sum, Batch const& batch, int ranks) {
   ControlRecord record(sum);
-  record.sum_is_there();
+  record.fetch_sum();
   return record.result(batch, ranks, 1);
 }
 

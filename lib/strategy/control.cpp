@@ -60,7 +60,7 @@ void ControlRecord::seal(std::uint64_t fingerprint) {
                   gpu::Stream::compute(home_of(memory_)));
 }
 
-void ControlRecord::sum_is_there() {
+void ControlRecord::fetch_sum() {
   auto const stream = gpu::Stream::compute(home_of(memory_));
   gpu::copy_async(sum_.data(), memory_.data_ptr(), sum_.size(), stream);
   arrived_.record(stream);

@@ -18,7 +18,7 @@ namespace stratagem {
 inline constexpr std::int64_t control_room = ParameterLayout::alignment;
 
 /// What all ranks learn in every step, as sums over ranks. Who owns one sends it around once per
-/// step, after seal() and before sum_is_there(). Whether a fingerprint is the same on all ranks
+/// step, after seal() and before fetch_sum(). Whether a fingerprint is the same on all ranks
 /// shows in sums, too: of its parts and of their squares, which are integers small enough to be
 /// exact for 70,000 ranks in fp32. Ranks agree on that as on the rest.
 class ControlRecord {
@@ -33,9 +33,9 @@ class ControlRecord {
   void seal(std::uint64_t fingerprint);
   at::Tensor const& memory() const { return memory_; }
 
-  /// The sum's way to the host begins. On a GPU nothing waits: it goes there in the order of the
-  /// compute stream, while more is submitted.
-  void sum_is_there();
+  /// The sum, which is there, sets out for the host. On a GPU nothing waits: it goes in the order
+  /// of the compute stream, while more is submitted.
+  void fetch_sum();
   /// fp32 scalar on the device: 1 where some rank's loss was not finite, else 0.
   at::Tensor refusal() const;
   /// Waits until the host has the sum. What the step returns. `finite` is false when some rank's

@@ -51,7 +51,7 @@ StepResult Ddp::step(Batch const& batch, StepOptions const& options) {
   }
   works_.clear();
 
-  control_.sum_is_there();
+  control_.fetch_sum();
   if (update_.way() == Update::Way::guarded) update(all(), options.lr, control_.refusal());
   auto result = agreed(batch);
   if (update_.way() == Update::Way::by_decision) result.skipped = !update_if_admitted(options.lr);

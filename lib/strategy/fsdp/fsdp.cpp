@@ -53,7 +53,7 @@ StepResult Fsdp::step(Batch const& batch, StepOptions const& options) {
 
   parts_.recorder.enter(Phase::comm_exposed);
   control_sum_.wait_on_stream();
-  control_.sum_is_there();
+  control_.fetch_sum();
   if (update_.way() == Update::Way::guarded) update(options.lr, control_.refusal());
   auto result = agreed(batch);
   if (update_.way() == Update::Way::by_range) update(options.lr);
