@@ -1,21 +1,21 @@
 #!/usr/bin/env python3
-"""Turns a study into a report: tables, figures, and what became of the claims of arXiv 2505.12832.
+"""Turns runs into a report: which strategy, at what cost; tables, figures, and what they say about arXiv 2505.12832.
 
     analysis/report.py runs/study-mini
 
-DIR is what `stratagem sweep` wrote, or any folder of run directories. The report goes to DIR/report: report.html (one
-file), report.md, tables/ and figures/. Needs the packages in requirements.txt.
+DIR is what `stratagem sweep` or `stratagem demo` wrote, or any folder of run directories. The report goes to
+DIR/report: report.html (one file), report.md, tables/ and figures/. Needs the packages in requirements.txt.
 """
 
 import argparse
 import pathlib
 import sys
 
-from stratagem_report import compare, document, predict, study
+from stratagem_report import packages
 from stratagem_report.errors import ReportError
 
 
-def main():
+def parse_arguments():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -35,22 +35,34 @@ def main():
         "--calibration",
         help="what `stratagem calibrate` measured, for predicted times; default: DIR/calibration.json",
     )
-    options = parser.parse_args()
+    return parser.parse_args()
+
+
+def make_report(options):
+    """What it says first, and where it is."""
+    from stratagem_report import compare, document, predict, study  # these import the packages
+
+    loaded = study.load(options.directory, options.allow_mixed)
+    comparison = compare.compare(
+        loaded,
+        predict.predict(loaded, predict.find_program(options.program), options.calibration),
+    )
+    output = options.output or options.directory / "report"
+    headline = document.write(comparison, output)
+    return (
+        f"{headline}\n{len(loaded.runs)} of {len(loaded.cells)} cells are complete; wrote"
+        f" {output / 'report.html'}"
+    )
+
+
+def main():
+    options = parse_arguments()
+    packages.require("report")
     try:
-        loaded = study.load(options.directory, options.allow_mixed)
-        comparison = compare.compare(
-            loaded,
-            predict.predict(loaded, predict.find_program(options.program), options.calibration),
-        )
-        output = options.output or options.directory / "report"
-        document.write(comparison, output)
+        print(make_report(options))
     except ReportError as problem:
         print(f"report: error: {problem}", file=sys.stderr)
         return problem.code
-    print(
-        f"{len(loaded.runs)} of {len(loaded.cells)} cells are complete; wrote"
-        f" {output / 'report.html'}"
-    )
     return 0
 
 

@@ -10,24 +10,40 @@ Writes what the name of the output ends with: svg, png or pdf. Only steps whose 
 import argparse
 import sys
 
-from stratagem_report import timeline, trace
-from stratagem_report.errors import ReportError
+from stratagem_report import packages
+from stratagem_report.errors import IO, ReportError
 
 
-def main():
+def parse_arguments():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("run", help="run directory")
     parser.add_argument("-o", "--output", default="step.svg")
     parser.add_argument("--step", type=int)
-    options = parser.parse_args()
+    return parser.parse_args()
+
+
+def draw(options):
+    """The step that was drawn."""
+    from stratagem_report import timeline, trace  # these import the packages
+
+    figure, step = timeline.draw_run(trace.read_run(options.run), options.step)
     try:
-        figure, step = timeline.draw_run(trace.read_run(options.run), options.step)
+        figure.savefig(options.output)
+    except (OSError, ValueError) as problem:
+        raise ReportError(f"{options.output} cannot be written: {problem}", IO) from problem
+    return step
+
+
+def main():
+    options = parse_arguments()
+    packages.require("timeline")
+    try:
+        step = draw(options)
     except ReportError as problem:
         print(f"timeline: error: {problem}", file=sys.stderr)
         return problem.code
-    figure.savefig(options.output)
     print(f"step {step}: {options.output}")
     return 0
 

@@ -17,8 +17,8 @@ namespace {
 
 /// The runs that are to be predicted.
 std::vector<RunConfig> runs_of(Options const& options) {
-  auto const files = options.texts("config");
-  if (files.empty() || !names_study(files.front())) {
+  auto const files = options.words();
+  if (!names_study(files.front())) {
     auto config = read_configuration(options);
     if (config.run.ranks == 0)
       config.run.ranks = std::holds_alternative<SerialConfig>(config.strategy) ? 1 : 2;
@@ -76,14 +76,24 @@ std::filesystem::path folder_of(std::filesystem::path const& file) {
 
 }  // namespace
 
-ExitCode execute_calibrate(Command const& command, std::vector<std::string> const& arguments) {
-  Options options(command);
-  add_configuration(options);
-  options.add()("output,o", text_value("calibration.json"),
-                "the file; what it has of other kinds or numbers of ranks stays");
-  if (!options.parse(arguments)) return ExitCode::done;
+void declare_calibrate(Options& options) {
+  options.add_word({.name = "CONFIG|STUDY", .meaning = config_or_study});
+  add_overrides(options);
+  options.add({.name = "output",
+               .letter = 'o',
+               .value = "FILE",
+               .fallback = "calibration.json",
+               .meaning = "what it has of other kinds or numbers of ranks stays"});
+  options.add_example(
+      "mpirun --bind-to none -n 2 stratagem calibrate inputs/smoke/digits-lenet-ddp.yaml",
+      "measure passes and communication of such a run on two ranks");
+  options.add_example("stratagem calibrate inputs/study/study-mini.yaml -o node.json",
+                      "of all models of a study, on one rank, into another file");
+}
+
+ExitCode execute_calibrate(Options const& options) {
   auto const path = options.text("output");
-  return with_mpi(options.common(), arguments, [&](mpi::Comm const& world, Log& log) {
+  return with_mpi(options.common(), options.arguments(), [&](mpi::Comm const& world, Log& log) {
     std::optional<Calibration> known;
     auto const wanted = on_all_ranks(world, [&] {
       if (std::filesystem::exists(path)) known = read_calibration(path);

@@ -14,7 +14,10 @@ namespace fs = std::filesystem;
 
 /// A run's checkpoints, or the one that `path` is.
 std::vector<fs::path> checkpoints_at(fs::path const& path) {
-  if (fs::exists(path / "manifest.json") && !fs::exists(path / "outcome.json")) return {path};
+  std::error_code closed;
+  if (fs::exists(path / "manifest.json", closed) && !fs::exists(path / "outcome.json", closed))
+    return {path};
+  if (closed) throw Error(ExitCode::io, "cannot read " + path.string(), closed.message());
   return checkpoints_of(path);
 }
 
@@ -49,14 +52,19 @@ bool add_row(Table& table, fs::path const& path, Log& log) {
 
 }  // namespace
 
-ExitCode execute_checkpoint(Command const& command, std::vector<std::string> const& arguments) {
-  Options options(command);
-  options.add_positional("path", -1);
-  options.add()("format", text_value("text"), "text, md, csv or latex");
-  if (!options.parse(arguments)) return ExitCode::done;
-  auto const paths = options.texts("path");
-  if (paths.empty())
-    throw Error(ExitCode::usage, "whose checkpoints?", {}, "name a run directory or a checkpoint");
+void declare_checkpoint(Options& options) {
+  options.add_word({.name = "DIR", .meaning = "a run directory or a checkpoint", .repeats = true});
+  options.add({.name = "format",
+               .value = "FORMAT",
+               .choices = table_formats(),
+               .fallback = "text",
+               .meaning = "of the table"});
+  options.add_example("stratagem checkpoint runs/digits-lenet-ddp",
+                      "list its checkpoints, and read every byte of them");
+}
+
+ExitCode execute_checkpoint(Options const& options) {
+  auto const& paths = options.words();
   auto const format = table_format(options.text("format"));
   auto const common = options.common();
   Log log(0, true, common.level, common.color);
@@ -81,14 +89,15 @@ ExitCode execute_checkpoint(Command const& command, std::vector<std::string> con
   throw Error(ExitCode::checkpoint, str(damaged, " of ", all, " checkpoints are damaged"));
 }
 
-ExitCode execute_export_weights(Command const& command, std::vector<std::string> const& arguments) {
-  Options options(command);
-  options.add_positional("path", 2);
-  if (!options.parse(arguments)) return ExitCode::done;
-  auto const paths = options.texts("path");
-  if (paths.size() != 2)
-    throw Error(ExitCode::usage, "export what, and where to?", {},
-                "stratagem export-weights " + command.usage);
+void declare_export_weights(Options& options) {
+  options.add_word({.name = "CHECKPOINT|DIR", .meaning = "a checkpoint, or a run directory"});
+  options.add_word({.name = "FILE", .meaning = "the safetensors file to write"});
+  options.add_example("stratagem export-weights runs/digits-lenet-ddp lenet.safetensors",
+                      "of the newest whole checkpoint");
+}
+
+ExitCode execute_export_weights(Options const& options) {
+  auto const& paths = options.words();
   auto const& file = paths[1];
   if (fs::exists(file))
     throw Error(ExitCode::usage, file + " exists", {}, "name another file, or remove it");

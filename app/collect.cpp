@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
+#include <iterator>
+#include <optional>
 
 #include "app/collect_study.hpp"
-#include "app/limits.hpp"
 #include "app/options.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
@@ -17,12 +18,28 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// The run that `path`, a trace file or a folder of them, belongs to; empty where it is neither.
+fs::path run_around(fs::path const& path) {
+  auto const whole = fs::absolute(path).lexically_normal();
+  for (auto at = whole; at.has_relative_path(); at = at.parent_path()) {
+    std::error_code unknown;
+    if (at.filename() == "trace" && fs::is_directory(at, unknown))
+      return fs::proximate(at.parent_path(), unknown);
+  }
+  return {};
+}
+
+std::string what_to_name(fs::path const& path, std::string const& otherwise) {
+  auto const run = run_around(path);
+  return run.empty() ? otherwise : "name the run: `stratagem collect " + run.string() + "`";
+}
+
 /// DIR itself when it holds traces, else the run directories in it, by name.
 std::vector<fs::path> runs_under(fs::path const& directory) {
   std::error_code failed;
   if (!fs::is_directory(directory, failed))
-    throw Error(ExitCode::usage, directory.string() + " is no directory", {},
-                "name a run directory, or one that holds some");
+    throw Error(ExitCode::usage, directory.string() + " is not a directory", {},
+                what_to_name(directory, "name a run directory, or one that holds some"));
   if (fs::is_directory(directory / "trace", failed)) return {directory};
   std::vector<fs::path> runs;
   for (auto const& entry : fs::directory_iterator(directory, failed))
@@ -31,7 +48,7 @@ std::vector<fs::path> runs_under(fs::path const& directory) {
   if (runs.empty())
     throw Error(ExitCode::bad_data, "no trace under " + directory.string(),
                 "expected trace/a0/rank-0000.h5 and so on",
-                "name a run directory, as `stratagem run --out` wrote it");
+                what_to_name(directory, "name a run directory, as `stratagem run --out` wrote it"));
   return runs;
 }
 
@@ -40,51 +57,118 @@ std::string name_of_run(fs::path const& run) {
   return clean.has_filename() ? clean.filename().string() : clean.parent_path().filename().string();
 }
 
+/// What is read of all runs that were named. One that cannot be read does not hide the others.
+class Collection {
+ public:
+  Collection(bool alone, Log& log) : alone_(alone), log_(log) {}
+
+  /// Calls `read`; of several directories, one that fails is left out with a warning.
+  template <class Read>
+  void attempt(Read const& read) {
+    try {
+      read();
+    } catch (Error const& error) {
+      if (alone_) throw;
+      log_.warning(str("left out: ", error.what()));
+      if (!first_failure_) first_failure_ = error;
+    }
+  }
+
+  /// `output`: the collected file; empty: none.
+  void add(fs::path const& run, fs::path const& output, bool must_write) {
+    auto const traces = trace::collect_run(run);
+    for (auto const& remark : traces.remarks) log_.warning(remark);
+    if (!output.empty()) write(traces, output, must_write);
+    summaries_.push_back(summarise(name_of_run(run), traces));
+    phases_.add(name_of_run(run), traces);
+  }
+
+  std::string render(std::string const& format) const {
+    if (summaries_.empty() && first_failure_) throw *first_failure_;
+    if (format == "json") return summary_json(summaries_);
+    if (format != "text") return summary_table(summaries_).render(table_format(format));
+    return summary_text(summaries_) + "\nmean over the steps of each rank\n" + phases_.render();
+  }
+
+ private:
+  void write(trace::RunTraces const& traces, fs::path const& output, bool must_write) const {
+    try {
+      trace::write_collected(traces, output);
+      log_.info("wrote " + output.string());
+    } catch (Error const& error) {
+      if (must_write) throw;
+      log_.warning(str(output.string(), " was not written: ", error.what()));
+    }
+  }
+
+  bool alone_;
+  Log& log_;
+  std::optional<Error> first_failure_;
+  std::vector<RunSummary> summaries_;
+  PhaseTable phases_;
+};
+
 }  // namespace
 
-ExitCode execute_collect(Command const& command, std::vector<std::string> const& arguments) {
-  Options options(command);
-  options.add_positional("directory", -1);
-  options.add()("output,o", text_value(),
-                "the collected file of a single run; else collected.h5 in its directory")(
-      "format", text_value("text"), "of the table: text, md, csv, latex or json")(
-      "allow-mixed", flag_value(),
-      "of a study: also where cells were run by different programs; the table marks them");
-  if (!options.parse(arguments)) return ExitCode::done;
+void declare_collect(Options& options) {
+  options.add_word({.name = "DIR",
+                    .meaning = "a run directory, a study's, or one that holds some",
+                    .repeats = true});
+  auto formats = table_formats();
+  formats.emplace_back("json");
+  options.add({.name = "output",
+               .letter = 'o',
+               .value = "FILE",
+               .meaning =
+                   "of a single run: the collected file, else collected.h5 in its directory; of a "
+                   "study: the table"});
+  options.add({.name = "format",
+               .value = "FORMAT",
+               .choices = formats,
+               .fallback = "text",
+               .meaning = "of the table"});
+  options.add(
+      {.name = "no-write", .meaning = "show the table alone: no collected.h5, no summary.csv"});
+  options.add({.name = "allow-mixed",
+               .meaning = "of a study: also where cells were run by different programs; the table "
+                          "marks them"});
+  options.add_example("stratagem collect runs/digits-lenet-ddp",
+                      "write collected.h5 and show the table of one run");
+  options.add_example("stratagem collect runs/study-mini --format latex",
+                      "the table of a study, over its seeds");
+}
+
+ExitCode execute_collect(Options const& options) {
   auto const format = options.text("format");
-  if (format != "json") static_cast<void>(table_format(format));
   auto const common = options.common();
   Log log(0, true, common.level, common.color);
-  auto const directories = options.texts("directory");
-  limit_for_reading(directories);
+  auto const& directories = options.words();
+  bool const writes = !options.flag("no-write");
+  fs::path const output = options.has("output") ? options.text("output") : "";
   if (directories.size() == 1 && StudyDirectory::is_one(directories.front()))
-    return collect_study(directories.front(), format, options.flag("allow-mixed"), log);
+    return collect_study(directories.front(),
+                         {.format = format,
+                          .output = output,
+                          .allow_mixed = options.flag("allow-mixed"),
+                          .writes = writes},
+                         log);
+  if (!output.empty() && !writes)
+    throw Error(ExitCode::usage, "-o and --no-write contradict each other");
+  Collection collection(directories.size() == 1, log);
   std::vector<fs::path> runs;
   for (auto const& directory : directories)
-    for (auto& run : runs_under(directory)) runs.push_back(std::move(run));
-  if (runs.empty()) throw Error(ExitCode::usage, "collect what?", {}, "name a run directory");
-  if (options.has("output") && runs.size() > 1)
+    collection.attempt([&] { std::ranges::move(runs_under(directory), std::back_inserter(runs)); });
+  if (!output.empty() && runs.size() > 1)
     throw Error(ExitCode::usage, "-o names one file, but there are several runs");
-
-  std::vector<RunSummary> summaries;
-  PhaseTable phases;
-  for (auto const& run : runs) {
-    auto const traces = trace::collect_run(run);
-    for (auto const& remark : traces.remarks) log.warning(remark);
-    fs::path const output =
-        options.has("output") ? fs::path(options.text("output")) : run / "collected.h5";
-    trace::write_collected(traces, output);
-    log.info("wrote " + output.string());
-    summaries.push_back(summarise(name_of_run(run), traces));
-    phases.add(name_of_run(run), traces);
-  }
-  if (format == "json")
-    std::cout << summary_json(summaries);
-  else if (format == "text")
-    std::cout << summary_text(summaries) << "\nmean over the steps of each rank\n"
-              << phases.render();
-  else
-    std::cout << summary_table(summaries).render(table_format(format));
+  for (auto const& run : runs)
+    collection.attempt([&] {
+      collection.add(run,
+                     !writes          ? fs::path{}
+                     : output.empty() ? run / "collected.h5"
+                                      : output,
+                     !output.empty());
+    });
+  std::cout << collection.render(format);
   return ExitCode::done;
 }
 

@@ -44,7 +44,40 @@ bool has_same_config(StudyDirectory const& study, std::string const& cell) {
   return fs::exists(given, ignored) && settings_in(ran) == settings_in(given);
 }
 
-CellResult result_of(StudyDirectory const& study, CellEntry const& entry, Log& log) {
+/// Writes beside what it reads, where that can be done.
+class Writer {
+ public:
+  Writer(bool writes, Log& log) : writes_(writes), log_(log) {}
+
+  template <class Write>
+  void write(Write const& action) {
+    if (!writes_) return;
+    try {
+      action();
+      ++written_;
+    } catch (Error const& error) {
+      if (failed_++ == 0) first_failure_ = error.what();
+    }
+  }
+
+  void tell() const {
+    if (written_ > 0)
+      log_.info(str("wrote ", written_, written_ == 1 ? " file: " : " files: ",
+                    "collected.h5 of each cell with traces, and summary.csv"));
+    if (failed_ > 0)
+      log_.warning(str(failed_, failed_ == 1 ? " file was" : " files were",
+                       " not written, of collected.h5 in cells and summary.csv: ", first_failure_));
+  }
+
+ private:
+  bool writes_;
+  Log& log_;
+  int written_ = 0, failed_ = 0;
+  std::string first_failure_;
+};
+
+CellResult result_of(StudyDirectory const& study, CellEntry const& entry, Writer& writer,
+                     Log& log) {
   auto const run = study.run_directory(entry.name);
   CellResult result{.entry = entry,
                     .status = status_of(study, entry.name),
@@ -56,7 +89,7 @@ CellResult result_of(StudyDirectory const& study, CellEntry const& entry, Log& l
   try {
     auto const traces = trace::collect_run(run);
     for (auto const& remark : traces.remarks) log.warning(entry.name + ": " + remark);
-    trace::write_collected(traces, run / "collected.h5");
+    writer.write([&] { trace::write_collected(traces, run / "collected.h5"); });
     result.summary = summarise(entry.name, traces);
   } catch (Error const& error) {
     log.warning(entry.name + ": " + error.what());
@@ -74,34 +107,39 @@ std::string why_mixed(std::vector<CellResult> const& cells) {
   return {};
 }
 
-void print(std::vector<CellResult> const& cells, StudyDirectory const& study,
-           std::string const& format, bool mixed) {
-  if (format == "json") {
-    std::cout << study_json(cells);
-    return;
-  }
+std::string render(std::vector<CellResult> const& cells, StudyDirectory const& study,
+                   std::string const& format, bool mixed) {
+  if (format == "json") return study_json(cells);
   auto const as = table_format(format);
-  std::cout << study_table(cells, mixed).render(as);
+  if (as == TableFormat::csv) return study_numbers(cells, mixed).render(as);
+  auto table = study_table(cells, mixed);
+  table.set_note(about_study_table);
   auto const missing = missing_table(cells, study);
-  if (!missing.empty() && as != TableFormat::csv) std::cout << "\n" << missing.render(as);
+  return table.render(as) + (missing.empty() ? "" : "\n" + missing.render(as));
 }
 
 }  // namespace
 
-ExitCode collect_study(fs::path const& directory, std::string const& format, bool allow_mixed,
-                       Log& log) {
+ExitCode collect_study(fs::path const& directory, StudyTableRequest const& request, Log& log) {
   auto const study = StudyDirectory::open(directory);
+  Writer writer(request.writes, log);
   std::vector<CellResult> cells;
-  for (auto const& entry : study.cells()) cells.push_back(result_of(study, entry, log));
+  for (auto const& entry : study.cells()) cells.push_back(result_of(study, entry, writer, log));
   auto const mixed = why_mixed(cells);
-  if (!mixed.empty() && !allow_mixed)
+  if (!mixed.empty() && !request.allow_mixed)
     throw Error(ExitCode::usage, "the cells of " + directory.string() + " cannot be compared",
                 mixed, "repeat the older ones, or take --allow-mixed, which marks them");
-  replace_file(study.summary_file(), summary_csv(cells));
-  log.info("wrote " + study.summary_file().string());
-  print(cells, study, format, !mixed.empty());
+  writer.write([&] { replace_file(study.summary_file(), summary_csv(cells)); });
+  writer.tell();
+  auto const table = render(cells, study, request.format, !mixed.empty());
+  if (request.output.empty()) {
+    std::cout << table;
+  } else {
+    replace_file(request.output, table);
+    log.info("wrote the table to " + request.output.string());
+  }
   if (std::ranges::none_of(cells, [](auto const& cell) { return cell.is_complete(); }))
-    throw Error(ExitCode::usage, "no cell of " + directory.string() + " is complete", {},
+    throw Error(ExitCode::cells_missing, "no cell of " + directory.string() + " is complete", {},
                 "see `stratagem status " + directory.string() + "`");
   return ExitCode::done;
 }

@@ -10,32 +10,64 @@
 
 namespace stratagem::app {
 
+class Options;
+
+/// What becomes of a command where a launcher starts several processes of it.
+enum class Ranks {
+  together,  ///< they work together, by MPI
+  first,     ///< the first does the work; the others end at once, without a word
+  refused,   ///< it starts the launcher itself: Error(environment)
+};
+
 /// One word after `stratagem`, with options of its own.
 struct Command {
   std::string name;
-  std::string usage;    ///< what follows the name
   std::string summary;  ///< one line
-  /// `arguments` follow the command's name.
-  ExitCode (*execute)(Command const& command, std::vector<std::string> const& arguments);
+  Ranks ranks;
+  /// Tells the options, words and examples without running anything.
+  void (*declare)(Options& options);
+  ExitCode (*execute)(Options const& options);
 };
 
 // One file each.
-ExitCode execute_run(Command const&, std::vector<std::string> const&);
-ExitCode execute_plan(Command const&, std::vector<std::string> const&);
-ExitCode execute_demo(Command const&, std::vector<std::string> const&);
-ExitCode execute_info(Command const&, std::vector<std::string> const&);
-ExitCode execute_list(Command const&, std::vector<std::string> const&);
-ExitCode execute_calibrate(Command const&, std::vector<std::string> const&);
-ExitCode execute_commbench(Command const&, std::vector<std::string> const&);
-ExitCode execute_sweep(Command const&, std::vector<std::string> const&);
-ExitCode execute_status(Command const&, std::vector<std::string> const&);
-ExitCode execute_collect(Command const&, std::vector<std::string> const&);
-ExitCode execute_replay(Command const&, std::vector<std::string> const&);
-ExitCode execute_simulate(Command const&, std::vector<std::string> const&);
-ExitCode execute_validate(Command const&, std::vector<std::string> const&);
-ExitCode execute_checkpoint(Command const&, std::vector<std::string> const&);
-ExitCode execute_export_weights(Command const&, std::vector<std::string> const&);
-ExitCode execute_export_trace(Command const&, std::vector<std::string> const&);
+void declare_run(Options& options);
+void declare_plan(Options& options);
+void declare_demo(Options& options);
+void declare_init(Options& options);
+void declare_info(Options& options);
+void declare_help(Options& options);
+void declare_list(Options& options);
+void declare_calibrate(Options& options);
+void declare_commbench(Options& options);
+void declare_sweep(Options& options);
+void declare_status(Options& options);
+void declare_collect(Options& options);
+void declare_replay(Options& options);
+void declare_simulate(Options& options);
+void declare_validate(Options& options);
+void declare_checkpoint(Options& options);
+void declare_export_weights(Options& options);
+void declare_export_trace(Options& options);
+void declare_completion(Options& options);
+ExitCode execute_run(Options const& options);
+ExitCode execute_plan(Options const& options);
+ExitCode execute_demo(Options const& options);
+ExitCode execute_init(Options const& options);
+ExitCode execute_info(Options const& options);
+ExitCode execute_help(Options const& options);
+ExitCode execute_list(Options const& options);
+ExitCode execute_calibrate(Options const& options);
+ExitCode execute_commbench(Options const& options);
+ExitCode execute_sweep(Options const& options);
+ExitCode execute_status(Options const& options);
+ExitCode execute_collect(Options const& options);
+ExitCode execute_replay(Options const& options);
+ExitCode execute_simulate(Options const& options);
+ExitCode execute_validate(Options const& options);
+ExitCode execute_checkpoint(Options const& options);
+ExitCode execute_export_weights(Options const& options);
+ExitCode execute_export_trace(Options const& options);
+ExitCode execute_completion(Options const& options);
 
 std::vector<Command> const& commands();
 

@@ -47,7 +47,8 @@ void add_operations(std::string const& list, Plan& plan) {
 Plan make_plan(Options const& options) {
   Plan plan;
   add_operations(options.text("ops"), plan);
-  auto const begin = options.bytes("begin"), end = options.bytes("end"),
+  auto const begin = options.bytes("begin", Unit::optional),
+             end = options.bytes("end", Unit::optional),
              factor = options.integer("factor", 2, 1024);
   if (begin < 4 || begin > end)
     throw Error(ExitCode::usage, str("sizes from ", begin, " to ", end, " bytes"),
@@ -167,29 +168,49 @@ ExitCode measure_processes(Options const& options, Plan const& plan, CommBackend
 
 }  // namespace
 
-ExitCode execute_commbench(Command const& command, std::vector<std::string> const& arguments) {
-  Options options(command);
-  options.add()("ops", text_value("all_reduce,reduce_scatter,all_gather,broadcast,send_receive"),
-                "operations, separated by commas; push_pull is a parameter server's")(
-      "begin,b", text_value("1K"), "smallest size")("end,e", text_value("256M"), "largest size")(
-      "factor,f", text_value("4"), "between sizes")(
-      "backend", text_value("auto"),
-      "auto, mpi, nccl, or inprocess: threads of one process, without a launcher")(
-      "ranks", text_value("2"), "of backend inprocess")("json", text_value(),
-                                                        "also write the table to this file");
-  if (!options.parse(arguments)) return ExitCode::done;
+void declare_commbench(Options& options) {
+  options.add({.name = "ops",
+               .value = "LIST",
+               .fallback = "all_reduce,reduce_scatter,all_gather,broadcast,send_receive",
+               .meaning = "operations, separated by commas; push_pull is a parameter server's"});
+  options.add({.name = "begin",
+               .letter = 'b',
+               .value = "SIZE",
+               .fallback = "1K",
+               .meaning = "smallest size"});
+  options.add({.name = "end",
+               .letter = 'e',
+               .value = "SIZE",
+               .fallback = "256M",
+               .meaning = "largest size"});
+  options.add(
+      {.name = "factor", .letter = 'f', .value = "N", .fallback = "4", .meaning = "between sizes"});
+  options.add({.name = "backend",
+               .value = "NAME",
+               .choices = {"auto", "mpi", "nccl", "inprocess"},
+               .fallback = "auto",
+               .meaning = "inprocess is threads of one process, without a launcher"});
+  options.add({.name = "ranks", .value = "N", .fallback = "2", .meaning = "of backend inprocess"});
+  options.add({.name = "json", .value = "FILE", .meaning = "also write the table to this file"});
+  options.add_example("mpirun --bind-to none -n 2 stratagem commbench",
+                      "five operations, from 1 KiB to 256 MiB");
+  options.add_example(
+      "mpirun --bind-to none -n 2 stratagem commbench --ops all_reduce -b 4 -e 16M -f 2 --json "
+      "bench.json",
+      "one operation, and its table in a file");
+  options.add_example("stratagem commbench --backend inprocess --ranks 4 -e 1M",
+                      "threads of one process, without a launcher");
+}
+
+ExitCode execute_commbench(Options const& options) {
   auto const plan = make_plan(options);
   auto const backend = options.text("backend");
   if (backend == "inprocess") return measure_threads(options, plan);
-  std::vector<std::pair<std::string, CommBackend>> const backends{
-      {"auto", CommBackend::automatic}, {"mpi", CommBackend::mpi}, {"nccl", CommBackend::nccl}};
-  auto const chosen = std::find_if(backends.begin(), backends.end(),
-                                   [&](auto const& b) { return b.first == backend; });
-  if (chosen == backends.end())
-    throw Error(ExitCode::usage, "--backend " + backend + " is unknown", {},
-                "take auto, mpi, nccl or inprocess");
-  return with_mpi(options.common(), arguments, [&](mpi::Comm const& world, Log& log) {
-    return measure_processes(options, plan, chosen->second, world, log);
+  auto const chosen = backend == "mpi"    ? CommBackend::mpi
+                      : backend == "nccl" ? CommBackend::nccl
+                                          : CommBackend::automatic;
+  return with_mpi(options.common(), options.arguments(), [&](mpi::Comm const& world, Log& log) {
+    return measure_processes(options, plan, chosen, world, log);
   });
 }
 

@@ -1,22 +1,30 @@
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 
 #include "app/configuration.hpp"
+#include "base/arithmetic.hpp"
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "model/model.hpp"
+#include "study/conclusion.hpp"
+#include "study/held_signals.hpp"
 #include "study/run_cell.hpp"
-#include "study/summary.hpp"
+#include "train/run_plan.hpp"
 
 namespace stratagem::app {
 namespace {
 
 namespace fs = std::filesystem;
 
-RunConfig base_configuration(std::string const& name, std::int64_t epochs) {
+constexpr std::int64_t usual_batch = 64;
+
+/// The batch is the least that `ranks` can share, from the usual one on.
+RunConfig base_configuration(std::string const& name, int ranks, std::int64_t epochs) {
   RunConfig config;
   config.run = {.name = name, .threads = 1, .epochs = epochs};
-  config.data = {.dataset = "synthetic-digits", .global_batch = 64};
+  config.data = {.dataset = "synthetic-digits", .global_batch = round_up(usual_batch, ranks)};
   config.model.name = "lenet";
   config.trace.spans_every = 10;
   return config;
@@ -39,15 +47,15 @@ Cell make_cell(int index, int workers, RunConfig const& config) {
 /// Every strategy, on one rank where it is serial and on `ranks` otherwise. The same seed gives all
 /// of them the same weights and the same batches.
 Study comparison(int ranks, std::int64_t epochs) {
-  auto serial = base_configuration("serial", epochs);
+  auto serial = base_configuration("serial", ranks, epochs);
   serial.strategy = SerialConfig{};
-  auto in_turn = base_configuration("ddp-no-overlap", epochs);
+  auto in_turn = base_configuration("ddp-no-overlap", ranks, epochs);
   in_turn.strategy = DdpConfig{.overlap = false};
-  auto ddp = base_configuration("ddp", epochs);
+  auto ddp = base_configuration("ddp", ranks, epochs);
   ddp.strategy = DdpConfig{};
-  auto fsdp = base_configuration("fsdp", epochs);
+  auto fsdp = base_configuration("fsdp", ranks, epochs);
   fsdp.strategy = FsdpConfig{.unit_mb = 1.0 / 16};  // of a model of 3.6 MiB
-  auto sync = base_configuration("ps-sync", epochs);
+  auto sync = base_configuration("ps-sync", ranks, epochs);
   sync.strategy = PsConfig{.chunk_mb = 0.5};
   Study study{.name = "demo", .file = {}, .text = {}, .overrides = {}, .cells = {}};
   for (auto const& config : {serial, in_turn, ddp, fsdp, sync}) {
@@ -58,52 +66,143 @@ Study comparison(int ranks, std::int64_t epochs) {
   return study;
 }
 
-void run_or_throw(StudyDirectory const& directory, Cell const& cell, CellStart const& start) {
-  auto const run = run_cell(directory, cell, start);
-  if (run.status.state != CellState::complete)
-    throw Error(ExitCode::unexpected,
-                str("the run ", cell.entry.name, " ended with code ", to_int(run.status.code)),
-                "see above", "try `" + command_line(directory, cell, start) + "`");
+/// What a run would be refused for, before the first begins.
+void check_all(Study const& study) {
+  for (auto const& cell : study.cells) {
+    auto const& config = cell.config;
+    auto const model = make_model(config.model, input_shape(config));
+    make_run_plan(config, model, published_size(config.data), cell.entry.ranks());
+  }
+}
+
+/// The folder of an earlier demo goes on; anything else is refused.
+void check_folder(fs::path const& folder) {
+  if (!fs::exists(folder) || StudyDirectory::is_one(folder)) return;
+  throw Error(ExitCode::usage, folder.string() + " exists, and holds no demo", {},
+              "name another folder with --out");
+}
+
+[[noreturn]] void fail(StudyDirectory const& directory, Cell const& cell, CellStart const& start,
+                       CellRun const& run) {
+  throw Error(run.status.code,
+              str("the run ", cell.entry.name, " ended with code ", to_int(run.status.code)),
+              "see above", "try `" + command_line(directory, cell, start) + "`");
+}
+
+/// Runs what is not complete. False when a signal ended it.
+bool run_all(StudyDirectory const& directory, Study const& study, CellStart const& start,
+             Log& log) {
+  HeldSignals held;
+  for (auto const& cell : study.cells) {
+    auto const& name = cell.entry.name;
+    if (status_of(directory, name).state == CellState::complete) {
+      log.info(name + " is complete already");
+      continue;
+    }
+    auto const run = run_cell(directory, cell, start);
+    int const signal = run.signal != 0 ? run.signal : held.take();
+    if (signal != 0) {
+      log.warning(str("signal ", signal, " ended the demo in ", name, ", which is ",
+                      name_of(run.status.state), "; `stratagem demo` with the same options and",
+                      " --out ", directory.path().string(), " goes on"));
+      return false;
+    }
+    if (run.status.state != CellState::complete) fail(directory, cell, start, run);
+  }
+  return true;
+}
+
+std::string list_of(std::string const& title, std::vector<std::string> const& lines) {
+  auto text = "\n" + title + ":\n";
+  for (auto const& line : lines) text += "  " + line + "\n";
+  return text;
+}
+
+/// The folder that holds report.py: of the source beside the build, or installed. Empty: neither.
+fs::path report_script(fs::path const& program) {
+  auto const above = program.parent_path().parent_path();
+  for (auto const* place : {"analysis/report.py", "share/stratagem/analysis/report.py"})
+    if (fs::exists(above / place)) return above / place;
+  return {};
+}
+
+std::vector<std::string> next_commands(StudyDirectory const& directory, int ranks) {
+  auto const program = fs::proximate(own_program());
+  auto const config = directory.config_file("ddp").string();
+  std::vector<std::string> lines;
+  if (auto const script = report_script(own_program()); !script.empty())
+    lines.push_back(str(fs::proximate(script).string(), " ", directory.path().string(),
+                        "   # tables and figures of these runs"));
+  lines.push_back(str(program.string(), " plan ", config, " --ranks ", std::max(ranks, 2),
+                      " --compare -s model.name=vgg16 -s data.input_size=32",
+                      "   # a larger model: what each would hold and send"));
+  lines.push_back(str("mpirun --bind-to none -n ", ranks, " ", program.string(), " run ", config,
+                      " --out runs/mine -s optimizer.lr=0.05   # a run of your own"));
+  return lines;
+}
+
+void show(StudyDirectory const& directory, Study const& study, int ranks) {
+  std::vector<RunSummary> summaries;
+  std::vector<ComparedRun> compared;
+  std::vector<std::string> folders;
+  PhaseTable phases;
+  for (auto const& cell : study.cells) {
+    auto const& name = cell.entry.name;
+    auto const run = directory.run_directory(name);
+    auto const traces = trace::collect_run(run);
+    trace::write_collected(traces, run / "collected.h5");
+    summaries.push_back(summarise(name, traces));
+    phases.add(name, traces);
+    auto const outcome = read_outcome(run);
+    compared.push_back({.summary = summaries.back(),
+                        .digest = outcome ? outcome->digest : "",
+                        .epochs_differ = difference_of_epochs(traces)});
+    folders.push_back((run / "trace").string());
+  }
+  std::cout << '\n'
+            << summary_text(summaries) << "\nmean over the steps of each rank\n"
+            << phases.render() << list_of("traces", folders)
+            << list_of("what this says", conclusions(compared))
+            << list_of("next", next_commands(directory, ranks));
 }
 
 }  // namespace
 
-ExitCode execute_demo(Command const& command, std::vector<std::string> const& arguments) {
-  Options options(command);
-  options.add()("ranks", text_value("2"), "of the runs that are not serial")(
-      "epochs", text_value("2"), "of each run")("out", text_value(),
-                                                "folder of the runs; else runs/demo-<time>")(
-      "launcher", text_value("mpirun --bind-to none -n {ranks}"), "how to start several ranks");
-  if (!options.parse(arguments)) return ExitCode::done;
+void declare_demo(Options& options) {
+  options.add({.name = "ranks",
+               .value = "N",
+               .fallback = "2",
+               .meaning = "of the runs that are not serial"});
+  options.add({.name = "epochs", .value = "N", .fallback = "2", .meaning = "of each run"});
+  options.add(
+      {.name = "out",
+       .value = "DIR",
+       .meaning = "folder of the runs; else runs/demo-<time>; a demo that was ended goes on"});
+  options.add({.name = "launcher",
+               .value = "COMMAND",
+               .fallback = "mpirun --bind-to none -n {ranks}",
+               .meaning = "how to start several ranks"});
+  options.add_example("stratagem demo", "needs neither data nor a GPU");
+  options.add_example("stratagem demo --ranks 4 --epochs 1 --out runs/demo4",
+                      "four ranks, one epoch");
+}
+
+ExitCode execute_demo(Options const& options) {
   auto const common = options.common();
   auto const ranks = static_cast<int>(options.integer("ranks", 1, 64));
-  auto const launcher = Launcher::parse(options.text("launcher"));
-  fs::path const folder =
-      options.has("out") ? options.text("out") : "runs/demo-" + utc_time(wall_ns());
-  if (fs::exists(folder))
-    throw Error(ExitCode::usage, folder.string() + " exists", {}, "name another folder with --out");
-
-  CellStart start{.launcher = launcher,
+  CellStart start{.launcher = Launcher::parse(options.text("launcher")),
                   .passed_on = {"--progress", options.text("progress")},
                   .shows_output = true};
   if (common.level == LogLevel::warning) start.passed_on.emplace_back("-q");
+  fs::path const folder =
+      options.has("out") ? options.text("out") : "runs/demo-" + utc_time(wall_ns());
+  check_folder(folder);
   auto const study = comparison(ranks, options.integer("epochs", 1, 1000));
+  check_all(study);
   auto const directory = StudyDirectory::prepare(folder, study);
-  std::vector<RunSummary> summaries;
-  PhaseTable phases;
-  for (auto const& cell : study.cells) {
-    run_or_throw(directory, cell, start);
-    auto const run = directory.run_directory(cell.entry.name);
-    auto const traces = trace::collect_run(run);
-    trace::write_collected(traces, run / "collected.h5");
-    summaries.push_back(summarise(cell.entry.name, traces));
-    phases.add(cell.entry.name, traces);
-  }
-  std::cout << '\n'
-            << summary_text(summaries) << "\nmean over the steps of each rank\n"
-            << phases.render() << "\ntraces:\n";
-  for (auto const& cell : study.cells)
-    std::cout << "  " << (directory.run_directory(cell.entry.name) / "trace").string() << '\n';
+  Log log(0, true, common.level, common.color);
+  if (!run_all(directory, study, start, log)) return ExitCode::saved;
+  show(directory, study, ranks);
   return ExitCode::done;
 }
 

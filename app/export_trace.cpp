@@ -11,19 +11,25 @@ namespace stratagem::app {
 
 namespace fs = std::filesystem;
 
-ExitCode execute_export_trace(Command const& command, std::vector<std::string> const& arguments) {
-  Options options(command);
-  options.add_positional("directory", 1);
-  options.add()("format", text_value("chrome"), "chrome: for Perfetto and chrome://tracing")(
-      "output,o", text_value(), "file; else trace.json in DIR");
-  if (!options.parse(arguments)) return ExitCode::done;
-  auto const given = options.texts("directory");
-  if (given.empty()) throw Error(ExitCode::usage, "export what?", {}, "name a run directory");
-  if (options.text("format") != "chrome")
-    throw Error(ExitCode::usage, "--format " + options.text("format"), "there is only chrome");
-  fs::path const run = given.front();
+void declare_export_trace(Options& options) {
+  options.add_word({.name = "DIR", .meaning = "a run directory"});
+  options.add({.name = "format",
+               .value = "FORMAT",
+               .choices = {"chrome"},
+               .fallback = "chrome",
+               .meaning = "for Perfetto and chrome://tracing"});
+  options.add({.name = "output",
+               .letter = 'o',
+               .value = "FILE",
+               .meaning = "what to write; else trace.json in DIR"});
+  options.add_example("stratagem export-trace runs/digits-lenet-ddp",
+                      "write trace.json, for https://ui.perfetto.dev");
+}
+
+ExitCode execute_export_trace(Options const& options) {
+  fs::path const run = options.words().front();
   if (!fs::is_directory(run))
-    throw Error(ExitCode::usage, run.string() + " is no directory", {}, "name a run directory");
+    throw Error(ExitCode::usage, run.string() + " is not a directory", {}, "name a run directory");
 
   auto const common = options.common();
   Log log(0, true, common.level, common.color);

@@ -12,6 +12,7 @@
 #include "gpu/device.hpp"
 #include "h5/error.hpp"
 #include "mpi/launcher.hpp"
+#include "mpi/mpirun.hpp"
 #include "mpi/session.hpp"
 
 namespace stratagem::app {
@@ -32,7 +33,7 @@ std::string cuda_version(int number) {
 }
 
 /// `session` is there when a launcher started this process.
-Information gather(mpi::Session const* session) {
+Information gather(mpi::Session const* session, std::optional<mpi::Mpirun> const& mpirun) {
   auto const& build = build_info();
   auto const environment = mpi::process_environment();
   auto const gpus = gpu::availability();
@@ -48,6 +49,7 @@ Information gather(mpi::Session const* session) {
        session != nullptr ? mpi::to_string(session->provided()) : "known under a launcher"},
       {"HDF5", h5::library_version()},
       {"launcher", mpi::launcher_name(environment)},
+      {"mpirun", mpirun ? str(mpirun->name(), " (", mpirun->path, ")") : "not on PATH"},
       {"ranks", session != nullptr ? std::to_string(session->world().size()) : "1"},
       {"host", host_name()},
       {"processor", processor_name()},
@@ -65,6 +67,9 @@ Information gather(mpi::Session const* session) {
   if (session != nullptr && cores.size() == 1)
     information.warnings.emplace_back(
         "this rank is bound to one core: start with `mpirun --bind-to none`");
+  if (auto const problem = mpirun ? mpi::mismatch(*mpirun, mpi::library_version()) : "";
+      !problem.empty())
+    information.warnings.push_back(problem);
   if (auto const problem = mpi::singleton_problem(1, environment))
     information.warnings.emplace_back(problem->what());
   return information;
@@ -90,14 +95,19 @@ std::string to_text(Information const& information) {
 
 }  // namespace
 
-ExitCode execute_info(Command const& command, std::vector<std::string> const& arguments) {
-  Options options(command);
-  options.add()("json", flag_value(), "as JSON");
-  if (!options.parse(arguments)) return ExitCode::done;
+void declare_info(Options& options) {
+  options.add({.name = "json", .meaning = "as JSON"});
+  options.add_example("stratagem info", "what this machine has");
+  options.add_example("mpirun --bind-to none -n 2 stratagem info --json",
+                      "the same under a launcher, for programs");
+}
+
+ExitCode execute_info(Options const& options) {
+  auto const mpirun = mpi::mpirun_on_path();
   std::optional<mpi::Session> session;
   if (mpi::launched(mpi::process_environment())) session.emplace(mpi::ThreadLevel::serialized);
   if (session && session->world().rank() != 0) return ExitCode::done;
-  auto const information = gather(session ? &*session : nullptr);
+  auto const information = gather(session ? &*session : nullptr, mpirun);
   std::cout << (options.flag("json") ? to_json(information) : to_text(information));
   return ExitCode::done;
 }

@@ -1,9 +1,13 @@
+#include <algorithm>
 #include <iostream>
 
+#include "app/calibrations.hpp"
 #include "app/configuration.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "config/json_schema.hpp"
 #include "config/keys.hpp"
+#include "config/suggestion.hpp"
 #include "data/dataset.hpp"
 #include "model/model.hpp"
 #include "strategy/factory.hpp"
@@ -52,41 +56,78 @@ Table strategies() {
   return table;
 }
 
-Table keys() {
+/// Of one section, or of all.
+Table keys(std::string const& section) {
   Table table({{"key", Align::left},
                {"type", Align::left},
                {"default", Align::left},
                {"range", Align::left},
                {"of", Align::left},
                {"meaning", Align::left}});
-  for (auto const& key : describe_keys(known_names()))
-    table.add_row({key.path, key.type, key.default_value, key.range, join(key.strategies, ", "),
-                   key.meaning});
-  return table;
+  std::vector<std::string> sections;
+  for (auto const& key : describe_keys(known_names())) {
+    sections.push_back(section_of(key.path));
+    bool const wanted = section.empty() || section == sections.back() || section == key.path;
+    if (wanted)
+      table.add_row({key.path, key.type, key.default_value, key.range, join(key.strategies, ", "),
+                     key.meaning});
+  }
+  if (!table.empty()) return table;
+  sections.erase(std::ranges::unique(sections).begin(), sections.end());
+  std::erase(sections, "");
+  throw Error(ExitCode::usage,
+              "no key is in \"" + section + "\"" + suggest_value(section, sections), {},
+              "take one of " + join(sections, ", "));
 }
+
+Table listed(std::string const& what, std::string const& section) {
+  if (what == "models") return models();
+  if (what == "datasets") return datasets();
+  if (what == "strategies") return strategies();
+  if (what == "calibrations") return reference_calibrations();
+  return keys(section);
+}
+
+constexpr char schema_format[] = "json-schema";
 
 }  // namespace
 
-ExitCode execute_list(Command const& command, std::vector<std::string> const& arguments) {
-  Options options(command);
-  options.add_positional("what", 1);
-  if (!options.parse(arguments)) return ExitCode::done;
-  auto const what = options.texts("what");
-  std::vector<std::string> const choices{"models", "datasets", "strategies", "keys"};
-  if (what.empty())
-    throw Error(ExitCode::usage, "list what?", {}, "take one of " + join(choices, ", "));
-  if (what.front() == "models")
-    std::cout << models().render();
-  else if (what.front() == "datasets")
-    std::cout << datasets().render();
-  else if (what.front() == "strategies")
-    std::cout << strategies().render();
-  else if (what.front() == "keys")
-    std::cout << keys().render();
-  else
+void declare_list(Options& options) {
+  options.add_word({.name = "WHAT",
+                    .meaning = "what a configuration or `plan --calibration` can name",
+                    .choices = {"models", "datasets", "strategies", "keys", "calibrations"}});
+  options.add_word(
+      {.name = "SECTION", .meaning = "of keys: those of this section alone", .required = false});
+  auto formats = table_formats();
+  formats.emplace_back(schema_format);
+  options.add({.name = "format",
+               .value = "FORMAT",
+               .choices = formats,
+               .fallback = "text",
+               .meaning = "of the table; json-schema, of keys, lets editors check configurations"});
+  options.add_example("stratagem list models", "their sizes, and which inputs they take");
+  options.add_example("stratagem list keys strategy", "the keys of one section");
+  options.add_example("stratagem list keys --format json-schema > stratagem.schema.json",
+                      "for an editor: `# yaml-language-server: $schema=stratagem.schema.json` as "
+                      "the first line of a configuration");
+}
+
+ExitCode execute_list(Options const& options) {
+  auto const& what = options.words().front();
+  auto const section = options.words().size() > 1 ? options.words()[1] : std::string();
+  if (!section.empty() && what != "keys")
     throw Error(ExitCode::usage,
-                "cannot list \"" + what.front() + "\"" + did_you_mean(what.front(), choices), {},
-                "take one of " + join(choices, ", "));
+                "stratagem list " + what + ": one word too many: \"" + section + "\"", {},
+                "only keys have sections");
+  auto const format = options.text("format");
+  if (format != schema_format) {
+    std::cout << listed(what, section).render(table_format(format));
+  } else if (what == "keys" && section.empty()) {
+    std::cout << json_schema(known_names());
+  } else {
+    throw Error(ExitCode::usage, "--format json-schema is of all keys", {},
+                "write `stratagem list keys --format json-schema`");
+  }
   return ExitCode::done;
 }
 

@@ -1,61 +1,101 @@
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include <boost/program_options/options_description.hpp>
-#include <boost/program_options/positional_options.hpp>
-#include <boost/program_options/variables_map.hpp>
-
 #include "app/command.hpp"
-#include "base/log.hpp"
 #include "base/table.hpp"
-#include "train/progress_display.hpp"
-#include "train/run_config.hpp"
 
 namespace stratagem::app {
 
-/// A command's options while they are declared and read. Names are never abbreviated.
-class Options {
- public:
-  explicit Options(Command const& command);
-
-  /// Declare options here, before parse().
-  boost::program_options::options_description_easy_init add() { return described_.add_options(); }
-  /// `name` takes up to `count` words that are no options; -1 any number.
-  void add_positional(char const* name, int count);
-
-  /// False when help was asked for and printed. Error(usage) for what was not declared.
-  bool parse(std::vector<std::string> const& arguments);
-
-  CommonOptions common() const;
-  bool has(char const* name) const { return values_.count(name) > 0; }
-  bool flag(char const* name) const { return values_[name].as<bool>(); }
-  std::string text(char const* name) const { return values_[name].as<std::string>(); }
-  std::vector<std::string> texts(char const* name) const;
-  /// A whole number in [least, greatest]. Error(usage) naming the option otherwise.
-  std::int64_t integer(char const* name, std::int64_t least, std::int64_t greatest) const;
-  /// Bytes such as 80GiB or 256M. Error(usage) otherwise.
-  std::int64_t bytes(char const* name) const;
-
- private:
-  void print_help() const;
-
-  Command const& command_;
-  boost::program_options::options_description described_, hidden_;
-  boost::program_options::positional_options_description positional_;
-  boost::program_options::variables_map values_;
+/// An option as its command declares it.
+struct Option {
+  std::string name = {};                  ///< after "--"
+  char letter = '\0';                     ///< after "-"; '\0': none
+  std::string value = {};                 ///< what help calls its value, such as N; empty: a flag
+  std::vector<std::string> choices = {};  ///< the only values there are; empty: any
+  std::optional<std::string> fallback = {};  ///< value where the option is not given
+  std::optional<std::string> alone = {};     ///< value where it stands alone, not as --name=value
+  bool repeats = false;                      ///< may be given several times
+  bool common = false;                       ///< of every command
+  std::string meaning = {};
 };
 
-/// For boost: a flag without a value.
-boost::program_options::value_semantic* flag_value();
-boost::program_options::value_semantic* text_value(char const* default_value = nullptr);
-/// `text` where the option stands alone; another is given as --option=other.
-boost::program_options::value_semantic* text_value_if_given(char const* text);
-boost::program_options::value_semantic* texts_value();
+/// A word of a command that is no option.
+struct Word {
+  std::string name = {};                  ///< what help calls it, such as CONFIG
+  std::string meaning = {};               ///< behind "name": "a study directory"
+  std::vector<std::string> choices = {};  ///< the only ones there are; empty: any
+  bool required = true;
+  bool repeats = false;  ///< the last word alone: any number of it
+};
 
-/// text, md, csv or latex. Error(usage) otherwise.
+struct Example {
+  std::string line;
+  std::string meaning;
+};
+
+enum class Unit { required, optional };
+
+/// The options of a command: what there are, and, after parse(), what was given. Names are never
+/// abbreviated.
+class Options {
+ public:
+  /// Those that `command` declares and those that every command has.
+  explicit Options(Command const& command);
+
+  void add(Option option);
+  void add_word(Word word);
+  /// For --help.
+  void add_example(char const* line, char const* meaning);
+
+  Command const& command() const { return command_; }
+  bool declares(std::string const& name) const;
+  std::vector<Option> const& declared() const { return options_; }
+  std::vector<Word> const& declared_words() const { return words_; }
+  std::vector<Example> const& examples() const { return examples_; }
+
+  /// Error(usage) for what was not declared. `arguments` follow the command's name.
+  void parse(std::vector<std::string> const& arguments);
+
+  /// What parse() was given.
+  std::vector<std::string> const& arguments() const { return arguments_; }
+  /// The words that are no options, in order; with those that are required unless help was asked
+  /// for.
+  std::vector<std::string> const& words() const { return given_words_; }
+  /// Whether it was given; a fallback is none.
+  bool has(std::string const& name) const { return !texts_of(name).empty(); }
+  bool flag(std::string const& name) const { return has(name); }
+  /// Value of an option that was given or has a fallback.
+  std::string text(std::string const& name) const;
+  /// Values of an option that repeats.
+  std::vector<std::string> const& texts(std::string const& name) const { return texts_of(name); }
+  /// A whole number in [least, greatest]. Error(usage) naming the option otherwise.
+  std::int64_t integer(std::string const& name, std::int64_t least, std::int64_t greatest) const;
+  /// Bytes such as 80GiB or 256M. Error(usage) otherwise, and for a number other than 0 that lacks
+  /// a required unit: 24 is seldom meant as bytes.
+  std::int64_t bytes(std::string const& name, Unit unit = Unit::required) const;
+  CommonOptions common() const;
+
+ private:
+  Option const& find(std::string const& name) const;
+  std::vector<std::string> const& texts_of(std::string const& name) const;
+  void check_values() const;
+  void check_words() const;
+
+  Command const& command_;
+  std::vector<Option> options_;
+  std::vector<Word> words_;
+  std::vector<Example> examples_;
+  std::vector<std::string> arguments_, given_words_;
+  std::map<std::string, std::vector<std::string>> given_;  // a flag's value is ""
+};
+
+/// Choices of --format, and what each stands for.
+std::vector<std::string> const& table_formats();
 TableFormat table_format(std::string const& name);
 
 }  // namespace stratagem::app

@@ -1,13 +1,17 @@
 #include <algorithm>
 #include <iostream>
 
+#include "app/calibrations.hpp"
 #include "app/configuration.hpp"
 #include "app/plan_study.hpp"
 #include "app/submit_line.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "train/comparison_report.hpp"
 #include "train/plan_comparison.hpp"
 #include "train/plan_report.hpp"
+#include "train/room.hpp"
+#include "train/step_costs.hpp"
 #include "train/step_time.hpp"
 
 namespace stratagem::app {
@@ -19,119 +23,145 @@ int ranks_of(Options const& options, RunConfig const& config) {
   return std::holds_alternative<SerialConfig>(config.strategy) ? 1 : 2;
 }
 
-/// Of a parameter server, measured on this machine.
-std::optional<ServerLoad> server_load_of(RunPlan const& plan) {
+/// Of a parameter server: as the calibration has it where the plan has a time, else measured on
+/// this machine.
+std::optional<ServerLoad> server_load_of(RunPlan const& plan, Model const& model,
+                                         Calibration const* calibration) {
   auto const* ps = std::get_if<PsConfig>(&plan.config.strategy);
   if (ps == nullptr) return std::nullopt;
-  auto const push_s = measure_push(policy_of(*ps, plan.strategy.workers), plan.config.optimizer,
-                                   std::ranges::max(plan.strategy.servers->shards));
-  return predict_load(plan.activations->pass_s, push_s, plan.strategy.workers, ps->servers);
+  auto const shard = std::ranges::max(plan.strategy.servers->shards);
+  auto const load = [&](double pass_s, double push_s) {
+    return predict_load(pass_s, push_s, plan.strategy.workers, ps->servers);
+  };
+  if (plan.time) {
+    auto const costs = step_costs(plan, model, *calibration);
+    return load(costs.forward_s + costs.backward_s, costs.push.at(static_cast<double>(shard)));
+  }
+  auto const& config = plan.config;
+  return load(
+      ActivationPredictor::time_pass(model, config.model, plan.input, config.precision.compute,
+                                     plan.samples_per_pass, config.run.threads),
+      measure_push(policy_of(*ps, plan.strategy.workers), config.optimizer, shard));
 }
 
 /// "" where no site is named.
 std::string submission_of(RunPlan const& plan, Options const& options) {
   if (!options.has("site")) return {};
-  auto const line = submit_line(options.text("site"), plan, options.texts("config").front());
+  auto const line = submit_line(options.text("site"), plan, options.words().front());
   return "\nsubmit: " + line + "\n" +
          (options.texts("set").empty() ? "" : "        with what -s says in the file itself\n");
 }
 
-void declare(Options& options) {
-  add_configuration(options);
-  options.add()("ranks", text_value(),
-                "for so many ranks; else run.ranks, else 1 for serial and 2 for others")(
-      "gpu-memory", text_value(),
-      "memory of each rank, such as 80GiB: exit 4 when the run cannot fit")(
-      "compare", flag_value(),
-      "all strategies side by side, for --ranks ranks that compute, and which one to take")(
-      "calibration", text_value(),
-      "what `stratagem calibrate` measured of a machine: predicts the time there too")(
-      "site", text_value(), "show the command that submits the run at slurm/sites/SITE.env")(
-      "no-activations", flag_value(), "leave out what takes seconds: running small passes")(
-      "json", flag_value(), "as JSON");
-}
-
-/// 0 where it was not given.
-std::int64_t room_of(Options const& options) {
-  return options.has("gpu-memory") ? options.bytes("gpu-memory") : 0;
+Room room_of(Options const& options) {
+  Room room{.reserve = options.bytes("gpu-reserve")};
+  if (options.has("gpu-memory")) room.bytes = options.bytes("gpu-memory");
+  return room;
 }
 
 std::optional<Calibration> calibration_of(Options const& options) {
   if (!options.has("calibration")) return std::nullopt;
-  return read_calibration(options.text("calibration"));
+  return find_calibration(options.text("calibration"));
 }
 
-ExitCode plan_all(Options const& options, ActivationPredictor* predictor,
+ExitCode plan_all(Options const& options, Room const& room, ActivationPredictor* predictor,
                   Calibration const* calibration) {
   for (auto const* other : {"compare", "ranks", "out", "max-steps", "site"})
     if (other == std::string_view("compare") ? options.flag(other) : options.has(other))
       throw Error(ExitCode::usage, str("--", other, " is for one run"),
-                  options.texts("config").front() + " is a study", "change its cells with -s");
-  auto const cells = cells_of(options.texts("config").front(), options.texts("set"));
+                  options.words().front() + " is a study", "change its cells with -s");
+  auto const cells = cells_of(options.words().front(), options.texts("set"));
   auto const common = options.common();
   if (predictor != nullptr && calibration == nullptr)
     Log(0, true, common.level, common.color)
         .info(
             "small passes of the models are run for what " + std::to_string(cells.size()) +
             " cells hold, up to a minute; a --calibration has them, --no-activations does without");
-  auto const planned = plan_study(cells, predictor, calibration, room_of(options));
+  auto const planned = plan_study(cells, predictor, calibration, room);
   std::cout << (options.flag("json") ? planned.json : planned.text);
   if (planned.refused == 0) return ExitCode::done;
   throw Error(ExitCode::usage, str(planned.refused, " of ", cells.size(), " cells cannot run"),
-              "see the verdicts", "mend the study, or exclude them");
+              "see the verdicts", "correct the study, or exclude them");
 }
 
 ExitCode compare(RunConfig const& config, Model const& model, int workers,
-                 ActivationPredictor* predictor, Calibration const* calibration,
-                 Options const& options) {
+                 ActivationPredictor* predictor, Calibration const* calibration, Room const& room,
+                 bool as_json) {
   auto const compared = compare_strategies(config, model, workers, predictor, calibration);
-  auto const room = room_of(options);
-  std::cout << (options.flag("json") ? comparison_json(compared, room)
-                                     : comparison_text(compared, room));
+  std::cout << (as_json ? comparison_json(compared, room) : comparison_text(compared, room));
   return recommended(compared, room) == nullptr ? ExitCode::does_not_fit : ExitCode::done;
 }
 
-void check_room(RunPlan const& plan, Options const& options) {
-  auto const room = room_of(options);
+void check_room(RunPlan const& plan, Room const& room) {
   auto const needed = plan.peak_bytes();
-  if (room == 0 || needed <= room) return;
+  if (room.fits(needed)) return;
+  auto const bytes = [](std::int64_t value) { return format_bytes(static_cast<double>(value)); };
   throw Error(ExitCode::does_not_fit,
-              str("each rank needs ", format_bytes(static_cast<double>(needed)), ", of which ",
-                  format_bytes(static_cast<double>(plan.strategy.memory.total())),
-                  " before any activation"),
-              "--gpu-memory is " + options.text("gpu-memory"),
+              str("each rank needs ", bytes(needed), ", of which ",
+                  bytes(plan.strategy.memory.total()), " before any activation"),
+              str("--gpu-memory is ", bytes(room.bytes), ", less --gpu-reserve ",
+                  bytes(room.reserve), ": it ", room.verdict(needed)),
               "take a smaller batch or model, more ranks, model.recompute, or another strategy "
               "(see --compare)");
 }
 
 }  // namespace
 
-ExitCode execute_plan(Command const& command, std::vector<std::string> const& arguments) {
-  Options options(command);
-  declare(options);
-  if (!options.parse(arguments)) return ExitCode::done;
+void declare_plan(Options& options) {
+  options.add_word({.name = "CONFIG|STUDY", .meaning = config_or_study});
+  add_run_overrides(options);
+  options.add({.name = "ranks",
+               .value = "N",
+               .meaning = "for so many ranks; else run.ranks, else 1 for serial and 2 for others"});
+  options.add({.name = "gpu-memory",
+               .value = "SIZE",
+               .meaning = "memory of each rank's GPU, such as 80GiB: exit 4 when the run cannot "
+                          "fit"});
+  options.add({.name = "gpu-reserve",
+               .value = "SIZE",
+               .fallback = "1GiB",
+               .meaning = "of it, what context, libraries and communicator take"});
+  options.add({.name = "compare",
+               .meaning = "all strategies side by side, for --ranks ranks that compute, and which "
+                          "one to take"});
+  options.add({.name = "calibration",
+               .value = "FILE|NAME",
+               .meaning = "predicts the time there, too: what `stratagem calibrate` measured of a "
+                          "machine, or one of `stratagem list calibrations`"});
+  options.add({.name = "site",
+               .value = "SITE",
+               .meaning = "show the command that submits the run at slurm/sites/SITE.env"});
+  options.add(
+      {.name = "no-activations", .meaning = "leave out what takes seconds: running small passes"});
+  options.add({.name = "json", .meaning = "as JSON"});
+  options.add_example("stratagem plan inputs/smoke/cifar-vgg16-ddp.yaml --ranks 4",
+                      "bytes, buckets and traffic of four ranks");
+  options.add_example(
+      "stratagem plan inputs/smoke/cifar-vgg16-ddp.yaml --ranks 4 --compare --gpu-memory 24GiB",
+      "all strategies side by side: which of them fit, and which to take");
+  options.add_example("stratagem plan inputs/study/study-mini.yaml --calibration calibration.json",
+                      "every cell of a study, with its time on the machine that was measured");
+}
+
+ExitCode execute_plan(Options const& options) {
+  auto const room = room_of(options);
   auto const measured = calibration_of(options);
   ActivationPredictor activations(measured ? measured->activations : ActivationPasses());
   auto* const predictor = options.flag("no-activations") ? nullptr : &activations;
   auto const* const calibration = measured ? &*measured : nullptr;
-  auto const files = options.texts("config");
-  if (!files.empty() && names_study(files.front()))
-    return plan_all(options, predictor, calibration);
+  if (names_study(options.words().front())) return plan_all(options, room, predictor, calibration);
   auto const config = read_configuration(options);
   auto const model = make_model(config.model, input_shape(config));
   auto const ranks = ranks_of(options, config);
   if (options.flag("compare"))
-    return compare(config, model, ranks, predictor, calibration, options);
+    return compare(config, model, ranks, predictor, calibration, room, options.flag("json"));
   auto plan = make_run_plan(config, model, published_size(config.data), ranks);
-  if (predictor != nullptr) {
-    predict_activations(plan, model, *predictor);
-    plan.server_load = server_load_of(plan);
-  }
+  if (predictor != nullptr) predict_activations(plan, model, *predictor);
   if (calibration != nullptr) predict_time(plan, model, *calibration);
+  if (predictor != nullptr) plan.server_load = server_load_of(plan, model, calibration);
   auto const submission = submission_of(plan, options);
-  std::cout << (options.flag("json") ? plan_json(plan, model)
-                                     : plan_text(plan, model) + submission);
-  check_room(plan, options);
+  std::cout << (options.flag("json") ? plan_json(plan, model, room)
+                                     : plan_text(plan, model, room) + submission);
+  check_room(plan, room);
   return ExitCode::done;
 }
 

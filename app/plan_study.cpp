@@ -7,13 +7,14 @@
 
 #include "app/configuration.hpp"
 #include "base/error.hpp"
-#include "base/file.hpp"
 #include "base/table.hpp"
 #include "base/text.hpp"
 #include "config/parse.hpp"
 #include "config/study_file.hpp"
+#include "config/yaml_file.hpp"
 #include "study/matrix.hpp"
 #include "study/study_directory.hpp"
+#include "train/paragraph.hpp"
 #include "train/plan_report.hpp"
 #include "train/step_time.hpp"
 
@@ -56,15 +57,14 @@ RunPlan plan_cell(RunConfig const& config, Model const& model, ActivationPredict
 bool names_study(std::string const& path) {
   if (StudyDirectory::is_one(path)) return true;
   std::error_code ignored;
-  return !fs::is_directory(path, ignored) && is_study_text(read_text(path, ExitCode::usage));
+  return !fs::is_directory(path, ignored) && is_study_text(read_yaml_file(path));
 }
 
 std::vector<PlannedCell> cells_of(std::string const& path,
                                   std::vector<std::string> const& overrides) {
   std::vector<PlannedCell> cells;
   if (!StudyDirectory::is_one(path)) {
-    auto study = read_study(read_text(path, ExitCode::usage), path, overrides, known_names(),
-                            process_variable);
+    auto study = read_study(read_yaml_file(path), path, overrides, known_names(), process_variable);
     for (auto& cell : study.cells) cells.push_back({cell.entry.name, std::move(cell.config)});
     return cells;
   }
@@ -72,15 +72,15 @@ std::vector<PlannedCell> cells_of(std::string const& path,
   for (auto const& entry : directory.cells()) {
     auto const file = directory.run_directory(entry.name) / "config.yaml";
     if (!fs::exists(file)) continue;
-    cells.push_back({entry.name, parse_config(read_text(file, ExitCode::usage), file.string(),
-                                              overrides, known_names(), process_variable)});
+    cells.push_back({entry.name, parse_config(read_yaml_file(file), file.string(), overrides,
+                                              known_names(), process_variable)});
     cells.back().config.run.ranks = entry.ranks();
   }
   return cells;
 }
 
 StudyPlan plan_study(std::vector<PlannedCell> const& cells, ActivationPredictor* predictor,
-                     Calibration const* calibration, std::int64_t room) {
+                     Calibration const* calibration, Room const& room) {
   Models models;
   std::vector<Table::Column> columns{{"cell", Align::left}, {"ranks"},        {"steps"},
                                      {"lasting, worker"},   {"peak, worker"}, {"server"},
@@ -96,9 +96,8 @@ StudyPlan plan_study(std::vector<PlannedCell> const& cells, ActivationPredictor*
     try {
       auto const& model = models.of(config);
       auto const plan = plan_cell(config, model, predictor, calibration);
-      document[name] = nlohmann::json::parse(plan_json(plan, model));
+      document[name] = nlohmann::json::parse(plan_json(plan, model, room));
       auto const server = plan.strategy.server_memory.total();
-      bool const fits = plan.largest_bytes() <= room;
       std::vector<std::string> row{name,
                                    std::to_string(plan.ranks),
                                    format_count(plan.total_steps),
@@ -112,7 +111,7 @@ StudyPlan plan_study(std::vector<PlannedCell> const& cells, ActivationPredictor*
         if (plan.time) all_s += plan.time->run_s;
         if (!plan.time) ++untimed[plan.time_problem];
       }
-      row.push_back(room == 0 ? "can run" : fits ? "fits" : "does not fit");
+      row.push_back(room.known() ? room.verdict(plan.peak_bytes()) : "can run");
       table.add_row(row);
     } catch (Error const& problem) {
       ++result.refused;
@@ -127,6 +126,9 @@ StudyPlan plan_study(std::vector<PlannedCell> const& cells, ActivationPredictor*
   result.text = table.render();
   if (calibration != nullptr)
     result.text += str("one after the other, without starts: ", format_duration(all_s), "\n");
+  if (calibration != nullptr && !calibration->published.empty())
+    result.text +=
+        paragraph("times are from published figures, not measured: " + calibration->published);
   for (auto const& [problem, number] : untimed)
     result.text += str("no time for ", number, number == 1 ? " cell: " : " cells: ", problem, "\n");
   result.json = nlohmann::json{{"cells", document}}.dump(1) + "\n";

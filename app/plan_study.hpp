@@ -6,6 +6,7 @@
 
 #include "strategy/activations.hpp"
 #include "train/calibration.hpp"
+#include "train/room.hpp"
 #include "train/run_config.hpp"
 
 namespace stratagem::app {
@@ -30,9 +31,8 @@ struct StudyPlan {
   int refused = 0;   ///< cells that cannot run
 };
 
-/// `predictor`: nullptr without activations; `calibration`: without times. `room`: bytes of a rank,
-/// 0 where not known.
+/// `predictor`: nullptr without activations; `calibration`: without times.
 StudyPlan plan_study(std::vector<PlannedCell> const& cells, ActivationPredictor* predictor,
-                     Calibration const* calibration, std::int64_t room);
+                     Calibration const* calibration, Room const& room);
 
 }  // namespace stratagem::app

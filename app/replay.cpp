@@ -3,25 +3,25 @@
 
 #include "app/configuration.hpp"
 #include "base/error.hpp"
-#include "base/file.hpp"
 #include "base/text.hpp"
 #include "config/parse.hpp"
+#include "config/yaml_file.hpp"
 #include "train/local_run.hpp"
 #include "train/outcome.hpp"
 
 namespace stratagem::app {
 
-ExitCode execute_replay(Command const& command, std::vector<std::string> const& arguments) {
-  Options options(command);
-  options.add_positional("directory", 1);
-  if (!options.parse(arguments)) return ExitCode::done;
-  auto const directories = options.texts("directory");
-  if (directories.empty())
-    throw Error(ExitCode::usage, "replay what?", {}, "name the directory of an asynchronous run");
-  std::filesystem::path const run = directories.front();
+void declare_replay(Options& options) {
+  options.add_word({.name = "DIR", .meaning = "the run directory of an asynchronous run"});
+  options.add_example("stratagem replay runs/async",
+                      "compare the bits of the replay with those of the run");
+}
+
+ExitCode execute_replay(Options const& options) {
+  std::filesystem::path const run = options.words().front();
   auto const file = run / "config.yaml";
-  auto const config = parse_config(read_text(file, ExitCode::usage), file.string(), {},
-                                   known_names(), process_variable);
+  auto const config =
+      parse_config(read_yaml_file(file), file.string(), {}, known_names(), process_variable);
   auto const outcome = read_outcome(run);
   if (!outcome || outcome->status != RunStatus::complete)
     throw Error(ExitCode::usage, run.string() + " holds no run that came to its end",

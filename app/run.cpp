@@ -1,13 +1,19 @@
 #include "train/run.hpp"
 
+#include <chrono>
+#include <cstring>
 #include <iostream>
 
 #include "app/configuration.hpp"
+#include "app/launched.hpp"
 #include "base/error.hpp"
+#include "base/terminal.hpp"
 #include "base/text.hpp"
 #include "comm/agreement.hpp"
 #include "config/parse.hpp"
 #include "config/print.hpp"
+#include "mpi/launcher.hpp"
+#include "mpi/session.hpp"
 #include "train/plan_report.hpp"
 #include "train/setup.hpp"
 
@@ -28,41 +34,97 @@ Existing existing(Options const& options) {
 }
 
 Likeness likeness(Options const& options) {
-  if (!options.has("resume") || options.text("resume") == "exact") return Likeness::exact;
-  if (options.text("resume") == "compatible") return Likeness::compatible;
-  throw Error(ExitCode::usage, "--resume=" + options.text("resume") + " is unknown", {},
-              "take exact or compatible");
+  bool const compatible = options.has("resume") && options.text("resume") == "compatible";
+  return compatible ? Likeness::compatible : Likeness::exact;
+}
+
+/// One rank tells what all find out; MPI has not started yet.
+bool speaks() {
+  return launched_rank(mpi::process_environment()) == 0;
+}
+
+void say(std::string const& text) {
+  if (speaks()) std::cerr << "stratagem: " << text << std::endl;
+}
+
+SignalWatch::Reactions before_training() {
+  return {
+      .interrupt =
+          [] { say("a signal asks to save and stop: after the first step; Ctrl-C ends at once"); },
+      .flush = {},
+      .end_is_near = {},
+      .end =
+          [](int signal) {
+            say(str("ended by signal ", signal, " (", ::strsignal(signal),
+                    ") before the training began: nothing is lost"));
+          },
+      .tries_to_save = {}};
+}
+
+/// mpirun's KILL comes a second after its TERM, or sooner; batch systems leave more to a process
+/// that they started themselves.
+SignalWatch::Milliseconds time_to_save() {
+  return SignalWatch::Milliseconds(mpi::launched(mpi::process_environment()) ? 700 : 5000);
+}
+
+/// Who forgets the launcher gets a run that compares nothing.
+void warn_of_one_rank(RunConfig const& config, std::vector<std::string> const& arguments,
+                      mpi::Comm const& world, Log& log) {
+  bool const spreads = std::holds_alternative<DdpConfig>(config.strategy) ||
+                       std::holds_alternative<FsdpConfig>(config.strategy);
+  if (!spreads || world.size() > 1 || config.run.ranks == 1) return;
+  log.warning(str("strategy ", name_of(config.strategy),
+                  " has one rank, which communicates with nobody; start several with `mpirun "
+                  "--bind-to none -n 2 stratagem run ",
+                  join(arguments, " "), "`, or set run.ranks: 1 where one is meant"));
 }
 
 }  // namespace
 
-ExitCode execute_run(Command const& command, std::vector<std::string> const& arguments) {
-  Options options(command);
-  add_configuration(options);
-  options.add()("resume", text_value_if_given("exact"),
-                "go on with an unfinished run from its newest checkpoint; a finished one is left "
-                "as it is. =compatible: even where the numbers become others")(
-      "overwrite", flag_value(), "move an existing run directory aside")(
-      "dry-run", flag_value(), "check everything, data included, and show the plan")(
-      "print-config", flag_value(), "show the effective configuration and end");
-  if (!options.parse(arguments)) return ExitCode::done;
+void declare_run(Options& options) {
+  options.add_word({.name = "CONFIG", .meaning = config_file});
+  add_run_overrides(options);
+  options.add({.name = "resume",
+               .value = "HOW",
+               .choices = {"exact", "compatible"},
+               .alone = "exact",
+               .meaning = "go on with an unfinished run from its newest checkpoint; a finished one "
+                          "is left as it is. compatible: even where the numbers become others"});
+  options.add({.name = "overwrite", .meaning = "move an existing run directory aside"});
+  options.add({.name = "dry-run", .meaning = "check everything, data included, and show the plan"});
+  options.add({.name = "print-config", .meaning = "show the effective configuration and end"});
+  options.add_example("mpirun --bind-to none -n 2 stratagem run inputs/smoke/digits-lenet-ddp.yaml",
+                      "train on two ranks");
+  options.add_example(
+      "stratagem run inputs/smoke/digits-lenet-ddp.yaml -s strategy.name=serial -s "
+      "optimizer.lr=0.1 --out runs/hot",
+      "one rank, with two keys replaced");
+  options.add_example(
+      "mpirun --bind-to none -n 2 stratagem run inputs/smoke/digits-lenet-ddp.yaml --resume",
+      "go on with a run that was interrupted");
+}
+
+ExitCode execute_run(Options const& options) {
+  if (mpi::launched(mpi::process_environment()) && speaks()) join_launchers_terminal();
   auto const common = options.common();
-  RunRequest request{.arguments = arguments,
+  RunRequest request{.arguments = options.arguments(),
                      .existing = existing(options),
                      .likeness = likeness(options),
                      .progress = common.progress};
-  SignalWatch signals;
-  return with_mpi(common, arguments, [&](mpi::Comm const& world, Log& log) {
+  SignalWatch signals(time_to_save(), before_training());
+  return with_mpi(common, options.arguments(), [&](mpi::Comm const& world, Log& log) {
     request.failpoints = on_all_ranks(world, [&] {
       return Failpoints(process_variable("STRATAGEM_FAIL").value_or(""), world.rank());
     });
     request.config = agree_on_configuration(options, world);
+    mpi::Session::wait_at_most(world, std::chrono::seconds(request.config.comm.timeout_s));
     request.effective_config = print_config(request.config);
     request.values = config_values(request.config);
     if (options.flag("print-config")) {
       if (world.rank() == 0) std::cout << request.effective_config;
       return ExitCode::done;
     }
+    warn_of_one_rank(request.config, options.arguments(), world, log);
     if (options.flag("dry-run")) {
       auto const setup = set_up(request.config, world, log);
       if (world.rank() == 0) std::cout << plan_text(setup.plan, setup.model);

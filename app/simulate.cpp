@@ -10,8 +10,7 @@
 namespace stratagem::app {
 namespace {
 
-double number(Options const& options, char const* name, double fallback) {
-  if (!options.has(name)) return fallback;
+double number(Options const& options, char const* name) {
   auto const value = parse_number(options.text(name));
   if (!value || *value < 0)
     throw Error(ExitCode::usage, str("--", name, " is ", options.text(name)),
@@ -25,9 +24,9 @@ ClusterModel cluster_of(Options const& options, RunConfig const& config) {
     cluster.slow_worker = ps->slow_worker;
     cluster.slow = ps->slow;
   }
-  cluster.jitter = number(options, "jitter", cluster.jitter);
-  cluster.message = number(options, "message", cluster.message);
-  cluster.update = number(options, "update", cluster.update);
+  cluster.jitter = number(options, "jitter");
+  cluster.message = number(options, "message");
+  cluster.update = number(options, "update");
   return cluster;
 }
 
@@ -62,18 +61,33 @@ std::string json_of(SimulatedEpoch const& epoch, int workers) {
 
 }  // namespace
 
-ExitCode execute_simulate(Command const& command, std::vector<std::string> const& arguments) {
-  Options options(command);
-  add_configuration(options);
-  options.add()("workers", text_value(), "of the simulated cluster; else 4")(
-      "jitter", text_value(), "standard deviation of the logarithm of a pass's time; else 0.1")(
-      "message", text_value(), "time of a gradient or all parameters one way, in passes; else 0.1")(
-      "update", text_value(), "time a push keeps the server busy, in passes; else 0.01")(
-      "json", flag_value(), "only the end, on one line of JSON");
-  if (!options.parse(arguments)) return ExitCode::done;
+void declare_simulate(Options& options) {
+  options.add_word({.name = "CONFIG", .meaning = config_file});
+  add_run_overrides(options);
+  options.add(
+      {.name = "workers", .value = "N", .fallback = "4", .meaning = "of the simulated cluster"});
+  options.add({.name = "jitter",
+               .value = "X",
+               .fallback = "0.1",
+               .meaning = "standard deviation of the logarithm of a pass's time"});
+  options.add({.name = "message",
+               .value = "X",
+               .fallback = "0.1",
+               .meaning = "time of a gradient or all parameters one way, in passes"});
+  options.add({.name = "update",
+               .value = "X",
+               .fallback = "0.01",
+               .meaning = "time a push keeps the server busy, in passes"});
+  options.add({.name = "json", .meaning = "only the end, on one line of JSON"});
+  options.add_example(
+      "stratagem simulate inputs/smoke/digits-lenet-ps.yaml -s "
+      "strategy.mode=async --workers 8",
+      "accuracy and lag of eight asynchronous workers");
+}
+
+ExitCode execute_simulate(Options const& options) {
   auto const config = read_configuration(options);
-  int const workers =
-      options.has("workers") ? static_cast<int>(options.integer("workers", 1, 1024)) : 4;
+  auto const workers = static_cast<int>(options.integer("workers", 1, 1024));
   bool const as_json = options.flag("json");
   auto const last =
       simulate_run(config, cluster_of(options, config), workers, [&](SimulatedEpoch const& epoch) {

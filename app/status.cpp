@@ -1,23 +1,48 @@
+#include <algorithm>
+#include <filesystem>
 #include <iostream>
 
-#include "app/options.hpp"
+#include "app/configuration.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "study/cell_status.hpp"
 
 namespace stratagem::app {
+namespace {
 
-ExitCode execute_status(Command const& command, std::vector<std::string> const& arguments) {
-  Options options(command);
-  options.add_positional("directory", 1);
-  options.add()("all", flag_value(), "show complete cells too")(
-      "format", text_value("text"), "of the table: text, md, csv or latex");
-  if (!options.parse(arguments)) return ExitCode::done;
+namespace fs = std::filesystem;
+
+void refuse_run_directory(std::string const& path) {
+  if (StudyDirectory::is_one(path) || !is_run_directory(path)) return;
+  auto const above = (fs::absolute(path) / "").lexically_normal().parent_path().parent_path();
+  throw Error(
+      ExitCode::usage, path + " is a run directory, not a study's", {},
+      "`stratagem collect " + path + "` shows the run" +
+          (StudyDirectory::is_one(above) ? ", `stratagem status " + above.string() + "` its study"
+                                         : ""));
+}
+
+}  // namespace
+
+void declare_status(Options& options) {
+  options.add_word({.name = "DIR", .meaning = "a study directory"});
+  options.add({.name = "all", .meaning = "show complete cells too"});
+  options.add({.name = "check", .meaning = "end with code 8 unless all cells are complete"});
+  options.add({.name = "format",
+               .value = "FORMAT",
+               .choices = table_formats(),
+               .fallback = "text",
+               .meaning = "of the table"});
+  options.add_example("stratagem status runs/study-mini", "which cells are not complete, and why");
+  options.add_example("stratagem status runs/study-mini --check",
+                      "for scripts: code 8 unless all cells are complete");
+}
+
+ExitCode execute_status(Options const& options) {
   auto const format = table_format(options.text("format"));
-  auto const directories = options.texts("directory");
-  if (directories.empty())
-    throw Error(ExitCode::usage, "status of what?", {}, "name a study directory");
-  auto const study = StudyDirectory::open(directories.front());
+  auto const& directory = options.words().front();
+  refuse_run_directory(directory);
+  auto const study = StudyDirectory::open(directory);
   std::vector<CellStatus> cells;
   for (auto const& cell : study.cells()) cells.push_back(status_of(study, cell.name));
   auto const table = status_table(study, cells, options.flag("all"));
@@ -27,7 +52,9 @@ ExitCode execute_status(Command const& command, std::vector<std::string> const& 
   } else {
     std::cout << table.render(format);
   }
-  return ExitCode::done;
+  bool const complete = std::ranges::all_of(
+      cells, [](CellStatus const& cell) { return cell.state == CellState::complete; });
+  return options.flag("check") && !complete ? ExitCode::cells_missing : ExitCode::done;
 }
 
 }  // namespace stratagem::app

@@ -4,10 +4,10 @@
 #include <iostream>
 
 #include <fnmatch.h>
+#include <nlohmann/json.hpp>
 
 #include "app/configuration.hpp"
 #include "base/error.hpp"
-#include "base/file.hpp"
 #include "base/text.hpp"
 #include "config/variables.hpp"
 #include "study/matrix.hpp"
@@ -15,26 +15,10 @@
 namespace stratagem::app {
 namespace {
 
-void declare(Options& options) {
-  options.add_positional("study", 1);
-  options.add()("list", flag_value(), "show the cells and end")(
-      "index", text_value(), "run this cell, as --list counts them: for arrays of jobs")(
-      "all", flag_value(), "run all cells that are not complete, one after the other")(
-      "prepare", flag_value(), "make the study directory, for jobs that come later")(
-      "only", texts_value(), "of --list and --all: cells whose name matches, such as 'dp-*-s1'")(
-      "out", text_value(), "study directory; else runs/<name of the study>")(
-      "set,s", texts_value(), "KEY=VALUE: replace a key in every cell")(
-      "launcher", text_value("mpirun --bind-to none -n {ranks}"), "how to start a cell's ranks")(
-      "format", text_value("text"), "of --list: text, md, csv or latex");
-}
-
 Study read(Options const& options) {
-  auto const files = options.texts("study");
-  if (files.empty())
-    throw Error(ExitCode::usage, "STUDY is missing", {},
-                "name a YAML file, such as inputs/study/study-mini.yaml");
-  return read_study(read_text(files.front(), ExitCode::usage), files.front(), options.texts("set"),
-                    known_names(), process_variable);
+  auto const& file = options.words().front();
+  return read_study(read_file(file, FileKind::study), file, options.texts("set"), known_names(),
+                    process_variable);
 }
 
 std::vector<Cell> chosen(Study const& study, std::vector<std::string> const& patterns) {
@@ -52,11 +36,30 @@ std::vector<Cell> chosen(Study const& study, std::vector<std::string> const& pat
   return cells;
 }
 
+std::string cells_json(std::vector<CellEntry> const& entries) {
+  auto cells = nlohmann::ordered_json::array();
+  for (auto const& entry : entries)
+    cells.push_back({{"index", entry.index},
+                     {"cell", entry.name},
+                     {"ranks", entry.ranks()},
+                     {"model", entry.model},
+                     {"dataset", entry.dataset},
+                     {"variant", entry.variant},
+                     {"workers", entry.workers},
+                     {"global_batch", entry.global_batch},
+                     {"seed", entry.seed}});
+  return cells.dump(2) + "\n";
+}
+
 void print_list(std::vector<Cell> const& cells, std::string const& format) {
   std::vector<CellEntry> entries;
   for (auto const& cell : cells) entries.push_back(cell.entry);
   if (format == "csv") {
     std::cout << cells_csv(entries);
+    return;
+  }
+  if (format == "json") {
+    std::cout << cells_json(entries);
     return;
   }
   Table table({{"index"},
@@ -87,17 +90,49 @@ Cell const& cell_at(Study const& study, Options const& options) {
 
 }  // namespace
 
-ExitCode execute_sweep(Command const& command, std::vector<std::string> const& arguments) {
-  Options options(command);
-  declare(options);
-  if (!options.parse(arguments)) return ExitCode::done;
+void declare_sweep(Options& options) {
+  options.add_word(
+      {.name = "STUDY", .meaning = "a YAML file, such as inputs/study/study-mini.yaml"});
+  options.add({.name = "list", .meaning = "show the cells and end"});
+  options.add({.name = "index",
+               .value = "I",
+               .meaning = "run this cell, as --list counts them: for arrays of jobs"});
+  options.add(
+      {.name = "all", .meaning = "run all cells that are not complete, one after the other"});
+  options.add({.name = "prepare", .meaning = "make the study directory, for jobs that come later"});
+  options.add({.name = "only",
+               .value = "PATTERN",
+               .repeats = true,
+               .meaning = "of --list and --all: cells whose name matches, such as 'dp-*-s1'"});
+  options.add(
+      {.name = "out", .value = "DIR", .meaning = "study directory; else runs/<name of the study>"});
+  add_overrides(options);
+  options.add({.name = "launcher",
+               .value = "COMMAND",
+               .fallback = "mpirun --bind-to none -n {ranks}",
+               .meaning = "how to start a cell's ranks"});
+  auto formats = table_formats();
+  formats.emplace_back("json");
+  options.add({.name = "format",
+               .value = "FORMAT",
+               .choices = formats,
+               .fallback = "text",
+               .meaning = "of --list"});
+  options.add_example("stratagem sweep inputs/study/study-mini.yaml --list",
+                      "the cells of a study");
+  options.add_example("stratagem sweep inputs/study/study-mini.yaml --all",
+                      "run those that are not complete; repeat it to go on after an interruption");
+  options.add_example("stratagem sweep inputs/study/study-mini.yaml --index 3 --out runs/mini",
+                      "one cell, as a job of an array does");
+}
+
+ExitCode execute_sweep(Options const& options) {
   auto const common = options.common();
   if (options.flag("list") + options.has("index") + options.flag("all") + options.flag("prepare") !=
       1)
-    throw Error(ExitCode::usage, "do what with the study?", {},
+    throw Error(ExitCode::usage, "say what to do with the study", {},
                 "take one of --list, --index I, --all and --prepare");
   auto const format = options.text("format");
-  static_cast<void>(table_format(format));
   auto const study = read(options);
   if (options.flag("list")) {
     print_list(chosen(study, options.texts("only")), format);

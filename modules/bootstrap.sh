@@ -8,6 +8,10 @@
 # LIBTORCH_ROOT    a LibTorch of your own (the folder with include/ and lib/) instead of a download
 # STRATAGEM_DEPS   where downloads go; default ${XDG_CACHE_HOME:-~/.cache}/stratagem
 # STRATAGEM_DATA   folder with mnist/ and cifar-10-batches-bin/, for the tests that read real data
+#
+# Examples:
+#   modules/bootstrap.sh demo
+#   LIBTORCH_ROOT=$HOME/libtorch modules/bootstrap.sh build
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -268,8 +272,12 @@ test_cuda() {
   grep -q '^GPUs *none' <<< "$told" || { echo "info does not say that there is no GPU" >&2; return 1; }
 }
 
+# The comment at the head of this file.
+usage() { sed -n '2,/^set /s/^# \{0,1\}//p' modules/bootstrap.sh; }
+
 main() {
-  [[ $# == 1 && $1 =~ ^(build|demo|test)$ ]] || { sed -n '2,10s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+  [[ ${1:-} != -h && ${1:-} != --help ]] || { usage; exit 0; }
+  [[ $# == 1 && $1 =~ ^(build|demo|test)$ ]] || { usage >&2; exit 2; }
   deps=${STRATAGEM_DEPS:-${XDG_CACHE_HOME:-$HOME/.cache}/stratagem}
   cuda_home=${CUDA_HOME:-/usr/local/cuda}
   if ((EUID == 0)); then export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; fi

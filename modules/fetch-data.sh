@@ -11,6 +11,10 @@ there and right is left alone. Needs curl or wget, gzip, tar and sha256sum.
 
 Set STRATAGEM_MNIST_URL or STRATAGEM_CIFAR10_URL to the address of another folder that holds the
 files (a mirror, or file:///... on a machine without a network).
+
+Examples:
+  modules/fetch-data.sh $SCRATCH/data
+  STRATAGEM_MNIST_URL=file:///media/usb/mnist modules/fetch-data.sh ~/data mnist
 TEXT
 }
 

@@ -21,7 +21,7 @@ load_site() {
   [[ $1 =~ ^[A-Za-z0-9_-]+$ && -r $file ]] || die 2 "there is no site $1; known: ${known//.env/}"
   site=$1
   site_partition='' site_qos='' site_account='' site_gres='' site_modules=()
-  site_cpu_partition='' site_cpu_qos='' site_mig_gres='' site_requeue_codes='75 80'
+  site_cpu_partition='' site_cpu_qos='' site_mig_gres='' site_requeue_codes='75 80' site_limit_hours=100
   # shellcheck source=slurm/sites/generic.env
   source "$file"
 }
@@ -148,9 +148,14 @@ supervise_run() {
   if ((code == 0)); then
     [[ $status == COMPLETE ]] || code=80
   elif [[ -n $status && $(cat "$out/outcome.json") != "$before" ]]; then
-    if [[ $status == RUNNING ]] || ((word == 1 && code > 128)); then code=80; else code=$word; fi
+    if [[ $status == RUNNING ]] || (((word == 1 || word > 128) && code > 128)); then code=80; else code=$word; fi
   fi
-  [[ -z $status || $status == COMPLETE ]] || echo "the run is $status: $(outcome_of "$out" reason)"
+  # The last word is the run's, below what the launcher has to say about any code but 0.
+  if [[ -z $status ]]; then
+    ((code == 0)) || echo "there is no run: code $code; see \"stratagem: error\" above"
+  elif [[ $status != COMPLETE ]]; then
+    echo "the run is $status: $(outcome_of "$out" reason)"
+  fi
   return "$code"
 }
 

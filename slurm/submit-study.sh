@@ -2,7 +2,7 @@
 # Submits a study: an array of jobs per shape of job (so many workers and servers), a cell per element, and a
 # job that collects when all have ended. Without a scheduler, as on a workstation, runs it here.
 #
-#   slurm/submit-study.sh [options] [STUDY]      STUDY: default inputs/study/study.yaml
+#   slurm/submit-study.sh [options] STUDY
 #
 #   --site S        slurm/sites/S.env; default generic
 #   --out DIR       study directory; default <site_scratch>/stratagem/<name of the file>
@@ -11,13 +11,22 @@
 #   --time H:M:S    of a cell; default the site's, at most a day
 #   --calibration F preflight's, from which it is known how early each cell has to be told to save
 #   --at-once N     elements of an array that run at the same time; default the site's
-#   --dry-run       show the commands
+#   --limit HOURS   of GPUs, above which it asks first; default the site's, 100 where that names none
+#   --yes           do not ask; without a terminal nothing above the limit is submitted otherwise
+#   --dry-run       show the hours and the commands
+#
+# Examples:
+#   slurm/submit-study.sh --site hopper --dry-run inputs/study/study.yaml
+#   slurm/submit-study.sh --site hopper --only 'dp-*' inputs/study/study.yaml
+#   slurm/submit-study.sh --site hopper --resume inputs/study/study.yaml
+#   slurm/submit-study.sh --site workstation inputs/study/study-mini.yaml
 set -euo pipefail
 home=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # shellcheck source=slurm/lib.sh
 source "$home/slurm/lib.sh"
 
-usage() { sed -n '2,15s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; }
+# The comment at the head of this file.
+usage() { sed -n '2,/^set /s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; }
 
 # Numbers, one a line, in order: 0,1,2,5 -> 0-2,5
 ranges() {
@@ -35,25 +44,30 @@ seconds_of() {
 }
 
 parse() {
-  study=$home/inputs/study/study.yaml site_name=generic out='' resume=0 limit='' at_once='' calibration='' only=()
-  local positional=0
+  study='' site_name=generic out='' resume=0 time='' at_once='' calibration='' only=() most_hours='' yes=0
   while (($# > 0)); do
     case $1 in
-      --site | --out | --only | --time | --at-once | --calibration) [[ $# -ge 2 ]] || die 2 "$1 needs a value" ;;&
+      --site | --out | --only | --time | --at-once | --calibration | --limit)
+        [[ $# -ge 2 ]] || die 2 "$1 needs a value"
+        ;;&
       --site) site_name=$2 ; shift ;;
       --out) out=$2 ; shift ;;
       --only) only+=(--only "$2") ; shift ;;
-      --time) limit=$2 ; shift ;;
+      --time) time=$2 ; shift ;;
       --at-once) at_once=$2 ; shift ;;
       --calibration) calibration=$2 ; shift ;;
+      --limit) most_hours=$2 ; shift ;;
+      --yes) yes=1 ;;
       --resume) resume=1 ;;
       --dry-run) dry_run=1 ;;
       -h | --help) usage ; exit 0 ;;
       -*) die 2 "unknown option $1; see --help" ;;
-      *) study=$1 ; ((++positional == 1)) || die 2 "one study, please: $1 is too many" ;;
+      *) [[ -z $study ]] || die 2 "one study, please: $1 is too many" ; study=$1 ;;
     esac
     shift
   done
+  [[ $most_hours =~ ^[0-9]{0,9}$ ]] || die 2 "--limit $most_hours is not a whole number of hours"
+  [[ $at_once =~ ^([1-9][0-9]{0,4})?$ ]] || die 2 "--at-once $at_once is not a whole number of elements"
 }
 
 # Sets `cells` to lines "index workers servers" of what is to be run.
@@ -79,37 +93,64 @@ choose_lead() {
   lead=$planned
 }
 
+# Sets `shapes` to lines "workers servers cells", `seconds` of a cell, and `hours`, what all take at most.
+measure() {
+  time=${time:-$(printf '%02d:00:00' "$site_hours_per_cell")}
+  seconds=$(seconds_of "$time") || exit
+  ((seconds <= 86400)) || die 2 "--time $time is more than a day"
+  shapes=$(awk '{ number[$2 " " $3]++ } END { for (shape in number) print shape, number[shape] }' <<< "$cells" |
+    sort -n -k1,1 -k2,2)
+  hours=$(awk -v seconds="$seconds" '{ all += $1 * $3 * seconds / 3600 } END { print (all > int(all)) + int(all) }' \
+    <<< "$shapes")
+  unit=GPU
+  [[ -n $site_gres ]] || unit=worker
+}
+
+show() {
+  local workers servers number
+  printf '%s\n' "$(wc -l <<< "$cells") cells of $name into $out"
+  while read -r workers servers number; do
+    printf '%-12s %4d cells, %2d workers, %d servers, %d %s-hours at most\n' "" "$number" "$workers" "$servers" \
+      $(((number * workers * seconds + 3599) / 3600)) "$unit"
+  done <<< "$shapes"
+  echo "at most $hours $unit-hours, $time for each cell"
+}
+
+# Above the limit somebody has to say yes.
+agree() {
+  local limit=${most_hours:-$site_limit_hours} answer=''
+  ((hours > limit && !yes && !dry_run)) || return 0
+  [[ -t 0 && -t 2 ]] ||
+    die 2 "nothing submitted: $hours $unit-hours are more than the limit of $limit; take a part of the study with" \
+      "--only, less --time, or say --yes"
+  read -rp "More than $limit $unit-hours. Submit? [y/N] " answer || true
+  [[ $answer == [yY] || $answer == [yY][eE][sS] ]] || die 2 "nothing submitted"
+}
+
 # An array for the cells of one shape.
 submit_shape() {
-  local workers=$1 servers=$2 indices count shape=w$1
+  local workers=$1 servers=$2 indices shape=w$1
   ((servers == 0)) || shape+=-s$servers
   indices=$(awk -v w="$workers" -v s="$servers" '$2 == w && $3 == s { print $1 }' <<< "$cells")
-  count=$(wc -l <<< "$indices")
   resources_for "$workers" "$servers"
-  submit "--job-name=$name-$shape" "${resources[@]}" "--time=$limit" \
+  submit "--job-name=$name-$shape" "${resources[@]}" "--time=$time" \
     "--signal=B:USR1@$lead" "--array=$(ranges <<< "$indices")%$at_once" \
     "--output=$out/logs/%x-%A_%a.log" "$home/slurm/study.sbatch" "$study" "$out"
   jobs+=("$job")
-  gpu_seconds=$((gpu_seconds + count * workers * seconds))
-  told+=("$(printf '%-12s %4d cells, %2d workers, %d servers: job %s' "" "$count" "$workers" "$servers" "$job")")
+  told+=("$(printf '%-12s job %s' "$shape" "$job")")
 }
 
 submit_all() {
-  local workers servers seconds gpu_seconds=0 jobs=() told=() unit=GPU
-  [[ -n $site_gres ]] || unit=worker
-  limit=${limit:-$(printf '%02d:00:00' "$site_hours_per_cell")}
-  seconds=$(seconds_of "$limit") || exit
-  ((seconds <= 86400)) || die 2 "--time $limit is more than a day"
+  local workers servers jobs=() told=()
   at_once=${at_once:-$site_cells_at_once}
   ((dry_run)) || mkdir -p "$out/logs"
-  while read -r workers servers; do
+  while read -r workers servers _; do
     submit_shape "$workers" "$servers"
-  done < <(awk '{ print $2, $3 }' <<< "$cells" | sort -n -u -k1,1 -k2,2)
+  done <<< "$shapes"
   resources_without_gpu
   submit "${resources[@]}" "--dependency=afterany:$(IFS=: ; echo "${jobs[*]}")" \
     "--output=$out/logs/%x-%j.log" "$home/slurm/collect.sbatch" "$out"
-  printf '%s\n' "$(wc -l <<< "$cells") cells of $name into $out" "${told[@]}" "             collect: job $job" \
-    "at most $((gpu_seconds / 3600)) $unit-hours; how it stands: stratagem status $out"
+  printf '%s\n' "${told[@]}" "$(printf '%-12s job %s' collect "$job")" "how it stands: stratagem status $out"
 }
 
 run_here() {
@@ -127,6 +168,7 @@ run_here() {
 
 main() {
   parse "$@"
+  [[ -n $study ]] || { usage >&2; exit 2; }
   load_site "$site_name"
   find_program
   [[ -r $study ]] || die 2 "no study $study"
@@ -134,7 +176,7 @@ main() {
   name=$(basename "$study" .yaml)
   out=$(realpath -m "${out:-$site_scratch/stratagem/$name}")
   if ((resume)); then
-    [[ -r $out/study.json ]] || die 2 "nothing to resume: $out is no study directory"
+    [[ -r $out/study.json ]] || die 2 "nothing to resume: $out is not a study directory"
   elif [[ -r $out/study.json && $site_scheduler == slurm ]]; then
     die 2 "$out is there already: go on with --resume, or name another with --out"
   fi
@@ -144,7 +186,10 @@ main() {
   fi
   choose_cells
   [[ -n $cells ]] || { echo "all cells are complete or running: nothing to submit"; exit 0; }
+  measure
   choose_lead
+  show
+  agree
   ((dry_run)) || "$program" sweep "$study" --prepare --out "$out"
   submit_all
 }

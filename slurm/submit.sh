@@ -7,20 +7,57 @@
 #   slurm/submit.sh [options] run CONFIG [OUT]
 #
 #   --site S       slurm/sites/S.env; default generic
-#   --workers N    ranks that train, one GPU each; default 1
-#   --servers N    ranks that serve, beside them; default 0, for preflight 1
+#   --workers N    ranks that train, one GPU each; default 1, for run what run.ranks of CONFIG says
+#   --servers N    ranks that serve, beside them; default 0, for preflight 1, for run what CONFIG says
 #   --time H:M:S   of the job; default one hour, or what its script says
 #   --lead S       how many seconds before its end a run is told to save; default the site's
 #   --dry-run      show the command
+#
+# Examples:
+#   slurm/submit.sh --site hopper smoke-cpu
+#   slurm/submit.sh --site hopper --workers 4 --time 02:00:00 run my.yaml
+#   slurm/submit.sh --site hopper --workers 3 --servers 1 --dry-run run inputs/smoke/digits-lenet-ps.yaml
 set -euo pipefail
 home=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # shellcheck source=slurm/lib.sh
 source "$home/slurm/lib.sh"
 
-usage() { sed -n '2,15s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; }
+# The comment at the head of this file.
+usage() { sed -n '2,/^set /s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; }
+
+# shape_of CONFIG: sets `workers` and `servers` to what the configuration asks for. One rank would train as well,
+# but with no strategy.
+shape_of() {
+  local planned strategy ranks
+  find_program
+  planned=$("$program" plan "$1" --no-activations --json) ||
+    die 2 "mend $1, or where only ranks are missing say --workers N and, for a parameter server, --servers N"
+  strategy=$(field_of strategy) ranks=$(field_of run_ranks)
+  [[ $strategy == serial || $ranks -gt 0 ]] ||
+    die 2 "run $1 on how many ranks? say --workers N, or set run.ranks; one alone would not train with $strategy"
+  ranks=$(field_of ranks) workers=$(field_of workers)
+  servers=$((ranks - workers))
+}
+
+# A field of what `plan --json` printed.
+field_of() { sed -n "s/^  \"$1\": \"\{0,1\}\([a-z0-9]*\).*/\1/p" <<< "$planned"; }
+
+# choose_shape WHAT [CONFIG]: completes what --workers and --servers say.
+choose_shape() {
+  if [[ $1 == run ]]; then
+    [[ $# -ge 2 ]] || die 2 "run which configuration?"
+    [[ -r $2 ]] || die 2 "no configuration $2"
+    if [[ -z $workers ]]; then
+      [[ -z $servers ]] || die 2 "--servers $servers beside how many workers? say --workers N"
+      shape_of "$2"
+    fi
+  fi
+  workers=${workers:-1}
+  servers=${servers:-$([[ $1 == preflight ]] && echo 1 || echo 0)}
+}
 
 main() {
-  local site_name=generic workers=1 servers='' limit='' lead='' what
+  local site_name=generic workers='' servers='' limit='' lead='' what
   while [[ ${1:-} == -* ]]; do
     case $1 in
       --site | --workers | --servers | --time | --lead) [[ $# -ge 2 ]] || die 2 "$1 needs a value" ;;&
@@ -35,13 +72,13 @@ main() {
     esac
   done
   [[ $# -ge 1 ]] || { usage >&2; exit 2; }
-  [[ -n $servers ]] || servers=$([[ $1 == preflight ]] && echo 1 || echo 0)
-  [[ $workers =~ ^[1-9][0-9]*$ && $servers =~ ^[0-9]+$ ]] || die 2 "--workers and --servers are whole numbers"
   what=$1
   shift
+  [[ $workers =~ ^([1-9][0-9]*)?$ && $servers =~ ^[0-9]*$ ]] || die 2 "--workers and --servers are whole numbers"
   [[ $lead =~ ^([1-9][0-9]*)?$ ]] || die 2 "--lead is a whole number of seconds"
   load_site "$site_name"
   [[ $site_scheduler == slurm ]] || die 2 "site $site_name has no scheduler: start mpirun yourself"
+  choose_shape "$what" "$@"
   case $what in
     smoke-cpu) resources_without_gpu ;;
     smoke-mig)
@@ -55,7 +92,6 @@ main() {
     *) die 2 "unknown job $what; one of smoke-cpu, smoke-mig, preflight and run" ;;
   esac
   if [[ $what == run ]]; then
-    [[ $# -ge 1 && -r $1 ]] || die 2 "run which configuration?"
     resources+=("--time=${limit:-01:00:00}" "--signal=B:USR1@${lead:-$site_usr1_lead_s}")
   elif [[ -n $limit ]]; then
     resources+=("--time=$limit")

@@ -14,15 +14,15 @@ REACHED = 0.98  # of the best final accuracy of a family: the target of "time to
 
 @dataclasses.dataclass
 class Family:
-    """The complete cells of one model, data set, batch, precision and part of the study."""
+    """The complete cells that did the same work: those that agree in what `key` holds."""
 
     key: dict
     cells: pd.DataFrame
-    several: bool = False  # others have the same title, but for the study's part
+    apart: tuple = ()  # words for what it differs in from families that would have the same title
 
     @property
     def name(self):
-        return f"{self.key['model']} ({self.key['part']})" if self.several and self.key["part"] else self.key["model"]
+        return self.key["model"] + (f" ({', '.join(self.apart)})" if self.apart else "")
 
     @property
     def title(self):
@@ -36,10 +36,11 @@ class Family:
     @property
     def label(self):
         """A file name's part."""
-        return (
-            "-".join(str(self.key[name]) for name in ("part", "model", "dataset") if self.key[name])
-            + f"-b{self.key['global_batch']}-{self.key['input_size']}px"
-        )
+        words = [self.key[name] for name in ("part", "model", "dataset")]
+        words += [f"b{self.key['global_batch']}", f"{self.key['input_size']}px"]
+        words += [self.key["precision"] if self.key["precision"] != "fp32" else ""]
+        words += [word.replace(" ", "-").replace(",", "") for word in self.apart if word != self.key["part"]]
+        return "-".join(str(word) for word in words if word)
 
     @property
     def variants(self):
@@ -89,6 +90,10 @@ class Family:
         """Whether a run of it was ended by its time limit."""
         return bool(self.of(variant, workers)["limited"].any())
 
+    @property
+    def on_gpu(self):
+        return bool(self.cells["gpu"].eq(True).all())
+
     def base_of(self, variant):
         """(variant, workers) that its speed-up is measured against: itself on one worker, else the serial run."""
         for base in (variant, "serial", "ddp"):
@@ -124,11 +129,9 @@ class Comparison:
             Family(dict(zip(FAMILY, key)), rows)
             for key, rows in complete.groupby(list(FAMILY), sort=False)
         ]
-        titles = [family.title for family in self.families]
-        for family, title in zip(self.families, titles):
-            family.several = titles.count(title) > 1
+        tell_apart(self.families)
         self.sweeps = [
-            Family({**dict(zip(sweep_key(), key)), "global_batch": None}, rows)
+            Family({**dict(zip(sweep_key(), key)), "global_batch": None, "planned_steps": None}, rows)
             for key, rows in sweeps.groupby(list(sweep_key()), sort=False)
         ]
         # To draw: the points of a sweep over the batch have a figure of their own.
@@ -157,8 +160,22 @@ class Comparison:
         return bool(self.cells["gpu"].eq(True).any())
 
 
+def tell_apart(families):
+    """Families of one title get into it what they differ in."""
+    for name, words in ("part", "{}"), ("planned_steps", "{:,.0f} steps"), ("images", "{:,.0f} images"):
+        groups = {}
+        for family in families:
+            groups.setdefault(family.title, []).append(family)
+        for group in groups.values():
+            if len({family.key[name] for family in group}) > 1:
+                for family in group:
+                    if family.key[name]:
+                        family.apart += (words.format(family.key[name]),)
+
+
 def sweep_key():
-    return tuple(name for name in FAMILY if name != "global_batch")
+    """What the points of a sweep over the batch agree in: an epoch has fewer steps of a larger one."""
+    return tuple(name for name in FAMILY if name not in ("global_batch", "planned_steps"))
 
 
 def batch_sweeps(cells):

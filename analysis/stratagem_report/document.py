@@ -10,18 +10,20 @@ import jinja2
 from . import (
     checks,
     claims,
+    evidence,
     figures_memory,
     figures_servers,
     figures_step,
     figures_time,
+    overview,
+    published,
+    style,
     tables_servers,
     tables_study,
+    tables_training,
+    verdict,
 )
-from . import tables_training
-from .claims import CONFIRMED, REFUTED, UNTESTED
-from .errors import ReportError, USAGE
-from .style import look_of
-from .tables_study import choices
+from .errors import IO, ReportError, USAGE
 from .trace import SCHEMA_VERSION
 
 TEMPLATES = pathlib.Path(__file__).resolve().parent / "templates"
@@ -40,8 +42,17 @@ def of_each(comparison, function):
 
 
 def sections(comparison):
-    """All tables and figures, drawn, in the order of the report."""
+    """All tables and figures but the first ones, drawn, in the order of the report."""
+    several = sum(len(family.pairs()) for family in comparison.drawn) > 1
     found = [
+        Section(
+            "Which strategy to take",
+            [tables_study.t6_decision(comparison)],
+            [
+                figures_memory.f9_pareto(comparison) if several else None,
+                figures_time.f14_batch(comparison),
+            ],
+        ),
         Section(
             "Time",
             [tables_training.t1_time(comparison)],
@@ -81,11 +92,6 @@ def sections(comparison):
             ],
         ),
         Section(
-            "Which strategy to take",
-            [tables_study.t6_decision(comparison)],
-            [figures_memory.f9_pareto(comparison), figures_time.f14_batch(comparison)],
-        ),
-        Section(
             "What ran, and what is missing",
             [tables_study.t7_environment(comparison), tables_study.t8_missing(comparison)],
             [],
@@ -93,43 +99,50 @@ def sections(comparison):
     ]
     for section in found:
         section.figures = [figure for figure in section.figures if figure is not None]
-        section.tables = [table for table in section.tables if table.rows or table.note]
-    return found
+        section.tables = [table for table in section.tables if table.rows or table.remark]
+    return [section for section in found if section.figures or section.tables]
 
 
-def summary(comparison, found):
-    """A few sentences: what ran, what became of the claims, what to take."""
+def first_section(comparison, said):
+    """What stands under the verdict."""
+    family, workers = said.family, said.workers
+    return Section(
+        "Verdict",
+        [overview.t0_overview(comparison, family, workers)],
+        [overview.f0_overview(comparison, family, workers)],
+    )
+
+
+def what_ran(comparison):
+    """Sentences on what there was to compare."""
     cells, runs = comparison.cells, comparison.study.runs
     complete = cells[cells["state"] == "complete"]
-    devices = sorted({f"{device}" for device in complete["device"]})
+    strategies = complete["variant"].nunique()
     lines = [
-        f"{len(runs)} of {len(cells)} cells are complete:"
+        f"{len(runs)} of {len(cells)} runs are complete:"
         f" {', '.join(sorted(set(complete['model'])))} on"
-        f" {', '.join(sorted(set(complete['dataset'])))} under {complete['variant'].nunique()}"
-        f" strategies with up to {int(complete['workers'].max())} workers, on {', '.join(devices)}"
-        + ("." if comparison.on_gpu else ", without a GPU.")
+        f" {', '.join(sorted(set(complete['dataset'])))}, {strategies} strateg"
+        f"{'y' if strategies == 1 else 'ies'}, up to"
+        f" {style.workers_text(int(complete['workers'].max()))}."
     ]
-    for mark in comparison.study.marks:
-        lines.append(f"MIXED: {mark}.")
-    for verdict in CONFIRMED, REFUTED, UNTESTED:
-        of = [finding.number for finding in found if finding.verdict == verdict]
-        if of:
-            lines.append(f"Of the study's claims, {verdict}: {', '.join(of)}.")
-    if not comparison.on_gpu:
-        lines.append(
-            "The study's figures are of A100 and A10G GPUs: ratios can be compared with these,"
-            " times cannot."
-        )
-    made = [choice for choice in choices(comparison) if choice.distinct]
-    for goal in dict.fromkeys(choice.goal.name for choice in made):
-        won = [look_of(choice.best).label for choice in made if choice.goal.name == goal]
-        ranked = sorted(set(won), key=lambda label: -won.count(label))
-        lines.append(
-            f"Best for {goal}, where a difference is significant: "
-            + ", ".join(f"{label} ({won.count(label)} of {len(won)})" for label in ranked)
-            + "."
-        )
-    return lines
+    if len(runs) < len(cells):
+        lines[0] += " What is missing, and why, is in T8; only complete runs are compared."
+    return lines + [f"MIXED: {mark}." for mark in comparison.study.marks]
+
+
+def claims_of(comparison):
+    """(findings on the paper's claims, findings of the checks, a line that says why there are none, else "")."""
+    if evidence.of_the_paper(comparison):
+        return claims.findings(comparison), checks.findings(comparison), ""
+    ran = sorted({f"{family.key['model']} on {family.key['dataset']}" for family in comparison.families})
+    return (
+        [],
+        [],
+        "The published claims of arXiv 2505.12832 are not shown. They are about"
+        f" {', '.join(published.SHARDING.models)} on {published.SHARDING.datasets[0]} and"
+        f" {', '.join(published.SERVERS.models)} on {published.SERVERS.datasets[0]}; what ran here is"
+        f" {', '.join(ran)}.",
+    )
 
 
 def provenance(comparison):
@@ -141,31 +154,8 @@ def provenance(comparison):
     )
 
 
-def write(comparison, folder):
-    """Writes the report to `folder`, which may hold an earlier one. It appears when it is whole."""
-    if folder.exists() and not (folder / "report.html").exists():
-        raise ReportError(
-            f"{folder} exists and is no report: name another folder with --output", USAGE
-        )
-    building = folder.with_name(f".{folder.name}.building")
-    shutil.rmtree(building, ignore_errors=True)
-    for part in "figures", "tables":
-        (building / part).mkdir(parents=True)
-    found = claims.findings(comparison)
-    made = sections(comparison)
-    for section in made:
-        for table in section.tables:
-            table.write(building / "tables")
-        for figure in section.figures:
-            figure.write(building / "figures")
-    context = {
-        "study": comparison.study,
-        "summary": summary(comparison, found),
-        "sections": made,
-        "claims": found,
-        "checks": checks.findings(comparison),
-        "provenance": provenance(comparison),
-    }
+def render(folder, context):
+    """report.md and report.html."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         trim_blocks=True,
@@ -176,10 +166,56 @@ def write(comparison, folder):
     environment.filters["cell"] = lambda text: text.replace("|", "\\|").replace("\n", " ")
     environment.filters["escape_html"] = lambda text: jinja2.utils.markupsafe.escape(text)
     environment.globals["image"] = lambda figure: base64.b64encode(
-        (building / "figures" / f"{figure.name}.png").read_bytes()
+        (folder / "figures" / f"{figure.name}.png").read_bytes()
     ).decode()
     for name in "report.md", "report.html":
         text = environment.get_template(f"{name}.j2").render(context)
-        (building / name).write_text(text, encoding="utf-8")
-    shutil.rmtree(folder, ignore_errors=True)
-    building.rename(folder)
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+def build(comparison, folder):
+    """Makes the report in an empty folder. Its first sentence."""
+    for part in "figures", "tables":
+        (folder / part).mkdir(parents=True)
+    said = verdict.verdict(comparison)
+    first, made = first_section(comparison, said), sections(comparison)
+    for section in [first, *made]:
+        for table in section.tables:
+            table.write(folder / "tables")
+        for figure in section.figures:
+            figure.write(folder / "figures")
+    found, checked, not_shown = claims_of(comparison)
+    context = {
+        "study": comparison.study,
+        "verdict": said,
+        "first": first,
+        "ran": what_ran(comparison),
+        "sections": made,
+        "claims": found,
+        "checks": checked,
+        "not_shown": not_shown,
+        "provenance": provenance(comparison),
+    }
+    render(folder, context)
+    return said.headline
+
+
+def write(comparison, folder):
+    """Writes the report to `folder`, which may hold an earlier one. It appears when it is whole. Its first sentence."""
+    if folder.exists() and not (folder / "report.html").exists():
+        raise ReportError(
+            f"{folder} exists and is no report: name another folder with --output", USAGE
+        )
+    building = folder.with_name(f".{folder.name}.building")
+    shutil.rmtree(building, ignore_errors=True)
+    try:
+        headline = build(comparison, building)
+        shutil.rmtree(folder, ignore_errors=True)
+        building.rename(folder)
+    except OSError as problem:
+        raise ReportError(
+            f"{folder} cannot be written ({problem}): name another folder with --output", IO
+        ) from problem
+    finally:
+        shutil.rmtree(building, ignore_errors=True)
+    return headline

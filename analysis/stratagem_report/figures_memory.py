@@ -11,12 +11,13 @@ from .tables_training import measured_step, prediction_rows
 from .trace import MEMORY_CATEGORIES
 
 MIB = 2**-20
+FEWEST_SAMPLES = 4  # fewer make no course over time
 
 
 def at_most_workers(family):
-    """(variant, workers) of every strategy at the greatest number of workers that most of them have."""
+    """(variant, workers) of every strategy at the greatest number of workers, if possible several, that most have."""
     counts = {workers: len(family.variants_with(workers)) for workers in family.workers}
-    best = max(counts, key=lambda workers: (counts[workers], workers))
+    best = max(counts, key=lambda workers: (workers > 1, counts[workers], workers))
     return [(variant, best) for variant in family.variants_with(best)]
 
 
@@ -43,8 +44,18 @@ def per_family_grid(family):
     return pairs, style.panels(len(pairs), columns=3, height=1.75, sharex=True, sharey=True)
 
 
+def fewest_samples(comparison, family, table):
+    """Of the strategies that a figure over time shows."""
+    return min(
+        len(comparison.first_run(family, *pair).trace.workers[0][table])
+        for pair in at_most_workers(family)
+    )
+
+
 def f4_utilisation(comparison, family):
-    """Utilisation over time, a line per rank, epochs marked."""
+    """Utilisation over time, a line per rank, epochs marked; None where hardly a sample was taken."""
+    if fewest_samples(comparison, family, "device") < FEWEST_SAMPLES:
+        return None
     pairs, (figure, axes) = per_family_grid(family)
     rows = []
     unit = "GPU utilisation [%]" if comparison.on_gpu else "cores in use"
@@ -83,7 +94,7 @@ def f4_utilisation(comparison, family):
                 linewidth=0.6,
                 zorder=0,
             )
-        axis.set(title=f"{look.label}, {workers} workers", xlabel="time [s]", ylabel=unit)
+        axis.set(title=f"{look.label}, {style.workers_text(workers)}", xlabel="time [s]", ylabel=unit)
     axes[0].set_ylim(0, None)
     style.label_outer(axes)
     figure.suptitle(family.title)
@@ -102,7 +113,9 @@ def f4_utilisation(comparison, family):
 
 
 def f5_memory_over_time(comparison, family):
-    """Live, reserved and device memory of the first worker over time."""
+    """Live, reserved and device memory of the first worker over time; None where hardly a sample was taken."""
+    if fewest_samples(comparison, family, "memory") < FEWEST_SAMPLES:
+        return None
     pairs, (figure, axes) = per_family_grid(family)
     rows = []
     for axis, (variant, workers) in zip(axes, pairs):
@@ -144,7 +157,7 @@ def f5_memory_over_time(comparison, family):
                 for second, value in zip(seconds, table[column] * MIB)
             ]
         axis.set(
-            title=f"{look_of(variant).label}, {workers} workers",
+            title=f"{look_of(variant).label}, {style.workers_text(workers)}",
             xlabel="time [s]",
             ylabel="memory [MiB]",
         )
@@ -168,18 +181,18 @@ def dominated(points):
 
 
 def f9_pareto(comparison):
-    """Time to accuracy, or per epoch where no run evaluated, against peak memory."""
+    """Time to accuracy, or per epoch where most strategies did not reach it, against peak memory."""
     families = comparison.drawn
-    figure, axes = style.panels(len(families))
+    figure, axes = style.panels(len(families), height=3.0)
     rows = []
     for axis, family in zip(axes, families):
         timed = {pair: comparison.time_to_target(family, *pair).median for pair in family.pairs()}
-        reached = any(math.isfinite(time) for time in timed.values())
+        reached = sum(math.isfinite(time) for time in timed.values()) > len(timed) / 2
         if not reached:
             timed = {pair: family.spread("epoch_s", *pair).median for pair in family.pairs()}
         label = "time to target accuracy [s]" if reached else "time per epoch [s]"
         shown = [
-            (variant, workers, family.spread("peak_B", variant, workers).median * MIB, time)
+            (variant, workers, family.spread("rank_peak_B", variant, workers).median * MIB, time)
             for (variant, workers), time in timed.items()
             if math.isfinite(time)
         ]
@@ -187,26 +200,24 @@ def f9_pareto(comparison):
             shown, dominated([point[2:] for point in shown])
         ):
             look = look_of(variant)
-            axis.plot(
-                [], [], color=look.colour, marker=look.marker, linestyle="none", label=look.label
-            )
+            axis.plot([], [], linestyle="none", label=look.label, **look.points)
             axis.plot(
                 memory,
                 time,
-                color=look.colour,
-                marker=look.marker,
                 linestyle="none",
-                markerfacecolor="white" if worse else look.colour,
+                alpha=0.4 if worse else 1,
                 markersize=6.5,
+                **look.points,
             )
-            axis.annotate(
-                str(workers),
-                (memory, time),
-                textcoords="offset points",
-                xytext=(5, 3),
-                fontsize=7,
-                color="#444444",
-            )
+            if not worse and len(family.workers) > 1:
+                axis.annotate(
+                    str(workers),
+                    (memory, time),
+                    textcoords="offset points",
+                    xytext=(5, 3),
+                    fontsize=7,
+                    color="#444444",
+                )
             rows.append(
                 {
                     **family.key,
@@ -217,14 +228,14 @@ def f9_pareto(comparison):
                     "dominated": worse,
                 }
             )
-        axis.set(title=family.heading, xlabel="peak memory of a worker [MiB]", ylabel=label)
+        axis.set(title=family.heading, xlabel="peak memory of a rank [MiB]", ylabel=label)
         axis.margins(0.15)
     style.legend_below(figure, axes)
     return Figure(
         "F9-time-memory",
         "Time against memory",
-        "Towards the lower left is better; hollow points are beaten in both by another. The number"
-        " at a point is that of its workers.",
+        "Towards the lower left is better; pale points are beaten in both by another. A number"
+        " is that of a point's workers. Memory is that of the fullest rank, worker or server.",
         figure,
         pd.DataFrame(rows),
     )
@@ -243,17 +254,16 @@ def draw_against(axis, data, planned, measured, band, label):
         [(1 + band) * end for end in ends],
         color="#EEEEEE",
         zorder=0,
-        label="within 5 % (memory), 15 % (time)",
+        label=f"within {100 * band:.0f} %",
     )
     for variant in style.in_order(data["variant"]):
         look, rows = look_of(variant), data[data["variant"] == variant]
         axis.plot(
             rows[planned],
             rows[measured],
-            color=look.colour,
-            marker=look.marker,
             linestyle="none",
             label=look.label,
+            **look.points,
         )
     axis.set(
         xscale="log",
@@ -297,7 +307,7 @@ def f12_prediction(comparison):
     if not drawn:
         return None
     figure, axes = style.panels(
-        len(drawn), columns=len(drawn), height=3.4, width=4.6 if len(drawn) == 1 else style.WIDTH
+        len(drawn), columns=len(drawn), height=4.0, width=5.2 if len(drawn) == 1 else style.WIDTH
     )
     for axis, panel in zip(axes, drawn):
         draw_against(axis, *panel)

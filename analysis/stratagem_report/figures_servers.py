@@ -52,11 +52,10 @@ def f6_accuracy(comparison):
                 axis.plot(
                     curve[column],
                     100 * curve["accuracy"],
-                    color=look.colour,
-                    marker=look.marker,
                     linestyle=look.line,
                     label=look.label,
                     markersize=4,
+                    **look.points,
                 )
                 axis.fill_between(
                     curve[column],
@@ -70,7 +69,7 @@ def f6_accuracy(comparison):
                     rows.append(curve.assign(**family.key, variant=variant, workers=workers))
             workers = max(count for _, count in curves)
             axis.set(
-                title=f"{family.heading}, {workers} workers", xlabel=label, ylabel="test accuracy [%]"
+                title=f"{family.heading}, {style.workers_text(workers)}", xlabel=label, ylabel="test accuracy [%]"
             )
             if column == "epoch":
                 axis.xaxis.get_major_locator().set_params(integer=True)
@@ -131,7 +130,7 @@ def f7_staleness(comparison, family):
             fontsize=8,
         )
         axis.set(
-            title=f"{look.label}, {workers} workers", xlabel="lag [updates]", ylabel="updates [%]"
+            title=f"{look.label}, {style.workers_text(workers)}", xlabel="lag [updates]", ylabel="updates [%]"
         )
         axis.xaxis.get_major_locator().set_params(integer=True)
         rows += [
@@ -155,7 +154,7 @@ def f10_server_load(comparison):
         dataclasses.replace(family, cells=family.cells[family.cells["strategy"] == "ps"])
         for family in comparison.drawn
     ]
-    families = [family for family in families if len(family.cells)]
+    families = [family for family in families if len(family.pairs()) > 1]  # one bar compares nothing
     if not families:
         return None
     measured = [

@@ -1,6 +1,7 @@
 """Figures of one step: F8, what each rank did; F13, who holds and sends what."""
 
 import pandas as pd
+from matplotlib.patches import FancyBboxPatch
 
 from . import style, timeline
 from .errors import ReportError
@@ -42,7 +43,7 @@ def f8_timeline(comparison, family):
     for axis, ((variant, workers), (trace, spans)) in zip(axes, found.items()):
         timeline.draw(axis, spans, [rank.rank for rank in trace.servers])
         axis.set_title(
-            f"{look_of(variant).label}, {workers} workers: {spans['end_ms'].max():.1f} ms",
+            f"{look_of(variant).label}, {style.workers_text(workers)}: {spans['end_ms'].max():.1f} ms",
             loc="left",
         )
         axis.axvline(spans["end_ms"].max(), color="#222222", linewidth=0.8)
@@ -66,25 +67,25 @@ def mib(size):
     return f"{size * MIB:,.1f} MiB"
 
 
-def box(axis, x, y, title, lines, colour):
-    axis.text(
-        x,
-        y,
-        "\n".join([title, *lines]),
-        ha="center",
-        va="center",
-        fontsize=7.5,
-        linespacing=1.35,
-        bbox={
-            "boxstyle": "round,pad=0.5",
-            "facecolor": "white",
-            "edgecolor": colour,
-            "linewidth": 1.6,
-        },
+def box(axis, x, y, width, height, title, lines, colour):
+    """A framed box around (x, y) with a title and lines in it."""
+    axis.add_patch(
+        FancyBboxPatch(
+            (x - width / 2, y - height / 2),
+            width,
+            height,
+            boxstyle="round,pad=0,rounding_size=0.02",
+            facecolor="white",
+            edgecolor=colour,
+            linewidth=1.6,
+        )
     )
+    text = "\n".join([title, *lines])
+    axis.text(x, y, text, ha="center", va="center", fontsize=7, linespacing=1.3)
 
 
 def arrow(axis, start, end, colour, style_of="<|-|>"):
+    """From edge to edge of what it connects."""
     axis.annotate(
         "",
         end,
@@ -93,8 +94,8 @@ def arrow(axis, start, end, colour, style_of="<|-|>"):
             "arrowstyle": style_of,
             "color": colour,
             "linewidth": 1.4,
-            "shrinkA": 0,
-            "shrinkB": 0,
+            "shrinkA": 1,
+            "shrinkB": 1,
         },
     )
 
@@ -107,64 +108,64 @@ def held(memory):
     ]
 
 
-def draw_strategy(axis, variant, workers, plan):
-    """Workers below; above them what they exchange, with bytes per step."""
-    look = look_of(variant)
-    places = [(index + 0.5) / min(workers, 3) for index in range(min(workers, 3))]
-    names = [f"worker {index}" for index in range(len(places))]
+# Of a panel, from 0 to 1: where boxes and what is between them end.
+WORKER_Y, BOX_HEIGHT, BUS_Y, SERVER_Y = 0.2, 0.36, 0.6, 0.82
+WORKER_TOP, SERVER_BOTTOM = WORKER_Y + BOX_HEIGHT / 2, SERVER_Y - BOX_HEIGHT / 2
+
+
+def draw_workers(axis, workers, plan, colour):
+    """Where they stand, from left to right."""
+    shown = min(workers, 3)
+    places = [(index + 0.5) / shown for index in range(shown)]
+    names = [f"worker {index}" for index in range(shown)]
     if workers > 3:
         names[-2:] = ["...", f"worker {workers - 1}"]
     for x, name in zip(places, names):
-        box(axis, x, 0.2, name, held(plan["memory_B"]) if name != "..." else [], look.colour)
+        lines = held(plan["memory_B"]) if name != "..." else []
+        box(axis, x, WORKER_Y, min(0.44, 0.95 / shown), BOX_HEIGHT, name, lines, colour)
+    return places
+
+
+def draw_server(axis, places, plan, colour):
+    """The server above its workers, with what each pushes and pulls."""
+    servers = len(plan["ps"]["server_ranks"])
+    title = "server" if servers == 1 else f"{servers} servers, each"
+    box(axis, 0.5, SERVER_Y, 0.44, BOX_HEIGHT, title, held(plan["ps"]["server_memory_B"]), colour)
+    for x in places:
+        top = 0.5 + (x - 0.5) * 0.45
+        arrow(axis, (x - 0.03, WORKER_TOP), (top - 0.03, SERVER_BOTTOM), colour, "-|>")
+        arrow(axis, (top + 0.03, SERVER_BOTTOM), (x + 0.03, WORKER_TOP), colour, "-|>")
+    push, pull = plan["bytes_sent_per_step"], sum(plan["ps"]["elements"]) * 4
+    told = f"each worker,\nper step:\npush {mib(push)}\npull {mib(pull)}"
+    axis.text(1, SERVER_Y, told, fontsize=7, ha="right", va="center")
+
+
+def draw_collectives(axis, places, plan, colour):
+    """What all workers exchange, as a line that each of them reaches."""
+    axis.plot([0.04, 0.96], [BUS_Y, BUS_Y], color=colour, linewidth=3, solid_capstyle="round")
+    for x in places:
+        arrow(axis, (x, WORKER_TOP), (x, BUS_Y), colour)
+    told = [
+        f"all-reduce of gradients, {len(plan['buckets'])} buckets: {mib(plan['bytes_sent_per_step'])}"
+    ]
+    if "fsdp" in plan:
+        told = [
+            f"all-gather of parameters: {mib(plan['fsdp']['gathered_bytes_per_step'])}",
+            f"reduce-scatter of gradients: {mib(plan['fsdp']['reduced_bytes_per_step'])}",
+        ]
+    text = "each worker sends, per step:\n" + "\n".join(told)
+    axis.text(0.5, BUS_Y + 0.05, text, fontsize=7, ha="center", va="bottom")
+
+
+def draw_strategy(axis, variant, workers, plan):
+    """Workers below; above them what they exchange, with bytes per step."""
+    look = look_of(variant)
+    places = draw_workers(axis, workers, plan, look.colour)
     if "ps" in plan:
-        push, pull = plan["bytes_sent_per_step"], sum(plan["ps"]["elements"]) * 4
-        servers = len(plan["ps"]["server_ranks"])
-        box(
-            axis,
-            0.5,
-            0.85,
-            "server" if servers == 1 else f"{servers} servers, each",
-            held(plan["ps"]["server_memory_B"]),
-            look.colour,
-        )
-        for x in places:
-            top = 0.5 + (x - 0.5) * 0.35
-            arrow(axis, (x - 0.03, 0.42), (top - 0.03, 0.64), look.colour, "-|>")
-            arrow(axis, (top + 0.03, 0.64), (x + 0.03, 0.42), look.colour, "-|>")
-        told = [f"push {mib(push)}", f"pull {mib(pull)}"]
-        axis.text(
-            0.98,
-            0.78,
-            "each worker,\nper step:\n" + "\n".join(told),
-            fontsize=7.5,
-            ha="right",
-            va="center",
-        )
+        draw_server(axis, places, plan, look.colour)
     elif workers > 1:
-        axis.plot(
-            [0.04, 0.96], [0.62, 0.62], color=look.colour, linewidth=3, solid_capstyle="round"
-        )
-        for x in places:
-            arrow(axis, (x, 0.42), (x, 0.615), look.colour)
-        if "fsdp" in plan:
-            told = [
-                f"all-gather of parameters: {mib(plan['fsdp']['gathered_bytes_per_step'])}",
-                f"reduce-scatter of gradients: {mib(plan['fsdp']['reduced_bytes_per_step'])}",
-            ]
-        else:
-            told = [
-                f"all-reduce of gradients, {len(plan['buckets'])} buckets:"
-                f" {mib(plan['bytes_sent_per_step'])}"
-            ]
-        axis.text(
-            0.5,
-            0.68,
-            "each worker sends, per step:\n" + "\n".join(told),
-            fontsize=7.5,
-            ha="center",
-            va="bottom",
-        )
-    axis.set(xlim=(0, 1), ylim=(0, 1.05), title=f"{look.label}, {workers} workers")
+        draw_collectives(axis, places, plan, look.colour)
+    axis.set(xlim=(-0.01, 1.01), ylim=(0, 1.02), title=f"{look.label}, {style.workers_text(workers)}")
     axis.axis("off")
 
 

@@ -10,6 +10,9 @@ from .style import Figure, look_of
 from .trace import PHASES
 
 
+FEWEST_BARS = 6  # that a panel has room for
+
+
 def error_bars(spreads, factor=1.0):
     """Distances to the ends of the ranges, as matplotlib takes them."""
     return factor * np.array(
@@ -70,6 +73,8 @@ def grouped_bars(axis, family, quantity, factor=1.0):
         ticks.append((place + (len(variants) - 1) / 2, str(workers)))
         place += len(variants) + 1
     axis.set_xticks(*zip(*ticks))
+    spare = max(0.0, FEWEST_BARS - (place - 1)) / 2  # a few bars stay as narrow as many
+    axis.set_xlim(-0.6 - spare, place - 1.4 + spare)
     axis.grid(axis="x", visible=False)
 
 
@@ -92,8 +97,18 @@ def scaled_families(comparison):
     return [
         family
         for family in comparison.drawn
-        if any(family.speed_up(variant, workers).known for variant, workers in family.pairs() if workers > 1)
+        if any(len(gains_of(family, variant)) > 1 for variant in family.variants)
     ]
+
+
+def gains_of(family, variant):
+    """(workers, speed-up) of a strategy, where known."""
+    points = [
+        (workers, family.speed_up(variant, workers))
+        for name, workers in family.pairs()
+        if name == variant
+    ]
+    return [(workers, gain) for workers, gain in points if gain.known]
 
 
 def f2_scaling(comparison):
@@ -106,12 +121,7 @@ def f2_scaling(comparison):
         most = max(family.workers)
         axis.plot([1, most], [1, most], color="#999999", linewidth=1, linestyle=":", label="ideal")
         for variant in family.variants:
-            points = [
-                (workers, family.speed_up(variant, workers))
-                for name, workers in family.pairs()
-                if name == variant and (workers > 1 or style.kind_of(variant) != "serial")
-            ]
-            points = [(workers, gain) for workers, gain in points if gain.known]
+            points = gains_of(family, variant)
             rows += [
                 {
                     **family.key,
@@ -124,18 +134,17 @@ def f2_scaling(comparison):
                 }
                 for workers, gain in points
             ]
-            if len(points) < 2 and (not points or points[0][0] == 1):
-                continue
+            if len(points) < 2:
+                continue  # a point is no scaling
             look = look_of(variant)
             axis.errorbar(
                 [workers for workers, _ in points],
                 [gain.median for _, gain in points],
                 error_bars([gain for _, gain in points]),
-                color=look.colour,
-                marker=look.marker,
                 linestyle=look.line,
                 capsize=2,
                 label=look.label,
+                **look.points,
             )
         axis.set(
             title=family.heading, xlabel="workers", ylabel="speed-up", xscale="log", yscale="log"
@@ -166,8 +175,8 @@ def f11_exposed(comparison):
     }
     data["parameters"] = data["model"].map(sizes)
     data = data[(data["workers"] > 1) & data["exposed_share"].notna()]
-    if data.empty:
-        return None
+    if data["parameters"].nunique() < 2:
+        return None  # T5 has the shares of a single model
     workers = sorted(data["workers"].unique())
     figure, axes = style.panels(len(workers), columns=2, height=3.3, sharex=True, sharey=True)
     for axis, count in zip(axes, workers):
@@ -180,19 +189,19 @@ def f11_exposed(comparison):
                 axis.plot(
                     rows["parameters"] / 1e6,
                     100 * rows["exposed_share"],
-                    color=look.colour,
-                    marker=look.marker,
                     linestyle="none",
                     label=look.label,
+                    **look.points,
                 )
         axis.set(
-            title=f"{count} workers",
+            title=f"{style.workers_text(count)}",
             xlabel="parameters [million]",
             ylabel="waiting for communication [%]",
             xscale="log",
         )
-        axis.xaxis.set_major_formatter(ticker.FormatStrFormatter("%g"))
-        axis.xaxis.set_minor_formatter(ticker.NullFormatter())
+        axis.xaxis.set_major_locator(ticker.FixedLocator(sorted(set(data["parameters"] / 1e6))))
+        axis.xaxis.set_minor_locator(ticker.NullLocator())
+        axis.xaxis.set_major_formatter(ticker.FormatStrFormatter("%.2g"))
     axes[0].set_ylim(bottom=0)  # shared, once all points are there
     style.legend_below(figure, axes)
     return Figure(
@@ -221,11 +230,10 @@ def f14_batch(comparison):
                 axis.plot(
                     curve.index,
                     curve,
-                    color=look.colour,
-                    marker=look.marker,
                     linestyle=look.line,
+                    **look.points,
                     label=(
-                        f"{look.label}, {workers} workers"
+                        f"{look.label}, {style.workers_text(workers)}"
                         if len(family.workers) > 1
                         else look.label
                     ),

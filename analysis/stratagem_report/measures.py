@@ -109,17 +109,25 @@ def peak_row(ranks):
 
 
 def peak_memory(trace):
-    """The most that a worker held, by three measures, and a server."""
+    """The most that a worker held, by three measures, and a server; the most of any rank, and of all together."""
     found = {}
-    for prefix, ranks in ("peak", trace.workers), ("server_peak", trace.servers):
+    for role, ranks in ("", trace.workers), ("server_", trace.servers):
         best, data = peak_row(ranks)
-        if best is not None:
-            found[f"{prefix}_B"] = float(best.sum())
-            found.update(
-                {f"{prefix}_{category}_B": float(best[category]) for category in MEMORY_CATEGORIES}
-            )
-        if prefix == "peak" and best is not None:
-            found.update(data_B=data, state_B=float(best[list(STATE_CATEGORIES)].sum()))
+        if best is None:
+            continue
+        found[f"{role}peak_B"] = float(best.sum())
+        found[f"{role}state_B"] = float(best[list(STATE_CATEGORIES)].sum())
+        found.update(
+            {f"{role}peak_{category}_B": float(best[category]) for category in MEMORY_CATEGORIES}
+        )
+        if not role:
+            found["data_B"] = data
+    for what in "peak", "state":
+        found[f"rank_{what}_B"] = greatest(
+            found.get(f"{role}{what}_B", NAN) for role in ("", "server_")
+        )
+    peaks = [best.sum() for best, _ in (peak_row([rank]) for rank in trace.ranks) if best is not None]
+    found["total_peak_B"] = float(sum(peaks)) if len(peaks) == len(trace.ranks) else NAN
     found["reserved_B"] = greatest(
         greatest(rank["epochs"]["mem_peak_reserved_B"]) for rank in trace.workers
     )
@@ -238,9 +246,11 @@ def measure(run):
         "steps": run.outcome["steps"],
         "digest": run.outcome["digest"],
         "recipe": recipe_of(run.config),
+        "sharers": max(len(trace.workers), run.config.get("strategy.emulate_ranks", 1)),
         "limited": run.outcome["reason"] == "time_limit",
         "git_sha": manifest["build"]["git_sha"],
         "device": trace.ranks[0].process["device"],
+        "damaged": bool(trace.remarks),
         "gpu": manifest["build"]["flavour"] != "cpu" and run.config.get("run.device") != "cpu",
         "host": trace.ranks[0].process["host"],
         "threads": trace.ranks[0].process["threads"],

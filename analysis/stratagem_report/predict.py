@@ -42,9 +42,9 @@ def calibration_of(study, given=None):
 
 def predict(study, program, calibration=None):
     """{cell: plan} of the complete cells."""
+    cells, how = study.complete(), calibration_of(study, calibration)
     if program is None:
         return {}
-    cells, how = study.complete(), calibration_of(study, calibration)
     if (study.path / "study.json").exists():
         plans = ask(program, study.path, *how).get("cells", {})
     else:

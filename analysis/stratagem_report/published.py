@@ -1,14 +1,31 @@
-"""The study's published figures."""
+"""The published figures of arXiv 2505.12832, and what its experiments were about."""
 
+import dataclasses
 import pathlib
 
 import pandas as pd
 
 FOLDER = pathlib.Path(__file__).resolve().parent.parent / "published"
-# As the study names models and strategies, and as stratagem does.
+# As the paper names models and strategies, and as stratagem does.
 MODELS = {"efficientnet_v2": "efficientnetv2_l", "convnext_large": "convnext_l"}
 VARIANTS = {"ps_sync": "ps-sync", "ps_async": "ps-async", "ps_modified_async": "ps-modified"}
 DATASETS = {"CIFAR-10": "cifar10", "MNIST": "mnist"}
+TRAINING_IMAGES = {"cifar10": 50_000, "mnist": 60_000}
+
+
+@dataclasses.dataclass(frozen=True)
+class Experiment:
+    """Models that were trained on each of some data sets."""
+
+    models: tuple
+    datasets: tuple
+
+
+SHARDING = Experiment(("vgg16", "efficientnetv2_l", "convnext_l"), ("cifar10",))  # DDP and FSDP
+SERVERS = Experiment(("resnet50", "densenet121", "vgg16"), ("mnist",))
+ALL = Experiment(
+    tuple(dict.fromkeys(SHARDING.models + SERVERS.models)), SHARDING.datasets + SERVERS.datasets
+)
 
 
 def read(file):

@@ -31,8 +31,18 @@ CELL_COLUMNS = (
     "epochs",
     "max_steps",
 )
-# Cells that agree in these are compared with each other: same work, different strategies.
-FAMILY = ("part", "model", "dataset", "input_size", "global_batch", "precision")
+# Cells that agree in these are compared with each other: same work, different strategies. Of the work, the last two
+# stand in each run's manifest: steps that it was to make, and images of an epoch.
+FAMILY = (
+    "part",
+    "model",
+    "dataset",
+    "input_size",
+    "global_batch",
+    "precision",
+    "planned_steps",
+    "images",
+)
 # Keys of a configuration that do not change what a run computes, or that cells of one group differ in.
 BESIDE_THE_POINT = re.compile(
     r"run\.(name|seed|out|ranks|save_weights)|data\.root|trace\..*|comm\..*|checkpoint\..*|"
@@ -53,7 +63,8 @@ class Run:
 
 @dataclasses.dataclass
 class Study:
-    """`cells` has a row for each expected cell: CELL_COLUMNS, and state and reason. `runs` has the complete ones."""
+    """`cells` has a row for each expected cell: CELL_COLUMNS, state, reason, and of the complete ones, which are in
+    `runs`, planned_steps and images."""
 
     path: pathlib.Path
     name: str
@@ -127,8 +138,6 @@ def variant_of(config):
     elif name == "ps":
         mode = config["strategy.mode"].replace("_", "-")
         label = f"ps-{mode}" + (str(config.get("strategy.staleness", 2)) if mode == "ssp" else "")
-    elif config.get("strategy.emulate_ranks", 1) > 1:
-        label = "emulator"
     else:
         label = name
     return label + ("" if config.get("strategy.overlap", True) else "-no-overlap")
@@ -156,6 +165,16 @@ def cell_of_run(path, config, manifest):
         "epochs": config["run.epochs"],
         "max_steps": config["run.max_steps"],
     }
+
+
+def add_work(cells, runs):
+    """How much each complete run was to do; NaN of the others."""
+    for column, path in {
+        "planned_steps": ("plan", "total_steps"),
+        "images": ("dataset", "train_images"),
+    }.items():
+        known = {cell: run.manifest[path[0]][path[1]] for cell, run in runs.items()}
+        cells[column] = cells["cell"].map(known)
 
 
 def tell_apart(cells, runs):
@@ -230,6 +249,7 @@ def load(folder, allow_mixed=False):
     cells[["state", "reason"]] = pd.DataFrame(
         states, columns=["state", "reason"], index=cells.index
     )
+    add_work(cells, runs)
     tell_apart(cells, runs)
     study = Study(folder, name, cells, runs, remarks, [])
     if not runs:

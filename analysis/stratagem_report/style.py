@@ -8,7 +8,6 @@ from matplotlib.figure import Figure as Canvas
 # Distinguishable with any common colour blindness (Okabe and Ito; Tol); markers tell them apart in grey.
 STRATEGIES = {
     "serial": ("#555555", "s", "serial"),
-    "emulator": ("#999999", "s", "emulator"),
     "ddp": ("#0072B2", "o", "DDP"),
     "zero1": ("#F0C36D", "<", "ZeRO-1"),
     "zero2": ("#E69F00", ">", "ZeRO-2"),
@@ -25,7 +24,8 @@ STRATEGIES = {
     "ps-backup": ("#CC6677", "1", "PS backup workers"),
 }
 OTHER = ("#777777", "8")
-SETTINGS = {"reduction": "{}", "lr_scaling": "lr {}"}  # how labels say a variant's further settings, in short
+# How labels say a variant's further settings, in short.
+SETTINGS = {"reduction": "{}", "lr_scaling": "lr {}", "emulate_ranks": "as {} ranks"}
 PHASE_COLOURS = {
     "data": "#BBBBBB",
     "forward": "#88CCEE",
@@ -84,6 +84,17 @@ class Look:
     line: str = "-"
     hatch: str = ""
     place: int = 99  # among the strategies of a legend
+    hollow: bool = False
+
+    @property
+    def face(self):
+        """What fills the marker."""
+        return "white" if self.hollow else self.colour
+
+    @property
+    def points(self):
+        """How points are drawn, as matplotlib takes it."""
+        return {"color": self.colour, "marker": self.marker, "markerfacecolor": self.face}
 
 
 def kind_of(variant):
@@ -99,7 +110,7 @@ def setting(word):
 
 def look_of(variant):
     """The look of a variant's kind; what follows in its name, such as a bound or another setting, goes into its label,
-    its line and its hatch."""
+    its line, its hatch and its marker, which is hollow then."""
     known = kind_of(variant)
     if known is None:
         return Look(*OTHER, variant)
@@ -112,6 +123,7 @@ def look_of(variant):
         "--" if rest else "-",
         "//" if rest else "",
         list(STRATEGIES).index(known),
+        bool(rest),
     )
 
 
@@ -156,7 +168,7 @@ def panels(count, columns=3, height=2.6, width=WIDTH, **how):
 def bar_panels(rows_of_each):
     """Panels of horizontal bars, two in a row, as high as their numbers of bars need."""
     pairs = [rows_of_each[index : index + 2] for index in range(0, len(rows_of_each), 2)]
-    heights = [0.95 + 0.2 * max(pair) for pair in pairs]
+    heights = [1.7 + 0.2 * max(pair) for pair in pairs]  # title, axis and legend, and the bars
     return panels(
         len(rows_of_each),
         columns=2,
@@ -191,6 +203,10 @@ def legend_below(figure, axes):
             loc="outside lower center",
             ncols=min(columns, len(handles)),
         )
+
+
+def workers_text(number):
+    return f"{number} worker" + ("" if number == 1 else "s")
 
 
 def family_conditions(family):

@@ -5,8 +5,12 @@ import dataclasses
 import html
 import math
 import numbers
+import re
 
 from .spread import Spread
+
+
+NOTHING = "-"  # what a cell without a value shows
 
 
 @dataclasses.dataclass(frozen=True)
@@ -17,6 +21,10 @@ class Column:
     digits: int = None
     factor: float = 1.0  # from the unit of the value to that of the title
     sign: bool = False
+    keep: bool = False  # shown even where all rows say the same
+
+
+COMPARISON = Column("comparison")  # heads a group of rows, where readers see it at all
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,6 +43,7 @@ class Table:
     columns: list
     rows: list = dataclasses.field(default_factory=list)
     note: str = ""
+    remark: str = ""  # shown instead of a table without rows: why there are none
 
     def add(self, *values):
         assert len(values) == len(self.columns), (self.name, values)
@@ -45,43 +54,86 @@ class Table:
             [show(value, column) for value, column in zip(row, self.columns)] for row in self.rows
         ]
 
-    def is_number(self, index):
-        return self.columns[index].digits is not None
+    def varying(self):
+        """Indices of the columns that readers see: those in which rows differ, and those to keep."""
+        columns = list(zip(*self.shown()))
+        return [
+            index
+            for index, texts in enumerate(columns)
+            if self.columns[index].keep
+            or len(set(texts)) > 1
+            or len(texts) == 1
+            and texts[0] != NOTHING
+        ]
+
+    def constants(self):
+        """A sentence with what all rows have alike, instead of a column each; "" when there is none."""
+        rows, varying = self.shown(), self.varying()
+        alike = {
+            column.title: rows[0][index]
+            for index, column in enumerate(self.columns)
+            if rows and index not in varying
+        }
+        told = [f"{title} {text}" for title, text in alike.items() if text != NOTHING]
+        empty = [title for title, text in alike.items() if text == NOTHING]
+        sentences = [f"In all rows: {'; '.join(told)}."] if told else []
+        sentences += [f"Nothing is known of: {', '.join(empty)}."] if empty else []
+        return " ".join(sentences)
+
+    def caption(self):
+        """What stands under the table, or in its place."""
+        return " ".join(part for part in (self.constants(), self.note) if part) if self.rows else self.remark
+
+    def visible(self):
+        """Titles, whether they are of numbers, and rows of texts, as readers see them."""
+        varying = self.varying()
+        return (
+            [self.columns[index].title for index in varying],
+            [self.columns[index].digits is not None for index in varying],
+            [[row[index] for index in varying] for row in self.shown()],
+        )
 
     def markdown(self):
+        titles, numeric, rows = self.visible()
         lines = [
-            "| " + " | ".join(column.title for column in self.columns) + " |",
-            "| "
-            + " | ".join("---:" if self.is_number(i) else "---" for i in range(len(self.columns)))
-            + " |",
+            "| " + " | ".join(titles) + " |",
+            "| " + " | ".join("---:" if number else "---" for number in numeric) + " |",
         ]
-        lines += [
-            "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
-            for row in self.shown()
-        ]
+        lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
         return "\n".join(lines) + "\n"
 
     def html(self):
+        """Rows of one comparison stand under a line with its name."""
+        titles, numeric, rows = self.visible()
+        grouped = bool(titles) and titles[0] == COMPARISON.title
+        first = 1 if grouped else 0
+
         def cells(tag, texts):
             return "".join(
-                f'<{tag}{" class=number" if self.is_number(i) else ""}>{html.escape(text)}</{tag}>'
-                for i, text in enumerate(texts)
+                f'<{tag}{" class=number" if number else ""}>{html_text(text)}</{tag}>'
+                for number, text in zip(numeric[first:], texts[first:])
             )
 
-        body = "\n".join(f"<tr>{cells('td', row)}</tr>" for row in self.shown())
-        head = cells("th", [column.title for column in self.columns])
+        lines, group = [], None
+        for row in rows:
+            if grouped and row[0] != group:
+                group = row[0]
+                name = html.escape(group)
+                lines.append(f'<tr class=group><td colspan={len(titles) - 1}>{name}</td></tr>')
+            lines.append(f"<tr>{cells('td', row)}</tr>")
+        body, head = "\n".join(lines), cells("th", titles)
         return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"
 
     def latex(self):
-        lines = [
-            "\\begin{tabular}{"
-            + "".join("r" if self.is_number(i) else "l" for i in range(len(self.columns)))
-            + "}",
+        titles, numeric, rows = self.visible()
+        lines = [f"% {self.name}. {self.title}. {self.constants()}".rstrip()]
+        lines += [
+            "\\begin{tabular}{" + "".join("r" if number else "l" for number in numeric) + "}",
             "\\toprule",
-            " & ".join(latex_text(column.title) for column in self.columns) + " \\\\",
+            " & ".join(map(latex_text, titles)) + " \\\\",
             "\\midrule",
         ]
-        lines += [" & ".join(latex_text(cell) for cell in row) + " \\\\" for row in self.shown()]
+        lines += [" & ".join(map(latex_text, row)) + " \\\\" for row in rows]
         return "\n".join([*lines, "\\bottomrule", "\\end{tabular}"]) + "\n"
 
     def write(self, folder):
@@ -89,7 +141,7 @@ class Table:
         with open(folder / f"{self.name}.csv", "w", newline="", encoding="utf-8") as file:
             csv.writer(file, lineterminator="\n").writerows(self.precise())
         (folder / f"{self.name}.md").write_text(
-            f"**{self.name}. {self.title}**\n\n{self.markdown()}\n{self.note}\n", encoding="utf-8"
+            f"**{self.name}. {self.title}**\n\n{self.markdown()}\n{self.caption()}\n", encoding="utf-8"
         )
         (folder / f"{self.name}.tex").write_text(self.latex(), encoding="utf-8")
 
@@ -133,7 +185,7 @@ def show(value, column):
     if isinstance(value, Spread):
         return show_spread(value, column)
     if value is None or isinstance(value, float) and math.isnan(value):
-        return "-"
+        return NOTHING
     if isinstance(value, numbers.Real) and column.digits is not None:
         return number_text(value * column.factor, column)
     return str(value)
@@ -142,7 +194,7 @@ def show(value, column):
 def show_spread(value, column):
     """Median and, of several runs, their range."""
     if not value.known:
-        return "-"
+        return NOTHING
     middle, low, high = (
         number_text(part * column.factor, column) for part in (value.median, value.low, value.high)
     )
@@ -152,6 +204,11 @@ def show_spread(value, column):
 def number_text(value, column):
     rounded = round(value, column.digits) + 0.0  # no minus before a zero
     return f"{rounded:{'+' if column.sign else ''},.{column.digits}f}"
+
+
+def html_text(text):
+    """With a range in small letters, which a page may put below its median."""
+    return re.sub(r" (\([^()]+ to [^()]+\))$", r" <small>\1</small>", html.escape(text))
 
 
 LATEX = {

@@ -1,103 +1,10 @@
 """Tables of the study as a whole: T6, T7, T8, and the comparison of final parameters."""
 
-import dataclasses
-
-from .spread import separate
+from .choices import choices
 from .style import in_order, kind_of, look_of
-from .table import Column, Table
+from .table import COMPARISON, Column, Table
 
-
-@dataclasses.dataclass(frozen=True)
-class Goal:
-    """Something to choose a strategy for. `single_run`: by how much two single runs must differ to count."""
-
-    respect: str
-    name: str
-    quantity: str
-    unit: str
-    factor: float
-    digits: int
-    greatest: bool = False
-    single_run: float = 0.0
-
-
-GOALS = [
-    Goal("time", "time per epoch", "epoch_s", "s", 1, 2, single_run=0.1),
-    Goal("memory", "peak memory of a worker", "peak_B", "MiB", 1 / 2**20, 1, single_run=0.01),
-    Goal("memory", "lasting memory of a worker", "state_B", "MiB", 1 / 2**20, 2, single_run=0.01),
-    Goal("accuracy", "final accuracy", "test_accuracy", "%", 100, 2, greatest=True),
-    Goal("time", "time to the target accuracy", "time_to_target", "s", 1, 2),
-]
-JUDGED = {True: "yes", False: "no significant difference", None: "one run each: not judged"}
-
-
-@dataclasses.dataclass(frozen=True)
-class Choice:
-    """The best strategy for a goal among those of a family with the same number of workers."""
-
-    family: object
-    workers: int
-    goal: Goal
-    best: str
-    value: object  # Spread
-    second: str
-    second_value: object
-    distinct: object  # True, False, or None where it cannot be judged
-
-    @property
-    def margin(self):
-        """By which share the next needs more, or by how much its accuracy is less."""
-        if self.goal.greatest:
-            return self.value.median - self.second_value.median
-        return self.second_value.median / self.value.median - 1
-
-    @property
-    def margin_text(self):
-        if self.goal.greatest:
-            return f"{100 * self.margin:.2f} points"
-        return (
-            f"{100 * self.margin:.1f} % more" if self.margin < 1 else f"{1 + self.margin:.1f} times"
-        )
-
-
-def value_of(comparison, family, goal, variant, workers):
-    if goal.quantity == "time_to_target":
-        return comparison.time_to_target(family, variant, workers)
-    return family.spread(goal.quantity, variant, workers)
-
-
-def choose(comparison, family, workers, goal):
-    """None where fewer than two strategies can be compared."""
-    values = {
-        variant: value_of(comparison, family, goal, variant, workers)
-        for variant in family.variants_with(workers)
-    }
-    known = [variant for variant, value in values.items() if value.known]
-    if len(known) < 2:
-        return None
-    ordered = sorted(known, key=lambda variant: values[variant].median, reverse=goal.greatest)
-    best, second = ordered[:2]
-    return Choice(
-        family,
-        workers,
-        goal,
-        best,
-        values[best],
-        second,
-        values[second],
-        separate(values[best], values[second], goal.single_run),
-    )
-
-
-def choices(comparison):
-    """Of every family, number of workers and goal."""
-    made = [
-        choose(comparison, family, workers, goal)
-        for family in comparison.families
-        for workers in family.workers
-        for goal in GOALS
-    ]
-    return [choice for choice in made if choice is not None]
+JUDGED = {True: "differs", False: "tie", None: "one run each: not judged"}
 
 
 def t6_decision(comparison):
@@ -106,49 +13,39 @@ def t6_decision(comparison):
         "T6",
         "Which strategy for which goal",
         [
-            Column("comparison"),
+            COMPARISON,
             Column("workers", 0),
-            Column("goal"),
-            Column("best"),
+            Column("goal", keep=True),
+            Column("best", keep=True),
             Column("value"),
-            Column("next"),
+            Column("next", keep=True),
             Column("value of next"),
             Column("the next's cost"),
-            Column("significant"),
+            Column("verdict", keep=True),
             Column("runs"),
         ],
         note=(
-            "Best and next by their medians; the next costs so much more, or so many points."
-            " Significant: the ranges over seeds do not overlap. Of single runs, times that differ"
-            " by more than 10 % and memory that differs by more than 1 % count as different;"
-            " accuracies of single runs are not judged."
+            "By medians. Of a tie, all are listed as best, and next is the first behind them, which"
+            " costs so much more, or so many points. The best differs from every other where ranges"
+            " over seeds do not overlap, and memory differs by more than 1 %. Of single runs, times that differ by"
+            " more than 10 % count as different; accuracies of single runs are not judged. Memory"
+            " of a rank is that of the fullest one, worker or server; all ranks are workers and"
+            " servers together."
         ),
     )
     for choice in choices(comparison):
-        goal = choice.goal
-
-        def text(value, goal=goal):
-            middle, low, high = (
-                f"{part * goal.factor:,.{goal.digits}f}"
-                for part in (value.median, value.low, value.high)
-            )
-            return (
-                f"{middle} {goal.unit}"
-                if low == high
-                else f"{middle} {goal.unit} ({low} to {high})"
-            )
-
+        second = choice.values.get(choice.second)
         table.add(
             choice.family.title,
             choice.workers,
-            goal.name,
-            look_of(choice.best).label,
-            text(choice.value),
-            look_of(choice.second).label,
-            text(choice.second_value),
-            choice.margin_text if choice.distinct is not False else "-",
+            choice.goal.name,
+            ", ".join(look_of(variant).label for variant in (choice.best, *choice.level)),
+            choice.goal.text(choice.value),
+            look_of(choice.second).label if second else "-",
+            choice.goal.text(second) if second else "-",
+            choice.margin_text if second else "-",
             JUDGED[choice.distinct],
-            f"{choice.value.n}, {choice.second_value.n}",
+            ", ".join(str(value.n) for value in (choice.value, second) if value),
         )
     return table
 
@@ -212,13 +109,10 @@ def t8_missing(comparison):
         table.add(cell, "trace", remark)
     for mark in comparison.study.marks:
         table.add("study", "mixed", mark)
-    table.note = f"{len(comparison.study.runs)} of {len(cells)} cells are complete." + (
-        "" if table.rows else " Nothing is missing."
-    )
     return table
 
 
-EXACT = ("serial", "emulator", "ddp", "zero1", "zero2", "fsdp", "ps-sync")
+EXACT = ("serial", "ddp", "zero1", "zero2", "fsdp", "ps-sync")
 EXACT_ALONE = (
     "ps-async",
     "ps-ssp",
@@ -241,22 +135,23 @@ def t10_bits(comparison):
         "T10",
         "Final parameters, bit for bit",
         [
-            Column("comparison"),
+            COMPARISON,
             Column("workers", 0),
             Column("seed"),
             Column("digests"),
-            Column("verdict"),
+            Column("verdict", keep=True),
         ],
         note=(
             "Synchronous strategies compute the same sums in the same order: on a CPU their final"
             " parameters must agree to the last bit where workers, seed, threads and data agree. On"
-            " GPUs they need not. An asynchronous server with one worker has no staleness and must"
+            " GPUs they need not. A serial run counts as the workers it emulates. An asynchronous"
+            " server with one worker has no staleness and must"
             " agree, too (but not DANA, which looks ahead along its own momentum)."
         ),
     )
     for family in comparison.families:
         for (workers, seed, _, _), rows in exact_cells(family.cells).groupby(
-            ["workers", "seed", "recipe", "steps"]
+            ["sharers", "seed", "recipe", "steps"]
         ):
             if rows["variant"].nunique() < 2:
                 continue

@@ -1,4 +1,16 @@
-"""Reads the HDF5 traces of one run: a file per rank and attempt, or what `stratagem collect` made of them."""
+"""The reader of traces, for scripts as for the report: HDF5 files, one per rank and attempt, or what `stratagem
+collect` made of them, as pandas tables. It opens finished traces, those that still grow, and those of killed ranks.
+
+    from stratagem_report import trace
+    run = trace.read("runs/mnist-lenet-ddp")        # a run directory, or one of its .h5 files
+    run.ranks[0]["steps"]["dur_step_ns"].median()   # a DataFrame per table of TABLES
+    run.ranks[0].named_spans()                      # spans with names as str, on rank 0's clock
+
+Texts are str. Times that end in _ns are readings of each rank's own monotonic clock: they differ from rank to rank by
+an arbitrary offset, and say nothing of the time of day. `on_rank0_clock` makes those of several ranks comparable;
+`named_spans` and `named_events` have done so. Each column's unit and meaning are attributes of it in the file. What is
+not known is NaN.
+"""
 
 import dataclasses
 import multiprocessing
@@ -50,6 +62,7 @@ class RankTrace:
     closed: bool  # False: its writer was killed, or still writes
 
     def __getitem__(self, table):
+        """The DataFrame of a table, such as rank["steps"]; TABLES has the names."""
         return self.tables[table]
 
     @property
@@ -70,13 +83,18 @@ class RankTrace:
         )
         return times + np.rint(offsets).astype(np.int64)
 
+    def texts(self, numbers):
+        """Of rows of /names; "" for those that a growing file does not have yet."""
+        names = np.append(self["names"].get("name", pd.Series(dtype=str)).to_numpy(object), "")
+        numbers = np.asarray(numbers, dtype=np.int64)
+        return names[np.where((numbers >= 0) & (numbers < len(names) - 1), numbers, len(names) - 1)]
+
     def named_spans(self):
         """Spans with `name` and `lane` as text and `begin`, `end` on rank 0's clock [ns]."""
         spans = self["spans"]
-        names = self["names"]["name"].to_numpy()
         return pd.DataFrame(
             {
-                "name": names[spans["name_id"].to_numpy()] if len(spans) else np.array([], str),
+                "name": self.texts(spans["name_id"]),
                 "lane": (
                     np.array(LANES)[spans["lane"].to_numpy()] if len(spans) else np.array([], str)
                 ),
@@ -86,6 +104,15 @@ class RankTrace:
                 "bytes": spans["bytes"],
                 "peer": spans["peer"],
             }
+        )
+
+    def named_events(self):
+        """Events with `name` and `text` as text and `t` on rank 0's clock [ns]."""
+        events = self["events"]
+        return events.drop(columns=["t_ns", "name_id", "text_id"]).assign(
+            t=self.on_rank0_clock(events["t_ns"]),
+            name=self.texts(events["name_id"]),
+            text=self.texts(events["text_id"]),
         )
 
 
@@ -230,6 +257,12 @@ def rank_files(run):
         if re.fullmatch(r"a\d+", attempt.name):
             numbered += [(int(attempt.name[1:]), path) for path in attempt.glob("rank-*.h5")]
     return [path for _, path in sorted(numbered)]
+
+
+def read(path):
+    """The trace of a run directory, or of one file of it, as a RunTrace. ReportError when it cannot be used."""
+    path = pathlib.Path(path)
+    return RunTrace(read_file(path), []) if path.is_file() else read_run(path)
 
 
 def read_run(run):

@@ -84,7 +84,7 @@ class ExportTrace(support.StudyTest):
         for arguments, code, words in [
             (["empty"], BAD_DATA, ["no trace under empty"]),
             (["nowhere"], USAGE, ["nowhere", "run directory"]),
-            ([], USAGE, ["export what?"]),
+            ([], USAGE, ["DIR is missing"]),
             (["study/head-lenet-ddp-w2-s1", "--format", "pdf"], USAGE, ["--format pdf", "chrome"]),
         ]:
             with self.subTest(arguments):

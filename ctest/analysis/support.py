@@ -1,7 +1,6 @@
 """What the tests of analysis/ share: its modules, or a visible skip; and cells that are run once for a class."""
 
 import csv
-import importlib.util
 import pathlib
 import shutil
 import sys
@@ -12,12 +11,13 @@ ANALYSIS = HERE.parent.parent / "analysis"
 sys.path[:0] = [str(ANALYSIS), str(HERE.parent / "cli")]
 
 import harness  # noqa: E402
+from stratagem_report import packages  # noqa: E402
 
-NEEDED = ("h5py", "jinja2", "matplotlib", "numpy", "pandas")
-MISSING = [name for name in NEEDED if importlib.util.find_spec(name) is None]
-if MISSING:
-    print(f"SKIPPED: needs {', '.join(MISSING)} (pip install -r analysis/requirements.txt)")
+if packages.missing():
+    print(f"SKIPPED: needs {', '.join(packages.missing())} (pip install -r {packages.REQUIREMENTS})")
     sys.exit(harness.SKIPPED)
+
+REPORT_S = 300  # a report takes seconds, but minutes on a machine that does much other work
 
 COMMON = [
     "model.name=lenet",
@@ -75,7 +75,8 @@ class StudyTest(harness.ProgramTest):
         shutil.copytree(self.made / "study", self.study)
 
     def report(self, *arguments, script="report.py"):
-        return self.run_words([sys.executable, "-B", ANALYSIS / script, *arguments])
+        words = [sys.executable, "-B", ANALYSIS / script, *arguments]
+        return self.wait(self.start(words), timeout=REPORT_S)
 
     def table(self, name):
         """Rows of a table of the report."""

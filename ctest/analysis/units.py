@@ -14,7 +14,7 @@ import pandas as pd
 from stratagem_report import compare, measures, published, spread, study, style
 from stratagem_report.figures_memory import dominated
 from stratagem_report.spread import Spread
-from stratagem_report.table import Column, Note, Table
+from stratagem_report.table import COMPARISON, Column, Note, Table
 
 
 class Spreads(unittest.TestCase):
@@ -101,12 +101,49 @@ class Tables(unittest.TestCase):
         self.assertEqual(rows[2], ["d", "1.0", "1.0", "1.0", "1", ""])
 
 
+class ConstantColumns(unittest.TestCase):
+    def setUp(self):
+        self.table = Table(
+            "T0",
+            "title",
+            [COMPARISON, Column("strategy", keep=True), Column("workers", 0), Column("energy J"), Column("s", 1)],
+            note="A note.",
+        )
+
+    def test_what_all_rows_have_alike_is_said_once(self):
+        self.table.add("lenet", "DDP", 2, None, 1.0)
+        self.table.add("lenet", "DDP", 2, None, 2.0)
+        self.assertEqual(
+            self.table.caption(),
+            "In all rows: comparison lenet; workers 2. Nothing is known of: energy J. A note.",
+        )
+        self.assertEqual(self.table.visible()[0], ["strategy", "s"])
+        for text in self.table.html(), self.table.markdown():
+            self.assertNotIn("lenet", text)
+        self.assertTrue(self.table.latex().startswith("% T0. title. In all rows: comparison lenet;"))
+        self.assertEqual(len(self.table.precise()[0]), 5, "the CSV has all of them")
+
+    def test_comparisons_head_groups_of_rows(self):
+        for name in "lenet", "lenet", "mlp":
+            self.table.add(name, "DDP", 2, None, 1.0)
+        self.assertEqual(self.table.html().count("class=group"), 2)
+        self.assertNotIn("<th>comparison</th>", self.table.html())
+
+    def test_a_single_row_keeps_its_values(self):
+        self.table.add("lenet", "DDP", 2, None, 1.0)
+        self.assertEqual(self.table.visible()[0], ["comparison", "strategy", "workers", "s"])
+
+
 class Style(unittest.TestCase):
     def test_looks(self):
         self.assertEqual(style.look_of("ddp").label, "DDP")
         bounded = style.look_of("ps-ssp2")
         self.assertEqual((bounded.label, bounded.line), ("PS bounded 2", "--"))
         self.assertEqual(style.look_of("ps-ssp4").colour, bounded.colour)
+        plain, without_overlap = style.look_of("ddp"), style.look_of("ddp-no-overlap")
+        self.assertEqual(without_overlap.label, "DDP no overlap")
+        self.assertNotEqual(plain.face, without_overlap.face)
+        self.assertNotEqual(plain.line, without_overlap.line)
         self.assertEqual(style.look_of("never heard of").label, "never heard of")
         self.assertEqual(
             style.in_order(["ps-async", "fsdp", "ddp", "ddp"]), ["ddp", "fsdp", "ps-async"]
@@ -114,7 +151,7 @@ class Style(unittest.TestCase):
 
     def test_no_two_strategies_look_alike(self):
         for part in range(3):
-            values = [look[part] for name, look in style.STRATEGIES.items() if name != "emulator"]
+            values = [look[part] for look in style.STRATEGIES.values()]
             self.assertEqual(len(values), len(set(values)))
 
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.hpp"
@@ -34,7 +35,7 @@ TEST(File, ReplaceIsSeenWholeAndLeavesNothingBeside) {
   replace_file(scratch / "x", "old");
   replace_file(scratch / "x", binary);
   EXPECT_EQ(read_text(scratch / "x", ExitCode::io), binary);
-  EXPECT_EQ(read_bytes(scratch / "x", ExitCode::io).size(), 4U);
+  EXPECT_EQ(read_bytes(scratch / "x", ExitCode::io, most_text).size(), 4U);
   EXPECT_EQ(entries(scratch.path()), 1);
 }
 
@@ -49,10 +50,33 @@ TEST(File, FailedReplaceKeepsTheOldContent) {
   EXPECT_EQ(entries(scratch.path()), 1);
 }
 
+TEST(File, WhatIsTooLongIsNotRead) {
+  test::Scratch const scratch;
+  replace_file(scratch / "x", "12345");
+  EXPECT_EQ(read_text(scratch / "x", ExitCode::usage, 5), "12345");
+  EXPECT_EQ(code_of([&] { read_text(scratch / "x", ExitCode::usage, 4); }), ExitCode::usage);
+  // More than any machine's memory: a file with a hole.
+  fs::resize_file(scratch / "x", std::uintmax_t{1} << 42);
+  try {
+    read_text(scratch / "x", ExitCode::usage);
+    FAIL();
+  } catch (Error const& error) {
+    EXPECT_NE(std::string(error.what()).find("4.00 TiB, more than 64.0 MiB"), std::string::npos)
+        << error.what();
+  }
+}
+
+TEST(File, APipeIsRefusedWithoutWaitingForItsWriter) {
+  test::Scratch const scratch;
+  ASSERT_EQ(::mkfifo((scratch / "pipe").c_str(), 0600), 0);
+  EXPECT_EQ(code_of([&] { read_text(scratch / "pipe", ExitCode::usage); }), ExitCode::usage);
+}
+
 TEST(File, ReadFailsWithTheCallersCodeAndTheReason) {
   test::Scratch const scratch;
   EXPECT_EQ(code_of([&] { read_text(scratch / "none", ExitCode::bad_data); }), ExitCode::bad_data);
-  EXPECT_EQ(code_of([&] { read_bytes(scratch.path(), ExitCode::usage); }), ExitCode::usage);
+  EXPECT_EQ(code_of([&] { read_bytes(scratch.path(), ExitCode::usage, most_text); }),
+            ExitCode::usage);
   EXPECT_EQ(code_of([&] { read_text("/dev/null", ExitCode::io); }), ExitCode::io);
   try {
     read_text(scratch / "none", ExitCode::io);

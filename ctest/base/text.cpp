@@ -26,6 +26,7 @@ TEST(Text, SuggestsOnlyLikelyMisspellings) {
   Texts const words{"bucket_mb", "overlap", "micro_batches"};
   EXPECT_EQ(closest("overlpa", words), "overlap");
   EXPECT_EQ(closest("bucket-mb", words), "bucket_mb");
+  EXPECT_EQ(closest("rnu", Texts{"plan", "run"}), "run") << "two letters swapped are one mistake";
   EXPECT_EQ(closest("zzz", words), std::nullopt);
   EXPECT_EQ(did_you_mean("overlaps", words), " (did you mean \"overlap\"?)");
   EXPECT_EQ(did_you_mean("zzz", words), "");
@@ -38,6 +39,8 @@ TEST(Text, BytesReadAsPeopleWriteThem) {
   EXPECT_EQ(parse_bytes("80GiB"), 85'899'345'920);
   EXPECT_EQ(parse_bytes("80 GiB"), 85'899'345'920);
   EXPECT_EQ(parse_bytes("1.5kB"), 1536);
+  for (auto const* same : {"24GiB", "24gib", "24GB", "24gb", "24g", "24 GIB"})
+    EXPECT_EQ(parse_bytes(same), 25'769'803'776) << same;
   for (auto const* wrong : {"", "K", "-1", "1X", "1KK", "1GiBs", "nan", "99999999999T", "1e3"})
     EXPECT_EQ(parse_bytes(wrong), std::nullopt) << wrong;
 }

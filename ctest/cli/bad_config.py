@@ -66,7 +66,7 @@ FILES = [
         "out of range",
         PLAIN,
         USAGE,
-        ["config.yaml:2:", "run.threads", "-1", ">= 0"],
+        ["config.yaml:2:", "run.threads", "-1", "[0, 1024]"],
         replaced("threads: 1", "threads: -1"),
     ),
     Refusal(
@@ -219,6 +219,39 @@ class BadConfig(harness.ProgramTest):
 
     def test_what_does_not_fit_together(self):
         self.check_refusals(FIT)
+
+    def test_files_of_another_kind(self):
+        study = "schema: 1\nname: x\nparts: {p: {matrix: {model.name: [mlp]}}}\n"
+        run = {"r/config.yaml": CONFIG, "r/outcome.json": "{}"}
+        self.check_refusals(
+            [
+                Refusal(
+                    "study for a run",
+                    ["run", "study.yaml"],
+                    USAGE,
+                    ["study.yaml is a study", "stratagem sweep study.yaml"],
+                    {"study.yaml": study},
+                    ranks=BOTH,
+                ),
+                Refusal("run directory", ["plan", "r"], USAGE, ["r/config.yaml"], run),
+                Refusal(
+                    "status of a run", ["status", "r"], USAGE, ["stratagem collect r"], run
+                ),
+                Refusal(
+                    "classes, told by plan",
+                    ["plan", "config.yaml", "-s", "model.num_classes=5"],
+                    USAGE,
+                    ["model.num_classes is 5", "take 10 or more"],
+                ),
+                Refusal(
+                    "a dataset's own folder",
+                    overridden("data.dataset=mnist", "data.root=data/mnist"),
+                    BAD_DATA,
+                    ["name its parent", "/data"],
+                    {"data/mnist/x": ""},
+                ),
+            ]
+        )
 
     def test_all_problems_at_once(self):
         wrong = (

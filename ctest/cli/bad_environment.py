@@ -1,5 +1,6 @@
 """What the machine or the launcher cannot give is refused, never replaced by something else."""
 
+import os
 import re
 
 import harness
@@ -39,6 +40,13 @@ RANKS = Refusal(
     ["run.ranks is 3", "mpirun -n 3"],
     ranks=(1, 2),
 )
+THREADS = Refusal(
+    "threads without end",
+    overridden("run.threads=1024"),
+    ENVIRONMENT,
+    ["run.threads: 1024 are too many on ", "or 0 for as many as the cores"],
+    ranks=(1, 2),
+)
 SINGLETON = Refusal(
     "two tasks, each a world of its own",
     ["run", "config.yaml"],
@@ -73,6 +81,11 @@ class BadEnvironment(harness.ProgramTest):
         self.expect(
             0, "run", "config.yaml", "--dry-run", ranks=2, environment={"SLURM_NTASKS": "2"}
         )
+
+    def test_threads_are_bounded(self):
+        if 4 * os.cpu_count() >= 1024:
+            self.skipTest("this machine has that many cores")
+        self.check_refusals([THREADS])
 
     def test_command_lines_that_differ(self):
         plain = ["run", "config.yaml"]

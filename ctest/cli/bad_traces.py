@@ -1,5 +1,7 @@
 """Trace files that are damaged or something else: told by name, with exit code 5, and never touched."""
 
+import random
+
 import harness
 
 USAGE, BAD_DATA = 2, 5
@@ -41,7 +43,7 @@ class BadTraces(harness.ProgramTest):
         }.items():
             with self.subTest(path):
                 self.check_refused(self.run_program("validate", path), BAD_DATA, [word])
-        self.check_refused(self.run_program("validate"), USAGE, ["validate what?"])
+        self.check_refused(self.run_program("validate"), USAGE, ["FILE|DIR is missing"])
 
     def test_collect_leaves_bad_files_out(self):
         self.traces[1].write_bytes(self.good[:1000])
@@ -51,6 +53,60 @@ class BadTraces(harness.ProgramTest):
         self.assertEqual(self.traces[1].read_bytes(), self.good[:1000])
         self.traces[1].unlink()
         self.expect(0, "collect", "out")
+
+    def test_a_file_of_another_rank(self):
+        self.traces[1].write_bytes(self.good)
+        ended = self.run_program("validate", "out")
+        self.check_refused(ended, BAD_DATA, ["1 of 2 files"])
+        self.assertRegex(ended.stdout, r"rank-0001.h5: BAD\n  it holds the trace of rank 0\n")
+        self.assertIn("holds the trace of rank 0", self.expect(0, "collect", "out").stderr)
+
+    def test_damage_takes_one_file_at_most(self):
+        """Of bytes anywhere, and such as ended the readers of traces with texts in a heap."""
+        random.seed(8)
+        size = len(self.good)
+        flips = [{random.randrange(size): random.randrange(256) for _ in range(8)} for _ in range(20)]
+        flips.append({884: 0x80, 3907: 0xC3, 4985: 0xFF, 5420: 0x7F})
+        flips.append({at: 0 for at in range(6000, 8909)})
+        flips.append({at: 0xFF for at in range(size // 2, size)})
+        for number, changes in enumerate(flips):
+            with self.subTest(number):
+                content = bytearray(self.good)
+                for at, byte in changes.items():
+                    content[at] = byte
+                self.traces[0].write_bytes(content)
+                ended = self.run_program("validate", "out")
+                self.assertIn(ended.code, (0, BAD_DATA), str(ended))
+                self.assertIn("rank-0001.h5: good", ended.stdout)
+                self.expect(0, "collect", "out", "--no-write")
+                self.expect(0, "export-trace", "out")
+
+    def test_collect_of_several_leaves_out_what_is_no_run(self):
+        (self.folder / "empty").mkdir()
+        ended = self.expect(0, "collect", "empty", "out", "nowhere", "config.yaml")
+        for word in "no trace under empty", "nowhere is not a directory", "config.yaml is not a directory":
+            self.assertIn("left out: " + word, ended.stderr)
+        self.assertRegex(ended.stdout, r"(?m)^out +ddp ")
+        ended = self.run_program("collect", "empty", "nowhere")
+        self.check_refused(ended, BAD_DATA, ["no trace under empty"])
+
+    def test_collect_says_which_folder_to_name(self):
+        for inside in "out/trace/a0", "out/trace", "out/trace/a0/rank-0000.h5":
+            ended = self.run_program("collect", inside)
+            self.check_refused(ended, ended.code, ["name the run: `stratagem collect out`"])
+
+    def test_collect_where_nothing_can_be_written(self):
+        table = self.expect(0, "collect", "out", "--no-write").stdout
+        self.assertFalse((self.folder / "out" / "collected.h5").exists())
+        (self.folder / "out" / "collected.h5").mkdir()  # in the way
+        ended = self.expect(0, "collect", "out")
+        self.assertEqual(ended.stdout, table)
+        self.assertIn("out/collected.h5 was not written", ended.stderr)
+        self.assertEqual(list((self.folder / "out").glob("*.tmp*")), [])
+        self.check_refused(self.run_program("collect", "out", "-o", "no/x.h5"), 6, ["no/x.h5"])
+        self.check_refused(
+            self.run_program("collect", "out", "-o", "x.h5", "--no-write"), USAGE, ["contradict"]
+        )
 
     def test_collect_needs_one_good_file(self):
         for trace in self.traces:
@@ -74,7 +130,7 @@ class BadTraces(harness.ProgramTest):
         self.check_refused(
             self.run_program("collect", "config.yaml"), USAGE, ["config.yaml", "run directory"]
         )
-        self.check_refused(self.run_program("collect"), USAGE, ["collect what?"])
+        self.check_refused(self.run_program("collect"), USAGE, ["DIR is missing"])
         self.check_refused(
             self.run_program("collect", "out", "--format", "pdf"), USAGE, ["--format pdf", "latex"]
         )

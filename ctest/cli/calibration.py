@@ -123,7 +123,7 @@ class Calibration(harness.ProgramTest):
         alike = [time for name, time in times.items() if name != "ps, mode async"]
         self.assertLessEqual(times[compared["recommended"]], 1.05 * min(alike))
         text = self.expect(0, *WITH, "--compare").stdout
-        self.assertRegex(text, r"take .*: its step is predicted to take")
+        self.assertRegex(text, r"Take .*: its\s+step\s+is\s+predicted\s+to\s+take")
 
     def check_study(self):
         (self.folder / "study.yaml").write_text(STUDY)

@@ -1,15 +1,23 @@
 """The commands by themselves: help, lists, plans, and words and options that do not exist."""
 
+import csv
+import io
 import json
+import os
+import pathlib
+import re
+import shlex
+import signal
 
 import harness
-from harness import Refusal, overridden
+from harness import Refusal, comes_true, overridden
 
-USAGE, DOES_NOT_FIT = 2, 4
+USAGE, ENVIRONMENT, DOES_NOT_FIT, SAVED = 2, 3, 4, 75
+SMOKE = pathlib.Path(__file__).resolve().parents[2] / "inputs" / "smoke"
 COMMANDS = [
     *["run", "plan", "demo", "info", "list", "commbench", "calibrate"],
     *["sweep", "status", "collect", "replay", "simulate", "validate"],
-    *["checkpoint", "export-weights", "export-trace"],
+    *["checkpoint", "export-weights", "export-trace", "help", "init", "completion"],
 ]
 PLAN = ["plan", "config.yaml"]
 MISTAKES = [
@@ -49,17 +57,38 @@ MISTAKES = [
         USAGE,
         ["--progress pie", "bar, line or none"],
     ),
-    Refusal("no configuration", ["run"], USAGE, ["CONFIG is missing"]),
-    Refusal("two configurations", ["run", "config.yaml", "config.yaml"], USAGE, ["too many"]),
-    Refusal("list of nothing", ["list"], USAGE, ["list what?", "models"]),
     Refusal(
-        "unknown list", ["list", "model"], USAGE, ['cannot list "model"', 'did you mean "models"']
+        "size without a unit",
+        [*PLAN, "--gpu-memory", "24"],
+        USAGE,
+        ["--gpu-memory 24 has no unit", "24GiB"],
+    ),
+    Refusal("device for a size", [*PLAN, "--gpu-memory", "A100"], USAGE, ["A100", "such as 80GiB"]),
+    Refusal(
+        "unit by itself", [*PLAN, "--gpu-memory", "24", "GiB"], USAGE, ['"GiB" stands alone', "24GiB"]
+    ),
+    Refusal(
+        "override without -s",
+        ["run", "optimizer.lr=0.1", "config.yaml"],
+        USAGE,
+        ["write -s optimizer.lr=0.1"],
+    ),
+    Refusal("letters swapped", ["rnu", "config.yaml"], USAGE, ['did you mean "run"']),
+    Refusal("another program's command", ["train"], USAGE, ['did you mean "run"']),
+    Refusal("version as a command", ["version"], USAGE, ['did you mean "--version"']),
+    Refusal("help for no command", ["help", "rnu"], USAGE, ['no "rnu"', 'did you mean "run"']),
+    Refusal("unknown section", ["list", "keys", "modell"], USAGE, ['did you mean "model"']),
+    Refusal("no configuration", ["run"], USAGE, ["CONFIG is missing"]),
+    Refusal("two configurations", ["run", "config.yaml", "config.yaml"], USAGE, ["too many", '"config.yaml"']),
+    Refusal("list of nothing", ["list"], USAGE, ["WHAT is missing", "models"]),
+    Refusal(
+        "unknown list", ["list", "model"], USAGE, ['no "model"', 'did you mean "models"']
     ),
     Refusal(
         "does not fit",
         [*PLAN, "--gpu-memory", "1M"],
         DOES_NOT_FIT,
-        ["MiB", "--gpu-memory is 1M", "smaller batch"],
+        ["MiB", "--gpu-memory is 1.00 MiB", "smaller batch"],
     ),
     Refusal(
         "launcher without ranks",
@@ -69,6 +98,73 @@ MISTAKES = [
     ),
     Refusal("existing folder", ["demo", "--out", "."], USAGE, [". exists", "--out"]),
 ]
+
+
+def as_values(printed):
+    """What --print-config wrote: sections of keys whose values JSON reads, or plain words."""
+    values = {}
+    for line in printed.splitlines():
+        key, _, text = line.strip().partition(": ")
+        try:
+            value = json.loads(text)
+        except ValueError:
+            value = text
+        if line.endswith(":"):
+            section = values.setdefault(line[:-1], {})
+        else:
+            (section if line.startswith(" ") else values)[key] = value
+    return values
+
+
+KINDS = {"string": str, "integer": int, "number": (int, float), "boolean": bool, "object": dict}
+
+
+def is_kind(kind, value):
+    if kind == "null" or isinstance(value, bool):
+        return kind == "boolean" and isinstance(value, bool)
+    return isinstance(value, KINDS[kind])
+
+
+def conflicts(schema, value, root=None):
+    """Why a value is not as a JSON Schema has it, for what ours consists of."""
+    root = root or schema
+    if "$ref" in schema:
+        return conflicts(root["$defs"][schema["$ref"].split("/")[-1]], value, root)
+    found = []
+    kinds = schema.get("type", [])
+    kinds = [kinds] if isinstance(kinds, str) else kinds
+    if kinds and not any(is_kind(kind, value) for kind in kinds):
+        found.append(f"{value} is not {kinds}")
+    if "enum" in schema and value not in schema["enum"]:
+        found.append(f"{value} is not in {schema['enum']}")
+    if "anyOf" in schema and all(conflicts(part, value, root) for part in schema["anyOf"]):
+        found.append(f"{value} is none of {schema['anyOf']}")
+    if isinstance(value, str) and not re.search(schema.get("pattern", ""), value):
+        found.append(f"{value} does not match {schema['pattern']}")
+    if isinstance(value, (int, float)) and not found:
+        found += [
+            f"{value} breaks {bound}"
+            for bound, holds in {
+                "minimum": lambda limit: value >= limit,
+                "maximum": lambda limit: value <= limit,
+                "exclusiveMinimum": lambda limit: value > limit,
+                "exclusiveMaximum": lambda limit: value < limit,
+            }.items()
+            if bound in schema and not holds(schema[bound])
+        ]
+    if not isinstance(value, dict):
+        return found
+    properties = schema.get("properties", {})
+    found += [f"{key} is missing" for key in schema.get("required", []) if key not in value]
+    if schema.get("additionalProperties") is False:
+        found += [f"{key} is unknown" for key in value if key not in properties]
+    for key in properties.keys() & value.keys():
+        found += conflicts(properties[key], value[key], root)
+    for branch in schema.get("allOf", []):
+        name = branch["if"]["properties"]["name"]["const"]
+        if value.get("name") == name:
+            found += conflicts(branch["then"], value, root)
+    return found
 
 
 class Commands(harness.ProgramTest):
@@ -84,9 +180,73 @@ class Commands(harness.ProgramTest):
                 own = self.expect(0, command, "--help").stdout
                 self.assertTrue(own.startswith(f"usage: stratagem {command} "))
                 self.assertIn("--help", own)
+                wide = [line for line in own.splitlines() if len(line) > 80]
+                self.assertEqual([line for line in wide if len(line.split()) > 1], [])
+                self.check_examples(command, own)
         for code in "0", "2", "3", "5", "6", "84":
             self.assertRegex(general, rf"(?m)^ +{code}  ")
         self.assertRegex(self.expect(0, "--version").stdout, r"^stratagem \d+\.\d+\.\d+ \(")
+
+        self.assertEqual(
+            self.expect(0, "help", "plan").stdout, self.expect(0, "plan", "--help").stdout
+        )
+        self.assertEqual(self.expect(0, "-V").stdout, self.expect(0, "--version").stdout)
+
+    def check_examples(self, command, text):
+        """There is one, and all options of all of them exist."""
+        examples = text.split("\nexamples:\n")[1].replace("\\\n", " ").splitlines()
+        for example in (line for line in examples if "# " not in line):
+            words = shlex.split(example.split("stratagem ", 1)[1].split(" > ")[0])
+            self.assertEqual(words[0], command)
+            for option in (word for word in words if word.startswith("--")):
+                self.assertRegex(text, rf"(?m)^  (-., |    ){option}\b")
+
+    def test_under_a_launcher_one_speaks(self):
+        for words in ["--help"], ["list", "models"], [*PLAN, "--no-activations"], ["help", "run"]:
+            with self.subTest(words[0]):
+                self.assertEqual(
+                    self.expect(0, *words, ranks=2).stdout, self.expect(0, *words).stdout
+                )
+        self.check_refused(self.run_program("list", "nothing", ranks=2), USAGE, ["nothing"])
+        for words in ["demo", "--out", "d"], ["sweep", "study.yaml", "--list"]:
+            self.check_refused(self.run_program(*words, ranks=2), ENVIRONMENT, ["without mpirun"])
+        step = {"SLURM_STEP_NUM_TASKS": "2", "SLURM_PROCID": "1"}
+        self.assertEqual(self.expect(0, "list", "models", environment=step).stdout, "")
+        script = {"SLURM_NTASKS": "2", "SLURM_PROCID": "1"}
+        self.assertIn("lenet", self.expect(0, "list", "models", environment=script).stdout)
+
+    def test_schema_of_configurations(self):
+        schema = json.loads(self.expect(0, "list", "keys", "--format", "json-schema").stdout)
+        listed = list(csv.DictReader(io.StringIO(self.expect(0, "list", "keys", "--format", "csv").stdout)))
+        sections = schema["properties"]
+        branches = {
+            branch["if"]["properties"]["name"]["const"]: branch["then"]["properties"]
+            for branch in sections["strategy"]["allOf"]
+        }
+        for row in listed:
+            section, _, key = row["key"].rpartition(".")
+            for where in row["of"].split(", ") if row["of"] else [None]:
+                keys = branches[where] if where else sections[section]["properties"] if section else sections
+                self.assertTrue(keys[key]["description"], row["key"])
+        for file in SMOKE.glob("*.yaml"):
+            printed = self.expect(0, "run", file, "--print-config").stdout
+            self.assertEqual(conflicts(schema, as_values(printed)), [], file.name)
+        good = {"data": {"dataset": "mnist"}, "model": {"name": "mlp"}, "strategy": {"name": "ddp"}}
+        self.assertEqual(conflicts(schema, good), [])
+        for section, key, value in [
+            *[("optimizer", "lr", -1), ("optimizer", "lr", "fast"), ("optimizer", "lrr", 1)],
+            *[("run", "seed", 1.5), ("model", "name", "lenett"), ("strategy", "shard", "full")],
+            *[("strategy", "overlap", "yes"), ("model", "recompute", "every_1"), ("runn", "seed", 1)],
+        ]:
+            wrong = {**good, section: {**good.get(section, {}), key: value}}
+            self.assertNotEqual(conflicts(schema, wrong), [], (section, key, value))
+        variable = {**good, "optimizer": {"lr": "${LR}"}}
+        self.assertEqual(conflicts(schema, variable), [])
+
+    def test_one_section(self):
+        rows = self.expect(0, "list", "keys", "trace", "--format", "csv").stdout.splitlines()[1:]
+        self.assertEqual([row.split(",")[0].split(".")[0] for row in rows], ["trace"] * len(rows))
+        self.assertGreater(len(rows), 1)
 
     def test_lists(self):
         for what, words in {
@@ -103,10 +263,29 @@ class Commands(harness.ProgramTest):
     def test_info(self):
         alone = json.loads(self.expect(0, "info", "--json").stdout)
         self.assertEqual((alone["launcher"], alone["ranks"]), ("none", "1"))
-        launched = json.loads(self.expect(0, "info", "--json", ranks=2).stdout)
-        self.assertEqual((launched["launcher"], launched["ranks"]), ("mpirun", "2"))
+        self.assertRegex(alone["mpirun"], r"^Open MPI [0-9.]+, (ORTE|PRRTE) \(/.*/mpirun\)$")
+        self.assertNotIn("mpirun", " ".join(alone["warnings"]))
+        ended = self.expect(0, "info", "--json", ranks=2)
+        self.assertEqual(ended.stderr, "")  # of the MPI library, too
+        launched = json.loads(ended.stdout)
+        self.assertEqual((launched["mpirun"], launched["ranks"]), (alone["mpirun"], "2"))
+        library, runtime = alone["mpirun"].split(" (")[0].split(", ")
+        of = {"ORTE": "Open MPI, ORTE", "PRRTE": f"{library}, PRRTE"}[runtime]
+        self.assertEqual(launched["launcher"], f"mpirun ({of})")
         for fact in "stratagem", "LibTorch", "MPI", "HDF5", "GPUs":
             self.assertIn(f"\n{fact} ", "\n" + self.expect(0, "info").stdout)
+
+    def test_an_mpirun_of_another_library(self):
+        mpirun = self.folder / "bin" / "mpirun"
+        mpirun.parent.mkdir()
+        mpirun.write_text("#!/bin/sh\necho 'HYDRA build details:'\necho '    Version:  4.0.2'\n")
+        mpirun.chmod(0o755)
+        path = {"PATH": f"{mpirun.parent}:{os.environ['PATH']}"}
+        told = json.loads(self.expect(0, "info", "--json", environment=path).stdout)
+        self.assertEqual(told["mpirun"], f"MPICH 4.0.2, Hydra ({mpirun})")
+        (warning,) = told["warnings"]
+        for words in "is of MPICH 4.0.2, Hydra", "linked with Open MPI v", "first on PATH":
+            self.assertIn(words, warning)
 
     def test_plan(self):
         plan = json.loads(self.expect(0, *PLAN, "--ranks", "4", "--json").stdout)
@@ -124,23 +303,26 @@ class Commands(harness.ProgramTest):
         )
         lasting = sum(plan["memory_B"].values())
         self.assertGreater(plan["peak_B"], lasting + plan["activations_B"])
-        text = self.expect(0, *PLAN, "--gpu-memory", "1GiB").stdout
+        text = self.expect(0, *PLAN, "--gpu-memory", "2GiB").stdout
         for word in "parameters", "bucket", "sent per step", "2 ranks", "peak, predicted":
             self.assertIn(word, text)
         self.assertFalse((self.folder / "out").exists())
-        for fits, code in (plan["peak_B"], 0), (plan["peak_B"] - 1, 4):
-            self.expect(code, *PLAN, "--ranks", "4", "--gpu-memory", str(fits))
+        for reserve in 0, 512:  # KiB
+            for room, code in (plan["peak_B"] // 1024 + 1, 0), ((plan["peak_B"] - 1) // 1024, DOES_NOT_FIT):
+                words = ["--gpu-memory", f"{room + reserve}KiB", "--gpu-reserve", f"{reserve}KiB"]
+                self.expect(code, *PLAN, "--ranks", "4", *words)
 
     def test_plan_compares_strategies(self):
         compare = [*PLAN, "--ranks", "4", "--compare"]
         compared = json.loads(self.expect(0, *compare, "--json").stdout)
         peaks = {one["strategy"]: one["peak_B"] for one in compared["strategies"]}
         self.assertEqual((compared["recommended"], len(peaks)), ("ddp", 6))
-        room = str(peaks["ddp"] - 1)
+        room = f"{(peaks['ddp'] - 1) // 1024 + 1024 * 1024}KiB"  # 1 GiB of it is reserved
         text = self.expect(0, *compare, "--gpu-memory", room).stdout
-        for words in "take fsdp, shard ", "does not fit", "fits", "ps, mode sync":
+        for words in "Take fsdp ", "lacks ", "Would FSDP help?", "ps sync", "5 ranks":
             self.assertIn(words, text)
-        self.expect(DOES_NOT_FIT, *compare, "--gpu-memory", "1K")
+        text = self.expect(DOES_NOT_FIT, *compare, "--gpu-memory", "1K").stdout
+        self.assertIn("None of them fits", text)
         quick = json.loads(self.expect(0, *compare, "--json", "--no-activations").stdout)
         self.assertNotIn("peak_B", quick["strategies"][0])
 
@@ -198,6 +380,48 @@ class Demo(harness.ProgramTest):
         for cell in CELLS:
             self.assertTrue((self.folder / "demo" / cell / "collected.h5").exists())
             self.assertRegex(ended.stdout, rf"(?m)^{cell} .* complete")
+        self.check_end(ended.stdout)
+        again = self.expect(0, *words[1:])
+        self.assertEqual(again.stderr.count("is complete already"), len(CELLS))
+        self.refuse_another("--epochs", "2")
+
+    def check_end(self, text):
+        """What the runs say, from their own numbers, and commands that work."""
+        said = text[text.index("\nwhat this says:") : text.index("\nnext:")]
+        speeds = dict(re.findall(r"(?m)^(\S+) +\w+ +\d+ +\d+ +[\d.]+ +[\d.]+ +[\d.]+ +(\d+) ", text))
+        self.assertEqual(list(speeds), CELLS)
+        fastest = max(speeds, key=lambda cell: int(speeds[cell]))
+        self.assertIn(f"fastest: {fastest} with {speeds[fastest]} images/s", said)
+        self.assertIn("fsdp holds ", said)
+        self.assertRegex(said, r"bit for bit: ddp-no-overlap, ddp, fsdp, ps-sync")
+        plan = next(line for line in text.splitlines() if " plan " in line).split("#")[0].split()
+        self.assertIn("Take ", self.expect(0, *plan[1:], "--no-activations").stdout)
+
+    def refuse_another(self, *options):
+        ended = self.run_program("demo", "--out", "demo", *options)
+        self.check_refused(ended, USAGE, ["demo holds another study", "--out"])
+
+    def test_any_number_of_ranks(self):
+        """Those that cannot share the usual batch get one that they can."""
+        process = self.start([self.program, "demo", "--ranks", "3", "--out", "three", "-q"])
+        comes_true((self.folder / "three" / "serial" / "outcome.json").exists)
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(self.wait(process).code, SAVED)
+        rows = csv.DictReader((self.folder / "three" / "cells.csv").read_text().splitlines())
+        self.assertEqual([row["global_batch"] for row in rows], ["66"] * len(CELLS))
+
+    def test_an_interrupted_demo_goes_on(self):
+        words = ["demo", "--out", "demo", "--epochs", "1", "--progress", "none"]
+        process = self.start([self.program, *words])
+        comes_true((self.folder / "demo" / "ddp-no-overlap" / "outcome.json").exists)
+        process.send_signal(signal.SIGINT)
+        ended = self.wait(process)
+        self.assertEqual(ended.code, SAVED, str(ended))
+        self.assertRegex(ended.stderr, r"signal 2 ended the demo in [\w-]+, which is \w+; .*--out demo goes on")
+        self.assertNotEqual(self.outcome("demo/ddp-no-overlap")["status"], "RUNNING")
+        ended = self.wait(self.start([self.program, *words]), timeout=150)
+        self.assertEqual(ended.code, 0, str(ended))
+        self.assertIn("serial is complete already", ended.stderr)
 
 
 if __name__ == "__main__":

@@ -46,7 +46,7 @@ class KilledRank(harness.ProgramTest):
 
         # What was killed can be made again beside what is there.
         self.check_refused(self.run_program("run", "config.yaml"), 2, ["unfinished", "--resume"])
-        self.expect(0, "run", "config.yaml", "--resume", "-q", ranks=2)
+        self.expect(0, *overridden(*ENDLESS, "run.max_steps=3"), "--resume", "-q", ranks=2)
         self.assertEqual(self.outcome()["attempt"], 1)
         self.expect(0, "validate", "out")
 

@@ -41,7 +41,7 @@ class OtherReaders(harness.ProgramTest):
         for group, file in self.files.items():
             with self.subTest(file), h5py.File(self.folder / file, "r") as opened:
                 self.assertEqual(list(opened[f"{group}/steps/step"]), [0, 1, 2])
-                self.assertEqual(opened[f"{group}/steps/dur_step_ns"].attrs["unit"], "ns")
+                self.assertEqual(opened[f"{group}/steps/dur_step_ns"].attrs["unit"], b"ns")
 
 
 if __name__ == "__main__":

@@ -84,7 +84,7 @@ class OutOfMemory(harness.ProgramTest):
         )
         fits = self.run_words(self.limited([limit] * 4, *sharded, "run.out=sharded"))
         self.assertEqual(fits.code, 0, str(fits))
-        memory = ["--ranks", "4", "--gpu-memory", "1GiB"]
+        memory = ["--ranks", "4", "--gpu-memory", "1GiB", "--gpu-reserve", "0"]
         self.expect(4, "plan", *overridden(*vgg16)[1:], *memory)
         self.expect(0, "plan", *overridden(*sharded)[1:], *memory)
 

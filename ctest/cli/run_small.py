@@ -250,7 +250,7 @@ class Ends(SmallRuns):
         self.assertNotIn("\r", ended.stdout + ended.stderr)
         self.assertNotIn("\x1b", ended.stdout + ended.stderr)
         self.assertIn("epoch 2/2  loss ", ended.stderr)
-        self.assertEqual(self.expect(0, *overridden("run.out=quiet"), "-q").stderr, "")
+        self.assertEqual(self.expect(0, *overridden("run.out=quiet", "run.ranks=1"), "-q").stderr, "")
 
 
 if __name__ == "__main__":

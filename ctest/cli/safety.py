@@ -142,7 +142,7 @@ class Requeued(harness.ProgramTest):
         )
         self.assertEqual(harness.snapshot(self.folder), before)
         # A person who starts it again has looked at it.
-        self.expect(0, *overridden("model.name=lenet"), "--resume")
+        self.expect(0, *overridden("model.name=lenet"), "--resume=compatible")
 
     def test_a_checkpoint_is_progress(self):
         settings = ["run.epochs=3", "checkpoint.every_steps=4"]

@@ -9,7 +9,7 @@ import time
 import harness
 from harness import Refusal, comes_true
 
-USAGE, UNEXPECTED = 2, 1
+USAGE, UNEXPECTED, CELLS_MISSING, SAVED = 2, 1, 8, 75
 STUDY = """schema: 1
 name: tiny
 base:
@@ -45,13 +45,13 @@ MISTAKES = [
     ),
     Refusal("no study", ["sweep", "--all"], USAGE, ["STUDY is missing"]),
     Refusal("no such study", ["sweep", "no.yaml", "--all"], USAGE, ["no.yaml"]),
-    Refusal("nothing to do", ["sweep", "config.yaml"], USAGE, ["do what", "--index"]),
+    Refusal("nothing to do", ["sweep", "config.yaml"], USAGE, ["what to do", "--index"]),
     Refusal("two things to do", [*SWEEP, "--all", "--list"], USAGE, ["one of --list"]),
     Refusal(
         "a configuration is no study",
         ["sweep", "config.yaml", "--all"],
         USAGE,
-        ["config.yaml:2:1: run: unknown key", "parts: missing"],
+        ["config.yaml is one run's configuration", "stratagem run config.yaml"],
     ),
     *[
         Refusal(
@@ -77,7 +77,7 @@ MISTAKES = [
         ["-s run.out=x: run.out: follows from the matrix"],
         files={"study.yaml": STUDY},
     ),
-    Refusal("status of no study", ["status", "."], USAGE, ["no study directory"]),
+    Refusal("status of no study", ["status", "."], USAGE, ["not a study directory"]),
     Refusal("status of nothing", ["status"], USAGE, ["name a study directory"]),
     Refusal(
         "another version's study directory",
@@ -120,13 +120,13 @@ class Sweep(harness.ProgramTest):
         self.assertEqual(list(plans), CELLS)
         self.assertEqual([plans[cell]["ranks"] for cell in CELLS], [1, 1, 1, 2])
         text = self.expect(0, "plan", "study.yaml", "--gpu-memory", "1K").stdout
-        self.assertRegex(text, r"(?m)^p-ps-w1-s1 +2 +3 .* does not fit$")
+        self.assertRegex(text, r"(?m)^p-ps-w1-s1 +2 +3 .* lacks 1.00 GiB$")
         self.expect(0, *SWEEP, "--index", "1")
         of_directory = json.loads(self.expect(0, "plan", "d", "--json").stdout)["cells"]
         self.assertEqual(of_directory, {CELLS[1]: plans[CELLS[1]]})
 
     def test_a_failing_cell_does_not_stop_the_others(self):
-        ended = self.expect(UNEXPECTED, *SWEEP, "--all")
+        ended = self.expect(CELLS_MISSING, *SWEEP, "--all")
         self.assertRegex(ended.stderr, r"\[1/4\] p-broken-w1-s1  failed after .*\(code 84\)")
         self.assertRegex(ended.stderr, r"\[4/4\] p-ps-w1-s1  complete after .*accuracy \d")
         self.assertRegex(ended.stderr, r"\[2/4\].* left ")
@@ -136,7 +136,7 @@ class Sweep(harness.ProgramTest):
         self.assertRegex(status, r"(?m)^ +0 +p-broken-w1-s1 +1 +failed ")
 
         before = harness.snapshot(self.folder / "d" / "p-ddp-w1-s1")
-        again = self.expect(UNEXPECTED, *SWEEP, "--all")
+        again = self.expect(CELLS_MISSING, *SWEEP, "--all")
         self.assertIn("3 of 4 cells are complete already", again.stderr)
         self.assertEqual(harness.snapshot(self.folder / "d" / "p-ddp-w1-s1"), before)
         self.assertEqual(self.outcome("d/p-broken-w1-s1")["attempt"], 1)
@@ -156,9 +156,35 @@ class Sweep(harness.ProgramTest):
             self.assertEqual(summary[cell]["digest"], outcome["digest"])
             self.assertEqual(float(summary[cell]["test_accuracy"]), outcome["test_accuracy"])
         as_json = json.loads(self.expect(0, "collect", "d", "--format", "json").stdout)
-        self.assertEqual([row["cell"] for row in as_json], CELLS)
+        self.assertEqual([row["cell"] for row in as_json["cells"]], CELLS)
+        groups = {row["group"]: row for row in as_json["groups"]}
+        times = [float(summary[cell]["train_time_s"]) for cell in CELLS[1:3]]
+        for name, value in ("least", min(times)), ("greatest", max(times)), ("n", 2):
+            self.assertEqual(groups["p-ddp-w1"]["train_time_s"][name], value)
+        self.assertIn("median [least, greatest]", table)
         for form, word in ("md", "| p-ddp-w1 |"), ("latex", "p-ddp-w1 &"), ("csv", "p-ddp-w1,"):
             self.assertIn(word, self.expect(0, "collect", "d", "--format", form).stdout)
+        rows = list(csv.DictReader(self.expect(0, "collect", "d", "--format", "csv").stdout.splitlines()))
+        ddp = next(row for row in rows if row["cells"] == "p-ddp-w1")
+        self.assertEqual(float(ddp["train_time_s_greatest"]), max(times))
+        self.assertEqual((ddp["n"], ddp["test_accuracy_n"]), ("2", "2"))
+        self.check_places(table)
+
+    def check_places(self, table):
+        """Where the table and what comes with it go."""
+        ended = self.expect(0, "collect", "d", "-o", "table.txt")
+        self.assertEqual((ended.stdout, (self.folder / "table.txt").read_text()), ("", table))
+        for name in "d/summary.csv", "d/p-ddp-w1-s1/collected.h5":
+            (self.folder / name).unlink()
+        before = harness.snapshot(self.folder)
+        self.assertEqual(self.expect(0, "collect", "d", "--no-write").stdout, table)
+        self.assertEqual(harness.snapshot(self.folder), before)
+        # What cannot be written does not cost the table.
+        (self.folder / "d/summary.csv").mkdir()
+        (self.folder / "d/p-ddp-w1-s1/collected.h5").mkdir()
+        ended = self.expect(0, "collect", "d")
+        self.assertEqual(ended.stdout, table)
+        self.assertIn("2 files were not written", ended.stderr)
 
     def test_one_cell_by_its_index(self):
         self.expect(0, *SWEEP, "--index", "1", "-q")
@@ -169,7 +195,7 @@ class Sweep(harness.ProgramTest):
 
     def test_nothing_complete(self):
         self.expect(0, *SWEEP, "--prepare")
-        ended = self.expect(USAGE, "collect", "d")
+        ended = self.expect(CELLS_MISSING, "collect", "d")
         self.assertIn("no cell of d is complete", ended.stderr)
         self.assertIn("not started", ended.stdout)
 
@@ -208,6 +234,15 @@ class Sweep(harness.ProgramTest):
         outcome = self.folder / "d" / "p-ddp-w1-s1" / "outcome.json"
         comes_true(outcome.exists)
         return process, [*SWEEP, "--all", "--only", "p-ddp-*", *endless]
+
+    def test_an_interrupt_ends_the_sweep_with_what_goes_on(self):
+        process, _ = self.start_endless()
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        ended = self.wait(process)
+        self.assertEqual(ended.code, SAVED, str(ended))
+        self.assertIn("signal 2 ended the sweep", ended.stderr)
+        self.assertIn("the same command goes on", ended.stderr)
 
     def test_two_sweeps_at_once(self):
         process, words = self.start_endless()

@@ -55,6 +55,20 @@ TEST(Judge, LimitsGrowWithThePhaseAndAreGenerousWithoutAHistory) {
     EXPECT_EQ(limit(100, 10ms, activity), std::nullopt);
 }
 
+/// 1e308 is a way to write "never".
+TEST(Judge, AHugeLimitIsNeverReached) {
+  for (auto const& huge : {WatchdogConfig{.floor_s = 1e308, .factor = 5},
+                           WatchdogConfig{.floor_s = 5, .factor = 1e308},
+                           WatchdogConfig{.floor_s = 1e308, .factor = 1e308}}) {
+    EXPECT_EQ(limit_of(huge, trace::Activity::forward, {100, 10'000'000}), nanoseconds::max());
+    Pair pair;
+    pair.judge = Judge(huge, 0, 2);
+    pair.pass(2s, nanoseconds::max());
+    pair.runs = {false, false};
+    EXPECT_TRUE(pair.pass(4s, nanoseconds::max()).empty());
+  }
+}
+
 TEST(Judge, SilenceIsCountedFromTheLastBeat) {
   Pair pair;
   pair.pass(2s);

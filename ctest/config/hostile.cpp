@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 
 #include "base/random.hpp"
+#include "config/keys.hpp"
 #include "config/print.hpp"
 #include "config/support.hpp"
 #include "support/child.hpp"
@@ -53,6 +54,65 @@ TEST(Hostile, MutatedFilesAreAcceptedOrExplained) {
       ASSERT_TRUE(line.starts_with("c.yaml:") || line.starts_with("and ")) << line << "\n" << text;
   }
   EXPECT_GT(accepted, 20);
+  EXPECT_GT(refused, 1000);
+}
+
+/// Every key of every strategy, given texts that nobody means: what is accepted prints as a file
+/// that says the same again, what is not is told with the key.
+TEST(Hostile, OddTextsForEveryKey) {
+  std::string const zero(1, '\0');
+  std::vector<std::string> const odd{"",
+                                     " ",
+                                     "~",
+                                     "true",
+                                     "-0",
+                                     "1e400",
+                                     "nan",
+                                     "9223372036854775807",
+                                     "9223372036854775808",
+                                     "1e308",
+                                     "\"",
+                                     "\\\"",
+                                     "a\nb",
+                                     "\x7f",
+                                     "\xff",
+                                     "a" + zero + "b",
+                                     "\xf0\x9f\x92\xa5",
+                                     "${HOME}",
+                                     "${",
+                                     "*a",
+                                     "!!int 1",
+                                     "#x",
+                                     "a: b",
+                                     "[1, 2]",
+                                     "---",
+                                     "../../etc",
+                                     "$(id)",
+                                     "a=b"};
+  int accepted = 0, refused = 0;
+  for (auto const* strategy : {"serial", "ddp", "fsdp", "ps"}) {
+    auto const base = std::string("strategy.name=") + strategy;
+    for (auto const& key : describe_keys(test::names())) {
+      bool const once = section_of(key.path) == "strategy" || strategy == std::string("ddp");
+      if (!once || key.path == "strategy.name" || !key.belongs_to(strategy)) continue;
+      for (auto const& text : odd) {
+        auto const given = key.path + "=" + text;
+        auto const lines = test::problems(test::minimal, {base, given});
+        ++(lines.empty() ? accepted : refused);
+        if (!lines.empty()) {
+          EXPECT_TRUE(lines.front().find(key.path) != std::string::npos ||
+                      lines.front().find("UTF-8") != std::string::npos)
+              << given << "\n"
+              << lines.front();
+          continue;
+        }
+        auto const printed = print_config(test::parse(test::minimal, {base, given}));
+        ASSERT_EQ(test::problems(printed), std::vector<std::string>{}) << given << "\n" << printed;
+        ASSERT_EQ(print_config(test::parse(printed)), printed) << given;
+      }
+    }
+  }
+  EXPECT_GT(accepted, 100);
   EXPECT_GT(refused, 1000);
 }
 

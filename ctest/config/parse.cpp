@@ -143,8 +143,9 @@ INSTANTIATE_TEST_SUITE_P(
         BadLine{"comm: {timeout_s: 0}", "c.yaml:4:19: comm.timeout_s: is 0, must be >= 1"},
         BadLine{"run: {out: \"${NOWHERE}/x\"}",
                 "c.yaml:4:12: run.out: undefined variable ${NOWHERE}; export NOWHERE=..."},
-        BadLine{"run: {out: \"${x\"}",
-                "c.yaml:4:12: run.out: \"${x\" is no variable ${NAME}; write $${ for ${ itself"},
+        BadLine{
+            "run: {out: \"${x\"}",
+            "c.yaml:4:12: run.out: \"${x\" is not a variable ${NAME}; write $${ for a literal ${"},
         BadLine{"run: {out: \"a\\0b\"}", "c.yaml:4:12: run.out: is not UTF-8 text without NUL"},
         BadLine{"run: {name: &a x}", "c.yaml:4:13: run.name: an anchor; leave it out"},
         BadLine{"run: {seed: !!int 3}", "c.yaml:4:13: run.seed: a tag; leave it out"},
@@ -270,7 +271,7 @@ TEST(Parse, UnderAnUnknownStrategyTheKeysOfAnyAreKnown) {
                "strategy: {name: dpp, bucket_mb: 1, emulate_ranks: 2, buckets: 1}\n"),
       (Lines{"c.yaml:3:18: strategy.name: is \"dpp\", must be one of serial, ddp, fsdp, ps (did "
              "you mean \"ddp\"?)",
-             "c.yaml:3:55: strategy.buckets: unknown key"}));
+             "c.yaml:3:55: strategy.buckets: unknown key (did you mean \"bucket_mb\"?)"}));
 }
 
 TEST(Parse, OneOfTheTwoBatchSizesCounts) {

@@ -1,6 +1,7 @@
 #include "h5/reader.hpp"
 
 #include <hdf5.h>
+#include <sys/stat.h>
 
 #include "h5/handle.hpp"
 #include "h5/sample.hpp"
@@ -42,6 +43,26 @@ TEST_F(Reader, RefusesWhatTheSchemaDoesNotSay) {
   EXPECT_EQ(code_of_reading(spec), ExitCode::bad_data);
   spec.columns[0] = {"none", ColumnType::integer, "", ""};
   EXPECT_EQ(code_of_reading(spec), ExitCode::bad_data);
+}
+
+TEST_F(Reader, ReadsTextsOfAnyLengthAsEarlierVersionsWroteThem) {
+  write_sample(scratch_ / "x.h5", FileWriter::Mode::archive, 3);
+  {
+    Handle const file(H5Fopen((scratch_ / "x.h5").c_str(), H5F_ACC_RDWR, H5P_DEFAULT));
+    Handle const type(H5Tcopy(H5T_C_S1)), space(H5Screate(H5S_SCALAR));
+    H5Tset_size(type.get(), H5T_VARIABLE);
+    Handle const attribute(
+        H5Acreate2(file.get(), "old", type.get(), space.get(), H5P_DEFAULT, H5P_DEFAULT));
+    char const* text = "as it was";
+    ASSERT_GE(H5Awrite(attribute.get(), type.get(), &text), 0);
+  }
+  EXPECT_EQ(FileReader(scratch_ / "x.h5").attribute("/", "old"),
+            AttributeValue(std::string("as it was")));
+}
+
+TEST_F(Reader, APipeIsRefusedWithoutWaitingForItsWriter) {
+  ASSERT_EQ(::mkfifo((scratch_ / "x.h5").c_str(), 0600), 0);
+  EXPECT_EQ(code_of_reading(sample()), ExitCode::io);
 }
 
 TEST_F(Reader, CutsColumnsToTheShortest) {

@@ -5,6 +5,9 @@
 
 #include <sys/resource.h>
 
+#include "base/file.hpp"
+#include "base/system.hpp"
+#include "base/text.hpp"
 #include "h5/sample.hpp"
 #include "support/child.hpp"
 
@@ -52,6 +55,59 @@ TEST_F(Writer, AttributesKeepTypeAndValue) {
                                                        {"text", text},
                                                        {"empty", std::string()}};
   EXPECT_EQ(FileReader(scratch_ / "x.h5").attributes("/a/b"), expected);
+}
+
+/// HDF5 keeps texts of any length in a heap without a checksum, and damage there crashes it.
+TEST_F(Writer, NoTextLiesInTheGlobalHeap) {
+  for (auto mode : {FileWriter::Mode::streaming, FileWriter::Mode::archive}) {
+    auto const path = scratch_ / "x.h5";
+    std::filesystem::remove(path);
+    {
+      FileWriter file(path, mode);
+      file.create_group("/a");
+      for (auto const size : {0, 1, 100, 5000, 100000})  // beyond what an object's header holds
+        file.set_attribute("/a", std::to_string(size),
+                           std::string(static_cast<std::size_t>(size), 'x'));
+      file.close();
+    }
+    EXPECT_EQ(read_text(path, ExitCode::io).find("GCOL"), std::string::npos);
+    for (auto const& [name, value] : FileReader(path).attributes("/a"))
+      EXPECT_EQ(std::get<std::string>(value).size(), std::stoul(name));
+  }
+}
+
+/// What h5py and others ask before they open a file without being told that it may grow.
+TEST_F(Writer, OnlyAnOpenFileIsMarkedAsOne) {
+  auto const marks = [&] { return read_text(scratch_ / "x.h5", ExitCode::io).at(11); };
+  FileWriter file(scratch_ / "x.h5", FileWriter::Mode::streaming);
+  auto table = file.create_table(sample());
+  file.start_streaming();
+  table.append(rows(0, 3));
+  file.flush(false);
+  EXPECT_NE(marks(), 0);
+  table.close();
+  file.close();
+  EXPECT_EQ(marks(), 0);
+}
+
+TEST_F(Writer, MemoryDoesNotGrowWithTheRows) {
+  TableSpec spec{"/wide", {}};
+  for (int i = 0; i < 40; ++i)
+    spec.columns.push_back({str("c", i), ColumnType::integer, "1", "a number"});
+  FileWriter file(scratch_ / "x.h5", FileWriter::Mode::streaming);
+  auto table = file.create_table(spec);
+  file.start_streaming();
+  std::vector<ColumnData> const some(spec.columns.size(), Integers(64, 7));
+  auto const append = [&](int times) {
+    for (int i = 0; i < times; ++i) table.append(some);
+    file.flush(false);
+  };
+  append(100);
+  auto const before = resident_bytes();
+  append(600);
+  EXPECT_LT(resident_bytes() - before, 4 << 20) << "of 12 MiB that were written";
+  table.close();
+  file.close();
 }
 
 TEST_F(Writer, EveryColumnSaysUnitAndMeaning) {

@@ -42,7 +42,7 @@ class Faults(script_test.ScriptTest):
         if outcome["status"] == "SAVED":  # there was time for it
             self.assertEqual((outcome["exit_code"], outcome["reason"]), (SAVED, "interrupted"))
         else:
-            self.check_failed(out, 1, r"ended by signal 15")
+            self.check_failed(out, 128 + 15, r"ended by signal 15")
         self.assertIn("rank-0001.h5: good", self.box.run(self.program, "validate", out).stdout)
         self.assertNotIn("not closed", self.box.run(self.program, "collect", out).stderr)
         again = self.submit_run(out, site, strategy)

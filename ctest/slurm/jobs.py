@@ -73,6 +73,8 @@ class Jobs(HopperTest):
         self.assertEqual((end["JobState"], end["ExitCode"]), ("FAILED", "2:0"), end)
         log = (self.folder / f"slurm-{job}.out").read_text()
         self.assertRegex(log, r"wrong.yaml:2:\d+: run.epoch: unknown key")
+        last = log.splitlines()[-1]
+        self.assertRegex(last, "no run: code 2; see .stratagem: error. above", "the last word is not the launcher's")
         self.assertEqual(end["Restarts"], "0", "what cannot work is not repeated")
 
     def test_mig(self):
@@ -133,7 +135,7 @@ class Ends(HopperTest):
         status = self.box.run(self.program, "status", out).stdout
         self.assertRegex(status, r"p-mlp-w2 +3? *2? +(lost|failed|saved)", status)
         [end] = self.box.wait(collect, 60)
-        self.assertEqual((end["JobState"], end["ExitCode"]), ("FAILED", "2:0"), "no cell is complete")
+        self.assertEqual((end["JobState"], end["ExitCode"]), ("FAILED", "8:0"), "no cell is complete")
         self.assertRegex((out / "summary.md").read_text(), r"(?m)^\| p-mlp-w2 \| (lost|failed|saved) \|")
 
     def test_told_to_stop_it_saves_is_queued_again_and_ends_with_the_same_bits(self):

@@ -4,6 +4,8 @@ and mistakes are told before anything is submitted."""
 import json
 import os
 import pathlib
+import pty
+import pwd
 import re
 import subprocess
 import sys
@@ -13,6 +15,9 @@ import unittest
 PROGRAM = None
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 EXPECTED = pathlib.Path(__file__).parent / "dry-run-hopper.txt"
+STUDY = ROOT / "inputs/study/study.yaml"
+SMOKE = ROOT / "inputs/study/study-smoke.yaml"
+DDP = ROOT / "inputs/smoke/digits-lenet-ddp.yaml"
 
 
 class DryRun(unittest.TestCase):
@@ -31,14 +36,14 @@ class DryRun(unittest.TestCase):
         return ended.stdout.replace(str(ROOT), "<root>") if code == 0 else ended.stderr
 
     def test_the_full_study_on_hopper(self):
-        told = self.run_script("submit-study.sh", "--site", "hopper", "--dry-run")
+        told = self.run_script("submit-study.sh", "--site", "hopper", "--dry-run", STUDY)
         if os.environ.get("STRATAGEM_REWRITE"):
             EXPECTED.write_text(told)
         self.assertEqual(told, EXPECTED.read_text())
 
     def test_every_cell_once(self):
         listed = subprocess.run(
-            [PROGRAM, "sweep", ROOT / "inputs/study/study.yaml", "--list", "--format", "csv"],
+            [PROGRAM, "sweep", STUDY, "--list", "--format", "csv"],
             capture_output=True, text=True, check=True, timeout=60,
         ).stdout.splitlines()  # fmt: skip
         submitted = []
@@ -53,18 +58,18 @@ class DryRun(unittest.TestCase):
             ("smoke-cpu",): ["--partition=normal", "<root>/slurm/smoke-cpu.sbatch"],
             ("smoke-mig",): ["--partition=gpuq --qos=gpu", "--gres=gpu:1g.10gb:1", "--mem=15G", "--cpus-per-task=2"],
             ("--workers", "4", "preflight"): ["--ntasks=5", "--gres=gpu:A100.80gb:4", "--mem=488G"],
-            ("--workers", "6", "--time", "02:00:00", "run", ROOT / "inputs/smoke/digits-lenet-ddp.yaml"): [
+            ("--workers", "6", "--time", "02:00:00", "run", DDP): [
                 "--nodes=2 --ntasks=6 --cpus-per-task=16 --mem=366G --ntasks-per-node=3 --gres=gpu:A100.80gb:3",
                 "--time=02:00:00 --signal=B:USR1@300",
             ],
-            ("--lead", "70", "run", ROOT / "inputs/smoke/digits-lenet-ddp.yaml"): ["--signal=B:USR1@70"],
+            ("--lead", "70", "--workers", "2", "run", DDP): ["--signal=B:USR1@70"],
         }.items():
             told = self.run_script("submit.sh", "--site", "hopper", "--dry-run", *words)
             for part in parts:
                 self.assertIn(part, told)
 
     def test_saving_begins_as_early_as_calibration_says(self):
-        study = ROOT / "inputs/study/study-smoke.yaml"
+        study = SMOKE
         with tempfile.TemporaryDirectory() as folder:
             measured = f"{folder}/calibration.json"
             mpirun = ["mpirun", "--bind-to", "none", "--oversubscribe", "-n", "2"]
@@ -86,33 +91,189 @@ class DryRun(unittest.TestCase):
     def test_without_a_scheduler(self):
         told = self.run_script(
             "submit-study.sh", "--site", "workstation", "--dry-run", "--out", "/tmp/x", "--only", "smoke-*-s1",
-            ROOT / "inputs/study/study-smoke.yaml",
+            SMOKE,
         )  # fmt: skip
         self.assertIn("sweep <root>/inputs/study/study-smoke.yaml --all --only smoke-\\*-s1 --out /tmp/x", told)
 
     def test_mistakes(self):
         with tempfile.TemporaryDirectory() as folder:
             for script, words, parts in [
-                ("submit-study.sh", ["--site", "moon"], ["no site moon", "hopper", "workstation"]),
-                ("submit-study.sh", ["--site", "../x"], ["no site ../x"]),
+                ("submit-study.sh", ["--site", "moon", SMOKE], ["no site moon", "hopper", "workstation"]),
+                ("submit-study.sh", ["--site", "../x", SMOKE], ["no site ../x"]),
                 ("submit-study.sh", ["--site"], ["--site needs a value"]),
                 ("submit-study.sh", ["--sight", "hopper"], ["unknown option --sight"]),
                 ("submit-study.sh", ["no-such.yaml"], ["no study no-such.yaml"]),
-                ("submit-study.sh", ["--resume", "--out", folder], ["nothing to resume", "no study directory"]),
-                ("submit-study.sh", ["--dry-run", "--time", "2h"], ["--time 2h"]),
-                ("submit-study.sh", ["--dry-run", "--time", "25:00:00"], ["more than a day"]),
-                ("submit-study.sh", ["--dry-run", "--only", "nothing"], ["no cell is called nothing"]),
+                ("submit-study.sh", [SMOKE, STUDY], ["one study", "study.yaml is too many"]),
+                ("submit-study.sh", ["--resume", "--out", folder, SMOKE], ["nothing to resume", "not a study"]),
+                ("submit-study.sh", ["--dry-run", "--time", "2h", SMOKE], ["--time 2h"]),
+                ("submit-study.sh", ["--dry-run", "--time", "25:00:00", SMOKE], ["more than a day"]),
+                ("submit-study.sh", ["--dry-run", "--limit", "1.5", SMOKE], ["--limit 1.5"]),
+                ("submit-study.sh", ["--dry-run", "--at-once", "all", SMOKE], ["--at-once all"]),
+                ("submit-study.sh", ["--dry-run", "--only", "nothing", SMOKE], ["no cell is called nothing"]),
+                ("submit-study.sh", ["--dry-run", "--calibration", "no.json", SMOKE], ["no.json"]),
                 ("submit.sh", ["--dry-run", "smoke-gpu"], ["unknown job smoke-gpu"]),
                 ("submit.sh", ["--dry-run", "smoke-mig"], ["site_mig_gres"]),
                 ("submit.sh", ["--dry-run", "--lead", "1m", "run", "no.yaml"], ["--lead is a whole number"]),
-                ("submit-study.sh", ["--dry-run", "--calibration", "no.json"], ["no.json"]),
-                ("submit.sh", ["--dry-run", "run", "no.yaml"], ["which configuration"]),
+                ("submit.sh", ["--dry-run", "run", "no.yaml"], ["no configuration no.yaml"]),
+                ("submit.sh", ["--dry-run", "run"], ["which configuration"]),
+                ("submit.sh", ["--dry-run", "--servers", "1", "run", DDP], ["beside how many workers"]),
                 ("submit.sh", ["--site", "workstation", "smoke-cpu"], ["no scheduler"]),
             ]:
                 with self.subTest(words):
                     told = self.run_script(script, *words, code=2)
                     for part in parts:
                         self.assertIn(part, told)
+
+    def test_how_many_ranks_a_configuration_runs_on(self):
+        with tempfile.TemporaryDirectory() as folder:
+            config = pathlib.Path(folder) / "config.yaml"
+
+            def told(run, strategy, code=0):
+                config.write_text(
+                    f"schema: 1\nrun: {{{run}}}\nmodel: {{name: lenet}}\nstrategy: {{{strategy}}}\n"
+                    "data: {dataset: synthetic-digits, global_batch: 60}\n"
+                )
+                return self.run_script("submit.sh", "--site", "hopper", "--dry-run", "run", config, code=code)
+
+            self.assertIn("--ntasks=3 ", told("ranks: 3", "name: ddp"))
+            servers = told("ranks: 4", "name: ps, servers: 2, chunk_mb: 1")
+            self.assertIn("--ntasks=4 ", servers)
+            self.assertIn("--gres=gpu:A100.80gb:2", servers, "a server needs no GPU")
+            self.assertIn("--ntasks=1 ", told("name: alone", "name: serial"))
+            for run, strategy in (("name: r", "name: ddp"), ("name: r", "name: fsdp"), ("ranks: 0", "name: ps")):
+                with self.subTest(strategy):
+                    refused = told(run, strategy, code=2)
+                    self.assertIn("on how many ranks? say --workers N, or set run.ranks", refused)
+            mistaken = told("rank: 2", "name: ddp", code=2)
+            self.assertIn("run.rank: unknown key", mistaken)
+            self.assertIn("--workers N", mistaken)
+
+    def test_help(self):
+        for script in sorted([*ROOT.glob("slurm/*.sh"), *ROOT.glob("modules/*.sh")]):
+            if script.name == "lib.sh":  # sourced
+                continue
+            for option in ("--help", "-h"):
+                ended = subprocess.run([script, option], capture_output=True, text=True, timeout=20)
+                with self.subTest(script=script.name, option=option):
+                    self.assertEqual((ended.returncode, ended.stderr), (0, ""))
+                    self.assertIn(f"{script.relative_to(ROOT)} ", ended.stdout)
+                    self.assertIn("\nExamples:\n", ended.stdout)
+                    self.assertNotIn("set -", ended.stdout)
+
+    def test_without_the_variable_USER(self):
+        environment = {key: value for key, value in os.environ.items() if key != "USER"}
+        ended = subprocess.run(
+            [ROOT / "slurm/submit-study.sh", "--site", "hopper", "--dry-run", SMOKE],
+            env={**environment, "STRATAGEM": str(PROGRAM)}, capture_output=True, text=True, timeout=60,
+        )  # fmt: skip
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        self.assertIn(f"/scratch/{pwd.getpwuid(os.getuid()).pw_name}/stratagem/study-smoke", ended.stdout)
+
+
+class Submission(unittest.TestCase):
+    """With an `sbatch` that notes what it is told and gives numbers, as Slurm's does."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.submitted = self.folder / "submitted"
+        sbatch = self.folder / "bin/sbatch"
+        sbatch.parent.mkdir()
+        sbatch.write_text(f'#!/bin/sh\necho "$*" >> {self.submitted}\nwc -l < {self.submitted}\n')
+        sbatch.chmod(0o755)
+        self.work = self.folder / "work"
+        self.work.mkdir()
+
+    def environment(self):
+        path = f"{self.folder / 'bin'}:{os.environ['PATH']}"
+        kept = {key: value for key, value in os.environ.items() if key != "SCRATCH"}
+        return {**kept, "STRATAGEM": str(PROGRAM), "USER": "anna", "PATH": path}
+
+    def submit(self, *words, code=0):
+        """Without a terminal."""
+        ended = subprocess.run(
+            [ROOT / "slurm/submit-study.sh", *map(str, words)], cwd=self.work, env=self.environment(),
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
+        )  # fmt: skip
+        self.assertEqual(ended.returncode, code, ended.stdout + ended.stderr)
+        return ended
+
+    def answer(self, text, *words):
+        """On a terminal, where somebody types `text`; exit code, and what the screen showed."""
+        mine, theirs = pty.openpty()
+        script = subprocess.Popen(
+            [ROOT / "slurm/submit-study.sh", *map(str, words)], cwd=self.work, env=self.environment(),
+            stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
+        )  # fmt: skip
+        os.close(theirs)
+        screen = ""
+        typed = False
+        while True:
+            try:
+                piece = os.read(mine, 4096)
+            except OSError:  # the other end is closed
+                break
+            if not piece:
+                break
+            screen += piece.decode()
+            if "[y/N]" in screen and not typed:
+                os.write(mine, text.encode())
+                typed = True
+        os.close(mine)
+        return script.wait(60), screen.replace("\r", "")
+
+    def jobs(self):
+        return self.submitted.read_text().splitlines() if self.submitted.exists() else []
+
+    def check_untouched(self):
+        self.assertEqual((self.jobs(), list(self.work.iterdir())), ([], []))
+
+    def test_nothing_without_a_study(self):
+        for words in ([], ["--site", "hopper"], ["--yes"]):
+            with self.subTest(words):
+                ended = self.submit(*words, code=2)
+                self.assertIn("submit-study.sh [options] STUDY", ended.stderr)
+                self.check_untouched()
+
+    def test_much_is_submitted_only_when_somebody_says_yes(self):
+        ended = self.submit(STUDY, code=2)
+        self.assertIn("4428 GPU-hours are more than the limit of 100", ended.stderr)
+        self.assertIn("--yes", ended.stderr)
+        self.assertIn("246 cells,  4 workers, 0 servers, 1968 GPU-hours", ended.stdout)
+        self.check_untouched()
+        words = [SMOKE, "--time", "00:10:00", "--limit"]
+        self.assertIn("2 GPU-hours are more than the limit of 1", self.submit(*words, "1", code=2).stderr)
+        self.check_untouched()
+        ended = self.submit(*words, "1", "--yes")
+        self.assertLess(ended.stdout.index("GPU-hours"), ended.stdout.index(" job 1"), "hours come first")
+        self.assertEqual(len(self.jobs()), len(re.findall(r"^\S+ +job \d+$", ended.stdout, re.MULTILINE)))
+
+    def test_the_question_on_a_terminal(self):
+        words = [SMOKE, "--time", "00:10:00", "--limit", "1"]
+        for answer in ("\n", "no\n", "\x04"):
+            with self.subTest(answer):
+                code, screen = self.answer(answer, *words)
+                self.assertEqual(code, 2, screen)
+                self.assertRegex(screen, r"at most 2 GPU-hours, 00:10:00 for each cell\nMore than 1 GPU-hours. Submit")
+                self.assertIn("nothing submitted", screen)
+                self.check_untouched()
+        code, screen = self.answer("y\n", *words)
+        self.assertEqual(code, 0, screen)
+        self.assertEqual(len(self.jobs()), 3)
+
+    def test_little_is_submitted_at_once(self):
+        code, screen = self.answer("", SMOKE, "--time", "00:10:00")
+        self.assertEqual(code, 0, screen)
+        self.assertIn("at most 2 GPU-hours", screen)
+        self.assertNotIn("y/N", screen)
+        self.assertEqual(len(self.jobs()), 3)
+
+    def test_what_is_written_into_a_checkout_is_ignored_there(self):
+        self.submit(SMOKE, "--time", "00:10:00")
+        [top] = self.work.iterdir()
+        self.assertTrue((top / "stratagem/study-smoke/study.json").exists())
+        self.assertIn(f"/{top.name}/", (ROOT / ".gitignore").read_text().splitlines())
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@
 #include "comm/serial/serial_communicator.hpp"
 #include "conformance/training.hpp"
 #include "gpu/memory.hpp"
+#include "model/layers.hpp"
 #include "model/support.hpp"
 #include "strategy/factory.hpp"
 #include "strategy/model_layout.hpp"
@@ -160,6 +161,30 @@ TEST_F(Activations, OfLargeImagesFollowFromSmallOnes) {
   expect_predicted({.model = make_model(config, input), .config = config, .input = input}, 8);
 }
 
+/// Needs most where it has scratch memory of 16 MiB, with many samples where each has some of it.
+class TwoMoments final : public Block {
+ public:
+  TwoMoments()
+      : Block("head"), linear_(declare_, "head", {1, 10}, default_uniform(1), default_uniform(1)) {}
+  at::Tensor forward(at::Tensor const& x, Frame const& frame) const override {
+    auto const held = at::empty({x.size(0), 4 << 10});
+    static_cast<void>(at::empty({4 << 20}));
+    static_cast<void>(at::empty({x.size(0), 16 << 10}));
+    return linear_(x.mean({2, 3}), frame);
+  }
+
+ private:
+  Linear linear_;
+};
+
+TEST_F(Activations, AreThoseOfTheMomentThatNeedsMostWithManySamples) {
+  Case of{.model = {.name = "two_moments"}};
+  of.model.blocks.push_back(std::make_unique<TwoMoments>());
+  expect_predicted(of, 8);
+  expect_predicted(of, 1000);  // affordable: 80 MiB, which 4 and 8 samples tell to be 32
+  expect_predicted(of, 8000);
+}
+
 TEST_F(Activations, AreThoseOfPassesThatWereRunElsewhere) {
   auto const lenet = test_model("lenet");
   auto const predict = [&](ActivationPredictor& predictor) {
@@ -172,6 +197,15 @@ TEST_F(Activations, AreThoseOfPassesThatWereRunElsewhere) {
   ActivationPredictor here(there.passes());
   EXPECT_EQ(predict(here), peak);
   EXPECT_EQ(here.passes().size(), there.passes().size()) << "a pass on as few threads as are here";
+
+  auto const of_others = [&](ActivationPredictor::Machine machine) {
+    ActivationPredictor predictor(there.passes(), machine);
+    static_cast<void>(
+        predictor.predict(lenet, {}, {.channels = 1, .size = 28}, Precision::fp32, 48, 4));
+    return predictor.passes().size() - there.passes().size();
+  };
+  EXPECT_EQ(of_others(ActivationPredictor::Machine::another), 0U) << "its lines, not our kernels";
+  EXPECT_EQ(of_others(ActivationPredictor::Machine::this_one), 1U);
 }
 
 TEST_F(Activations, NothingOfTheProbeStays) {

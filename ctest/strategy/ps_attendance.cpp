@@ -56,6 +56,16 @@ TEST(PsAttendance, WhoDoesNotPushForLongIsMissingUntilItDoes) {
   EXPECT_FALSE(roll.attendance().finished(1));
 }
 
+TEST(PsAttendance, NobodyIsMissingBeforeAHugeLimit) {
+  for (auto const& huge : {WatchdogConfig{.floor_s = 1e308, .factor = 5},
+                           WatchdogConfig{.floor_s = 5, .factor = 1e308}}) {
+    Roll roll(huge);
+    roll.push(0, 200ms);
+    roll.attendance().expect(0);
+    EXPECT_EQ(roll.pass(30s), Workers{});
+  }
+}
+
 TEST(PsAttendance, WhoHasComeMayTakeItsTimeForTheRest) {
   Roll roll(usual);
   roll.push(0, 2s);

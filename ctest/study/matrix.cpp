@@ -114,10 +114,11 @@ TEST(Matrix, EveryMistakeHasAPlace) {
                "s.yaml:9:47: parts.p.matrix.variant: \"dpp\" is not among the variants (did you "
                "mean \"ddp\"?)"},
            Mistake{"  p: {matrix: {model.nmae: [lenet], variant: [ddp]}}\n",
-                   "s.yaml:9:16: model.nmae: unknown key"},
-           Mistake{"  p: {matrix: {worker: [1]}}\n",
-                   "s.yaml:9:16: parts.p.matrix.worker: is no axis; take section.key, variant or "
-                   "workers"},
+                   "s.yaml:9:16: model.nmae: unknown key (did you mean \"name\"?)"},
+           Mistake{
+               "  p: {matrix: {worker: [1]}}\n",
+               "s.yaml:9:16: parts.p.matrix.worker: is not an axis; take section.key, variant or "
+               "workers"},
            Mistake{"  p: {matrix: {workers: [0], model.name: [lenet], variant: [ddp]}}\n",
                    "s.yaml:9:26: parts.p.matrix.workers: is \"0\", must be a whole number from 1"},
            Mistake{"  p: {matrix: {workers: [1, 1], model.name: [lenet], variant: [ddp]}}\n",
@@ -136,11 +137,11 @@ TEST(Matrix, EveryMistakeHasAPlace) {
                    "s.yaml:9:7: parts.p.bass: unknown key (did you mean \"base\"?)"},
            Mistake{"  p: {base: {}}\n", "s.yaml:9:3: parts.p.matrix: missing; it says what varies"},
            Mistake{"  a/b: {matrix: {model.name: [lenet], variant: [ddp]}}\n",
-                   "s.yaml:9:3: parts.\"a/b\": is no name of letters, digits, _, - and ."},
+                   "s.yaml:9:3: parts.\"a/b\": is not a name made of letters, digits, _, - and ."},
            Mistake{one_part + "    exclude: [{variant: zero1}]\n",
-                   "s.yaml:11:25: parts.p.exclude: \"zero1\" is no value of variant"},
+                   "s.yaml:11:25: parts.p.exclude: \"zero1\" is not a value of variant"},
            Mistake{one_part + "    exclude: [{run.seed: 1}]\n",
-                   "s.yaml:11:16: parts.p.exclude: \"run.seed\" is no axis of this part"},
+                   "s.yaml:11:16: parts.p.exclude: \"run.seed\" is not an axis of this part"},
            Mistake{one_part + "    exclude: [{variant: ddp}]\n",
                    "s.yaml:1:1: parts: the study has no cell: all are excluded"},
            Mistake{"  p: {matrix: {model.name: [lenet], strategy.name: [serial], workers: [2]}}\n",
@@ -170,6 +171,25 @@ TEST(Matrix, CellsShareTheirMistakes) {
                               "  p: {base: {optimizer: {lr: fast}}, matrix: {model.name: [lenet], "
                               "variant: [ddp], run.seed: [1, 2, 3, 4]}}\n");
   EXPECT_EQ(lines, (Lines{"s.yaml:9:30: optimizer.lr: is \"fast\", must be a number"}));
+}
+
+TEST(Matrix, MistakesAreToldAllAtOnce) {
+  auto const lines = problems(
+      "schema: 1\n"
+      "name: four\n"
+      "base: {data: {dataset: mnist}, model: {name: lenett}}\n"
+      "variants:\n"
+      "  zero3: {strategy: {name: fsdp, shrd: full}}\n"
+      "parts:\n"
+      "  p: {matrix: {variant: [zero3, unknown], run.sed: [1, 2]}}\n",
+      {"optimizer.lr=fast"});
+  EXPECT_EQ(lines,
+            (Lines{"s.yaml:3:46: model.name: is \"lenett\", must be one of lenet, vgg16 (did you "
+                   "mean \"lenet\"?)",
+                   "s.yaml:5:34: strategy.shrd: unknown key (did you mean \"shard\"?)",
+                   "s.yaml:7:33: parts.p.matrix.variant: \"unknown\" is not among the variants",
+                   "s.yaml:7:43: run.sed: unknown key (did you mean \"seed\"?)",
+                   "-s optimizer.lr=fast: optimizer.lr: is \"fast\", must be a number"}));
 }
 
 TEST(Matrix, WhatTheFileMustHave) {

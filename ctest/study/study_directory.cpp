@@ -6,8 +6,6 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
-#include "study/directory_lock.hpp"
-#include "support/child.hpp"
 #include "support/scratch.hpp"
 
 namespace stratagem {
@@ -64,7 +62,7 @@ TEST(StudyDirectory, AnotherStudyIsRefused) {
   EXPECT_TRUE(has(refusal([&] { StudyDirectory::prepare(path, other); }), "another study"));
   other = sample();
   other.overrides = {"run.epochs=1"};
-  EXPECT_TRUE(has(refusal([&] { StudyDirectory::prepare(path, other); }), "overrides"));
+  EXPECT_TRUE(has(refusal([&] { StudyDirectory::prepare(path, other); }), "-s run.epochs=1"));
   other = sample();
   other.cells.pop_back();
   EXPECT_TRUE(has(refusal([&] { StudyDirectory::prepare(path, other); }), "cells.csv"));
@@ -72,7 +70,7 @@ TEST(StudyDirectory, AnotherStudyIsRefused) {
 
 TEST(StudyDirectory, AnotherFolderIsRefused) {
   test::Scratch const folder;
-  EXPECT_TRUE(has(refusal([&] { StudyDirectory::open(folder.path()); }), "no study directory"));
+  EXPECT_TRUE(has(refusal([&] { StudyDirectory::open(folder.path()); }), "not a study directory"));
   std::ofstream(folder / "study.yaml") << "years of work\n";
   EXPECT_TRUE(
       has(refusal([&] { StudyDirectory::prepare(folder.path(), sample()); }), "study.yaml"));
@@ -82,25 +80,6 @@ TEST(StudyDirectory, AnotherFolderIsRefused) {
     auto const text = refusal([&] { StudyDirectory::open(folder.path()); });
     EXPECT_TRUE(has(text, "schema") || has(text, "damaged")) << text;
   }
-}
-
-TEST(StudyDirectory, ALockTellsItsHolderAndEndsWithIt) {
-  test::Scratch const folder;
-  auto const file = folder / "sweep.lock";
-  test::Gate locked, ask;
-  test::Child holder([&] {
-    DirectoryLock const lock(file);
-    locked.open();
-    ask.pass();
-    return 0;
-  });
-  locked.pass();
-  auto const told = refusal([&] { DirectoryLock const lock(file); });
-  EXPECT_TRUE(has(told, "process ")) << told;
-  EXPECT_TRUE(has(told, "user ")) << told;
-  holder.kill();
-  EXPECT_EQ(holder.wait(), -SIGKILL);
-  EXPECT_TRUE(DirectoryLock(file).is_held()) << "the system gave it back";
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "study/study_table.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -55,6 +56,32 @@ TEST(StudyTable, ARowPerGroupOverItsCompleteCells) {
       "a,1,3,\"80.00 [70.00, 90.00]\",\"20.00 [10.00, 30.00]\",-,-,-,-,\"3 complete, 1 failed "
       "(86)\"");
   EXPECT_EQ(table.at(2), "b,1,1,50.00,> 7.00,-,-,-,-,1 complete");
+}
+
+TEST(StudyTable, ProgramsGetANumberPerColumn) {
+  std::vector<CellResult> cells{complete("a", 1, 0.9, 10), complete("a", 2, 0.7, 30),
+                                complete("a", 3, std::nan(""), 20), failed("a", 4)};
+  auto const lines = rows(study_numbers(cells, false));
+  auto const titles = csv_fields(lines.at(0)), values = csv_fields(lines.at(1));
+  ASSERT_EQ(titles.size(), values.size());
+  auto const value = [&](std::string const& title) {
+    auto const at = std::ranges::find(titles, title) - titles.begin();
+    return values.at(static_cast<std::size_t>(at));
+  };
+  EXPECT_EQ(value("n"), "3") << "complete ones";
+  EXPECT_EQ(value("test_accuracy_n"), "2") << "known ones";
+  EXPECT_EQ(value("test_accuracy_least"), "0.7");
+  EXPECT_EQ(value("test_accuracy_greatest"), "0.9");
+  EXPECT_EQ(value("train_time_s_median"), "20");
+  EXPECT_EQ(value("step_ms_median"), "");
+  EXPECT_EQ(value("step_ms_n"), "0");
+  EXPECT_EQ(value("state"), "3 complete, 1 failed (86)");
+
+  auto const group = nlohmann::json::parse(study_json(cells)).at("groups").at(0);
+  EXPECT_EQ(group.at("group"), "a");
+  EXPECT_EQ(group.at("train_time_s"),
+            nlohmann::json({{"median", 20.0}, {"least", 10.0}, {"greatest", 30.0}, {"n", 3}}));
+  EXPECT_TRUE(group.at("step_ms").at("median").is_null());
 }
 
 TEST(StudyTable, WhatCannotBeComparedIsMarked) {
@@ -115,7 +142,7 @@ TEST(StudyTable, TheSummaryHasARowPerCellInFull) {
   EXPECT_EQ(value(1, "status"), "complete");
   EXPECT_EQ(value(2, "reason"), "out of memory") << "one line";
   EXPECT_EQ(value(2, "exit_code"), "86");
-  auto const json = nlohmann::json::parse(study_json({complete("a", 1, 0.5, 10)}));
+  auto const json = nlohmann::json::parse(study_json({complete("a", 1, 0.5, 10)})).at("cells");
   EXPECT_EQ(json.at(0).at("test_accuracy"), 0.5);
   EXPECT_TRUE(json.at(0).at("step_ms").is_null());
 }

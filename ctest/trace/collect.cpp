@@ -61,6 +61,18 @@ TEST(Collect, OfARepeatedStepTheLaterAttemptWins) {
               str("what happened after ", std::array{0, 6, 12}[i]));
 }
 
+TEST(Collect, AttemptsOfDifferentModelsAreNotJoined) {
+  test::Scratch const run;
+  write_sample(rank_file(run.path(), 0, 0), 0, 1, 0, 10, "resnet50");
+  write_sample(rank_file(run.path(), 1, 0), 0, 1, 0, 3, "lenet");
+  auto const traces = collect_run(run.path());
+  ASSERT_EQ(traces.ranks.size(), 1U);
+  EXPECT_EQ(traces.ranks.front().table(steps_table()).rows, 3);
+  ASSERT_EQ(traces.remarks.size(), 1U);
+  for (auto const* expected : {"left out", "a0", "resnet50 and lenet"})
+    EXPECT_NE(traces.remarks.front().find(expected), std::string::npos) << traces.remarks.front();
+}
+
 TEST(Collect, MissingTornAndForeignFilesAreRemarkedOn) {
   test::Scratch const run;
   write_sample(rank_file(run.path(), 0, 0), 0, 4, 0, 5);

@@ -7,8 +7,10 @@
 
 namespace stratagem::trace {
 
-inline TraceHeader sample_header(int rank, int world) {
-  return {.provenance = {{"version", std::string("0")}, {"config", std::string("schema: 1")}},
+inline TraceHeader sample_header(int rank, int world, std::string const& model = "lenet") {
+  return {.provenance = {{"version", std::string("0")},
+                         {"config", std::string("schema: 1")},
+                         {"model", model}},
           .process = {{"rank", std::int64_t{rank}}, {"world", std::int64_t{world}}}};
 }
 
@@ -28,11 +30,11 @@ inline StepRecord sample_step(std::int64_t step, std::int64_t epoch = 0) {
 /// The file of one rank that made the steps `first` to `last` - 1 and two spans of the last one,
 /// and served two pushes of two workers, of which the second came one version late.
 inline void write_sample(std::filesystem::path const& path, int rank, int world, std::int64_t first,
-                         std::int64_t last) {
+                         std::int64_t last, std::string const& model = "lenet") {
   h5::initialise_library();
   std::filesystem::create_directories(path.parent_path());
   Recorder recorder(gpu::Device{}, 1);
-  TraceFile file(path, sample_header(rank, world), recorder,
+  TraceFile file(path, sample_header(rank, world, model), recorder,
                  {.offset_to_rank0 = 5, .uncertainty = 2}, 0);
   for (auto step = first; step < last; ++step) recorder.record(sample_step(step));
   for (auto lane : {Lane::comm, Lane::loader})

@@ -23,7 +23,7 @@ Calibration example() {
           .operations = {{"all_reduce", "mpi", 2, 2, Curve({{1024, 1e-5}, {4096, 3e-5}})}},
           .servers = {{"sum", Curve({{100, 1e-4}, {200, 2e-4}})}},
           .savings = {{1, Curve({{1000, 1}, {2000, 2}})}, {4, Curve({{1000, 3}, {2000, 6}})}},
-          .activations = {{"a pass", {.kept = 5, .peaks = {1, 7, 2}, .time_s = 0.5}}}};
+          .activations = {{"a pass", {.kept = 5, .peaks = {1, 7, 2}}}}};
 }
 
 std::string refusal_of(std::string const& text) {
@@ -50,6 +50,43 @@ TEST(Curve, OfNothingIsNothingAndOfLittleIsSomething) {
   EXPECT_DOUBLE_EQ(Curve().at(1e9), 0);
   EXPECT_DOUBLE_EQ(Curve({{10, 2}, {20, 9}}).at(1), 1) << "half of the first";
   EXPECT_DOUBLE_EQ(Curve({{10, 2}}).at(5), 1);
+}
+
+TEST(Calibration, OfPublishedFiguresSaysSo) {
+  auto calibration = example();
+  EXPECT_EQ(to_json(calibration).find("published"), std::string::npos);
+  calibration.published = "a table of somebody";
+  auto const read = parse_calibration(to_json(calibration), "some.json");
+  EXPECT_EQ(read.published, "a table of somebody");
+  try {
+    add_to(calibration, example());
+    ADD_FAILURE() << "measurements among published figures";
+  } catch (Error const& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    EXPECT_NE(std::string(error.what()).find("published figures"), std::string::npos);
+  }
+}
+
+TEST(Calibration, OfPublishedFiguresStandsForEveryNumberOfClasses) {
+  auto calibration = example();
+  auto const measured = calibration.passes.front().kind;
+  auto other = measured;
+  other.classes = 1000;
+  other.memory_format = "contiguous";
+  EXPECT_FALSE(calibration.stands_for(measured, other));
+  calibration.published = "a table of somebody";
+  EXPECT_TRUE(calibration.stands_for(measured, other));
+  other.threads = 12;
+  EXPECT_FALSE(calibration.stands_for(measured, other)) << "on a CPU threads decide";
+  calibration.on_gpu = true;
+  EXPECT_TRUE(calibration.stands_for(measured, other));
+  for (auto const member : {&PassKind::model, &PassKind::precision}) {
+    auto another = measured;
+    another.*member = "another";
+    EXPECT_FALSE(calibration.stands_for(measured, another));
+  }
+  other.size = 224;
+  EXPECT_FALSE(calibration.stands_for(measured, other));
 }
 
 TEST(Calibration, IsReadAsItWasWritten) {

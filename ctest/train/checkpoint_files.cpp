@@ -24,12 +24,14 @@ namespace fs = std::filesystem;
 /// Checkpoints of a training of a few steps, and what its writer says of each.
 class CheckpointFiles : public ::testing::Test {
  protected:
-  void save(std::vector<std::int64_t> const& steps, CheckpointConfig const& config = {}) {
+  void save(std::vector<std::int64_t> const& steps, CheckpointConfig const& config = {},
+            std::optional<fs::path> const& began_from = {}) {
     Training training{.model = "tiny_odd", .strategy = SerialConfig{}, .steps = 2};
     SerialCommunicator communicator{gpu::Device{}};
     training.after = [&](Strategy& strategy) {
       CheckpointWriter writer({.config = config,
                                .run_directory = run_.path(),
+                               .began_from = began_from,
                                .dealt = deal_tensors(test_model("tiny_odd"), std::vector{0}),
                                .facts = {{"colour", "blue"}},
                                .communicator = communicator,
@@ -102,6 +104,61 @@ TEST_F(CheckpointFiles, ADamagedOneIsPassedOver) {
     EXPECT_EQ(error.code(), ExitCode::checkpoint);
     EXPECT_NE(std::string(error.what()).find("start at step 0"), std::string::npos);
   }
+}
+
+/// One that was passed over is no reason to remove one that is whole.
+TEST_F(CheckpointFiles, WhatIsKeptIsWhole) {
+  save({15, 30, 45}, {.keep = 3});
+  fs::resize_file(folder(45) / "rank-0000.safetensors", 100);
+  auto const taken = newest_checkpoint(run_.path(), log_);
+  EXPECT_EQ(taken->record().position.step, 30);
+  set_aside_after(*taken, log_);
+  auto const aside = checkpoint_folder(run_.path()) / ("passed-over-" + checkpoint_name(45));
+  EXPECT_TRUE(fs::exists(aside / "manifest.json"));
+  save({35}, {.keep = 1}, taken->folder());
+  EXPECT_EQ(checkpoints_of(run_.path()), std::vector{folder(35)});
+  EXPECT_EQ(problem_of(folder(35)), "");
+  EXPECT_TRUE(fs::exists(aside / "manifest.json"));
+}
+
+/// Names alone do not tell which are whole.
+TEST_F(CheckpointFiles, ADamagedOneIsNotCountedAmongThoseThatAreKept) {
+  save({10, 20, 30}, {.keep = 3});
+  fs::resize_file(folder(30) / "rank-0000.safetensors", 100);
+  save({25}, {.keep = 1}, folder(20));
+  EXPECT_EQ(problem_of(folder(25)), "");
+  EXPECT_EQ(newest_checkpoint(run_.path(), log_)->record().position.step, 25);
+}
+
+TEST_F(CheckpointFiles, WhatIsMovedAsideTwiceIsKeptTwice) {
+  save({1, 2}, {.keep = 2});
+  for (int i = 0; i < 2; ++i) {
+    fs::resize_file(folder(2) / "rank-0000.safetensors", 100);
+    set_aside_after(*newest_checkpoint(run_.path(), log_), log_);
+    EXPECT_EQ(checkpoints_of(run_.path()), std::vector{folder(1)});
+    save({2}, {.keep = 2}, folder(1));
+  }
+  auto const home = checkpoint_folder(run_.path());
+  EXPECT_TRUE(fs::exists(home / ("passed-over-" + checkpoint_name(2) + "-2")));
+}
+
+/// Somebody has removed it: nothing of it comes back.
+TEST_F(CheckpointFiles, ARunDirectoryIsNotMadeAgain) {
+  auto const gone = run_ / "gone";
+  Training training{.model = "tiny_odd", .strategy = SerialConfig{}, .steps = 1};
+  SerialCommunicator communicator{gpu::Device{}};
+  training.after = [&](Strategy& strategy) {
+    CheckpointWriter writer({.config = {},
+                             .run_directory = gone,
+                             .dealt = deal_tensors(test_model("tiny_odd"), std::vector{0}),
+                             .facts = {},
+                             .communicator = communicator,
+                             .log = log_});
+    writer.save({.step = 1}, strategy);
+    static_cast<void>(writer.finish());
+  };
+  static_cast<void>(train(training, communicator));
+  EXPECT_FALSE(fs::exists(gone));
 }
 
 TEST_F(CheckpointFiles, ASecondOfTheSameStepReplacesTheFirst) {

@@ -1,5 +1,6 @@
 #include "train/outcome.hpp"
 
+#include <atomic>
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -88,8 +89,9 @@ TEST(Outcome, IsRunningUntilItIsFinished) {
   test::Scratch const run;
   auto at_start = sample();
   at_start.status = RunStatus::running;
+  std::atomic<std::int64_t> const steps = 3;
   {
-    OutcomeKeeper keeper(run.path(), at_start);
+    OutcomeKeeper keeper(run.path(), at_start, steps);
     EXPECT_EQ(read_outcome(run.path())->status, RunStatus::running);
     EXPECT_TRUE(std::filesystem::exists(run / ".outcome.reserve"));
     keeper.finish(sample());
@@ -98,8 +100,24 @@ TEST(Outcome, IsRunningUntilItIsFinished) {
     EXPECT_FALSE(std::filesystem::exists(run / ".outcome.reserve"));
   }
   // Whoever does not finish leaves it as running.
-  { OutcomeKeeper const keeper(run.path(), at_start); }
+  { OutcomeKeeper const keeper(run.path(), at_start, steps); }
   EXPECT_EQ(read_outcome(run.path())->status, RunStatus::running);
+}
+
+TEST(Outcome, IsForetoldWhereItMayBeTheLastWord) {
+  test::Scratch const run;
+  std::atomic<std::int64_t> const steps = 3;
+  auto outcome = sample();
+  outcome.status = RunStatus::running;
+  OutcomeKeeper keeper(run.path(), outcome, steps);
+  outcome.status = RunStatus::failed;
+  outcome.code = code_of_signal(15);
+  keeper.foretell(outcome);
+  EXPECT_EQ(to_int(read_outcome(run.path())->code), 143);
+  EXPECT_NE(to_json(outcome).find("ended by a signal"), std::string::npos);
+  outcome.status = RunStatus::saved;
+  keeper.finish(outcome);
+  EXPECT_EQ(read_outcome(run.path())->status, RunStatus::saved);
 }
 
 }  // namespace

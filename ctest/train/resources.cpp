@@ -26,6 +26,16 @@ TEST(Resources, Fp16AndTf32NeedAGpuAndNothingElseDoes) {
     EXPECT_EQ(code_of_precision(compute, cpu), ExitCode::done);
 }
 
+TEST(Resources, ThreadsAreBounded) {
+  ProcessInfo two, many;
+  two.cores = {0, 1};
+  many.cores.resize(100);
+  EXPECT_NO_THROW(check_threads({.threads = 64}, two));
+  EXPECT_THROW(check_threads({.threads = 65}, two), Error);
+  EXPECT_NO_THROW(check_threads({.threads = 400}, many));
+  EXPECT_THROW(check_threads({.threads = 401}, many), Error);
+}
+
 TEST(Resources, OnlyServersServe) {
   EXPECT_FALSE(is_server(DdpConfig{}, 1, 2));
   EXPECT_FALSE(is_server(PsConfig{.servers = 2}, 1, 4));

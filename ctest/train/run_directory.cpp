@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/system.hpp"
+#include "base/text.hpp"
 #include "support/scratch.hpp"
 #include "train/outcome.hpp"
 
@@ -88,6 +89,7 @@ Then claim(Before before, Existing existing) {
     return refused;
   }
   if (claimed->already_complete) return done_already;
+  begin_attempt(*claimed);
   EXPECT_TRUE(fs::is_directory(claimed->trace_folder()));
   EXPECT_TRUE(fs::is_directory(path / "logs"));
   if (claimed->attempt > 0) return second;
@@ -110,11 +112,64 @@ TEST(RunDirectory, AttemptsAreNumberedOnwards) {
   for (auto const* name : {"a9", "a10", "b77", "apple"})
     fs::create_directories(scratch / "run" / "trace" / name);
   auto const claimed = claim_run_directory(scratch / "run", Existing::resume);
+  begin_attempt(claimed);
   EXPECT_EQ(claimed.attempt, 11);
   EXPECT_EQ(claimed.trace_file(7), scratch / "run" / "trace" / "a11" / "rank-0007.h5");
   EXPECT_EQ(claimed.trace_file(12345).filename(), "rank-12345.h5");
   EXPECT_EQ(claimed.log_file(0), scratch / "run" / "log.txt");
   EXPECT_EQ(claimed.log_file(3), scratch / "run" / "logs" / "rank-0003.log");
+}
+
+/// What each of two processes says that claim the directory at the same time.
+TEST(RunDirectory, OneProcessAtATime) {
+  for (auto const existing : {Existing::refuse, Existing::resume, Existing::overwrite}) {
+    test::Scratch const scratch;
+    auto const first = claim_run_directory(scratch / "run", existing);
+    begin_attempt(first);
+    try {
+      claim_run_directory(scratch / "run", existing);
+      ADD_FAILURE() << "two have it";
+    } catch (Error const& error) {
+      EXPECT_EQ(error.code(), ExitCode::usage);
+      std::string const text = error.what();
+      EXPECT_NE(text.find(str("process ", ::getpid())), std::string::npos) << text;
+      EXPECT_NE(text.find("is taken"), std::string::npos) << text;
+    }
+  }
+}
+
+/// Where the file system has no locks, or knows them on one node alone.
+TEST(RunDirectory, OneProcessPerAttempt) {
+  test::Scratch const scratch;
+  auto claimed = claim_run_directory(scratch / "run", Existing::resume);
+  claimed.lock.reset();
+  auto const other = claim_run_directory(scratch / "run", Existing::resume);
+  begin_attempt(claimed);
+  try {
+    begin_attempt(other);
+    FAIL() << "two have it";
+  } catch (Error const& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+  }
+}
+
+TEST(RunDirectory, TheLockEndsWithTheRun) {
+  test::Scratch const scratch;
+  auto claimed = claim_run_directory(scratch / "run", Existing::refuse);
+  begin_attempt(claimed);
+  EXPECT_TRUE(fs::exists(scratch / "run" / ".lock"));
+  claimed = {};
+  EXPECT_FALSE(fs::exists(scratch / "run" / ".lock"));
+}
+
+/// Ranks may have started elsewhere.
+TEST(RunDirectory, ItsPathIsAbsolute) {
+  test::Scratch const scratch;
+  auto const here = fs::current_path();
+  fs::current_path(scratch.path());
+  auto const claimed = claim_run_directory("run", Existing::refuse);
+  fs::current_path(here);
+  EXPECT_EQ(claimed.path, scratch / "run");
 }
 
 TEST(RunDirectory, WhatCannotBeWrittenIsAnErrorOfInputAndOutput) {

@@ -1,5 +1,7 @@
 #include "train/run_plan.hpp"
 
+#include <limits>
+
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -34,6 +36,19 @@ std::string refusal(RunConfig const& config, int ranks) {
     EXPECT_EQ(error.code(), ExitCode::usage);
     return error.what();
   }
+}
+
+TEST(RunPlan, MoreEpochsThanCanBeCountedAreRefused) {
+  auto config = lenet_on_digits();
+  constexpr auto most = std::numeric_limits<std::int64_t>::max();
+  config.run.epochs = most;
+  EXPECT_NE(refusal(config, 3).find("run.epochs: 9223372036854775807"), std::string::npos);
+  config.run.max_steps = 5;
+  EXPECT_NE(refusal(config, 3), "") << "epochs are counted all the same";
+  config.run.epochs = most / 100;  // of 100 images
+  EXPECT_EQ(plan(config, 3).total_steps, 5);
+  config.run.max_steps = 0;
+  EXPECT_EQ(plan(config, 3).total_steps, most / 100 * 8);
 }
 
 TEST(RunPlan, CountsStepsAndSamples) {

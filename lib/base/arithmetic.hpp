@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 namespace stratagem {
 
@@ -12,6 +13,14 @@ constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
 /// The least multiple of `unit` that is not below `value` >= 0.
 constexpr std::int64_t round_up(std::int64_t value, std::int64_t unit) {
   return ceil_div(value, unit) * unit;
+}
+
+/// `value` as far as 64 bits hold it: numbers that a user means as "never" or "any" may be larger.
+inline std::int64_t saturated(double value) {
+  constexpr double end = 9223372036854775808.0;  // 2^63
+  if (value >= end) return std::numeric_limits<std::int64_t>::max();
+  if (value < -end) return std::numeric_limits<std::int64_t>::min();
+  return static_cast<std::int64_t>(value);
 }
 
 }  // namespace stratagem

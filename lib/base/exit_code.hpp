@@ -14,6 +14,7 @@ enum class ExitCode : int {
   bad_data = 5,
   io = 6,
   checkpoint = 7,
+  cells_missing = 8,
   saved = 75,
   peer_lost = 80,
   stall = 81,
@@ -42,6 +43,8 @@ constexpr std::string_view describe(ExitCode code) {
       return "I/O";
     case ExitCode::checkpoint:
       return "checkpoint unusable";
+    case ExitCode::cells_missing:
+      return "cells of a study are not complete";
     case ExitCode::saved:
       return "saved on signal, run again";
     case ExitCode::peer_lost:
@@ -61,10 +64,10 @@ constexpr std::string_view describe(ExitCode code) {
 }
 
 inline constexpr ExitCode all_exit_codes[] = {
-    ExitCode::done,         ExitCode::unexpected, ExitCode::usage,        ExitCode::environment,
-    ExitCode::does_not_fit, ExitCode::bad_data,   ExitCode::io,           ExitCode::checkpoint,
-    ExitCode::saved,        ExitCode::peer_lost,  ExitCode::stall,        ExitCode::mismatch,
-    ExitCode::diverged,     ExitCode::non_finite, ExitCode::out_of_memory};
+    ExitCode::done,          ExitCode::unexpected, ExitCode::usage,      ExitCode::environment,
+    ExitCode::does_not_fit,  ExitCode::bad_data,   ExitCode::io,         ExitCode::checkpoint,
+    ExitCode::cells_missing, ExitCode::saved,      ExitCode::peer_lost,  ExitCode::stall,
+    ExitCode::mismatch,      ExitCode::diverged,   ExitCode::non_finite, ExitCode::out_of_memory};
 
 constexpr int to_int(ExitCode code) {
   return static_cast<int>(code);

@@ -46,13 +46,17 @@ bool write_all(int fd, std::string_view text) {
 }
 
 template <class Container>
-Container read_whole(std::filesystem::path const& path, ExitCode code) {
-  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+Container read_whole(std::filesystem::path const& path, ExitCode code, std::uintmax_t most) {
+  Descriptor file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   if (!file.valid()) fail("open", path, code);
   struct stat status {};
   if (::fstat(file.get(), &status) != 0) fail("inspect", path, code);
   if (!S_ISREG(status.st_mode))
     throw Error(code, str("cannot read ", path.string()), "it is not a regular file");
+  if (static_cast<std::uintmax_t>(status.st_size) > most)
+    throw Error(code, str("cannot read ", path.string()),
+                str("it has ", format_bytes(static_cast<double>(status.st_size)), ", more than ",
+                    format_bytes(static_cast<double>(most))));
   Container content(static_cast<std::size_t>(status.st_size), typename Container::value_type{});
   std::size_t filled = 0;
   while (filled < content.size()) {
@@ -68,12 +72,13 @@ Container read_whole(std::filesystem::path const& path, ExitCode code) {
 
 }  // namespace
 
-std::vector<std::byte> read_bytes(std::filesystem::path const& path, ExitCode code) {
-  return read_whole<std::vector<std::byte>>(path, code);
+std::vector<std::byte> read_bytes(std::filesystem::path const& path, ExitCode code,
+                                  std::uintmax_t most) {
+  return read_whole<std::vector<std::byte>>(path, code, most);
 }
 
-std::string read_text(std::filesystem::path const& path, ExitCode code) {
-  return read_whole<std::string>(path, code);
+std::string read_text(std::filesystem::path const& path, ExitCode code, std::uintmax_t most) {
+  return read_whole<std::string>(path, code, most);
 }
 
 void replace_file(std::filesystem::path const& path, std::string_view content) {

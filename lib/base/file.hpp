@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -10,9 +11,15 @@
 
 namespace stratagem {
 
-/// Whole content. Error(code) naming the path and the system's reason when it cannot be read.
-std::vector<std::byte> read_bytes(std::filesystem::path const& path, ExitCode code);
-std::string read_text(std::filesystem::path const& path, ExitCode code);
+/// More than any text that this program writes, or that is written for it, has [bytes].
+inline constexpr std::uintmax_t most_text = 64 << 20;
+
+/// Whole content. Error(code) naming the path and the reason when it cannot be read, is no regular
+/// file (a pipe is not waited for), or has more than `most` bytes, which are then not read.
+std::vector<std::byte> read_bytes(std::filesystem::path const& path, ExitCode code,
+                                  std::uintmax_t most);
+std::string read_text(std::filesystem::path const& path, ExitCode code,
+                      std::uintmax_t most = most_text);
 
 /// Written to a temporary beside `path`, fsynced, renamed over it: a reader sees the old content or
 /// the new. Error(io) when any of these steps fails; then `path` is as it was.

@@ -2,8 +2,11 @@
 
 #include <cstdio>
 
+#include <unistd.h>
+
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "base/terminal.hpp"
 #include "base/text.hpp"
 
 namespace stratagem {
@@ -41,7 +44,10 @@ void Log::write(LogLevel level, std::string_view text) {
     auto const origin = terminal_ ? std::string{} : str("rank ", rank_, ": ");
     auto const line =
         str("stratagem: ", color_ ? colored(level) : prefix(level), origin, text, "\n");
-    std::fwrite(line.data(), 1, line.size(), stderr);
+    // A progress bar may stand in the terminal's line.
+    auto const text_shown =
+        (color_ ? "\r\033[K" : "") + fold_lines(line, terminal_columns(STDERR_FILENO));
+    std::fwrite(text_shown.data(), 1, text_shown.size(), stderr);
     std::fflush(stderr);
   }
   if (!file_) return;

@@ -6,20 +6,25 @@
 #include <cmath>
 #include <cstdio>
 #include <numeric>
+#include <utility>
+
+#include "base/arithmetic.hpp"
 
 namespace stratagem {
 namespace {
 
+/// Letters that are inserted, left out, replaced, or swapped with their neighbour.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
+  std::vector<std::size_t> before_last, last, row(b.size() + 1);
   std::iota(row.begin(), row.end(), 0);
   for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0];
+    before_last = std::exchange(last, row);
     row[0] = i;
     for (std::size_t j = 1; j <= b.size(); ++j) {
-      std::size_t const substitution = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substitution});
+      std::size_t const substitution = last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      row[j] = std::min({last[j] + 1, row[j - 1] + 1, substitution});
+      bool const swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+      if (swapped) row[j] = std::min(row[j], before_last[j - 2] + 1);
     }
   }
   return row.back();
@@ -97,7 +102,7 @@ std::string format_duration(double seconds) {
   if (seconds < 1e-3) return print("%.1f us", seconds * 1e6);
   if (seconds < 1) return print("%.1f ms", seconds * 1e3);
   if (seconds < 100) return print("%.1f s", seconds);
-  auto const whole = static_cast<long>(seconds + 0.5);
+  auto const whole = saturated(seconds + 0.5);
   if (whole < 3600) return print("%ldm%02lds", whole / 60, whole % 60);
   return print("%ldh%02ldm%02lds", whole / 3600, whole / 60 % 60, whole % 60);
 }
@@ -120,17 +125,19 @@ std::string format_count(std::int64_t value) {
 std::optional<std::int64_t> parse_bytes(std::string_view text) {
   auto const number_end = std::min(text.find_first_not_of("0123456789."), text.size());
   auto const number = parse_number(text.substr(0, number_end));
-  auto unit = trim(text.substr(number_end));
+  std::string unit(trim(text.substr(number_end)));
   if (!number) return std::nullopt;
+  for (char& c : unit)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   double factor = 1;
   if (!unit.empty()) {
-    constexpr std::string_view prefixes = "KMGT";
-    auto const power = prefixes.find(unit.front() >= 'a' ? unit.front() - 'a' + 'A' : unit.front());
+    constexpr std::string_view prefixes = "kmgt";
+    auto const power = prefixes.find(unit.front());
     if (power != std::string_view::npos) {
       factor = std::pow(1024.0, static_cast<double>(power + 1));
-      unit.remove_prefix(1);
+      unit.erase(0, 1);
     }
-    if (!unit.empty() && unit != "B" && unit != "iB") return std::nullopt;
+    if (!unit.empty() && unit != "b" && unit != "ib") return std::nullopt;
   }
   double const bytes = *number * factor;
   if (bytes > 9e18) return std::nullopt;

@@ -14,6 +14,7 @@ namespace {
 using Keys = std::vector<Key>;
 
 constexpr std::int64_t most_rank = 1 << 20;
+constexpr double most_threads = 1024;  // of one rank: no node has more
 constexpr double most_int = std::numeric_limits<int>::max();
 
 Keys keys_of(RunOptions& run) {
@@ -22,7 +23,7 @@ Keys keys_of(RunOptions& run) {
       {"seed", integer(run.seed, at_least(0)), "of initial weights, sample order, dropout"},
       {"ranks", integer(run.ranks, at_least(0)),
        "0 takes what the launcher gave, else it is checked"},
-      {"threads", integer(run.threads, at_least(0)),
+      {"threads", integer(run.threads, between(0, most_threads)),
        "of LibTorch per rank; 0: usable cores / ranks on them"},
       {"device", choice(run.device, {"auto", "cpu", "cuda"}), "auto: a GPU where there is one"},
       {"deterministic", flag(run.deterministic),
@@ -91,7 +92,9 @@ std::string recompute_text(Recompute recompute) {
 /// `every_1` and `every_02` are not among its texts.
 Value recompute(Recompute& place) {
   static constexpr std::string_view every = "every_";
-  return {"none | all | every_<k>", "k >= 2", [&place] { return recompute_text(place); },
+  return {"none | all | every_<k>",
+          "k >= 2",
+          [&place] { return recompute_text(place); },
           [&place](Scalar const& scalar) -> Complaint {
             std::string_view const text = scalar.text;
             Recompute given{.every = text == "all" ? 1 : 0};
@@ -101,7 +104,8 @@ Value recompute(Recompute& place) {
               return "is " + abridged(text) + ", must be none, all, or every_2, every_3, ...";
             place = given;
             return {};
-          }};
+          },
+          {.pattern = "none|all|every_([2-9]|[1-9][0-9]+)"}};
 }
 
 Keys keys_of(ModelConfig& model, KnownNames const& names) {
@@ -214,7 +218,8 @@ Value part(std::optional<int>& place, Range const& range) {
 /// The names of rules, or numbers with commas between them.
 Value server_ranks(PsConfig& ps) {
   static std::vector<std::string> const rules{"last", "first", "spread"};
-  return {"last | first | spread | <ranks>", "",
+  return {"last | first | spread | <ranks>",
+          "",
           [&ps] {
             if (ps.server_ranks != ServerPlacement::listed)
               return rules.at(static_cast<std::size_t>(ps.server_ranks));
@@ -238,7 +243,8 @@ Value server_ranks(PsConfig& ps) {
             ps.server_ranks = ServerPlacement::listed;
             ps.listed_ranks = std::move(ranks);
             return {};
-          }};
+          },
+          {.pattern = "last|first|spread|[0-9]+(,[0-9]+)*"}};
 }
 
 Keys keys_of(PsConfig& ps) {

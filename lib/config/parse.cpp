@@ -128,7 +128,32 @@ void read_values(RunConfig& config, Given const& given, KnownNames const& names,
   }
 }
 
+/// Keys of every strategy, each once.
+std::vector<Key> all_keys(std::vector<RunConfig>& configs, KnownNames const& names) {
+  std::vector<Key> keys;
+  for (auto const& strategy : all_strategies()) configs.emplace_back().strategy = strategy;
+  for (auto& config : configs)
+    for (auto& key : keys_of(config, names))
+      if (std::ranges::count(keys, key.path, &Key::path) == 0) keys.push_back(std::move(key));
+  return keys;
+}
+
 }  // namespace
+
+void check_alone(std::vector<Document> const& parts, std::vector<std::string> const& overrides,
+                 KnownNames const& names, Environment const& environment, Problems& problems) {
+  auto table = describe_keys(names);
+  for (auto& key : table) key.strategies.clear();
+  std::vector<RunConfig> configs;
+  configs.reserve(all_strategies().size());
+  auto const keys = all_keys(configs, names);
+  auto const check = [&](Document const& part, std::vector<Entry> const& overriding) {
+    for (auto const& [path, entry] : sort_out(part, overriding, {}, table, problems).entries)
+      read_value(*std::ranges::find(keys, path, &Key::path), entry, environment, problems);
+  };
+  for (auto const& part : parts) check(part, {});
+  for (auto const& entry : read_overrides(overrides, problems)) check({}, {entry});
+}
 
 RunConfig read_config(Document document, Place const& begin,
                       std::vector<std::string> const& overrides, KnownNames const& names,

@@ -29,4 +29,9 @@ RunConfig read_config(Document document, Place const& begin,
                       std::vector<std::string> const& overrides, KnownNames const& names,
                       Environment const& environment, Problems& problems);
 
+/// Problems of keys and values by themselves, of parts of configurations: the strategy and what
+/// else has to be there may stand in other parts.
+void check_alone(std::vector<Document> const& parts, std::vector<std::string> const& overrides,
+                 KnownNames const& names, Environment const& environment, Problems& problems);
+
 }  // namespace stratagem

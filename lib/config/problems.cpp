@@ -4,6 +4,7 @@
 #include <limits>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
@@ -32,6 +33,14 @@ void Problems::add(Place place, std::string path, std::string message) {
     problems_.push_back({std::move(place), std::move(path), std::move(message)});
   else
     ++left_out_;
+}
+
+void Problems::add_new(Problems const& others) {
+  std::set<std::pair<std::string, std::string>> told;
+  for (auto const& [place, path, message] : problems_) told.emplace(place.text, path);
+  for (auto const& [place, path, message] : others.problems_)
+    if (!told.contains({place.text, path})) add(place, path, message);
+  left_out_ += others.left_out_;
 }
 
 bool Problems::fill_a_report() const {

@@ -21,6 +21,8 @@ class Problems {
  public:
   /// `path` is the key's; empty where the problem is none of a key.
   void add(Place place, std::string path, std::string message);
+  /// Those of `others` that are at places, or of keys, of which nothing is told yet.
+  void add_new(Problems const& others);
   bool empty() const { return problems_.empty(); }
   /// True when there is no need to explain any more of them.
   bool fill_a_report() const;

@@ -94,7 +94,7 @@ class Reader {
       if (is_file_name(name.text)) {
         visit(name, value);
       } else {
-        problems_.add(name.place, name.path, "is no name of letters, digits, _, - and .");
+        problems_.add(name.place, name.path, "is not a name made of letters, digits, _, - and .");
       }
     }
   }
@@ -110,9 +110,9 @@ class Reader {
   std::string name_in(YamlNode const& node, std::string const& path) {
     if (!expect_scalar(node, path, problems_)) return {};
     if (!is_file_name(node.scalar.text))
-      problems_.add(
-          node.place, path,
-          "is " + abridged(node.scalar.text) + ", must be a name of letters, digits, _, - and .");
+      problems_.add(node.place, path,
+                    "is " + abridged(node.scalar.text) +
+                        ", must be a name made of letters, digits, _, - and .");
     return node.scalar.text;
   }
 
@@ -172,6 +172,15 @@ class Reader {
   Problems& problems_;
 };
 
+/// Whether the text is YAML with one of these at its top.
+bool has_member(std::string const& text, std::vector<std::string> const& names) {
+  Problems ignored;
+  auto const root = read_yaml(text, "", ignored);
+  return root && std::ranges::any_of(root->members, [&](YamlMember const& member) {
+           return std::ranges::count(names, member.name()) > 0;
+         });
+}
+
 }  // namespace
 
 std::optional<StudyFile> read_study_file(std::string const& text, std::string const& file,
@@ -182,10 +191,11 @@ std::optional<StudyFile> read_study_file(std::string const& text, std::string co
 }
 
 bool is_study_text(std::string const& text) {
-  Problems ignored;
-  auto const root = read_yaml(text, "", ignored);
-  return root && std::ranges::any_of(root->members,
-                                     [](YamlMember const& m) { return m.name() == "parts"; });
+  return has_member(text, {"parts"});
+}
+
+bool is_configuration_text(std::string const& text) {
+  return !is_study_text(text) && has_member(text, {"data", "model", "strategy"});
 }
 
 }  // namespace stratagem

@@ -72,5 +72,7 @@ std::optional<StudyFile> read_study_file(std::string const& text, std::string co
 
 /// Whether the text is meant as a study: YAML with `parts`, which no configuration has.
 bool is_study_text(std::string const& text);
+/// Whether it is meant as a configuration: YAML with sections that no study has at its top.
+bool is_configuration_text(std::string const& text);
 
 }  // namespace stratagem

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
+#include "config/suggestion.hpp"
 #include "config/text_form.hpp"
 
 namespace stratagem {
@@ -37,11 +38,18 @@ Names namesakes(std::string const& name, std::vector<KeyDescription> const& keys
   return paths;
 }
 
+Names paths_of(std::vector<KeyDescription> const& keys, std::string const& strategy) {
+  Names paths;
+  for (auto const& key : keys)
+    if (key.belongs_to(strategy)) paths.push_back(key.path);
+  return paths;
+}
+
 }  // namespace
 
 std::string explain_unknown_section(std::string const& name,
                                     std::vector<KeyDescription> const& keys) {
-  return "unknown section" + did_you_mean(name, section_names(keys));
+  return "unknown section" + suggestion(name, section_names(keys), {});
 }
 
 std::string explain_unknown_key(Entry const& entry, std::vector<KeyDescription> const& keys,
@@ -61,7 +69,8 @@ std::string explain_unknown_key(Entry const& entry, std::vector<KeyDescription> 
              name_in_section(key.path) + ": ...}";
   if (auto const others = namesakes(name, keys, strategy); others.size() == 1)
     return "unknown key (did you mean \"" + others.front() + "\"?)";
-  return "unknown key" + did_you_mean(name, names_in(section, keys, strategy));
+  return "unknown key" +
+         suggest_key(name, names_in(section, keys, strategy), paths_of(keys, strategy));
 }
 
 }  // namespace stratagem

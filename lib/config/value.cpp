@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
+#include "config/suggestion.hpp"
 #include "config/text_form.hpp"
 #include "config/variables.hpp"
 
@@ -21,6 +22,10 @@ bool has_leading_zero(std::string_view digits) {
 
 }  // namespace
 
+Range Range::up_to(double most) const {
+  return most < high_ ? Range(low_, low_included_, most, true) : *this;
+}
+
 std::string Range::text() const {
   bool const has_low = low_ > -no_limit;
   bool const has_high = high_ < no_limit;
@@ -33,7 +38,9 @@ std::string Range::text() const {
 }
 
 Value flag(bool& place) {
-  return {"true | false", "", [&place] { return place ? "true" : "false"; },
+  return {"true | false",
+          "",
+          [&place] { return place ? "true" : "false"; },
           [&place](Scalar const& scalar) -> Complaint {
             bool const is_true = scalar.text == "true";
             if (scalar.quoted || (!is_true && scalar.text != "false"))
@@ -41,11 +48,14 @@ Value flag(bool& place) {
                              scalar.quoted ? "true or false, without quotes" : "true or false");
             place = is_true;
             return {};
-          }};
+          },
+          {.kind = Shape::Kind::flag}};
 }
 
 Value number(double& place, Range range) {
-  return {"number", range.text(), [&place] { return shortest(place); },
+  return {"number",
+          range.text(),
+          [&place] { return shortest(place); },
           [&place, range](Scalar const& scalar) -> Complaint {
             if (scalar.quoted) return must_be(scalar, "a number, without quotes");
             auto const value = parse_number(scalar.text);
@@ -54,12 +64,15 @@ Value number(double& place, Range range) {
               return "is " + shortest(*value) + ", must be " + range.text();
             place = *value;
             return {};
-          }};
+          },
+          {.kind = Shape::Kind::number, .range = range}};
 }
 
 Value whole_number(Range range, std::int64_t most, std::function<std::int64_t()> get,
                    std::function<void(std::int64_t)> set) {
-  return {"integer", range.text(), [get] { return std::to_string(get()); },
+  return {"integer",
+          range.text(),
+          [get] { return std::to_string(get()); },
           [range, most, set](Scalar const& scalar) -> Complaint {
             if (scalar.quoted) return must_be(scalar, "an integer, without quotes");
             if (has_leading_zero(scalar.text))
@@ -71,7 +84,8 @@ Value whole_number(Range range, std::int64_t most, std::function<std::int64_t()>
             if (*value > most) return str("is ", *value, ", must be <= ", most);
             set(*value);
             return {};
-          }};
+          },
+          {.kind = Shape::Kind::integer, .range = range.up_to(static_cast<double>(most))}};
 }
 
 Value text(std::string& place) {
@@ -85,15 +99,18 @@ Value text(std::string& place) {
 Value one_of(std::vector<std::string> names, std::function<std::string()> get,
              std::function<void(std::size_t)> set) {
   auto type = join(names, " | ");
-  return {std::move(type), "", std::move(get),
-          [names = std::move(names), set = std::move(set)](Scalar const& scalar) -> Complaint {
+  return {std::move(type),
+          "",
+          std::move(get),
+          [names, set = std::move(set)](Scalar const& scalar) -> Complaint {
             auto const found = std::ranges::find(names, scalar.text);
             if (found == names.end())
               return *must_be(scalar, "one of " + join(names, ", ")) +
-                     did_you_mean(scalar.text, names);
+                     suggest_value(scalar.text, names);
             set(static_cast<std::size_t>(found - names.begin()));
             return {};
-          }};
+          },
+          {.kind = Shape::Kind::choice, .names = names}};
 }
 
 Value name(std::string& place, std::vector<std::string> names) {
@@ -103,11 +120,14 @@ Value name(std::string& place, std::vector<std::string> names) {
 }
 
 Value constant(std::string only) {
-  return {only, "", [only] { return only; },
+  return {only,
+          "",
+          [only] { return only; },
           [only](Scalar const& scalar) -> Complaint {
             if (scalar.text != only) return must_be(scalar, only);
             return {};
-          }};
+          },
+          {.kind = Shape::Kind::choice, .names = {only}}};
 }
 
 }  // namespace stratagem

@@ -22,14 +22,6 @@ struct Scalar {
 /// What is wrong with a value, or nothing: "is 0, must be >= 1".
 using Complaint = std::optional<std::string>;
 
-/// The type of a key, bound to the variable that holds its value.
-struct Value {
-  std::string type;                             ///< "integer", "true | false", "mean | sum"
-  std::string range;                            ///< ">= 1"; empty: any
-  std::function<std::string()> get;             ///< as YAML; empty: there is nothing to write
-  std::function<Complaint(Scalar const&)> set;  ///< leaves the variable alone if it complains
-};
-
 /// Bounds of a number.
 class Range {
  public:
@@ -40,7 +32,14 @@ class Range {
     return (low_included_ ? value >= low_ : value > low_) &&
            (high_included_ ? value <= high_ : value < high_);
   }
+  /// The part of it that is at most `most`.
+  Range up_to(double most) const;
   std::string text() const;
+
+  double low() const { return low_; }    ///< -no_limit: none
+  double high() const { return high_; }  ///< no_limit: none
+  bool low_included() const { return low_included_; }
+  bool high_included() const { return high_included_; }
 
  private:
   double low_, high_;
@@ -58,6 +57,25 @@ inline Range above(double low) {
 inline Range between(double low, double high) {
   return {low, true, high, true};
 }
+
+/// Which values a type has, for whoever checks them without this program.
+struct Shape {
+  enum class Kind { text, flag, integer, number, choice };
+
+  Kind kind = Kind::text;
+  std::vector<std::string> names = {};                ///< of a choice
+  Range range = {-no_limit, false, no_limit, false};  ///< of a number
+  std::string pattern = {};                           ///< of a text: what all of it matches
+};
+
+/// The type of a key, bound to the variable that holds its value.
+struct Value {
+  std::string type;                             ///< "integer", "true | false", "mean | sum"
+  std::string range;                            ///< ">= 1"; empty: any
+  std::function<std::string()> get;             ///< as YAML; empty: there is nothing to write
+  std::function<Complaint(Scalar const&)> set;  ///< leaves the variable alone if it complains
+  Shape shape = {};
+};
 
 Value flag(bool& place);
 Value number(double& place, Range range);
@@ -93,7 +111,8 @@ Value if_given(std::optional<T>& place, Make make) {
             auto complaint = inner.set(scalar);
             if (!complaint) place = *held;
             return complaint;
-          }};
+          },
+          inner.shape};
 }
 
 /// `set` is told numbers within the range and at most `most`.

@@ -40,7 +40,7 @@ Expansion expand_variables(std::string const& text, Environment const& environme
     auto const name = text.substr(at + 2, end - at - 2);
     if (end == text.size() || !is_variable_name(name)) {
       result.complaints.push_back(abridged(text.substr(at, end + 1 - at)) +
-                                  " is no variable ${NAME}; write $${ for ${ itself");
+                                  " is not a variable ${NAME}; write $${ for a literal ${");
     } else if (auto const value = environment(name)) {
       result.text += *value;
       result.changed = true;

@@ -12,11 +12,11 @@
 
 #include "base/text.hpp"
 #include "config/text_form.hpp"
+#include "config/yaml_file.hpp"
 
 namespace stratagem {
 namespace {
 
-constexpr std::size_t most_bytes = 1 << 20;
 constexpr int most_nodes = 20'000;  // keys and values; the largest study has some hundred
 
 Place place_of(std::string const& file, YAML::Mark const& mark) {
@@ -128,9 +128,10 @@ class TreeBuilder final : public YAML::EventHandler {
 
 /// False, with a problem, for bytes that no YAML file has.
 bool is_readable(std::string const& text, std::string const& file, Problems& problems) {
-  if (text.size() > most_bytes) {
-    problems.add(place_in_file(file, 1, 1), "",
-                 str("the file has ", text.size(), " bytes, more than ", format_bytes(most_bytes)));
+  if (text.size() > most_yaml_bytes) {
+    problems.add(
+        place_in_file(file, 1, 1), "",
+        str("the file has ", text.size(), " bytes, more than ", format_bytes(most_yaml_bytes)));
     return false;
   }
   // The parser looks for the end of each before it tells of the first.

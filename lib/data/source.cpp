@@ -13,6 +13,15 @@ namespace fs = std::filesystem;
 constexpr char fetch[] = "modules/fetch-data.sh FOLDER fetches the published files";
 constexpr char name_the_root[] = "let data.root or STRATAGEM_DATA name the folder that holds it; ";
 
+/// A root that is the dataset's own folder, where it should be the one around it.
+void refuse_own_folder(fs::path const& root, std::string const& folder) {
+  std::error_code unreadable;
+  auto const own = (fs::absolute(root, unreadable) / "").lexically_normal().parent_path();
+  if (own.filename() != folder || fs::exists(own / folder, unreadable)) return;
+  throw Error(ExitCode::bad_data, str("the data folder ", root.string(), " is that of one dataset"),
+              {}, "let data.root or STRATAGEM_DATA name its parent, " + own.parent_path().string());
+}
+
 }  // namespace
 
 Error bad_file(fs::path const& path, std::string const& problem, std::string const& expected,
@@ -27,6 +36,7 @@ fs::path dataset_folder(std::string const& root, std::string const& folder) {
                 str("no folder is named for the dataset's files in ", folder, "/"),
                 "data.root is empty", str(name_the_root, fetch));
   std::error_code unreadable;
+  refuse_own_folder(root, folder);
   for (auto const& path : {fs::path(root), fs::path(root) / folder})
     if (!fs::is_directory(path, unreadable))
       throw Error(ExitCode::bad_data, str("the data folder ", path.string(), " is missing"),

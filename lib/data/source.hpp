@@ -12,6 +12,9 @@
 
 namespace stratagem {
 
+/// More than any file of a published set has, unpacked or not [bytes].
+inline constexpr std::size_t most_source_bytes = 1 << 30;
+
 /// Error(bad_data) about one file: "path: problem (expected x, found y); fetch it again ...".
 Error bad_file(std::filesystem::path const& path, std::string const& problem,
                std::string const& expected, std::string const& found);

@@ -1,6 +1,7 @@
 #include "h5/error.hpp"
 
 #include <cstdlib>
+#include <string_view>
 
 #include <hdf5.h>
 
@@ -20,7 +21,10 @@ std::string reason() {
       },
       &text);
   H5Eclear2(H5E_DEFAULT);
-  return text.substr(0, text.find('\n'));
+  // Of a call of the system's it tells name, errno, descriptor, buffer; a person needs the reason.
+  static constexpr std::string_view mark = "error message = '";
+  if (auto const at = text.find(mark); at != std::string::npos) text.erase(0, at + mark.size());
+  return text.substr(0, text.find_first_of("\n'"));
 }
 
 }  // namespace

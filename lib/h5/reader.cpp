@@ -20,6 +20,9 @@ Values const& column(TableData const& table, std::string const& name) {
   return std::get<Values>(found->second);
 }
 
+/// More than any attribute's that this program writes [bytes].
+constexpr std::size_t longest_text = 16 << 20;
+
 /// How often a block whose checksum does not fit is read again while its writer may be at work.
 /// HDF5 doubles its pause, from 1 ns, each time: these end within 0.1 s, its default of 100 never
 /// does.
@@ -32,8 +35,34 @@ Handle open_while_written(std::filesystem::path const& path) {
   return owned(H5Fopen(path.c_str(), H5F_ACC_RDONLY | H5F_ACC_SWMR_READ, access.get()), action);
 }
 
+/// As traces of earlier versions have them.
+std::string text_of_any_length(hid_t attribute, hid_t type) {
+  char* text = nullptr;
+  check(H5Aread(attribute, type, &text), "reading a text");
+  std::string const value = text != nullptr ? text : "";
+  H5free_memory(text);
+  return value;
+}
+
+std::string text_of_its_length(hid_t attribute, hid_t type) {
+  auto const bytes = H5Tget_size(type);
+  if (bytes > longest_text)
+    throw Error(ExitCode::bad_data, str("an attribute claims ", bytes, " bytes of text"));
+  std::string value(bytes, '\0');
+  check(H5Aread(attribute, type, value.data()), "reading a text");
+  value.resize(::strnlen(value.data(), bytes));
+  return value;
+}
+
+/// A name in a damaged file can be anything.
+std::string shown(std::string name) {
+  std::ranges::replace_if(
+      name, [](char c) { return c < ' ' || c > '~'; }, '?');
+  return name;
+}
+
 AttributeValue read_attribute(hid_t object, std::string const& name) {
-  auto const action = "reading attribute " + name;
+  auto const action = "reading attribute " + shown(name);
   auto const attribute = owned(H5Aopen(object, name.c_str(), H5P_DEFAULT), action);
   auto const type = owned(H5Aget_type(attribute.get()), action);
   switch (H5Tget_class(type.get())) {
@@ -48,12 +77,8 @@ AttributeValue read_attribute(hid_t object, std::string const& name) {
       return value;
     }
     case H5T_STRING: {
-      if (H5Tis_variable_str(type.get()) <= 0) break;
-      char* text = nullptr;
-      check(H5Aread(attribute.get(), type.get(), &text), action);
-      std::string const value = text != nullptr ? text : "";
-      H5free_memory(text);
-      return value;
+      return H5Tis_variable_str(type.get()) > 0 ? text_of_any_length(attribute.get(), type.get())
+                                                : text_of_its_length(attribute.get(), type.get());
     }
     default:
       break;
@@ -110,6 +135,8 @@ Texts const& TableData::texts(std::string const& name) const {
 
 FileReader::FileReader(std::filesystem::path const& path) : path_(path) {
   std::error_code unknown;
+  if (std::filesystem::exists(path, unknown) && !std::filesystem::is_regular_file(path, unknown))
+    throw Error(ExitCode::io, "cannot read " + path.string(), "it is not a regular file");
   file_bytes_ = std::filesystem::file_size(path, unknown);
   file_ = Handle(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));
   closed_cleanly_ = file_.valid();

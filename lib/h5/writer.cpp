@@ -1,5 +1,6 @@
 #include "h5/writer.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include <hdf5.h>
@@ -15,6 +16,10 @@ namespace {
 
 constexpr hsize_t streaming_chunk_rows = 256;  // a killed writer loses nothing by small chunks
 constexpr hsize_t archive_chunk_rows = 16384;
+/// Rows are only appended, so that a column's chunks before its last one are not asked for again.
+/// HDF5's own choice keeps the last MiB of each of some hundred columns. Said of the file: what is
+/// said of a dataset is forgotten when streaming begins. The widest chunk is one of texts.
+constexpr std::size_t kept_slots = 7, kept_bytes = 2 * streaming_chunk_rows * text_width;
 /// Where the kernel ends a write that a kill cuts short.
 constexpr hsize_t kernel_page_bytes = 4096;
 
@@ -26,14 +31,13 @@ void write_attribute(hid_t object, std::string const& name, AttributeValue const
   auto const action = "writing attribute " + name;
   auto const space = owned(H5Screate(H5S_SCALAR), action);
   if (auto const* text = std::get_if<std::string>(&value)) {
-    auto const type = owned(H5Tcopy(H5T_C_S1), action);
-    check(H5Tset_size(type.get(), H5T_VARIABLE), action);
-    check(H5Tset_cset(type.get(), H5T_CSET_UTF8), action);
+    // Of its own length: texts of any length would lie in HDF5's global heap, which has no
+    // checksum.
+    auto const type = text_type(std::max<std::size_t>(text->size(), 1));
     auto const attribute =
         owned(H5Acreate2(object, name.c_str(), type.get(), space.get(), H5P_DEFAULT, H5P_DEFAULT),
               action);
-    char const* pointer = text->c_str();
-    check(H5Awrite(attribute.get(), type.get(), &pointer), action);
+    check(H5Awrite(attribute.get(), type.get(), text->c_str()), action);
     return;
   }
   bool const integer = std::holds_alternative<std::int64_t>(value);
@@ -126,6 +130,7 @@ FileWriter::FileWriter(std::filesystem::path const& path, Mode mode) : path_(pat
   check(H5Pset_libver_bounds(access.get(), H5F_LIBVER_LATEST, H5F_LIBVER_LATEST), action);
   auto const creation = owned(H5Pcreate(H5P_FILE_CREATE), action);
   if (mode == Mode::streaming) {
+    check(H5Pset_cache(access.get(), 0, kept_slots, kept_bytes, 1), action);
     // No block of HDF5's own crosses a page: it is written whole or not at all, up to the two
     // million rows where a table's index has blocks longer than a page.
     check(H5Pset_file_space_strategy(creation.get(), H5F_FSPACE_STRATEGY_PAGE, false, 1), action);

@@ -45,12 +45,16 @@ struct Entry {
 
 class Reader {
  public:
-  explicit Reader(std::filesystem::path const& path) : path_(path), file_(path, std::ios::binary) {
-    std::error_code unknown_size;
-    size_ = std::filesystem::file_size(path, unknown_size);
-    if (!file_ || unknown_size)
+  explicit Reader(std::filesystem::path const& path) : path_(path) {
+    std::error_code failed;
+    bool const is_file = std::filesystem::is_regular_file(path, failed);
+    if (is_file) size_ = std::filesystem::file_size(path, failed);
+    if (is_file && !failed) file_.open(path, std::ios::binary);
+    if (!file_.is_open())
       throw Error(ExitCode::bad_data, str("cannot open weights file ", path.string()),
-                  unknown_size ? unknown_size.message() : std::strerror(errno),
+                  failed    ? failed.message()
+                  : is_file ? std::strerror(errno)
+                            : "it is not a regular file",
                   "check model.weights");
   }
 

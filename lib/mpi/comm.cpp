@@ -20,23 +20,27 @@ Comm::Comm(std::shared_ptr<Shared const> shared) : shared_(std::move(shared)) {
 
 Comm Comm::split_node() const {
   MPI_Comm node = MPI_COMM_NULL;
+  auto const wait = shared_->wait("MPI_Comm_split_type");
   check(MPI_Comm_split_type(shared_->handle, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &node),
         "MPI_Comm_split_type");
-  return Comm(std::make_shared<Shared>(node, true));
+  return Comm(std::make_shared<Shared>(node, true, shared_->patience));
 }
 
 Comm Comm::duplicate() const {
   MPI_Comm copy = MPI_COMM_NULL;
+  auto const wait = shared_->wait("MPI_Comm_dup");
   check(MPI_Comm_dup(shared_->handle, &copy), "MPI_Comm_dup");
-  return Comm(std::make_shared<Shared>(copy, true));
+  return Comm(std::make_shared<Shared>(copy, true, shared_->patience));
 }
 
 void Comm::barrier() const {
+  auto const wait = shared_->wait("MPI_Barrier");
   check(MPI_Barrier(shared_->handle), "MPI_Barrier");
 }
 
 void Comm::broadcast(std::string& text, int root) const {
   auto length = static_cast<std::int64_t>(text.size());
+  auto const wait = shared_->wait("MPI_Bcast");
   check(MPI_Bcast(&length, 1, MPI_INT64_T, root, shared_->handle), "MPI_Bcast");
   expects(length <= static_cast<std::int64_t>(max_message), "texts are small");
   text.resize(static_cast<std::size_t>(length));
@@ -48,6 +52,7 @@ std::vector<std::string> Comm::all_gather(std::string const& text) const {
   auto const count = static_cast<std::size_t>(size_);
   int const length = static_cast<int>(text.size());
   std::vector<int> lengths(count), offsets(count);
+  auto const wait = shared_->wait("MPI_Allgather");
   check(MPI_Allgather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, shared_->handle),
         "MPI_Allgather");
   for (std::size_t i = 1; i < count; ++i) offsets[i] = offsets[i - 1] + lengths[i - 1];
@@ -63,6 +68,7 @@ std::vector<std::string> Comm::all_gather(std::string const& text) const {
 }
 
 void Comm::library_all_reduce(std::span<float> values) const {
+  auto const wait = shared_->wait("MPI_Allreduce");
   check(MPI_Allreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()), MPI_FLOAT,
                       MPI_SUM, shared_->handle),
         "MPI_Allreduce");

@@ -26,13 +26,25 @@ Environment process_environment() {
 }
 
 std::string launcher_name(Environment const& environment) {
-  if (environment("OMPI_COMM_WORLD_SIZE")) return "mpirun";
-  if (environment("PMIX_RANK")) return environment("SLURM_STEP_ID") ? "srun (PMIx)" : "PMIx";
-  return "none";
+  bool const prrte = environment("PRTE_LAUNCHED").has_value();
+  if (environment("OMPI_COMM_WORLD_SIZE")) {
+    if (auto const version = environment("OMPI_VERSION"); version && prrte)
+      return str("mpirun (Open MPI ", *version, ", PRRTE)");
+    return environment("OMPI_MCA_orte_ess_num_procs") ? "mpirun (Open MPI, ORTE)" : "mpirun";
+  }
+  if (!environment("PMIX_RANK")) return "none";
+  if (prrte) return "prterun (PRRTE)";
+  return environment("SLURM_STEP_ID") ? "srun (Slurm, PMIx)" : "PMIx";
 }
 
 bool launched(Environment const& environment) {
   return known_to_open_mpi(environment);
+}
+
+bool on_one_node(Environment const& environment) {
+  if (auto const size = environment("OMPI_COMM_WORLD_SIZE"))
+    return environment("OMPI_COMM_WORLD_LOCAL_SIZE") == size;
+  return environment("SLURM_STEP_NUM_NODES") == "1";
 }
 
 std::optional<Error> singleton_problem(int world_size, Environment const& environment) {

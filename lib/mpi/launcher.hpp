@@ -13,11 +13,15 @@ using Environment = std::function<std::optional<std::string>(char const*)>;
 
 Environment process_environment();
 
-/// "mpirun", "srun (PMIx)" or "none".
+/// What started this process, and its family: "mpirun (Open MPI, ORTE)" up to Open MPI 4, "mpirun
+/// (Open MPI 5.0.7, PRRTE)" from 5 on, "srun (Slurm, PMIx)", or "none".
 std::string launcher_name(Environment const& environment);
 
 /// True when a launcher started this process, so that MPI must be initialised.
 bool launched(Environment const& environment);
+
+/// True when a launcher says that all ranks are on this node.
+bool on_one_node(Environment const& environment);
 
 /// N copies that each believe to be the only rank: started by a launcher that this MPI library does
 /// not know, or as a bare program inside a Slurm allocation of several tasks.

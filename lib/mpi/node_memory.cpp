@@ -17,6 +17,7 @@ constexpr std::size_t line = 64;
 }  // namespace
 
 struct NodeMemory::Handle {
+  std::shared_ptr<Comm::Shared const> node;
   MPI_Win window = MPI_WIN_NULL;
 };
 
@@ -24,8 +25,13 @@ NodeMemory::NodeMemory(Comm const& node, std::size_t bytes)
     : handle_(std::make_unique<Handle>()), bytes_(bytes) {
   auto const room = (bytes + 2 * line - 1) / line * line;
   void* base = nullptr;
-  if (MPI_Win_allocate_shared(static_cast<MPI_Aint>(room), 1, MPI_INFO_NULL, node.shared_->handle,
-                              &base, &handle_->window) != MPI_SUCCESS)
+  handle_->node = node.shared_;
+  auto const allocate = [&] {
+    auto const wait = node.shared_->wait("MPI_Win_allocate_shared");
+    return MPI_Win_allocate_shared(static_cast<MPI_Aint>(room), 1, MPI_INFO_NULL,
+                                   node.shared_->handle, &base, &handle_->window);
+  };
+  if (allocate() != MPI_SUCCESS)
     throw Error(ExitCode::environment,
                 str("MPI cannot share ", bytes, " bytes between the ranks of a node"), {},
                 "make /dev/shm larger");
@@ -36,7 +42,9 @@ NodeMemory::NodeMemory(Comm const& node, std::size_t bytes)
 NodeMemory::~NodeMemory() {
   int finalized = 0;
   MPI_Finalized(&finalized);
-  if (finalized == 0 && std::uncaught_exceptions() == 0) MPI_Win_free(&handle_->window);
+  if (finalized != 0 || std::uncaught_exceptions() > 0) return;
+  auto const wait = handle_->node->wait("MPI_Win_free");
+  MPI_Win_free(&handle_->window);
 }
 
 std::span<std::byte> NodeMemory::part(int rank) const {

@@ -1,10 +1,12 @@
 #include "mpi/session.hpp"
 
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <utility>
 
 #include <unistd.h>
 
@@ -12,9 +14,13 @@
 #include "base/text.hpp"
 #include "mpi/comm_shared.hpp"
 #include "mpi/error.hpp"
+#include "mpi/launcher.hpp"
+#include "mpi/patience.hpp"
 
 namespace stratagem::mpi {
 namespace {
+
+constexpr std::chrono::minutes longest_start{10};  // many ranks load large libraries
 
 int native(ThreadLevel level) {
   switch (level) {
@@ -28,10 +34,22 @@ int native(ThreadLevel level) {
   return MPI_THREAD_SINGLE;
 }
 
-ThreadLevel initialise(ThreadLevel required) {
+/// On a node with addresses of IPv4 and of IPv6 Open MPI 5 prints for each pair of ranks that TCP
+/// finds no way between them, although they do not need it: they share memory. Its older way to
+/// pair addresses is silent.
+void quieten_tcp() {
+  if (on_one_node(process_environment())) ::setenv("OMPI_MCA_reachable", "weighted", 0);
+}
+
+ThreadLevel initialise(ThreadLevel required, Patience& patience) {
+  quieten_tcp();
   int provided = MPI_THREAD_SINGLE;
+  Patience::Wait const wait(patience, "MPI_Init_thread");
   check(MPI_Init_thread(nullptr, nullptr, native(required), &provided), "MPI_Init_thread");
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  patience.set_rank(rank);
   if (provided >= MPI_THREAD_MULTIPLE) return ThreadLevel::multiple;
   if (provided >= MPI_THREAD_SERIALIZED) return ThreadLevel::serialized;
   return ThreadLevel::funneled;
@@ -61,7 +79,9 @@ std::string to_string(ThreadLevel level) {
 }
 
 Session::Session(ThreadLevel required)
-    : exceptions_at_start_(std::uncaught_exceptions()), provided_(initialise(required)) {
+    : exceptions_at_start_(std::uncaught_exceptions()),
+      patience_(std::make_shared<Patience>(longest_start)),
+      provided_(initialise(required, *patience_)) {
   if (provided_ < required) {
     MPI_Finalize();
     throw Error(ExitCode::environment, str("MPI offers thread level ", to_string(provided_)),
@@ -73,11 +93,21 @@ Session::Session(ThreadLevel required)
 
 Session::~Session() {
   under_way = false;
-  if (std::uncaught_exceptions() == exceptions_at_start_) MPI_Finalize();
+  if (std::uncaught_exceptions() != exceptions_at_start_) return;
+  Patience::Wait const wait(*patience_, "MPI_Finalize");
+  MPI_Finalize();
 }
 
 Comm Session::world() const {
-  return Comm(std::make_shared<Comm::Shared>(MPI_COMM_WORLD, false));
+  return Comm(std::make_shared<Comm::Shared>(MPI_COMM_WORLD, false, patience_));
+}
+
+void Session::wait_at_most(Comm const& comm, std::chrono::seconds limit) {
+  comm.shared_->patience->set_limit(limit);
+}
+
+void Session::enter(Comm const& comm, std::string phase) {
+  comm.shared_->patience->enter(std::move(phase));
 }
 
 void Session::abort(ExitCode code) const noexcept {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <chrono>
+#include <memory>
 #include <string>
 
 #include "base/exit_code.hpp"
@@ -12,8 +14,12 @@ enum class ThreadLevel { funneled, serialized, multiple };
 
 std::string to_string(ThreadLevel level);
 
-/// The lifetime of MPI in this process. Not finalized while an exception unwinds: a peer may wait
-/// for a message that never comes, and the exception's text is worth more than a tidy end.
+class Patience;
+
+/// The lifetime of MPI in this process. No call of it or of its communicators waits for other ranks
+/// for ever: ten minutes at most, or what wait_at_most() says. Not finalized while an exception
+/// unwinds: a peer may wait for a message that never comes, and the exception's text is worth more
+/// than a tidy end.
 class Session {
  public:
   /// Error(environment) when the library offers less than `required`.
@@ -23,6 +29,12 @@ class Session {
   Session& operator=(Session const&) = delete;
 
   Comm world() const;
+
+  /// Of the session of `comm`: how long a call may wait for other ranks from now on, before it ends
+  /// the process with code stall; and what the ranks do together, which is then told.
+  static void wait_at_most(Comm const& comm, std::chrono::seconds limit);
+  static void enter(Comm const& comm, std::string phase);
+
   ThreadLevel provided() const { return provided_; }
 
   /// Ends all ranks. Returns only by ending the process, within two seconds even if MPI hangs.
@@ -30,6 +42,7 @@ class Session {
 
  private:
   int exceptions_at_start_;
+  std::shared_ptr<Patience> patience_;
   ThreadLevel provided_;
 };
 

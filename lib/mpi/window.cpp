@@ -49,6 +49,7 @@ void check_room(Comm const& comm, std::size_t bytes) {
 }  // namespace
 
 struct Window::Handle {
+  std::shared_ptr<Comm::Shared const> comm;
   MPI_Win window = MPI_WIN_NULL;
 };
 
@@ -56,8 +57,13 @@ Window::Window(Comm const& comm, std::size_t bytes) : handle_(std::make_unique<H
   check_room(comm, bytes);
   void* base = nullptr;
   auto const room = bytes > 0 ? bytes + page : 0;
-  int const code = MPI_Win_allocate(static_cast<MPI_Aint>(room), 1, MPI_INFO_NULL,
-                                    comm.shared_->handle, &base, &handle_->window);
+  handle_->comm = comm.shared_;
+  auto const allocate = [&] {
+    auto const wait = comm.shared_->wait("MPI_Win_allocate");
+    return MPI_Win_allocate(static_cast<MPI_Aint>(room), 1, MPI_INFO_NULL, comm.shared_->handle,
+                            &base, &handle_->window);
+  };
+  int const code = allocate();
   std::string problem;
   if (code != MPI_SUCCESS) {
     problem = str("MPI cannot make a window of ", format_bytes(static_cast<double>(bytes)));
@@ -81,6 +87,7 @@ Window::~Window() {
   int finalized = 0;
   MPI_Finalized(&finalized);
   if (finalized != 0 || std::uncaught_exceptions() > 0) return;
+  auto const wait = handle_->comm->wait("MPI_Win_free");
   MPI_Win_unlock_all(handle_->window);
   MPI_Win_free(&handle_->window);
 }

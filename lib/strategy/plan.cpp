@@ -2,6 +2,7 @@
 
 #include <numeric>
 
+#include "base/arithmetic.hpp"
 #include "base/error.hpp"
 #include "base/hash.hpp"
 #include "base/text.hpp"
@@ -101,7 +102,7 @@ void plan(PsConfig const& config, PlanInput const& input, int ranks, StrategyPla
 
 BucketPlan plan_buckets(DdpConfig const& config, ParameterLayout const& layout,
                         std::int64_t element_size) {
-  auto const bytes = static_cast<std::int64_t>(config.bucket_mb * (1 << 20));
+  auto const bytes = saturated(config.bucket_mb * (1 << 20));
   return make_bucket_plan(layout, bytes, element_size);
 }
 

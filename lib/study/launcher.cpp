@@ -1,7 +1,11 @@
 #include "study/launcher.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <set>
 
 #include <fcntl.h>
 #include <spawn.h>
@@ -20,24 +24,52 @@ namespace {
 
 constexpr char placeholder[] = "{ranks}";
 
+/// Settings have these beginnings; what else a launcher's variables say describes one job ...
+constexpr std::array settings{"OMPI_MCA_", "PMIX_MCA_", "PRTE_MCA_", "OMPI_ALLOW_", "PRTE_ALLOW_"};
+/// ... as do these inside of a job, which only look like settings: mpirun sets them for each
+/// process.
+constexpr std::array of_one_job{
+    "OMPI_MCA_PREFIXES",     "OMPI_MCA_cpu_type",          "OMPI_MCA_ess",
+    "OMPI_MCA_initial_wdir", "OMPI_MCA_num_procs",         "OMPI_MCA_mca_base_component_path",
+    "OMPI_MCA_orte_",        "OMPI_MCA_mpi_oversubscribe", "OMPI_MCA_shmem_RUNTIME_QUERY_hint"};
+
 bool of_a_launcher(std::string_view variable) {
-  // OMPI_MCA_* and the like are a user's settings; the rest describes one job.
-  if (variable.starts_with("OMPI_MCA_") || variable.starts_with("OMPI_ALLOW_")) return false;
-  return variable.starts_with("OMPI_") || variable.starts_with("PMIX_") ||
-         variable.starts_with("PMI_");
+  auto const begins = [&](std::string_view beginning) { return variable.starts_with(beginning); };
+  bool const inside_of_job = std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr;
+  if (inside_of_job && std::ranges::any_of(of_one_job, begins)) return true;
+  if (std::ranges::any_of(settings, begins)) return false;
+  return begins("OMPI_") || begins("PMIX_") || begins("PMI_") || begins("PRTE_");
+}
+
+/// Launchers have room for a rank on each core, not on each of a core's hardware threads.
+std::size_t cores_of_own() {
+  std::set<std::string> cores;
+  for (int const thread : usable_cores()) {
+    std::ifstream file(
+        str("/sys/devices/system/cpu/cpu", thread, "/topology/thread_siblings_list"));
+    std::string siblings;
+    cores.insert(std::getline(file, siblings) ? siblings : std::to_string(thread));
+  }
+  return cores.size();
 }
 
 std::vector<std::string> clean_environment(int ranks) {
   std::vector<std::string> variables;
   for (char** entry = environ; *entry != nullptr; ++entry)
     if (!of_a_launcher(*entry)) variables.emplace_back(*entry);
-  if (::geteuid() == 0) {
-    // Open MPI asks a superuser twice; whoever started this program has decided already.
-    variables.emplace_back("OMPI_ALLOW_RUN_AS_ROOT=1");
-    variables.emplace_back("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1");
+  auto const unless_set = [&](std::string const& name, char const* value) {
+    if (std::getenv(name.c_str()) == nullptr) variables.push_back(name + "=" + value);
+  };
+  if (::geteuid() == 0)
+    // Launchers ask a superuser twice; whoever started this program has decided already.
+    for (auto const* name : {"OMPI_ALLOW_RUN_AS_ROOT", "PRTE_ALLOW_RUN_AS_ROOT"}) {
+      unless_set(name, "1");
+      unless_set(str(name, "_CONFIRM"), "1");
+    }
+  if (ranks > static_cast<int>(cores_of_own())) {
+    unless_set("OMPI_MCA_rmaps_base_oversubscribe", "1");                   // up to Open MPI 4
+    unless_set("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe");  // from 5 on
   }
-  if (ranks > static_cast<int>(usable_cores().size()))
-    variables.emplace_back("OMPI_MCA_rmaps_base_oversubscribe=1");
   return variables;
 }
 

@@ -19,7 +19,7 @@ struct Launcher {
 /// How a launcher ended.
 struct Launched {
   int code = 0;    ///< its exit code; 128 + n for signal n
-  int signal = 0;  ///< USR1 or TERM that came meanwhile and was passed on; 0: none
+  int signal = 0;  ///< USR1, TERM or INT that came meanwhile; it has reached the launcher; 0: none
 };
 
 /// Starts `program` with `arguments` on `ranks` ranks and waits. Variables that belong to a

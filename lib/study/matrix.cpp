@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "base/text.hpp"
@@ -75,7 +76,7 @@ bool holds(Exclusion const& exclusion, Choices const& choices) {
 class Expander {
  public:
   Expander(StudyFile const& file, std::vector<std::string> const& overrides,
-            KnownNames const& names, Environment const& environment, Problems& problems)
+           KnownNames const& names, Environment const& environment, Problems& problems)
       : file_(file),
         overrides_(overrides),
         names_(names),
@@ -89,10 +90,34 @@ class Expander {
       refuse_derived_keys(part.base);
       if (is_sound(part)) expand(part);
     }
+    // A part with a mistake in its matrix has no cells, which would tell of its other mistakes.
+    Problems alone;
+    check_alone(settings_as_written(), overrides_, names_, environment_, alone);
+    problems_.add_new(alone);
     return std::move(cells_);
   }
 
  private:
+  /// Each place of the file that says something about cells.
+  std::vector<Document> settings_as_written() const {
+    std::vector<Document> settings{file_.base};
+    for (auto const& variant : file_.variants) settings.push_back(variant.settings);
+    for (auto const& part : file_.parts) {
+      settings.push_back(part.base);
+      for (auto const& axis : part.matrix)
+        for (auto const& value : axis.values)
+          if (auto const entry = entry_of(axis, value)) settings.push_back({{}, {*entry}});
+    }
+    return settings;
+  }
+
+  /// A value of an axis that is a key of the configuration.
+  static std::optional<Entry> entry_of(Axis const& axis, Axis::Value const& value) {
+    auto const section = section_of(axis.name);
+    if (section.empty()) return std::nullopt;
+    return Entry{section, name_in_section(axis.name), value.scalar, axis.place, value.place};
+  }
+
   static std::string matrix_path(StudyPart const& part) { return "parts." + part.name + ".matrix"; }
 
   void refuse_derived_keys(Document const& document) {
@@ -114,7 +139,7 @@ class Expander {
       count = std::min(count * axis.values.size(), most_cells + 1);
       bool const known =
           axis.name == "variant" || axis.name == "workers" || !section_of(axis.name).empty();
-      if (!known) refuse(axis.place, path, "is no axis; take section.key, variant or workers");
+      if (!known) refuse(axis.place, path, "is not an axis; take section.key, variant or workers");
       if (std::ranges::count(derived_keys, axis.name) > 0)
         refuse(axis.place, path, "follows from the matrix; workers says how many train");
       std::map<std::string, Place> labels;
@@ -158,7 +183,7 @@ class Expander {
       for (auto const& axis : exclusion.where) {
         auto const found = std::ranges::find(part.matrix, axis.name, &Axis::name);
         if (found == part.matrix.end()) {
-          refuse(axis.place, shown_key(axis.name) + " is no axis of this part" +
+          refuse(axis.place, shown_key(axis.name) + " is not an axis of this part" +
                                  did_you_mean(axis.name, names));
           continue;
         }
@@ -167,7 +192,7 @@ class Expander {
             return other.scalar.text == value.scalar.text;
           });
           if (!there)
-            refuse(value.place, abridged(value.scalar.text) + " is no value of " + axis.name);
+            refuse(value.place, abridged(value.scalar.text) + " is not a value of " + axis.name);
         }
       }
     return sound;
@@ -201,9 +226,7 @@ class Expander {
         settings = merged(std::move(settings), find_variant(choice.text())->settings);
     Document axes;
     for (auto const& [axis, value] : choices)
-      if (auto const section = section_of(axis->name); !section.empty())
-        axes.entries.push_back(
-            {section, name_in_section(axis->name), value->scalar, axis->place, value->place});
+      if (auto entry = entry_of(*axis, *value)) axes.entries.push_back(std::move(*entry));
     return merged(std::move(settings), axes);
   }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <fstream>
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
@@ -37,9 +38,10 @@ std::string last_word(fs::path const& log, std::uintmax_t begin) {
   static constexpr std::string_view mark = "error: ";
   std::error_code ignored;
   if (!fs::is_regular_file(log, ignored)) return {};
-  auto const text = read_text(log, ExitCode::io);
+  std::ifstream text(log);
+  text.seekg(static_cast<std::streamoff>(begin));
   std::string last;
-  for (auto const& line : split(text.substr(std::min<std::size_t>(begin, text.size())), '\n')) {
+  for (std::string line; std::getline(text, line);) {
     if (auto const at = line.find(mark); at != std::string::npos && line.starts_with("stratagem"))
       return line.substr(at + mark.size());
     if (!trim(line).empty()) last = trim(line);

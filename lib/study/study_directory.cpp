@@ -7,11 +7,11 @@
 
 #include "base/build_info.hpp"
 #include "base/clock.hpp"
+#include "base/directory_lock.hpp"
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/sha256.hpp"
 #include "base/text.hpp"
-#include "study/directory_lock.hpp"
 #include "train/run_directory.hpp"
 
 namespace stratagem {
@@ -41,7 +41,7 @@ json read_description(fs::path const& path) {
   auto const file = path / "study.json";
   std::error_code ignored;
   if (!fs::is_regular_file(file, ignored))
-    throw Error(ExitCode::usage, path.string() + " is no study directory",
+    throw Error(ExitCode::usage, path.string() + " is not a study directory",
                 "there is no study.json in it", "name one that `stratagem sweep` wrote");
   auto const cure = "name another folder, or take the version that wrote it";
   try {
@@ -57,6 +57,21 @@ json read_description(fs::path const& path) {
   }
 }
 
+/// "-s optimizer.lr=0.1 -s run.epochs=2".
+std::string overrides_text(json const& overrides) {
+  std::vector<std::string> given;
+  for (auto const& text : overrides) given.push_back("-s " + text.get<std::string>());
+  return given.empty() ? "without -s" : "with " + join(given, " ");
+}
+
+/// Of two studies, in what study.json keeps of them.
+std::string difference(std::string const& key, json const& there, json const& wanted) {
+  if (key == "overrides" && there.is_array())
+    return str("it was made ", overrides_text(there), ", not ", overrides_text(wanted));
+  if (key == "sha256") return "its study file had another content";
+  return str("its ", key, " is ", there.dump(), ", not ", wanted.dump());
+}
+
 /// What the folder was made for must be what is wanted of it now.
 void check_same(fs::path const& path, Study const& study, std::vector<CellEntry> const& cells) {
   auto const there = read_description(path);
@@ -66,9 +81,8 @@ void check_same(fs::path const& path, Study const& study, std::vector<CellEntry>
                 "name another folder with --out");
   };
   for (auto const* key : {"name", "sha256", "overrides"})
-    if (there.value(key, json()) != wanted.at(key))
-      refuse(str("its ", key, " is ", there.value(key, json()).dump(), ", not ",
-                 wanted.at(key).dump()));
+    if (auto const& was = there.value(key, json()); was != wanted.at(key))
+      refuse(difference(key, was, wanted.at(key)));
   if (read_text(path / "cells.csv", ExitCode::io) != cells_csv(cells))
     refuse("its cells.csv is not what this version makes of the study");
 }
@@ -85,8 +99,7 @@ StudyDirectory StudyDirectory::prepare(fs::path path, Study const& study) {
       if (fs::exists(path / file) && !study.file.empty() &&
           read_text(path / file, ExitCode::io) !=
               (std::string(file) == "cells.csv" ? cells_csv(cells) : study.text))
-        throw Error(ExitCode::usage,
-                    path.string() + " holds a " + file + " that is none of this study", {},
+        throw Error(ExitCode::usage, path.string() + " holds a " + file + " of another study", {},
                     "name another folder with --out");
     for (auto const* folder : {"configs", "launches"}) make_folder(path / folder);
     if (!study.file.empty()) replace_file(path / "study.yaml", study.text);

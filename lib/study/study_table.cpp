@@ -32,15 +32,47 @@ std::vector<Group> groups_of(std::vector<CellResult> const& cells) {
   return groups;
 }
 
-Spread spread(Group const& group, std::function<double(RunSummary const&)> const& value) {
-  std::vector<double> values;
-  for (auto const* cell : group)
-    if (cell->is_complete()) values.push_back(value(*cell->summary));
-  return Spread::of(std::move(values));
+double peak_bytes(RunSummary const& run) {
+  return run.peak.total() > 0 ? static_cast<double>(run.peak.total()) : RunSummary::unknown;
+}
+
+/// A number of runs that groups are compared by.
+struct Measure {
+  std::string name;   ///< for programs, in `name`'s unit
+  std::string title;  ///< for people
+  double shown;       ///< factor between the two
+  int digits;         ///< for people
+  std::function<double(RunSummary const&)> get;
+
+  Spread of(Group const& group, double factor) const {
+    std::vector<double> values;
+    for (auto const* cell : group)
+      if (cell->is_complete()) values.push_back(factor * get(*cell->summary));
+    return Spread::of(std::move(values));
+  }
+};
+
+std::vector<Measure> measures() {
+  return {
+      {"test_accuracy", "accuracy %", 100, 2, [](auto& run) { return run.test_accuracy; }},
+      {"train_time_s", "time s", 1, 2, [](auto& run) { return run.train_time_s; }},
+      {"images_per_s", "images/s", 1, 0, [](auto& run) { return run.images_per_s; }},
+      {"step_ms", "step ms", 1, 2, [](auto& run) { return run.step_ms; }},
+      {"exposed_comm_share", "exposed comm %", 100, 1, [](auto& run) { return run.exposed_share; }},
+      {"peak_B", "peak MiB", 1.0 / (1 << 20), 1, peak_bytes}};
 }
 
 bool hit_time_limit(CellResult const& cell) {
   return cell.is_complete() && cell.status.reason == "time_limit";
+}
+
+bool is_limited(Group const& group) {
+  return std::ranges::any_of(group, [](auto cell) { return hit_time_limit(*cell); });
+}
+
+std::string complete_in(Group const& group) {
+  return std::to_string(
+      std::ranges::count_if(group, [](auto cell) { return cell->is_complete(); }));
 }
 
 bool has_begun(CellResult const& cell) {
@@ -78,9 +110,22 @@ std::string git_and_config(Group const& group, std::string const& usual) {
   return same ? "" : "mixed";
 }
 
-double peak_mebibytes(RunSummary const& run) {
-  return run.peak.total() > 0 ? static_cast<double>(run.peak.total()) / (1 << 20)
-                              : RunSummary::unknown;
+/// Those of which a cell has begun.
+std::vector<Group> begun_groups_of(std::vector<CellResult> const& cells) {
+  auto groups = groups_of(cells);
+  std::erase_if(groups, [](Group const& group) {
+    return std::ranges::none_of(group, [](auto cell) { return has_begun(*cell); });
+  });
+  return groups;
+}
+
+/// "" for what is not known.
+std::string full(double value) {
+  return std::isfinite(value) ? shortest(value) : "";
+}
+
+nlohmann::json full_json(double value) {
+  return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json();
 }
 
 /// One result of a cell for programs.
@@ -158,35 +203,49 @@ std::vector<std::string> commits_of(std::vector<CellResult> const& cells) {
 }
 
 Table study_table(std::vector<CellResult> const& cells, bool mark_mixed) {
-  std::vector<Table::Column> columns{{"cells", Align::left},
-                                     {"ranks"},
-                                     {"n"},
-                                     {"accuracy %"},
-                                     {"time s"},
-                                     {"images/s"},
-                                     {"step ms"},
-                                     {"exposed comm %"},
-                                     {"peak MiB"},
-                                     {"state", Align::left}};
+  std::vector<Table::Column> columns{{"cells", Align::left}, {"ranks"}, {"n"}};
+  auto const all = measures();
+  for (auto const& measure : all) columns.push_back({measure.title});
+  columns.push_back({"state", Align::left});
   if (mark_mixed) columns.push_back({"compares", Align::left});
   Table table(std::move(columns));
   auto const commits = commits_of(cells);
-  for (auto const& group : groups_of(cells)) {
-    if (std::ranges::none_of(group, [](auto cell) { return has_begun(*cell); })) continue;
-    bool const limited =
-        std::ranges::any_of(group, [](auto cell) { return hit_time_limit(*cell); });
-    auto const time = spread(group, [](auto const& run) { return run.train_time_s; });
-    std::vector<std::string> row{
-        group.front()->entry.group,
-        std::to_string(group.front()->entry.ranks()),
-        std::to_string(time.count),
-        spread(group, [](auto const& run) { return 100 * run.test_accuracy; }).text(2),
-        (limited ? "> " : "") + time.text(2),
-        spread(group, [](auto const& run) { return run.images_per_s; }).text(0),
-        spread(group, [](auto const& run) { return run.step_ms; }).text(2),
-        spread(group, [](auto const& run) { return 100 * run.exposed_share; }).text(1),
-        spread(group, peak_mebibytes).text(1),
-        states_of(group)};
+  for (auto const& group : begun_groups_of(cells)) {
+    auto const& first = group.front()->entry;
+    std::vector<std::string> row{first.group, std::to_string(first.ranks()), complete_in(group)};
+    for (auto const& measure : all) {
+      bool const limited = measure.name == "train_time_s" && is_limited(group);
+      row.push_back((limited ? "> " : "") + measure.of(group, measure.shown).text(measure.digits));
+    }
+    row.push_back(states_of(group));
+    if (mark_mixed) row.push_back(git_and_config(group, commits.empty() ? "" : commits.front()));
+    table.add_row(std::move(row));
+  }
+  return table;
+}
+
+Table study_numbers(std::vector<CellResult> const& cells, bool mark_mixed) {
+  std::vector<Table::Column> columns{{"cells"}, {"ranks"}, {"n"}};
+  auto const all = measures();
+  for (auto const& measure : all)
+    for (auto const* part : {"_median", "_least", "_greatest", "_n"})
+      columns.push_back({measure.name + part});
+  columns.push_back({"time_limited"});
+  columns.push_back({"state"});
+  if (mark_mixed) columns.push_back({"compares"});
+  Table table(std::move(columns));
+  auto const commits = commits_of(cells);
+  for (auto const& group : begun_groups_of(cells)) {
+    auto const& first = group.front()->entry;
+    std::vector<std::string> row{first.group, std::to_string(first.ranks()), complete_in(group)};
+    for (auto const& measure : all) {
+      auto const spread = measure.of(group, 1);
+      for (double const value : {spread.median, spread.least, spread.greatest})
+        row.push_back(full(value));
+      row.push_back(std::to_string(spread.count));
+    }
+    row.push_back(is_limited(group) ? "true" : "false");
+    row.push_back(states_of(group));
     if (mark_mixed) row.push_back(git_and_config(group, commits.empty() ? "" : commits.front()));
     table.add_row(std::move(row));
   }
@@ -238,7 +297,22 @@ std::string summary_csv(std::vector<CellResult> const& cells) {
 
 std::string study_json(std::vector<CellResult> const& cells) {
   using nlohmann::json;
-  json rows = json::array();
+  json groups = json::array(), rows = json::array();
+  for (auto const& group : begun_groups_of(cells)) {
+    auto const& first = group.front()->entry;
+    json row{{"group", first.group},
+             {"ranks", first.ranks()},
+             {"state", states_of(group)},
+             {"time_limited", is_limited(group)}};
+    for (auto const& measure : measures()) {
+      auto const spread = measure.of(group, 1);
+      row[measure.name] = {{"median", full_json(spread.median)},
+                           {"least", full_json(spread.least)},
+                           {"greatest", full_json(spread.greatest)},
+                           {"n", spread.count}};
+    }
+    groups.push_back(std::move(row));
+  }
   for (auto const& cell : cells) {
     auto const& entry = cell.entry;
     json row{{"index", entry.index},     {"cell", entry.name},         {"group", entry.group},
@@ -248,7 +322,8 @@ std::string study_json(std::vector<CellResult> const& cells) {
     for (auto const& result : results()) row[result.name] = result.get(cell);
     rows.push_back(std::move(row));
   }
-  return rows.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+  json const document{{"groups", groups}, {"cells", rows}};
+  return document.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace stratagem

@@ -37,10 +37,16 @@ std::vector<std::string> commits_of(std::vector<CellResult> const& cells);
 
 /// A row per group of cells that differ by their seed: median [least, greatest] over those that are
 /// complete, their number, and what became of the others. Groups of which no cell has begun have
-/// none. Times of runs that their time limit ended
-/// are marked ">". With `mark_mixed`, groups of cells that cannot be compared (see commits_of) say
-/// so.
+/// none. Times of runs that their time limit ended are marked ">". With `mark_mixed`, groups of
+/// cells that cannot be compared (see commits_of) say so.
 Table study_table(std::vector<CellResult> const& cells, bool mark_mixed);
+/// What its numbers are, in a line for its readers.
+inline constexpr char about_study_table[] =
+    "median [least, greatest] over the n complete cells of a row, which differ by their seed";
+
+/// The same for programs: median, least, greatest and how many are known, in a column each and in
+/// full, in the units of summary.csv.
+Table study_numbers(std::vector<CellResult> const& cells, bool mark_mixed);
 
 /// A row per cell that is not complete: its state, the reason, and the command that repeats it. Of
 /// cells that have not begun, as many as a person would read; the others share one.
@@ -50,6 +56,7 @@ Table missing_table(std::vector<CellResult> const& cells, StudyDirectory const& 
 /// What is not known is empty.
 std::string summary_csv(std::vector<CellResult> const& cells);
 
+/// "groups", as study_numbers has them, and "cells", as summary_csv has them.
 std::string study_json(std::vector<CellResult> const& cells);
 
 }  // namespace stratagem

@@ -7,10 +7,11 @@
 
 #include <unistd.h>
 
+#include "base/directory_lock.hpp"
 #include "base/error.hpp"
 #include "base/system.hpp"
+#include "base/terminal.hpp"
 #include "base/text.hpp"
-#include "study/directory_lock.hpp"
 #include "study/held_signals.hpp"
 
 namespace stratagem {
@@ -90,7 +91,9 @@ class Sweep {
 
   void show_current(Cell const& cell) const {
     if (!redraws_ || quiet_) return;
-    std::fprintf(stderr, "\r\033[K%s ...%s", cell.entry.name.c_str(), left().c_str());
+    auto const text = cell.entry.name + " ..." + left();
+    int const room = terminal_columns(STDERR_FILENO) - 1;
+    std::fprintf(stderr, "\r\033[K%.*s", room > 0 ? room : -1, text.c_str());
     std::fflush(stderr);
   }
 
@@ -124,11 +127,11 @@ class Sweep {
     if (signal != 0) {
       log_.warning(str("signal ", signal, " ended the sweep, ", open_.size(), " of ", total,
                        " cells were not started; the same command goes on"));
-      return signal == SIGUSR1 ? ExitCode::saved : ExitCode::unexpected;
+      return signal == SIGTERM ? ExitCode::unexpected : ExitCode::saved;
     }
     if (failed_ == 0) return ExitCode::done;
     log_.error(str(failed_, " of ", total, " cells are not complete; ", cure));
-    return ExitCode::unexpected;
+    return ExitCode::cells_missing;
   }
 
   StudyDirectory const& study_;

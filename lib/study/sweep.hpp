@@ -32,9 +32,9 @@ class TimeEstimate {
 ExitCode sweep_one(StudyDirectory const& study, Cell const& cell, CellStart const& start, Log& log);
 
 /// Runs `cells` one after the other, but for those that are complete; a failing one does not stop
-/// the others, a signal does. Tells of each how it ended, and how long the rest will take. Code 1
-/// when a cell is not complete in the end, 75 when USR1 ended it. Error(usage) while another
-/// process sweeps all of the study.
+/// the others, a signal does. Tells of each how it ended, and how long the rest will take. Code
+/// cells_missing when a cell is not complete in the end, 75 when USR1 or INT ended it, 1 when TERM
+/// did. Error(usage) while another process sweeps all of the study.
 ExitCode sweep_all(StudyDirectory const& study, std::vector<Cell> const& cells,
                    CellStart const& start, ProgressStyle style, Log& log);
 

@@ -6,9 +6,12 @@
 #include <new>
 #include <optional>
 
+#include <unistd.h>
+
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "h5/trial.hpp"
 #include "h5/writer.hpp"
 
 namespace stratagem::trace {
@@ -60,6 +63,7 @@ std::vector<RankFile> rank_files(fs::path const& run, std::vector<std::string>& 
 }
 
 RankTrace read_own(RankFile const& file) {
+  h5::try_in_child(file.path, [&] { read_rank_trace(file.path); });
   auto trace = read_rank_trace(file.path);
   if (trace.rank() != file.rank)
     throw Error(ExitCode::bad_data,
@@ -103,6 +107,17 @@ void shift_ids(RankTrace& later, std::int64_t shift) {
     for (auto& id : std::get<h5::Integers>(later.tables.at(table).columns.at(column))) id += shift;
 }
 
+/// What two attempts trained, where that differs: "resnet50 and lenet"; else "".
+std::string difference(RankTrace const& earlier, RankTrace const& later) {
+  for (auto const* what : {"model", "dataset_name"}) {
+    auto const one = earlier.provenance.find(what), other = later.provenance.find(what);
+    if (one == earlier.provenance.end() || other == later.provenance.end()) continue;
+    if (one->second != other->second)
+      return str(std::get<std::string>(one->second), " and ", std::get<std::string>(other->second));
+  }
+  return {};
+}
+
 void join_attempt(RankTrace& earlier, RankTrace later) {
   shift_ids(later, earlier.table(names_table()).rows);
   for (auto& [path, table] : earlier.tables) {
@@ -139,10 +154,15 @@ RunTraces collect_run(fs::path const& run) {
                                      " was not closed: its rank was killed or still runs; ",
                                      trace.table(steps_table()).rows, " steps were read"));
       auto const known = by_rank.find(file.rank);
-      if (known == by_rank.end())
+      if (known == by_rank.end()) {
         by_rank.emplace(file.rank, std::move(trace));
-      else
+      } else if (auto const both = difference(known->second, trace); !both.empty()) {
+        traces.remarks.push_back(str("left out: ", known->second.path.string(),
+                                     ": its attempt and the next are of different runs, ", both));
+        known->second = std::move(trace);
+      } else {
         join_attempt(known->second, std::move(trace));
+      }
     } catch (Error const& error) {
       traces.remarks.push_back(str("left out: ", error.what()));
     } catch (std::bad_alloc const&) {
@@ -164,38 +184,51 @@ RunTraces collect_run(fs::path const& run) {
   return traces;
 }
 
-void write_collected(RunTraces const& traces, fs::path const& path) {
-  auto const temporary = path.string() + ".tmp";
-  fs::remove(temporary);
-  {
-    h5::FileWriter file(temporary, h5::FileWriter::Mode::archive);
-    file.set_attribute("/", "schema_name", std::string(collected_schema_name));
-    file.set_attribute("/", "schema_version", schema_version);
-    file.set_attribute("/", "created_utc", utc_time(wall_ns()));
-    for (auto const& trace : traces.ranks) {
-      auto const group = "/" + rank_label(trace.rank());
-      file.create_group(group);
-      file.set_attribute(group, "closed_cleanly", std::int64_t{trace.closed_cleanly});
-      for (auto const& [name, attributes] :
-           {std::pair{"/provenance", &trace.provenance}, {"/process", &trace.process}}) {
-        file.create_group(group + name);
-        for (auto const& [key, value] : *attributes) file.set_attribute(group + name, key, value);
-      }
-      for (auto spec : tables()) {
-        auto const& table = trace.table(spec);
-        spec.path = group + spec.path;
-        auto writer = file.create_table(spec);
-        std::vector<h5::ColumnData> columns;
-        for (auto const& column : spec.columns) columns.push_back(table.columns.at(column.name));
-        writer.append(columns);
-        writer.close();
-      }
+namespace {
+
+void write_archive(RunTraces const& traces, fs::path const& path) {
+  h5::FileWriter file(path, h5::FileWriter::Mode::archive);
+  file.set_attribute("/", "schema_name", std::string(collected_schema_name));
+  file.set_attribute("/", "schema_version", schema_version);
+  file.set_attribute("/", "created_utc", utc_time(wall_ns()));
+  for (auto const& trace : traces.ranks) {
+    auto const group = "/" + rank_label(trace.rank());
+    file.create_group(group);
+    file.set_attribute(group, "closed_cleanly", std::int64_t{trace.closed_cleanly});
+    for (auto const& [name, attributes] :
+         {std::pair{"/provenance", &trace.provenance}, {"/process", &trace.process}}) {
+      file.create_group(group + name);
+      for (auto const& [key, value] : *attributes) file.set_attribute(group + name, key, value);
     }
-    file.close();
+    for (auto spec : tables()) {
+      auto const& table = trace.table(spec);
+      spec.path = group + spec.path;
+      auto writer = file.create_table(spec);
+      std::vector<h5::ColumnData> columns;
+      for (auto const& column : spec.columns) columns.push_back(table.columns.at(column.name));
+      writer.append(columns);
+      writer.close();
+    }
   }
-  std::error_code failed;
+  file.close();
+}
+
+}  // namespace
+
+void write_collected(RunTraces const& traces, fs::path const& path) {
+  fs::path const temporary = str(path.string(), ".tmp.", ::getpid());
+  std::error_code failed, ignored;
+  fs::remove(temporary, ignored);
+  try {
+    write_archive(traces, temporary);
+  } catch (Error const&) {
+    fs::remove(temporary, ignored);
+    throw;
+  }
   fs::rename(temporary, path, failed);
-  if (failed) throw Error(ExitCode::io, "cannot write " + path.string(), failed.message());
+  if (!failed) return;
+  fs::remove(temporary, ignored);
+  throw Error(ExitCode::io, "cannot write " + path.string(), failed.message());
 }
 
 }  // namespace stratagem::trace

@@ -19,6 +19,7 @@ struct RunTraces {
 RunTraces collect_run(std::filesystem::path const& run);
 
 /// One compressed file of all ranks, replacing `path` when it exists. Inputs are never touched.
+/// Error(io) when it cannot be written; then nothing is left of it.
 void write_collected(RunTraces const& traces, std::filesystem::path const& path);
 
 }  // namespace stratagem::trace

@@ -1,8 +1,10 @@
 #include "trace/trace_file.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
+#include "base/arithmetic.hpp"
 #include "base/clock.hpp"
 #include "base/system.hpp"
 
@@ -16,6 +18,9 @@ using h5::Texts;
 
 /// With what writing takes, less than the second that a killed rank may lose.
 constexpr auto write_period = std::chrono::milliseconds(800);
+
+/// Thirty years stand for never, and can be added to a time.
+constexpr double longest_period_ns = 1e18;
 
 /// A column made of one field of every record.
 template <class Column, class Record, class Field>
@@ -195,20 +200,15 @@ void TraceFile::write_now() {
 
 void TraceFile::run(double device_sample_hz) {
   name_thread("trace");
-  using namespace std::chrono_literals;
   auto const telemetry = device_sample_hz > 0 ? gpu::make_telemetry(recorder_.device_) : nullptr;
-  auto const sample_period = telemetry ? std::chrono::duration<double>(1 / device_sample_hz) : 1s;
+  std::chrono::nanoseconds const sample_period(
+      telemetry ? saturated(std::min(1e9 / device_sample_hz, longest_period_ns)) : 0);
   auto next_sample = std::chrono::steady_clock::now() + sample_period;
   auto next_write = std::chrono::steady_clock::now() + write_period;
   int writes = 0;
   std::unique_lock lock(mutex_);
   while (true) {
-    auto const deadline =
-        telemetry
-            ? std::min<std::chrono::steady_clock::time_point>(
-                  next_write,
-                  std::chrono::time_point_cast<std::chrono::steady_clock::duration>(next_sample))
-            : next_write;
+    auto const deadline = telemetry ? std::min(next_write, next_sample) : next_write;
     wake_.wait_until(lock, deadline, [this] { return stopping_ || hurried_; });
     bool const last = stopping_, soon = std::exchange(hurried_, false);
     auto const answered = wanted_;

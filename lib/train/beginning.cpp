@@ -5,8 +5,10 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "mpi/session.hpp"
 #include "train/checkpoint/resume.hpp"
 #include "train/failure.hpp"
+#include "train/manifest.hpp"
 #include "train/outcome.hpp"
 
 namespace stratagem {
@@ -25,21 +27,32 @@ void require_progress(Outcome const& before, Beginning const& now) {
               "see its log; then resubmit the job, or save more often (checkpoint.every_minutes)");
 }
 
+/// Nothing was saved, but the directory stays one run's.
+void check_new_start(std::filesystem::path const& run_directory, Facts const& facts,
+                     Likeness likeness, Log& log) {
+  std::string changed;
+  if (auto const former = former_facts(run_directory))
+    changed = require_alike(without_surroundings(*former), without_surroundings(facts), likeness,
+                            "the attempts in " + run_directory.string());
+  if (!changed.empty()) log.warning("it is not what the attempt before was: " + changed);
+  log.info("there is no checkpoint: the run starts at step 0");
+}
+
 }  // namespace
 
-Beginning choose_beginning(RunRequest const& request, Setup const& setup, mpi::Comm const& world,
-                           Log& log) {
+Beginning choose_beginning(RunRequest const& request, RunDirectory const& directory,
+                           Setup const& setup, mpi::Comm const& world, Log& log) {
   if (request.existing != Existing::resume) return {};
   auto const facts = training_facts(request.values, setup);
+  mpi::Session::enter(world, "the reading of checkpoints");
   auto const found = from_rank_0(world, [&]() -> std::string {
-    std::filesystem::path const run_directory = request.config.run.out;
-    auto const outcome = read_outcome(run_directory);
-    if (!outcome || outcome->status == RunStatus::complete) return "0 ";
-    Beginning begin{.checkpoint = newest_checkpoint(run_directory, log)};
+    auto const outcome = read_outcome(directory.path);
+    if (!outcome) return "0 ";
+    Beginning begin{.checkpoint = newest_checkpoint(directory.path, log)};
     if (begin.checkpoint)
       check_resumable(*begin.checkpoint, facts, setup.model, request.likeness, log);
     else
-      log.info("there is no checkpoint: the run starts at step 0");
+      check_new_start(directory.path, facts, request.likeness, log);
     if (outcome->began_after == begin.step()) begin.in_vain = outcome->in_vain + 1;
     require_progress(*outcome, begin);
     return str(begin.in_vain, " ", begin.checkpoint ? begin.checkpoint->folder().string() : "");

@@ -7,6 +7,7 @@
 #include "mpi/comm.hpp"
 #include "train/checkpoint/checkpoint.hpp"
 #include "train/run.hpp"
+#include "train/run_directory.hpp"
 #include "train/setup.hpp"
 
 namespace stratagem {
@@ -20,9 +21,9 @@ struct Beginning {
 };
 
 /// What a resumed run goes on from: the newest whole checkpoint, if there is one; the same on every
-/// rank. Collective. Error(checkpoint) when it is another run's, or when a scheduler has started
-/// the run again several times and it has not got on.
-Beginning choose_beginning(RunRequest const& request, Setup const& setup, mpi::Comm const& world,
-                           Log& log);
+/// rank. Collective; the directory is claimed. Error(checkpoint) when it is another run's, or when
+/// a scheduler has started the run again several times and it has not got on.
+Beginning choose_beginning(RunRequest const& request, RunDirectory const& directory,
+                           Setup const& setup, mpi::Comm const& world, Log& log);
 
 }  // namespace stratagem

@@ -148,7 +148,7 @@ std::optional<Phases> time_steps(Stepper& stepper, std::int64_t samples, mpi::Co
     std::vector<double> forward, backward, optimizer;
     for (int i = 0; i < steps; ++i) {
       world.barrier();
-      auto const phases = stepper.step();
+      auto const phases = step();
       forward.push_back(phases.forward);
       backward.push_back(phases.backward);
       optimizer.push_back(phases.optimizer);
@@ -291,7 +291,7 @@ SavingTimes time_saving(std::vector<WantedPass> const& wanted, std::filesystem::
 /// On rank 0, those of `known` left out.
 ActivationPasses run_small_passes(std::vector<WantedPass> const& wanted, ActivationPasses known,
                                   mpi::Comm const& world) {
-  ActivationPredictor predictor(std::move(known));
+  ActivationPredictor predictor(std::move(known), ActivationPredictor::Machine::this_one);
   on_all_ranks(world, [&] {
     if (world.rank() != 0) return true;
     for (auto const& pass : wanted) {
@@ -364,7 +364,8 @@ Calibration calibrate(std::vector<WantedPass> const& wanted, std::optional<Calib
     auto const model = make_model(pass.config.model, input_shape(pass.config));
     auto const kind = pass_kind(pass.config, model, threads);
     if (process.shares_device) continue;
-    if (!result.on_gpu && process.node_size * threads > result.cores) continue;
+    bool const crowded = !result.on_gpu && process.node_size * threads > result.cores;
+    if (largest_of(world, crowded ? 1 : 0) > 0) continue;  // on any node
     at::set_num_threads(threads);
     choose_kernels(pass.config, process.device);
     log.info(describe(kind));

@@ -98,14 +98,13 @@ PassTimes pass_from(json const& item) {
 json to_document(ActivationPasses const& passes) {
   auto list = json::array();
   for (auto const& [kind, pass] : passes)
-    list.push_back(
-        {{"kind", kind}, {"kept", pass.kept}, {"peaks", pass.peaks}, {"seconds", pass.time_s}});
+    list.push_back({{"kind", kind}, {"kept", pass.kept}, {"peaks", pass.peaks}});
   return list;
 }
 
 /// The moments of a pass: each block forward and backward, and the loss between.
 ActivationPass activation_from(json const& item) {
-  ActivationPass pass{.kept = whole(item.at("kept")), .time_s = positive(item.at("seconds"))};
+  ActivationPass pass{.kept = whole(item.at("kept"))};
   for (auto const& peak : item.at("peaks")) pass.peaks.push_back(whole(peak));
   if (pass.peaks.size() % 2 == 0) throw std::out_of_range("a pass lacks moments");
   return pass;
@@ -135,6 +134,7 @@ Calibration calibration_from(json const& document) {
                               .time = curve_from(item.at("time"), "bytes")});
   for (auto const& item : document.at("activations"))
     result.activations.emplace(item.at("kind").get<std::string>(), activation_from(item));
+  result.published = document.value("published", "");
   return result;
 }
 
@@ -197,7 +197,17 @@ double Calibration::save_s(int ranks, double bytes) const {
   return nearest == savings.end() ? 0 : nearest->time.at(bytes);
 }
 
+bool Calibration::stands_for(PassKind const& known, PassKind const& wanted) const {
+  if (published.empty()) return known == wanted;
+  return known.model == wanted.model && known.size == wanted.size &&
+         known.precision == wanted.precision && known.recompute == wanted.recompute &&
+         (on_gpu || known.threads == wanted.threads);
+}
+
 void add_to(Calibration& known, Calibration const& newer) {
+  if (!known.published.empty())
+    throw Error(ExitCode::usage, "the calibration that is there cannot be added to",
+                "it holds published figures, not measurements", "name another file with -o");
   for (auto const& [what, before, now] :
        {std::tuple{"device", known.device, newer.device},
         {"cores", std::to_string(known.cores), std::to_string(newer.cores)},
@@ -242,21 +252,22 @@ std::string to_json(Calibration const& calibration) {
   for (auto const& saving : calibration.savings)
     savings.push_back(
         {{"ranks_on_node", saving.ranks_on_node}, {"time", to_document(saving.time, "bytes")}});
-  json const document{{"schema_name", schema_name},
-                      {"schema_version", schema_version},
-                      {"host", calibration.host},
-                      {"device", calibration.device},
-                      {"on_gpu", calibration.on_gpu},
-                      {"cores", calibration.cores},
-                      {"version", calibration.version},
-                      {"libtorch", calibration.libtorch},
-                      {"mpi", calibration.mpi},
-                      {"measured", calibration.measured},
-                      {"passes", passes},
-                      {"operations", operations},
-                      {"servers", servers},
-                      {"savings", savings},
-                      {"activations", to_document(calibration.activations)}};
+  json document{{"schema_name", schema_name},
+                {"schema_version", schema_version},
+                {"host", calibration.host},
+                {"device", calibration.device},
+                {"on_gpu", calibration.on_gpu},
+                {"cores", calibration.cores},
+                {"version", calibration.version},
+                {"libtorch", calibration.libtorch},
+                {"mpi", calibration.mpi},
+                {"measured", calibration.measured},
+                {"passes", passes},
+                {"operations", operations},
+                {"servers", servers},
+                {"savings", savings},
+                {"activations", to_document(calibration.activations)}};
+  if (!calibration.published.empty()) document["published"] = calibration.published;
   return document.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
 }
 

@@ -67,8 +67,8 @@ struct SavingTimes {
 /// "look_ahead".
 std::string_view server_work(ServerPolicy const& policy);
 
-/// What was measured of a machine, by `stratagem calibrate`, so that the time of a step can be
-/// predicted for it: a value, kept as a JSON file.
+/// What was measured of a machine, by `stratagem calibrate`, or was published of it, so that the
+/// time of a step can be predicted for it: a value, kept as a JSON file.
 struct Calibration {
   std::string host;
   std::string device;  ///< "NVIDIA A100-SXM4-80GB", or the processor's name
@@ -82,6 +82,12 @@ struct Calibration {
   std::vector<ServerTimes> servers;
   std::vector<SavingTimes> savings;
   ActivationPasses activations;  ///< small passes, from which `plan` predicts what others hold
+  /// Whose figures these are and which formulas made numbers of them; empty where all was measured.
+  std::string published;
+
+  /// Whether its passes of one kind stand for the other. Of published ones nobody says how many
+  /// classes, channels and threads they had, but for threads of a CPU, which decide.
+  bool stands_for(PassKind const& known, PassKind const& wanted) const;
 
   /// Of so many ranks, how many share a node: as measured, else all of them where no measurement
   /// has met a second node.
@@ -92,7 +98,7 @@ struct Calibration {
 };
 
 /// Replaces in `known` what `newer` has too and adds what it has more. Error(usage) when they are
-/// of different machines or programs.
+/// of different machines or programs, or `known` is of published figures.
 void add_to(Calibration& known, Calibration const& newer);
 
 std::string to_json(Calibration const& calibration);

@@ -9,17 +9,30 @@
 
 namespace stratagem {
 
-Evaluation evaluate(Strategy& strategy, Communicator& communicator, BatchMaker const& maker,
-                    ImageSet const& test, std::optional<RankSlice> const& slice,
-                    std::int64_t batch) {
+namespace {
+
+bool on_any_rank(Communicator& communicator, bool own) {
+  auto const some = communicator.allocate(1, at::kDouble);
+  some.fill_(own ? 1.0 : 0.0);
+  communicator.all_reduce(some).wait_on_stream();
+  return some.item<double>() > 0;
+}
+
+}  // namespace
+
+std::optional<Evaluation> evaluate(Strategy& strategy, Communicator& communicator,
+                                   BatchMaker const& maker, ImageSet const& test,
+                                   EvaluationShare const& share,
+                                   std::function<bool()> const& gives_up) {
   at::NoGradGuard const no_grad;
   strategy.prepare_evaluation();
-  auto const own = slice ? slice->of_evaluation(test.size()) : IndexRange{};
+  auto const own = share.slice ? share.slice->of_evaluation(test.size()) : IndexRange{};
   // Passes are collective: all that evaluate make as many as the one with the most images.
-  auto const most = slice ? ceil_div(test.size(), slice->ranks) : 0;
-  auto const passes = ceil_div(most, batch);
+  auto const passes = ceil_div(ceil_div(test.size(), share.ranks), share.batch);
   at::Tensor sums;  // loss, correct, images
   for (std::int64_t pass = 0; pass < passes; ++pass) {
+    if (on_any_rank(communicator, gives_up())) return std::nullopt;
+    if (!share.slice) continue;
     auto const begin = own.begin + own.size() * pass / passes;
     auto const end = own.begin + own.size() * (pass + 1) / passes;
     if (begin == end) {  // more ranks than images
@@ -38,7 +51,7 @@ Evaluation evaluate(Strategy& strategy, Communicator& communicator, BatchMaker c
   communicator.all_reduce(sums).wait_on_stream();
   auto const totals = sums.cpu();
   auto const* of = totals.data_ptr<double>();
-  return {
+  return Evaluation{
       .loss = of[0] / of[2], .accuracy = of[1] / of[2], .images = static_cast<std::int64_t>(of[2])};
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 
 #include "comm/communicator.hpp"
@@ -14,11 +15,19 @@ struct Evaluation {
   std::int64_t images = 0;
 };
 
-/// All test images, each on one rank, with running statistics averaged over the workers. `slice`:
-/// of those that evaluate, none for a rank that does not. Collective; the same result on every
-/// rank.
-Evaluation evaluate(Strategy& strategy, Communicator& communicator, BatchMaker const& maker,
-                    ImageSet const& test, std::optional<RankSlice> const& slice,
-                    std::int64_t batch);
+/// Which rank evaluates what.
+struct EvaluationShare {
+  std::optional<RankSlice> slice;  ///< of the test images; none for a rank that does not evaluate
+  int ranks = 1;                   ///< that evaluate
+  std::int64_t batch = 1;          ///< images of one pass
+};
+
+/// All test images, each on one rank, with running statistics averaged over the workers.
+/// Collective; the same result on every rank. `gives_up`: asked before each pass; nothing is
+/// returned when it is true on some rank.
+std::optional<Evaluation> evaluate(Strategy& strategy, Communicator& communicator,
+                                   BatchMaker const& maker, ImageSet const& test,
+                                   EvaluationShare const& share,
+                                   std::function<bool()> const& gives_up);
 
 }  // namespace stratagem

@@ -1,5 +1,6 @@
 #include "train/failure.hpp"
 
+#include <filesystem>
 #include <new>
 
 #include <c10/util/Exception.h>
@@ -17,6 +18,8 @@ Error as_error(std::exception const& failure) {
             "make the batch smaller or take more ranks"};
   if (auto const* torch = dynamic_cast<c10::Error const*>(&failure))
     return {ExitCode::unexpected, torch->what_without_backtrace()};
+  if (auto const* file = dynamic_cast<std::filesystem::filesystem_error const*>(&failure))
+    return {ExitCode::io, "cannot use " + file->path1().string(), file->code().message()};
   return {ExitCode::unexpected, failure.what()};
 }
 

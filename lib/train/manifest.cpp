@@ -8,6 +8,8 @@
 
 #include "base/build_info.hpp"
 #include "base/clock.hpp"
+#include "base/error.hpp"
+#include "base/file.hpp"
 #include "base/hash.hpp"
 #include "base/system.hpp"
 #include "base/text.hpp"
@@ -80,6 +82,7 @@ std::string to_json(Manifest const& manifest, RunPlan const& plan, Model const& 
       {"arguments", manifest.arguments},
       {"attempt", manifest.attempt},
       {"build", build()},
+      {"facts", manifest.facts},
       {"loaded", {{"mpi", manifest.mpi_library}, {"hdf5", h5::library_version()}}},
       {"ranks", ranks},
       {"threads_per_rank", manifest.threads},
@@ -105,6 +108,18 @@ std::string to_json(Manifest const& manifest, RunPlan const& plan, Model const& 
         {"bytes_sent_per_step", plan.strategy.bytes_sent_per_step}}},
   };
   return document.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+std::optional<std::map<std::string, std::string>> former_facts(
+    std::filesystem::path const& run_directory) {
+  try {
+    auto const document = json::parse(read_text(run_directory / "manifest.json", ExitCode::io));
+    return document.at("facts").get<std::map<std::string, std::string>>();
+  } catch (Error const&) {
+    return std::nullopt;  // the attempt ended before it was written
+  } catch (json::exception const&) {
+    return std::nullopt;  // an older program wrote it
+  }
 }
 
 }  // namespace stratagem

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <filesystem>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,9 +22,14 @@ struct Manifest {
   std::string mpi_library;
   int threads = 1;
   int attempt = 0;
+  std::map<std::string, std::string> facts;  ///< on which the numbers depend
 };
 
 std::string to_json(Manifest const& manifest, RunPlan const& plan, Model const& model,
                     Dataset const& dataset);
+
+/// The facts of a run directory's last attempt; nothing where its manifest has none.
+std::optional<std::map<std::string, std::string>> former_facts(
+    std::filesystem::path const& run_directory);
 
 }  // namespace stratagem

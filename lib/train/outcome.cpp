@@ -42,6 +42,11 @@ RunStatus status_named(std::string const& text) {
   return text == "COMPLETE" ? RunStatus::complete : RunStatus::failed;
 }
 
+std::string meaning_of(ExitCode code) {
+  return to_int(code) > to_int(code_of_signal(0)) ? "ended by a signal"
+                                                  : std::string(describe(code));
+}
+
 json number(double value) {
   return std::isfinite(value) ? json(value) : json(nullptr);
 }
@@ -56,7 +61,7 @@ std::string to_json(Outcome const& outcome) {
   json const document{
       {"status", name(outcome.status)},
       {"exit_code", to_int(outcome.code)},
-      {"exit_code_meaning", std::string(describe(outcome.code))},
+      {"exit_code_meaning", meaning_of(outcome.code)},
       {"reason", outcome.reason},
       {"attempt", outcome.attempt},
       {"started", utc_time(outcome.started_wall_ns)},
@@ -78,7 +83,11 @@ std::string to_json(Outcome const& outcome) {
 
 std::optional<Outcome> read_outcome(fs::path const& run_directory) {
   auto const path = run_directory / file_name;
-  if (!fs::exists(path)) return std::nullopt;
+  std::error_code closed;
+  if (!fs::exists(path, closed)) {
+    if (closed) throw Error(ExitCode::io, "cannot read " + path.string(), closed.message());
+    return std::nullopt;
+  }
   try {
     auto const document = json::parse(read_text(path, ExitCode::io));
     return Outcome{.status = status_named(document.at("status").get<std::string>()),
@@ -106,8 +115,9 @@ void write_outcome(fs::path const& run_directory, Outcome const& outcome) {
   replace_file(run_directory / file_name, to_json(outcome));
 }
 
-OutcomeKeeper::OutcomeKeeper(fs::path run_directory, Outcome const& at_start)
-    : directory_(std::move(run_directory)), outcome_(at_start) {
+OutcomeKeeper::OutcomeKeeper(fs::path run_directory, Outcome const& at_start,
+                             std::atomic<std::int64_t> const& steps)
+    : directory_(std::move(run_directory)), outcome_(at_start), steps_(steps) {
   replace_file(directory_ / reserve_name, std::string(reserve_bytes, ' '));
   write_outcome(directory_, outcome_);
   heart_ = std::thread([this] { beat(); });
@@ -122,6 +132,7 @@ void OutcomeKeeper::beat() {
   std::unique_lock lock(mutex_);
   while (!wake_.wait_for(lock, std::chrono::seconds(10), [this] { return stopping_; })) {
     outcome_.updated_wall_ns = wall_ns();
+    outcome_.steps = steps_;
     try {
       // Another rank may have told the end, while this process was stopped.
       if (auto const found = read_outcome(directory_); found && found->status != RunStatus::running)
@@ -140,6 +151,12 @@ void OutcomeKeeper::stop() {
   }
   wake_.notify_one();
   if (heart_.joinable()) heart_.join();
+}
+
+void OutcomeKeeper::foretell(Outcome outcome) {
+  std::lock_guard const lock(mutex_);  // a beat would take it back
+  outcome.updated_wall_ns = wall_ns();
+  write_outcome(directory_, outcome);
 }
 
 void OutcomeKeeper::finish(Outcome outcome) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <filesystem>
@@ -25,7 +26,7 @@ struct Outcome {
   std::int64_t updated_wall_ns = 0;  ///< the heartbeat
   std::string host;
   std::int64_t process = 0;
-  std::int64_t steps = 0;
+  std::int64_t steps = 0;        ///< trained; while RUNNING, at the last heartbeat
   std::int64_t began_after = 0;  ///< the step of the checkpoint that this attempt went on from
   int in_vain = 0;               ///< attempts in a row before it that began there and saved nothing
   std::string digest;            ///< of the final parameters; empty before
@@ -33,6 +34,11 @@ struct Outcome {
   double train_time_s = 0;
   bool trace_complete = true;
 };
+
+/// How a process ends that a signal ends, as a shell tells it.
+constexpr ExitCode code_of_signal(int signal) {
+  return static_cast<ExitCode>(128 + signal);
+}
 
 std::string to_json(Outcome const& outcome);
 /// Nothing when there is no such file. Error(io) when it is damaged.
@@ -43,12 +49,16 @@ void write_outcome(std::filesystem::path const& run_directory, Outcome const& ou
 /// final content is reserved from the start, so that a full disk does not hide how the run ended.
 class OutcomeKeeper {
  public:
-  OutcomeKeeper(std::filesystem::path run_directory, Outcome const& at_start);
+  /// `steps`: as far as the run is; outlives this.
+  OutcomeKeeper(std::filesystem::path run_directory, Outcome const& at_start,
+                std::atomic<std::int64_t> const& steps);
   ~OutcomeKeeper();
   OutcomeKeeper(OutcomeKeeper const&) = delete;
   OutcomeKeeper& operator=(OutcomeKeeper const&) = delete;
 
   void finish(Outcome outcome);
+  /// What is to be known of the run if its process is killed before finish().
+  void foretell(Outcome outcome);
   /// No more beats, for somebody else knows the end.
   void stop();
 
@@ -57,6 +67,7 @@ class OutcomeKeeper {
 
   std::filesystem::path directory_;
   Outcome outcome_;
+  std::atomic<std::int64_t> const& steps_;
   std::mutex mutex_;
   std::condition_variable wake_;
   bool stopping_ = false;

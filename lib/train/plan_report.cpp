@@ -1,5 +1,8 @@
 #include "train/plan_report.hpp"
 
+#include <algorithm>
+#include <cmath>
+
 #include <nlohmann/json.hpp>
 
 #include "base/hash.hpp"
@@ -61,9 +64,19 @@ std::string memory_table(std::string const& whose, gpu::MemoryUse const& memory,
   add("total, without activations", memory.total());
   if (computes && plan.activations) {
     add("activations, predicted", plan.activations->kept);
+    add("workspace, predicted", plan.activations->peak - plan.activations->kept);
     add("peak, predicted", plan.peak_bytes());
   }
   return table.render();
+}
+
+std::string room_text(RunPlan const& plan, Room const& room) {
+  if (!room.known()) return "";
+  auto const reserved = room.reserve > 0 ? str(", of which ", bytes_text(room.reserve),
+                                               " for its context, libraries and communicator")
+                                         : std::string();
+  return str("a GPU of ", bytes_text(room.bytes), reserved, ": ", room.verdict(plan.peak_bytes()),
+             "\n");
 }
 
 std::string bucket_table(RunPlan const& plan, Model const& model) {
@@ -126,12 +139,26 @@ std::string server_table(StrategyPlan const& strategy) {
   return table.render() + str("largest over mean load: ", format_number(plan.imbalance(), 3), "\n");
 }
 
+/// 1439 -> "1400", 2.34 -> "2.3".
+std::string two_digits(double value) {
+  if (value <= 0) return "0";
+  auto const digits_of = [](double number) {
+    return 1 - static_cast<int>(std::floor(std::log10(number)));
+  };
+  auto const unit = std::pow(10, -digits_of(value));
+  auto const rounded = std::round(value / unit) * unit;
+  return format_number(rounded, std::max(digits_of(rounded), 0));
+}
+std::string about(double seconds) {
+  return seconds < 1 ? two_digits(1000 * seconds) + " ms" : two_digits(seconds) + " s";
+}
+
 /// What was measured, what follows from it, and a warning when that is bad.
-std::string load_text(ServerLoad const& load) {
-  auto const milliseconds = [](double s) { return format_number(1000 * s, 2) + " ms"; };
-  auto text = str("busiest server, predicted: ", format_number(100 * load.utilisation, 0),
-                  " % (on this machine ", milliseconds(load.push_s), " per push, a worker's pass ",
-                  milliseconds(load.pass_s), ")\n");
+std::string load_text(ServerLoad const& load, bool calibrated) {
+  auto text =
+      str("busiest server, predicted: about ", two_digits(100 * load.utilisation), " % (",
+          calibrated ? "by the calibration " : "measured on this machine: about ",
+          about(load.push_s), " per push, a worker's pass about ", about(load.pass_s), ")\n");
   if (load.utilisation > most_utilisation)
     text += str("warning: beyond ", format_number(100 * most_utilisation, 0),
                 " % pushes queue up and gradients grow old; take ", load.servers_needed,
@@ -186,14 +213,17 @@ nlohmann::json memory_json(gpu::MemoryUse const& memory) {
 
 }  // namespace
 
-std::string plan_text(RunPlan const& plan, Model const& model) {
+std::string plan_text(RunPlan const& plan, Model const& model, Room const& room) {
   auto const& servers = plan.strategy.servers;
   auto text = run_table(plan, model) + "\n" +
-              memory_table(servers ? "worker" : "rank", plan.strategy.memory, plan, true) + "\n";
+              memory_table(servers ? "worker" : "rank", plan.strategy.memory, plan, true) +
+              room_text(plan, room) + "\n";
   if (servers)
-    text += memory_table("server", plan.strategy.server_memory, plan, false) + "\n" +
-            server_table(plan.strategy) +
-            (plan.server_load ? load_text(*plan.server_load) : std::string()) + "\n";
+    text +=
+        memory_table("server", plan.strategy.server_memory, plan, false) + "\n" +
+        server_table(plan.strategy) +
+        (plan.server_load ? load_text(*plan.server_load, plan.time.has_value()) : std::string()) +
+        "\n";
   if (!plan.strategy.buckets.buckets.empty()) text += bucket_table(plan, model) + "\n";
   if (plan.strategy.fsdp) text += unit_tables(*plan.strategy.fsdp, model) + "\n";
   text += rank_table(plan);
@@ -201,7 +231,7 @@ std::string plan_text(RunPlan const& plan, Model const& model) {
   return time.empty() ? text : text + "\n" + time;
 }
 
-std::string plan_json(RunPlan const& plan, Model const& model) {
+std::string plan_json(RunPlan const& plan, Model const& model, Room const& room) {
   using nlohmann::json;
   json buckets = json::array(), ranks = json::array();
   for (auto const& bucket : plan.strategy.buckets.buckets)
@@ -225,6 +255,7 @@ std::string plan_json(RunPlan const& plan, Model const& model) {
                 {"dataset", plan.config.data.dataset},
                 {"strategy", std::string(name_of(plan.config.strategy))},
                 {"ranks", plan.ranks},
+                {"run_ranks", plan.config.run.ranks},
                 {"workers", plan.strategy.workers},
                 {"global_batch", plan.global_batch},
                 {"samples_per_pass", plan.samples_per_pass},
@@ -248,8 +279,10 @@ std::string plan_json(RunPlan const& plan, Model const& model) {
   }
   if (plan.activations) {
     document["activations_B"] = plan.activations->kept;
+    document["workspace_B"] = plan.activations->peak - plan.activations->kept;
     document["peak_B"] = plan.peak_bytes();
   }
+  if (room.known()) document["room"] = room.json(plan.peak_bytes());
   if (auto const& servers = plan.strategy.servers)
     document["ps"] = {{"server_ranks", servers->roles.servers},
                       {"chunks", servers->chunks.size()},

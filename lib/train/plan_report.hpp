@@ -3,13 +3,15 @@
 #include <string>
 
 #include "model/model.hpp"
+#include "train/room.hpp"
 #include "train/run_plan.hpp"
 
 namespace stratagem {
 
-/// The plan as tables for people: the run, bytes per rank, buckets, which rank does what.
-std::string plan_text(RunPlan const& plan, Model const& model);
+/// The plan as tables for people: the run, bytes per rank and whether they fit into `room`,
+/// buckets, which rank does what.
+std::string plan_text(RunPlan const& plan, Model const& model, Room const& room = {});
 /// The same as one JSON object.
-std::string plan_json(RunPlan const& plan, Model const& model);
+std::string plan_json(RunPlan const& plan, Model const& model, Room const& room = {});
 
 }  // namespace stratagem

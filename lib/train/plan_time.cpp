@@ -4,14 +4,22 @@
 
 #include "base/table.hpp"
 #include "base/text.hpp"
+#include "train/paragraph.hpp"
 
 namespace stratagem {
+
+std::string source_text(PredictedTime const& time) {
+  if (time.published.empty()) return "";
+  return paragraph("times are from published figures, not measured: " + time.published);
+}
 
 std::string time_text(RunPlan const& plan) {
   if (!plan.time)
     return plan.time_problem.empty() ? "" : "no time can be told: " + plan.time_problem + "\n";
-  auto const& [step, epoch_s, run_s, save_s] = *plan.time;
-  Table table({{"time, predicted", Align::left}, {"", Align::left}});
+  auto const& [step, epoch_s, run_s, save_s, published] = *plan.time;
+  bool const measured = published.empty();
+  Table table({{measured ? "time, predicted" : "time, from published figures", Align::left},
+               {measured ? "" : "not measured", Align::left}});
   table.add_row({"step", format_duration(step.total())});
   table.add_row({"  computes", format_duration(step.compute_s)});
   table.add_row({"  waits for communication", format_duration(step.exposed_s)});
@@ -22,9 +30,9 @@ std::string time_text(RunPlan const& plan) {
            format_number(static_cast<double>(plan.global_batch) / step.total(), 0), " images/s")});
   table.add_row({"run", str(format_duration(run_s),
                             " with evaluations; ask for --time=", plan.time->request())});
-  table.add_row({"saving", str(format_duration(save_s), "; tell the run ", plan.time->lead_s(),
-                               " s before its job ends")});
-  return table.render();
+  table.add_row({"saving", str(save_s > 0 ? format_duration(save_s) : "not known",
+                               "; tell the run ", plan.time->lead_s(), " s before its job ends")});
+  return table.render() + source_text(*plan.time);
 }
 
 std::optional<nlohmann::json> time_json(RunPlan const& plan) {
@@ -32,8 +40,9 @@ std::optional<nlohmann::json> time_json(RunPlan const& plan) {
     if (plan.time_problem.empty()) return std::nullopt;
     return nlohmann::json{{"problem", plan.time_problem}};
   }
-  auto const& [step, epoch_s, run_s, save_s] = *plan.time;
+  auto const& [step, epoch_s, run_s, save_s, published] = *plan.time;
   return nlohmann::json{{"step_s", step.total()},
+                        {"measured", published.empty()},
                         {"compute_s", step.compute_s},
                         {"exposed_s", step.exposed_s},
                         {"cores_s", step.cores_s},

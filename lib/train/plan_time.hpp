@@ -9,6 +9,8 @@
 
 namespace stratagem {
 
+/// Whose figures they are from, as a paragraph; empty where the machine was measured.
+std::string source_text(PredictedTime const& time);
 /// What a plan says of its time: a table, or why there is none; empty where nobody asked.
 std::string time_text(RunPlan const& plan);
 /// The same as JSON: {"step_s": ..., ...} or {"problem": ...}; nothing where nobody asked.

@@ -15,10 +15,11 @@ struct StepTime {
 
 /// How long a run will take on a machine that was measured.
 struct PredictedTime {
-  StepTime step;       ///< one global batch
-  double epoch_s = 0;  ///< training alone, after a warm start
-  double run_s = 0;    ///< with evaluations; at most run.max_time_s of training
-  double save_s = 0;   ///< a checkpoint
+  StepTime step;          ///< one global batch
+  double epoch_s = 0;     ///< training alone, after a warm start
+  double run_s = 0;       ///< with evaluations; at most run.max_time_s of training
+  double save_s = 0;      ///< a checkpoint; 0 where that is not known
+  std::string published;  ///< whose figures it is from; empty where the machine was measured
 
   /// What to ask a scheduler for: a quarter more, with five minutes to start and to end, in whole
   /// minutes: "01:05:00".

@@ -7,7 +7,7 @@
 
 #include "base/clock.hpp"
 #include "base/system.hpp"
-#include "base/text.hpp"
+#include "base/terminal.hpp"
 
 namespace stratagem {
 namespace {
@@ -40,37 +40,34 @@ void ProgressDisplay::step(std::int64_t done, std::int64_t samples, double loss)
                                                 : now - shown_ns_ > between_lines || tenth;
   if (!due) return;
   shown_ns_ = now;
-  auto const text = state(done, loss, now);
+  auto const progress = state(done, loss, now);
   if (style_ == ProgressStyle::bar) {
-    std::fprintf(stderr, "\r\033[K%s", text.c_str());
+    // In the last column a character may already begin the next line.
+    int const columns = std::max(terminal_columns(STDERR_FILENO) - 1, 0);
+    std::fprintf(stderr, "\r\033[K%s", progress_bar(progress, columns).c_str());
     bar_visible_ = true;
   } else {
-    std::fprintf(stderr, "%s\n", text.c_str());
+    std::fprintf(stderr, "%s\n", progress_line(progress).c_str());
   }
   std::fflush(stderr);
 }
 
-std::string ProgressDisplay::state(std::int64_t done, double loss, std::int64_t now) const {
+Progress ProgressDisplay::state(std::int64_t done, double loss, std::int64_t now) const {
   auto const elapsed = static_cast<double>(now - started_ns_) / second;
   auto const here = static_cast<double>(std::max<std::int64_t>(done - first_done_, 1));
-  auto const left = elapsed / here * static_cast<double>(total_steps_ - done);
-  std::string bar;
-  if (style_ == ProgressStyle::bar) {
-    constexpr std::int64_t width = 24;
-    auto const filled =
-        static_cast<std::size_t>(width * done / std::max<std::int64_t>(total_steps_, 1));
-    bar = "[" + std::string(filled, '=') + std::string(width - filled, ' ') + "] ";
-  }
-  return str(bar, "epoch ", std::min((done - 1) / steps_per_epoch_ + 1, epochs_), "/", epochs_,
-             "  step ", done, "/", total_steps_, "  loss ", format_number(loss, 4), "  ",
-             format_count(static_cast<std::int64_t>(static_cast<double>(samples_) / elapsed)),
-             " images/s  left ", format_duration(left));
+  return {.done_steps = done,
+          .total_steps = total_steps_,
+          .epoch = std::min((done - 1) / steps_per_epoch_ + 1, epochs_),
+          .epochs = epochs_,
+          .loss = loss,
+          .images_per_s = static_cast<std::int64_t>(static_cast<double>(samples_) / elapsed),
+          .left_s = elapsed / here * static_cast<double>(total_steps_ - done)};
 }
 
 void ProgressDisplay::say(std::string const& line) {
   if (style_ == ProgressStyle::none) return;
   clear();
-  std::fprintf(stderr, "%s\n", line.c_str());
+  std::fprintf(stderr, "%s\n", fold_lines(line, terminal_columns(STDERR_FILENO)).c_str());
   std::fflush(stderr);
 }
 

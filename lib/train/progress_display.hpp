@@ -3,12 +3,14 @@
 #include <cstdint>
 #include <string>
 
+#include "train/progress_line.hpp"
+
 namespace stratagem {
 
 enum class ProgressStyle { automatic, bar, line, none };
 
-/// How far a run is, for people, on stderr: on a terminal one line that is redrawn, otherwise a
-/// line every 30 s or tenth of an epoch. Rank 0 shows it.
+/// How far a run is, for people, on stderr: on a terminal one line that is redrawn and fits
+/// its width, otherwise a line every 30 s or tenth of an epoch. Rank 0 shows it.
 class ProgressDisplay {
  public:
   /// Automatic is a bar on a terminal and lines elsewhere.
@@ -24,7 +26,7 @@ class ProgressDisplay {
   void clear();
 
  private:
-  std::string state(std::int64_t done, double loss, std::int64_t now) const;
+  Progress state(std::int64_t done, double loss, std::int64_t now) const;
 
   ProgressStyle style_;
   std::int64_t total_steps_, steps_per_epoch_, epochs_;

@@ -40,6 +40,17 @@ CommConfig comm_of(StrategyConfig const& strategy, CommConfig comm) {
   return comm;
 }
 
+void check_threads(RunOptions const& run, ProcessInfo const& process) {
+  constexpr int always = 64, per_core = 4;
+  auto const cores = static_cast<int>(process.cores.size());
+  auto const most = std::max(always, per_core * cores);
+  if (run.threads <= most) return;
+  throw Error(ExitCode::environment,
+              str("run.threads: ", run.threads, " are too many on ", process.host),
+              str("a rank may use ", cores, " cores there"),
+              str("take ", most, " or less, or 0 for as many as the cores"));
+}
+
 int choose_threads(RunOptions const& run, ProcessInfo const& process, mpi::Comm const& world,
                    Log& log) {
   std::string mine = process.host;
@@ -54,6 +65,25 @@ int choose_threads(RunOptions const& run, ProcessInfo const& process, mpi::Comm 
         "(communication, trace, loader) "
         "must share; start with `mpirun --bind-to none`");
   return run.threads > 0 ? run.threads : std::max(cores / sharing, 1);
+}
+
+void warn_of_crowding(int threads, bool computes, ProcessInfo const& process,
+                      mpi::Comm const& world, Log& log) {
+  std::string mine;
+  if (computes) mine = process.host;
+  for (int const core : computes ? process.cores : std::vector<int>()) mine += str(" ", core);
+  auto const all = world.all_gather(mine);
+  auto const sharing = std::count(all.begin(), all.end(), mine);
+  auto const cores = std::ssize(process.cores);
+  bool const crowded = computes && sharing * threads > cores;
+  auto const told =
+      world.all_gather(crowded ? str(sharing, sharing == 1 ? " rank x " : " ranks x ", threads,
+                                     threads == 1 ? " thread" : " threads", " compute on ", cores,
+                                     cores == 1 ? " core" : " cores", " of ", process.host)
+                               : "");
+  auto const first = std::ranges::find_if_not(told, &std::string::empty);
+  if (first != told.end() && world.rank() == 0)
+    log.warning(*first + ", and wait for one another; start fewer ranks, or lower run.threads");
 }
 
 void check_precision(PrecisionConfig const& precision, gpu::Device const& device) {

@@ -20,11 +20,18 @@ bool is_server(StrategyConfig const& strategy, int rank, int ranks);
 /// for while he does something else. Error(usage) where `comm` asks for nccl.
 CommConfig comm_of(StrategyConfig const& strategy, CommConfig comm);
 
+/// Error(environment) for more threads than a rank on `process`'s cores could have a use for.
+void check_threads(RunOptions const& run, ProcessInfo const& process);
+
 /// LibTorch's threads of this rank: run.threads, or the usable cores shared among the ranks that
 /// have the same ones. Warns once, on rank 0, when a rank is bound so tightly that its helper
 /// threads (communication, trace, loader) have no core of their own. Collective over `world`.
 int choose_threads(RunOptions const& run, ProcessInfo const& process, mpi::Comm const& world,
                    Log& log);
+
+/// Warns where the ranks that compute have more threads than cores. Collective.
+void warn_of_crowding(int threads, bool computes, ProcessInfo const& process,
+                      mpi::Comm const& world, Log& log);
 
 /// Error(environment) when `precision` cannot be computed with on the device.
 void check_precision(PrecisionConfig const& precision, gpu::Device const& device);

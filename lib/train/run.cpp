@@ -28,19 +28,22 @@
 namespace stratagem {
 namespace {
 
-/// Rank 0 makes it for all.
+/// Rank 0 does so for all, and keeps the lock.
 RunDirectory claim(RunRequest const& request, mpi::Comm const& world) {
+  mpi::Session::enter(world, "the run directory");
+  RunDirectory claimed;
   auto const place = from_rank_0(world, [&] {
-    auto const claimed = claim_run_directory(request.config.run.out, request.existing);
+    claimed = claim_run_directory(request.config.run.out, request.existing);
     return str(claimed.attempt, " ", claimed.already_complete ? 1 : 0, " ", claimed.path.string());
   });
   auto const first = place.find(' '), second = place.find(' ', first + 1);
   return {.path = place.substr(second + 1),
           .attempt = static_cast<int>(*parse_integer(place.substr(0, first))),
-          .already_complete = place.substr(first + 1, 1) == "1"};
+          .already_complete = place.substr(first + 1, 1) == "1",
+          .lock = claimed.lock};
 }
 
-void say_what_runs(Setup const& setup, RunDirectory const& directory, Log& log) {
+void say_what_runs(Setup const& setup, Log& log) {
   auto const& plan = setup.plan;
   auto const& sources = setup.dataset.sources;
   auto const foreign = std::count_if(sources.begin(), sources.end(),
@@ -57,7 +60,7 @@ void say_what_runs(Setup const& setup, RunDirectory const& directory, Log& log) 
           plan.ranks == 1 ? " rank" : " ranks", " x ", setup.threads,
           setup.threads == 1 ? " thread, " : " threads, ", gpu::device_name(setup.process.device),
           ", batch ", plan.global_batch, ", ", format_count(plan.total_steps), " steps; writes ",
-          directory.path.string()));
+          plan.config.run.out));
 }
 
 trace::TraceHeader trace_header(RunRequest const& request, Setup const& setup,
@@ -88,15 +91,31 @@ std::unique_ptr<Board> make_board(WatchdogConfig const& config, mpi::Comm const&
 }
 
 /// A failure that spoils the state in memory, with where there is a better one.
-Error with_checkpoint(Error const& failure, std::filesystem::path const& run_directory) {
+/// `name`: what people call the run directory.
+Error with_checkpoint(Error const& failure, RunDirectory const& directory,
+                      std::filesystem::path const& name) {
   auto const code = failure.code();
   if (code != ExitCode::mismatch && code != ExitCode::diverged && code != ExitCode::non_finite)
     return failure;
-  auto const saved = checkpoints_of(run_directory);
-  return {code, str(failure.what(), saved.empty()
-                                        ? std::string("; no checkpoint was saved")
-                                        : "; the newest checkpoint is " + saved.front().string())};
+  auto const saved = checkpoints_of(directory.path);
+  auto const newest = saved.empty() ? "" : checkpoint_folder(name) / saved.front().filename();
+  return {code,
+          str(failure.what(), saved.empty() ? std::string("; no checkpoint was saved")
+                                            : "; the newest checkpoint is " + newest.string())};
 }
+
+/// What a training came to.
+struct End {
+  TrainResult result;
+  std::string digest = {};              ///< of the parameters, where it came to its end
+  std::optional<Error> unwritten = {};  ///< why run.save_weights has no file
+  bool trace_complete = true;           ///< of all ranks
+
+  ExitCode code() const {
+    if (result.interrupted) return ExitCode::saved;
+    return trace_complete && !unwritten ? ExitCode::done : ExitCode::io;
+  }
+};
 
 /// One run from its first file to its last.
 class Run {
@@ -121,7 +140,10 @@ class Run {
   ExitCode execute();
 
  private:
-  void write_first_files();
+  /// All ranks know it when one of them cannot.
+  void begin_files();
+  void keep_log();
+  void write_first_files(std::vector<std::string> const& ranks);
   std::unique_ptr<Watchdog> make_watchdog();
   /// The job cannot go on: says where this rank is, and keeps what there is.
   void end_by(Verdict const& verdict);
@@ -136,15 +158,17 @@ class Run {
                     Position const& start);
   /// After an interruption: the state is on the disk, or AgreedError.
   void require_saved(CheckpointWriter& checkpoints);
-  /// Of a training that was not interrupted. Returns the digest of the parameters, of which no rank
-  /// needs to hold more than its share.
-  std::string keep_result(Communicator& communicator, Strategy& strategy);
-  /// The first rank that holds whole tensors gathers and writes all of them.
-  void save_weights(Strategy& strategy);
+  /// Of the parameters, of which no rank needs to hold more than its share.
+  std::string digest_of_result(Communicator& communicator, Strategy& strategy);
+  /// The first rank that holds whole tensors gathers and writes all of them; what kept it from
+  /// that, on all ranks.
+  std::optional<Error> save_weights(Communicator& communicator, Strategy& strategy);
+  /// In their stead.
+  void save_end(CheckpointWriter& checkpoints, Strategy& strategy, End const& end);
   /// True when every rank's trace is whole.
   bool close_trace(trace::Status status, Communicator& communicator);
-  void finish(TrainResult const& result, std::string const& digest, bool trace_complete);
-  SignalWatch::Reactions reactions();
+  ExitCode finish(End const& end);
+  SignalWatch::Reactions reactions(Watchdog* watchdog);
 
   RunRequest const& request_;
   mpi::Comm const& world_;
@@ -162,13 +186,12 @@ class Run {
 };
 
 ExitCode Run::execute() {
-  on_all_ranks(world_, [&] {
-    write_first_files();
-    return true;
-  });
-  if (leader_) say_what_runs(setup_, directory_, log_);
+  signals_.forget();
+  SignalWatch::Scope const unwatched(signals_, reactions(nullptr));
+  begin_files();
+  if (leader_) say_what_runs(setup_, log_);
   if (board_) watchdog_ = make_watchdog();
-  SignalWatch::Scope const scope(signals_, reactions());
+  SignalWatch::Scope const watched(signals_, reactions(watchdog_.get()));
   auto const end_trace = [&](Error const& failure) {
     try {
       recorder_.settle();
@@ -187,24 +210,28 @@ ExitCode Run::execute() {
     recorder_.enter(trace::Activity::init);
     auto const strategy = build_strategy(*communicator);
     CheckpointWriter checkpoints(writer_parts(*communicator));
-    auto const result =
-        train(*communicator, *strategy, checkpoints, start_of(*communicator, *strategy));
-    recorder_.enter(trace::Activity::finish, result.steps);
-    if (result.interrupted) require_saved(checkpoints);
-    auto const digest = result.interrupted ? std::string() : keep_result(*communicator, *strategy);
+    End end{train(*communicator, *strategy, checkpoints, start_of(*communicator, *strategy))};
+    bool const interrupted = end.result.interrupted;
+    recorder_.enter(trace::Activity::finish, end.result.steps);
+    if (interrupted) {
+      require_saved(checkpoints);
+    } else {
+      end.digest = digest_of_result(*communicator, *strategy);
+      end.unwritten = save_weights(*communicator, *strategy);
+      if (end.unwritten) save_end(checkpoints, *strategy, end);
+    }
     static_cast<void>(checkpoints.finish());  // warned of already
-    bool const trace_complete = close_trace(
-        result.interrupted ? trace::Status::stopped : trace::Status::complete, *communicator);
-    if (leader_) finish(result, digest, trace_complete);
-    if (result.interrupted) return ExitCode::saved;
-    return trace_complete ? ExitCode::done : ExitCode::io;
+    end.trace_complete =
+        close_trace(interrupted ? trace::Status::stopped : trace::Status::complete, *communicator);
+    mpi::Session::enter(world_, "the end");
+    return finish(end);
   } catch (AgreedError const& failure) {
-    AgreedError const error(with_checkpoint(failure, directory_.path));
+    AgreedError const error(with_checkpoint(failure, directory_, request_.config.run.out));
     end_trace(error);
     if (leader_) end_.fail(error);
     throw error;
   } catch (std::exception const& failure) {
-    auto const error = with_checkpoint(explained(failure), directory_.path);
+    auto const error = with_checkpoint(explained(failure), directory_, request_.config.run.out);
     end_trace(error);
     end_.fail(error);
     throw error;
@@ -297,6 +324,7 @@ CheckpointWriter::Parts Run::writer_parts(Communicator& communicator) {
   auto const& plan = setup_.plan.strategy;
   return {.config = request_.config.checkpoint,
           .run_directory = directory_.path,
+          .began_from = checkpoint_ ? std::optional(checkpoint_->folder()) : std::nullopt,
           .attempt = directory_.attempt,
           .workers = plan.workers,
           .dealt = deal_tensors(setup_.model, plan.holders),
@@ -304,16 +332,42 @@ CheckpointWriter::Parts Run::writer_parts(Communicator& communicator) {
           .communicator = communicator,
           .log = log_,
           .failpoints = request_.failpoints,
-          .keep_trace = [this] { end_.flush_now(); }};
+          .keep_trace = [this] { end_.flush_now(); },
+          .committed = [this](std::int64_t step) { end_.saved(step); }};
 }
 
-void Run::write_first_files() {
-  log_.keep_in(directory_.log_file(world_.rank()));
+void Run::begin_files() {
+  mpi::Session::enter(world_, "the first files");
   auto const ranks = world_.all_gather(rank_facts(setup_.process));
-  if (!leader_) return;
+  try {
+    on_all_ranks(world_, [&] {
+      request_.failpoints.reach("init", 0);
+      keep_log();
+      if (leader_) write_first_files(ranks);
+      return true;
+    });
+  } catch (AgreedError const& failure) {
+    if (leader_) end_.fail(failure);
+    throw;
+  }
+}
+
+void Run::keep_log() {
+  try {
+    log_.keep_in(directory_.log_file(world_.rank()));
+  } catch (Error const& problem) {
+    if (leader_) throw;
+    throw Error(problem.code(), problem.what(), {},
+                str("is ", directory_.path.string(),
+                    " on a file system that all nodes share? Name such a folder with --out"));
+  }
+}
+
+void Run::write_first_files(std::vector<std::string> const& ranks) {
   replace_file(directory_.path / "config.yaml", request_.effective_config);
-  Manifest const manifest{request_.arguments, ranks, mpi::library_version(), setup_.threads,
-                          directory_.attempt};
+  Manifest const manifest{request_.arguments,     ranks,
+                          mpi::library_version(), setup_.threads,
+                          directory_.attempt,     training_facts(request_.values, setup_)};
   replace_file(directory_.path / "manifest.json",
                to_json(manifest, setup_.plan, setup_.model, setup_.dataset));
   metrics_ = std::make_unique<Metrics>(directory_.path / "metrics.csv", directory_.attempt);
@@ -338,17 +392,12 @@ TrainResult Run::train(Communicator& communicator, Strategy& strategy,
                    .signals = signals_,
                    .checkpoints = checkpoints,
                    .failpoints = request_.failpoints,
+                   .reached = end_.reached(),
                    .display = display ? &*display : nullptr,
                    .metrics = metrics_.get()},
                   start);
-  auto reacting = reactions();
-  reacting.time_to_save = [&] {
-    constexpr double most_s = 0.5;
-    auto const save_s = checkpoints.last_duration_s();
-    if (watchdog_ && (watchdog_->known_failure() || !watchdog_->silent_node().empty()))
-      return false;
-    return save_s > 0 && save_s + 2 * trainer.last_step_s() < most_s;
-  };
+  auto reacting = reactions(watchdog_.get());
+  reacting.end_is_near = [&checkpoints] { checkpoints.hasten(); };
   SignalWatch::Scope const scope(signals_, std::move(reacting));
   return trainer.run();
 }
@@ -359,29 +408,53 @@ void Run::require_saved(CheckpointWriter& checkpoints) {
                       problem->what(), "make room, and --resume from the checkpoint before");
 }
 
-std::string Run::keep_result(Communicator& communicator, Strategy& strategy) {
-  if (!request_.config.run.save_weights.empty()) save_weights(strategy);
+std::string Run::digest_of_result(Communicator& communicator, Strategy& strategy) {
   gpu::MemoryScope const scope(gpu::MemoryCategory::workspace);
   auto const dealt = deal_tensors(setup_.model, setup_.plan.strategy.holders);
   auto const mine = [&](std::string const& name) { return dealt.at(name) == world_.rank(); };
   return digest_of(communicator, strategy.gather_parameters(mine));
 }
 
-void Run::save_weights(Strategy& strategy) {
+std::optional<Error> Run::save_weights(Communicator& communicator, Strategy& strategy) {
+  auto const& file = request_.config.run.save_weights;
+  if (file.empty()) return std::nullopt;
   bool const holds = world_.rank() == setup_.plan.strategy.holders.front();
   auto const parameters = strategy.gather_parameters([holds](std::string const&) { return holds; });
   auto const buffers = strategy.gather_buffers();
-  if (!holds) return;
-  TensorMap tensors(parameters.begin(), parameters.end());
-  tensors.insert(buffers.begin(), buffers.end());
-  NamedTensors ordered;
-  for (auto const& state : state_of(setup_.model))
-    ordered.emplace_back(state.name, tensors.at(state.name));
-  write_safetensors(request_.config.run.save_weights, ordered);
+  std::string problem;
+  if (holds) {
+    TensorMap tensors(parameters.begin(), parameters.end());
+    tensors.insert(buffers.begin(), buffers.end());
+    NamedTensors ordered;
+    for (auto const& state : state_of(setup_.model))
+      ordered.emplace_back(state.name, tensors.at(state.name));
+    try {
+      write_safetensors(file, ordered);
+    } catch (Error const& failure) {
+      problem = failure.what();
+    }
+  }
+  for (auto const& text : gather_texts(communicator, problem))
+    if (!text.empty()) return Error(ExitCode::io, text);
+  return std::nullopt;
+}
+
+void Run::save_end(CheckpointWriter& checkpoints, Strategy& strategy, End const& end) {
+  auto const& result = end.result;
+  checkpoints.save({.step = result.steps, .train_time_s = result.train_time_s}, strategy);
+  auto const failure = checkpoints.finish();
+  if (!leader_) return;
+  log_.warning(str("the weights were not written: ", end.unwritten->what()));
+  if (!failure)
+    log_.warning(
+        str("a checkpoint has them: stratagem export-weights ", request_.config.run.out, " FILE"));
 }
 
 bool Run::close_trace(trace::Status status, Communicator& communicator) {
-  auto const failure = end_.close_trace(status, measure_clock_offset(communicator));
+  auto failure = end_.close_trace(status, measure_clock_offset(communicator));
+  auto const file = directory_.trace_file(world_.rank());
+  if (std::error_code unknown; !failure && !std::filesystem::exists(file, unknown) && !unknown)
+    failure = Error(ExitCode::io, file.string() + " was removed or renamed while the run went on");
   auto const texts = gather_texts(communicator, failure ? failure->what() : "");
   bool complete = true;
   for (std::size_t rank = 0; rank < texts.size(); ++rank) {
@@ -392,57 +465,78 @@ bool Run::close_trace(trace::Status status, Communicator& communicator) {
   return complete;
 }
 
-void Run::finish(TrainResult const& result, std::string const& digest, bool trace_complete) {
+ExitCode Run::finish(End const& end) {
+  if (!leader_) return end.code();
+  auto const& result = end.result;
   auto outcome = end_.outcome();
   outcome.status = result.interrupted ? RunStatus::saved : RunStatus::complete;
-  outcome.code = result.interrupted ? ExitCode::saved
-                 : trace_complete   ? ExitCode::done
-                                    : ExitCode::io;
+  outcome.code = end.code();
   outcome.reason = result.reason;
+  if (end.unwritten)
+    outcome.reason += str("; the weights were not written: ", end.unwritten->what());
   outcome.steps = result.steps;
-  outcome.digest = digest;
+  outcome.digest = end.digest;
   outcome.test_accuracy = result.last.accuracy;
   outcome.train_time_s = result.train_time_s;
-  outcome.trace_complete = trace_complete;
-  end_.succeed(outcome);
+  outcome.trace_complete = end.trace_complete;
+  bool const is_there = directory_.is_there();
+  if (is_there) end_.succeed(outcome);
   std::string accuracy;
   if (std::isfinite(result.last.accuracy))
     accuracy = str(", test accuracy ", format_number(100 * result.last.accuracy, 2), " %");
-  auto const state =
-      result.interrupted ? std::string("saved; go on with --resume") : str("parameters ", digest);
+  auto const state = result.interrupted ? std::string("saved; go on with --resume")
+                                        : str("parameters ", end.digest);
   log_.info(str(result.reason, ": ", format_count(result.steps), " steps in ",
-                format_duration(result.train_time_s), accuracy, "; ", state, "; traces in ",
-                directory_.trace_folder().string()));
+                format_duration(result.train_time_s), accuracy, "; ", state,
+                "; its table: stratagem collect ", request_.config.run.out));
+  if (is_there) return end.code();
+  log_.error(str("run directory ", directory_.path.string(),
+                 " was removed or renamed while the run went on, and does not hold its result"));
+  return ExitCode::io;
 }
 
-SignalWatch::Reactions Run::reactions() {
+SignalWatch::Reactions Run::reactions(Watchdog* watchdog) {
   return {.saves = request_.config.checkpoint.on_signal,
           .interrupt =
               [this] {
                 log_.info("a signal asks to save and stop after this step; Ctrl-C ends at once");
               },
           .flush = [this] { end_.flush(); },
+          .end_is_near = {},
           .end =
-              [this](int signal) {
-                auto const cause = watchdog_ ? watchdog_->known_failure() : std::nullopt;
-                auto const suspicion = watchdog_ ? watchdog_->silent_node() : "";
-                if (watchdog_) watchdog_->has_spoken();
+              [this, watchdog](int signal) {
+                auto const cause = watchdog ? watchdog->known_failure() : std::nullopt;
+                auto const suspicion = watchdog ? watchdog->silent_node() : "";
+                if (watchdog) watchdog->has_spoken();
                 end_.die_of(signal, cause, suspicion);
               },
-          .time_to_save = {}};
+          .tries_to_save =
+              [this, watchdog](int signal) {
+                if (watchdog && (watchdog->known_failure() || !watchdog->silent_node().empty()))
+                  return false;
+                end_.foretell(signal);
+                end_.flush();
+                return true;
+              }};
 }
 
 }  // namespace
 
 ExitCode run(RunRequest const& request, mpi::Comm const& world, SignalWatch& signals, Log& log) {
   auto setup = set_up(request.config, world, log);
-  auto const beginning = choose_beginning(request, setup, world, log);
   auto const directory = claim(request, world);
-  if (!directory.already_complete)
-    return Run(request, world, signals, log, setup, beginning, directory).execute();
-  if (world.rank() == 0)
-    log.info(directory.path.string() + " holds this run, COMPLETE: nothing to do");
-  return ExitCode::done;
+  if (directory.already_complete) {
+    if (world.rank() == 0)
+      log.info(request.config.run.out + " holds this run, COMPLETE: nothing to do");
+    return ExitCode::done;
+  }
+  auto const beginning = choose_beginning(request, directory, setup, world, log);
+  static_cast<void>(from_rank_0(world, [&] {
+    begin_attempt(directory);
+    if (beginning.checkpoint) set_aside_after(*beginning.checkpoint, log);
+    return std::string();
+  }));
+  return Run(request, world, signals, log, setup, beginning, directory).execute();
 }
 
 }  // namespace stratagem

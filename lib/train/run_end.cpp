@@ -1,6 +1,7 @@
 #include "train/run_end.hpp"
 
 #include <chrono>
+#include <csignal>
 #include <cstring>
 #include <string_view>
 #include <utility>
@@ -15,7 +16,21 @@
 namespace stratagem {
 namespace {
 
+using namespace std::chrono_literals;
+
 constexpr std::string_view ended_by_signal = "ended by signal ";
+
+/// What a run loses that ends now.
+std::string loss_of(std::int64_t step, std::int64_t saved) {
+  if (step == 0) return " before the first step: nothing is lost";
+  auto const here = str(" after step ", step);
+  if (saved >= step) return here + ", which is saved; go on with --resume";
+  auto const lost = str(step - saved, step - saved == 1 ? " step is lost" : " steps are lost");
+  return str(here,
+             saved > 0 ? str("; the newest checkpoint is of step ", saved, ": ")
+                       : std::string("; nothing was saved: "),
+             lost);
+}
 
 }  // namespace
 
@@ -34,10 +49,12 @@ RunEnd::RunEnd(RunDirectory const& directory, bool tells, Log& log)
 void RunEnd::continue_after(std::int64_t step, int in_vain) {
   outcome_.began_after = step;
   outcome_.in_vain = in_vain;
+  reached_.step = step;
+  reached_.saved = step;
 }
 
 void RunEnd::begin() {
-  if (tells_) keeper_ = std::make_unique<OutcomeKeeper>(directory_.path, outcome_);
+  if (tells_) keeper_ = std::make_unique<OutcomeKeeper>(directory_.path, outcome_, reached_.step);
 }
 
 void RunEnd::keep(std::unique_ptr<trace::TraceFile> file) {
@@ -69,16 +86,57 @@ void RunEnd::succeed(Outcome const& outcome) {
 
 void RunEnd::fail(Error const& failure) {
   std::lock_guard const lock(mutex_);
-  write_failure(failure.code(), failure.what());
+  write(failed(failure.code(), failure.what()));
+}
+
+std::string RunEnd::ended_by(int signal) const {
+  auto text = str(ended_by_signal, signal, " (", ::strsignal(signal), ")",
+                  loss_of(reached_.step, reached_.saved));
+  if (signal == SIGTERM && reached_.step > reached_.saved)
+    text +=
+        "; saving took longer than TERM leaves time for, and mpirun makes TERM of Ctrl-C: kill "
+        "-USR1 <mpirun> saves and stops";
+  return text;
+}
+
+void RunEnd::foretell(int signal) {
+  std::unique_lock const lock(mutex_, 100ms);  // else somebody ends it properly just now
+  if (!lock || known_ || !keeper_ || another_told()) return;
+  foretold_ = signal;
+  write_foretold();
+}
+
+void RunEnd::saved(std::int64_t step) {
+  std::lock_guard const lock(mutex_);
+  reached_.saved = step;
+  if (foretold_ != 0 && !known_) write_foretold();
+}
+
+Outcome RunEnd::outcome_of(int signal) const {
+  if (!is_saved()) return failed(code_of_signal(signal), ended_by(signal));
+  auto outcome = failed(ExitCode::saved, "interrupted");
+  outcome.status = RunStatus::saved;
+  return outcome;
+}
+
+void RunEnd::write_foretold() {
+  try {
+    keeper_->foretell(outcome_of(foretold_));
+  } catch (Error const&) {
+    // There is room for the end itself.
+  }
 }
 
 void RunEnd::die_of(int signal, std::optional<Error> const& cause, std::string const& suspicion) {
   if (cause) return die(*cause, trace::Status::stopped, true);
-  auto const ended = str(ended_by_signal, signal, " (", ::strsignal(signal), ")");
-  if (suspicion.empty())
-    die(Error(ExitCode::unexpected, ended), trace::Status::stopped, tells_);
+  auto const ended = ended_by(signal);
+  if (!suspicion.empty())
+    return die(Error(ExitCode::peer_lost, ended + "; " + suspicion), trace::Status::stopped, true);
+  if (tells_ && !is_saved())
+    log_.error(ended);
   else
-    die(Error(ExitCode::peer_lost, ended + "; " + suspicion), trace::Status::stopped, true);
+    log_.info(ended);
+  die(outcome_of(signal), trace::Status::stopped, tells_);
 }
 
 void RunEnd::die(Error const& failure, trace::Status status) {
@@ -86,30 +144,39 @@ void RunEnd::die(Error const& failure, trace::Status status) {
 }
 
 void RunEnd::die(Error const& failure, trace::Status status, bool tells) {
-  using namespace std::chrono_literals;
+  die(failed(failure.code(), failure.what()), status, tells);
+}
+
+void RunEnd::die(Outcome const& outcome, trace::Status status, bool tells) {
   std::unique_lock const lock(mutex_, 400ms);  // else somebody ends it properly just now
   if (!lock) return;
   if (keeper_) keeper_->stop();
-  if (tells && !known_ && !another_told()) write_failure(failure.code(), failure.what());
+  if (tells && !known_ && !another_told()) write(outcome);
   if (auto const file = std::exchange(file_, nullptr)) static_cast<void>(file->close(status, {}));
 }
 
 bool RunEnd::another_told() const {
   try {
     auto const found = read_outcome(directory_.path);
-    return found && found->status == RunStatus::failed &&
-           !found->reason.starts_with(ended_by_signal);
+    if (!found) return false;
+    return found->attempt > directory_.attempt ||  // somebody has gone on already
+           (found->status == RunStatus::failed && !found->reason.starts_with(ended_by_signal));
   } catch (Error const&) {
     return false;
   }
 }
 
-void RunEnd::write_failure(ExitCode code, std::string const& reason) {
+Outcome RunEnd::failed(ExitCode code, std::string const& reason) const {
   auto outcome = outcome_;
   outcome.status = RunStatus::failed;
   outcome.code = code;
   outcome.reason = reason;
+  outcome.steps = reached_.step;
   outcome.trace_complete = false;
+  return outcome;
+}
+
+void RunEnd::write(Outcome const& outcome) {
   known_ = true;
   try {
     if (keeper_)

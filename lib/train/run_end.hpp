@@ -9,6 +9,7 @@
 #include "base/log.hpp"
 #include "trace/trace_file.hpp"
 #include "train/outcome.hpp"
+#include "train/reached.hpp"
 #include "train/run_directory.hpp"
 
 namespace stratagem {
@@ -23,6 +24,8 @@ class RunEnd {
 
   /// How far the attempts before this one came.
   void continue_after(std::int64_t step, int in_vain);
+  /// Kept up to date by the training.
+  Reached& reached() { return reached_; }
   /// outcome.json says RUNNING from now on. Error(io).
   void begin();
   void keep(std::unique_ptr<trace::TraceFile> file);
@@ -36,6 +39,10 @@ class RunEnd {
   /// COMPLETE or SAVED. Error(io).
   void succeed(Outcome const& outcome);
   void fail(Error const& failure);
+  /// The process may be killed before it has saved: what is then true is written now.
+  void foretell(int signal);
+  /// A checkpoint of `step` is whole. Rank 0; any thread.
+  void saved(std::int64_t step);
   /// Both, within half a second. `cause`: what is wrong with other ranks, if that is known, or else
   /// what may be.
   void die_of(int signal, std::optional<Error> const& cause, std::string const& suspicion);
@@ -47,7 +54,16 @@ class RunEnd {
 
  private:
   void die(Error const& failure, trace::Status status, bool tells);
-  void write_failure(ExitCode code, std::string const& reason);
+  void die(Outcome const& outcome, trace::Status status, bool tells);
+  void write(Outcome const& outcome);
+  Outcome failed(ExitCode code, std::string const& reason) const;
+  void write_foretold();
+  /// Every step that was trained is in a checkpoint.
+  bool is_saved() const { return reached_.saved > 0 && reached_.saved >= reached_.step; }
+  /// If the process ends by it now.
+  Outcome outcome_of(int signal) const;
+  /// "ended by signal 15 (Terminated) after step 114; ...".
+  std::string ended_by(int signal) const;
   /// A rank that knows why the run fails has said so, which is why this one is ended.
   bool another_told() const;
 
@@ -55,8 +71,10 @@ class RunEnd {
   bool tells_;
   Log& log_;
   Outcome outcome_;
+  Reached reached_;
   std::timed_mutex mutex_;  ///< over all below
   bool known_ = false;      ///< outcome.json has its last word
+  int foretold_ = 0;        ///< the signal that may be the end
   std::unique_ptr<OutcomeKeeper> keeper_;
   std::unique_ptr<trace::TraceFile> file_;  ///< until it is closed
 };

@@ -1,6 +1,7 @@
 #include "train/run_plan.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
@@ -44,6 +45,17 @@ void check_input(RunPlan const& plan) {
                 str("take ", dataset.image_size, " or more"));
 }
 
+/// Before the data is read: all that can be named have as many classes as a Dataset has from the
+/// start.
+void check_classes(RunPlan const& plan) {
+  auto const least = Dataset().classes;
+  auto const classes = plan.config.model.num_classes;
+  if (classes < least)
+    throw Error(ExitCode::usage, str("model.num_classes is ", classes),
+                str(plan.config.data.dataset, " has ", least, " classes"),
+                str("take ", least, " or more"));
+}
+
 void check_batch_norm(RunPlan const& plan, Model const& model) {
   bool const single_pixel = plan.input.size <= find_model(model.name).two_sample_input;
   if (plan.samples_per_pass > 1 || plan.config.run.epochs == 0 || !single_pixel) return;
@@ -52,6 +64,18 @@ void check_batch_norm(RunPlan const& plan, Model const& model) {
                   model.name, " at ", plan.input.size, " pixels have 1 pixel"),
               "batch normalisation needs more than one value per channel",
               "make the batch or data.input_size larger");
+}
+
+/// Steps and samples are counted in 64 bits.
+void check_length(RunPlan const& plan) {
+  auto const epochs = plan.config.run.epochs;
+  auto const images = std::max<std::int64_t>(plan.images.train, 1);
+  auto const most = std::numeric_limits<std::int64_t>::max() / images;
+  if (epochs <= most) return;
+  throw Error(ExitCode::usage,
+              str("run.epochs: ", epochs, " times ", images, " images are too many to be counted"),
+              "the product must be below 2^63",
+              str("take ", most, " or less; run.max_time_s ends a run by time"));
 }
 
 std::int64_t steps_of(RunPlan const& plan) {
@@ -82,11 +106,13 @@ RunPlan make_run_plan(RunConfig const& config, Model const& model, DatasetSize c
                       int ranks) {
   RunPlan plan{.config = config, .ranks = ranks, .input = input_shape(config), .images = images};
   check_input(plan);
+  check_classes(plan);
   static_cast<void>(comm_of(config.strategy, config.comm));
   plan.strategy = plan_strategy(config.strategy, model, config.optimizer, config.precision, ranks);
   plan.global_batch = config.data.global_batch_for(plan.strategy.workers);
   plan.steps_per_epoch = steps_per_epoch(images.train, plan.global_batch);
   check_batch(plan);
+  check_length(plan);
   plan.batch_per_rank =
       plan.global_batch / static_cast<std::int64_t>(plan.strategy.roles.workers.size());
   plan.samples_per_pass = plan.global_batch / passes_per_step(plan);

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -42,10 +41,6 @@ struct RunPlan {
   /// Most bytes that a rank that computes will hold, as far as they are known: without its data.
   std::int64_t peak_bytes() const {
     return strategy.memory.total() + (activations ? activations->peak : 0);
-  }
-  /// The same of any rank: a server may hold more than a worker.
-  std::int64_t largest_bytes() const {
-    return std::max(peak_bytes(), strategy.server_memory.total());
   }
 };
 

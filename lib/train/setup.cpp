@@ -1,12 +1,18 @@
 #include "train/setup.hpp"
 
-#include <ATen/Parallel.h>
+#include <filesystem>
 
+#include <ATen/Parallel.h>
+#include <unistd.h>
+
+#include "base/file.hpp"
 #include "base/hash.hpp"
 #include "base/text.hpp"
 #include "comm/factory.hpp"
 #include "model/weights.hpp"
+#include "mpi/session.hpp"
 #include "train/expectations.hpp"
+#include "train/instruction_set.hpp"
 #include "train/resources.hpp"
 
 namespace stratagem {
@@ -17,6 +23,26 @@ void check_classes(ModelConfig const& config, Dataset const& dataset) {
     throw Error(ExitCode::usage, str("model.num_classes is ", config.num_classes),
                 str(dataset.name, " has ", dataset.classes, " classes"),
                 str("take ", dataset.classes, " or more"));
+}
+
+/// What is written after the training is tried before it. The run directory is made until then.
+void try_weights_file(RunOptions const& run) {
+  namespace fs = std::filesystem;
+  if (run.save_weights.empty()) return;
+  fs::path const file = run.save_weights;
+  auto const folder = fs::absolute(file).lexically_normal().parent_path();
+  std::error_code failed;
+  if (!fs::exists(folder, failed) && folder == fs::absolute(run.out).lexically_normal()) return;
+  auto const trial = file.string() + ".trial." + std::to_string(::getpid());
+  try {
+    if (fs::is_directory(file, failed))
+      throw Error(ExitCode::io, "cannot write " + file.string(), "it is a folder");
+    replace_file(trial, "");
+    fs::remove(trial, failed);
+  } catch (Error const& problem) {
+    throw Error(ExitCode::io, str("run.save_weights: ", problem.what()), {},
+                "name a file in a folder that is there, where you may write");
+  }
 }
 
 }  // namespace
@@ -34,8 +60,10 @@ Setup set_up(RunConfig const& config, mpi::Comm const& world, Log& log) {
         str("start `mpirun -n ", config.run.ranks, "`, or leave run.ranks out"));
   bool const serves =
       on_all_ranks(world, [&] { return is_server(config.strategy, world.rank(), world.size()); });
+  mpi::Session::enter(world, "the choice of devices");
   auto found = discover_process(world, !serves);
   auto process = on_all_ranks(world, [&] {
+    check_threads(config.run, found);
     auto chosen = choose_device(found, serves ? DeviceChoice::cpu : config.run.device);
     if (!serves) check_precision(config.precision, chosen.device);
     static_cast<void>(choose_backend(comm_of(config.strategy, config.comm), chosen));
@@ -45,15 +73,22 @@ Setup set_up(RunConfig const& config, mpi::Comm const& world, Log& log) {
   at::set_num_threads(threads);
   gpu::select(process.device);
   choose_kernels(config, process.device);
+  bool const on_cpu = !serves && process.device.kind == gpu::DeviceKind::cpu;
+  warn_of_crowding(threads, on_cpu, process, world, log);
+  auto const mixed = mixed_instructions(world, on_cpu);
   auto model = on_all_ranks(world, [&] { return make_model(config.model, input_shape(config)); });
   // With the published sizes first: what cannot fit together need not wait for the data.
   on_all_ranks(world, [&] {
-    return make_run_plan(config, model, published_size(config.data), world.size());
+    auto plan = make_run_plan(config, model, published_size(config.data), world.size());
+    if (world.rank() == plan.strategy.holders.front()) try_weights_file(config.run);
+    return plan;
   });
+  mpi::Session::enter(world, "the reading of weights and data");
   auto weights = on_all_ranks(world, [&] { return read_weights(config.model, model); });
   auto dataset = on_all_ranks(world, [&] { return load_dataset(config.data); });
   require_equal(world, "dataset " + dataset.name, dataset.fingerprint, ExitCode::bad_data,
                 "give all nodes the same files");
+  mpi::Session::enter(world, "the plan");
   auto plan = on_all_ranks(world, [&] {
     check_classes(config.model, dataset);
     if (!serves) check_expectations(config.expect, facts(dataset, process.device, world.size()));
@@ -62,6 +97,10 @@ Setup set_up(RunConfig const& config, mpi::Comm const& world, Log& log) {
   for (auto const& [part, hash] : plan.strategy.hashes)
     require_equal(world, "the plan of " + part, Hash().add(hash).hex(), ExitCode::mismatch,
                   "start the same program everywhere");
+  if (mixed && world.rank() == 0 && !plan.strategy.deals_shares)
+    log.warning(str("ranks compute with different instructions: ", *mixed,
+                    "; the numbers may differ in their last bits from those of ranks that are "
+                    "alike; start on equal nodes, with the same environment"));
   return {std::move(process), threads,        std::move(model), std::move(dataset),
           std::move(weights), std::move(plan)};
 }

@@ -1,8 +1,8 @@
 #include "train/signal_watch.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
-#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <utility>
@@ -19,10 +19,15 @@
 namespace stratagem {
 namespace {
 
-constexpr auto time_for_saving = std::chrono::milliseconds(700);
+using namespace std::chrono_literals;
 
 void require(bool holds, char const* what) {
   if (!holds) throw Error(ExitCode::environment, what, std::strerror(errno));
+}
+
+bool is_ignored(int signal) {
+  struct sigaction now {};
+  return ::sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
 }
 
 }  // namespace
@@ -34,9 +39,11 @@ SignalWatch::Scope::~Scope() {
   watch_.replace(std::move(before_));
 }
 
-SignalWatch::SignalWatch() {
+SignalWatch::SignalWatch(Milliseconds grace, Reactions reactions)
+    : grace_(grace), reactions_(std::move(reactions)) {
   sigemptyset(&heard_);
   for (int const signal : {SIGUSR1, SIGINT, SIGTERM, SIGCONT}) sigaddset(&heard_, signal);
+  if (!is_ignored(SIGHUP)) sigaddset(&heard_, SIGHUP);
   signals_ = ::signalfd(-1, &heard_, SFD_CLOEXEC);
   require(signals_ >= 0, "cannot watch signals");
   wake_ = ::eventfd(0, EFD_CLOEXEC);
@@ -63,37 +70,62 @@ void SignalWatch::run() {
   name_thread("signals");
   std::array<pollfd, 2> watched{{{signals_, POLLIN, 0}, {wake_, POLLIN, 0}}};
   while (true) {
-    if (::poll(watched.data(), watched.size(), -1) < 0) continue;
+    int const ready = ::poll(watched.data(), watched.size(), milliseconds_left());
+    if (ready < 0) continue;
     if ((watched[1].revents & POLLIN) != 0) return;
+    if (deadline_ && Clock::now() >= deadline_->at) {
+      std::lock_guard const lock(mutex_);
+      end(deadline_->signal);
+    }
     signalfd_siginfo heard{};
-    if (::read(signals_, &heard, sizeof heard) == sizeof heard)
-      hear(static_cast<int>(heard.ssi_signo));
+    if (ready > 0 && ::read(signals_, &heard, sizeof heard) == sizeof heard)
+      hear(static_cast<int>(heard.ssi_signo), static_cast<pid_t>(heard.ssi_pid));
   }
 }
 
-void SignalWatch::hear(int signal) {
-  std::unique_lock lock(mutex_);
-  if (signal == SIGCONT) {
-    if (reactions_.flush) reactions_.flush();
-    return;
+int SignalWatch::milliseconds_left() const {
+  if (!deadline_) return -1;
+  auto const left = std::chrono::ceil<Milliseconds>(deadline_->at - Clock::now());
+  return static_cast<int>(std::max(left, 0ms).count());
+}
+
+void SignalWatch::hear(int signal, pid_t sender) {
+  std::lock_guard const lock(mutex_);
+  if (signal == SIGCONT) return hear_continue(sender);
+  if (signal == SIGTERM) return hear_terminate(sender);
+  bool const again = interrupted();
+  if (!reactions_.saves || (signal == SIGINT && again)) end(signal);
+  interrupted_ = true;
+  if (!again && reactions_.interrupt) reactions_.interrupt();
+}
+
+void SignalWatch::hear_continue(pid_t sender) {
+  if (sender == ::getppid()) {
+    continued_ = Clock::now();
+    if (reactions_.saves && reactions_.end_is_near) reactions_.end_is_near();
   }
-  if (reactions_.saves && (signal == SIGUSR1 || (signal == SIGINT && !interrupted()))) {
-    interrupted_ = true;
-    if (reactions_.interrupt) reactions_.interrupt();
-    return;
-  }
-  if (signal == SIGTERM && reactions_.time_to_save && reactions_.time_to_save()) {
-    interrupted_ = true;
-    lock.unlock();
-    pollfd over{wake_, POLLIN, 0};
-    if (::poll(&over, 1, static_cast<int>(time_for_saving.count())) > 0) return;  // it was in time
-    lock.lock();
-  }
-  if (reactions_.end) reactions_.end(signal);
-  end(signal);
+  if (reactions_.flush) reactions_.flush();
+}
+
+void SignalWatch::hear_terminate(pid_t sender) {
+  if (deadline_) return;  // schedulers signal the launcher and its ranks, which hear of it twice
+  if (!reactions_.saves || !reactions_.tries_to_save || !reactions_.tries_to_save(SIGTERM))
+    end(SIGTERM);
+  interrupted_ = true;
+  deadline_ = {SIGTERM, Clock::now() + grace_after(sender)};
+}
+
+/// mpirun sends CONT, waits, sends TERM, waits as long again, and sends KILL: 1 s each (Open MPI 4)
+/// or 0.25 s (Open MPI 5). Part of the second wait is left for the last words.
+SignalWatch::Milliseconds SignalWatch::grace_after(pid_t sender) const {
+  if (sender != ::getppid() || !continued_) return grace_;
+  auto const waited = std::chrono::duration_cast<Milliseconds>(Clock::now() - *continued_);
+  if (waited < 100ms || waited > 10min) return grace_;
+  return waited * 7 / 10;
 }
 
 void SignalWatch::end(int signal) {
+  if (reactions_.end) reactions_.end(signal);
   // The default action of the signal, which this thread is now the only one to receive.
   std::signal(signal, SIG_DFL);
   sigset_t one;

@@ -24,7 +24,7 @@ std::string measured_kinds(Calibration const& calibration) {
 PassTimes const& passes_of(Calibration const& calibration, PassKind const& kind, int together) {
   PassTimes const* best = nullptr;
   for (auto const& pass : calibration.passes) {
-    if (pass.kind != kind) continue;
+    if (!calibration.stands_for(pass.kind, kind)) continue;
     bool const nearer = best == nullptr || (pass.ranks_on_node <= together
                                                 ? best->ranks_on_node > together ||
                                                       pass.ranks_on_node > best->ranks_on_node
@@ -34,7 +34,10 @@ PassTimes const& passes_of(Calibration const& calibration, PassKind const& kind,
   if (best == nullptr)
     throw Error(ExitCode::usage, "the calibration has no passes of " + describe(kind),
                 measured_kinds(calibration),
-                "add them with `stratagem calibrate CONFIG -o FILE`, on that machine");
+                calibration.published.empty()
+                    ? "add them with `stratagem calibrate CONFIG -o FILE`, on that machine"
+                    : "take a model, size and precision that it has, or measure with `stratagem "
+                      "calibrate CONFIG`");
   return *best;
 }
 

@@ -5,6 +5,7 @@
 #include <deque>
 #include <vector>
 
+#include "base/arithmetic.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "strategy/model_layout.hpp"
@@ -437,7 +438,7 @@ double run_time(RunPlan const& plan, StepCosts const& costs, double training) {
 }  // namespace
 
 std::string PredictedTime::request() const {
-  auto const minutes = static_cast<std::int64_t>(std::ceil((1.25 * run_s + 300) / 60));
+  auto const minutes = saturated(std::ceil((1.25 * run_s + 300) / 60));
   auto const two = [](std::int64_t number) {
     return (number < 10 ? "0" : "") + std::to_string(number);
   };
@@ -457,7 +458,8 @@ StepTime predict_step(RunPlan const& plan, Model const& model, StepCosts const& 
 void predict_time(RunPlan& plan, Model const& model, Calibration const& calibration) {
   try {
     auto const costs = step_costs(plan, model, calibration);
-    PredictedTime time{.step = predict_step(plan, model, costs)};
+    PredictedTime time{.step = predict_step(plan, model, costs),
+                       .published = calibration.published};
     time.epoch_s = static_cast<double>(plan.steps_per_epoch) * time.step.total();
     time.run_s = run_time(plan, costs, training_time(plan, model, calibration, time.step.total()));
     time.save_s = save_time(plan, model, calibration);

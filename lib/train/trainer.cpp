@@ -64,8 +64,10 @@ TrainResult Trainer::run() {
   auto const& plan = parts_.plan;
   if (plan.total_steps == 0) {
     bool const evaluates = plan.config.run.evaluate_every > 0;
-    if (evaluates) evaluate_now();
-    result_.reason = evaluates ? "evaluated only" : "nothing to do";
+    if (evaluates && !evaluate_now()) save_and_stop();
+    result_.reason = result_.interrupted ? "interrupted"
+                     : evaluates         ? "evaluated only"
+                                         : "nothing to do";
     return result_;
   }
   auto loader = make_loader();
@@ -74,13 +76,15 @@ TrainResult Trainer::run() {
   while (true) {
     bool const over = requests.stop || position_.step >= plan.total_steps;
     bool const epoch_over = over || position_.step % plan.steps_per_epoch == 0;
-    if (position_.epoch.steps > 0 && epoch_over) end_epoch(over);
+    if (position_.epoch.steps > 0 && epoch_over && !end_epoch(over)) {
+      save_and_stop();
+      break;
+    }
     if (requests.save && !over) save();
     if (over) break;
     requests = train_round(loader);
     if (!requests.interrupt) continue;
-    save();
-    result_.interrupted = true;
+    save_and_stop();
     break;
   }
   if (!result_.interrupted) require_equal_replicas();  // before anything is made of them
@@ -129,6 +133,7 @@ Requests Trainer::train_round(std::optional<Loader>& loader) {
   auto const bytes_before = parts_.communicator.bytes_sent();
   auto const energy_before = telemetry_->sample().energy;
   auto const first_step = position_.step, end = end_of_round();
+  round_steps_ = 0;
   parts_.strategy.begin_round(first_step, end);
   while (loader && step(*loader, end, sums, requests)) {
   }
@@ -141,6 +146,7 @@ Requests Trainer::train_round(std::optional<Loader>& loader) {
   if (plan.servers) join(sums, requests);
   position_.step = first_step + (sums.steps - steps_before) /
                                     (plan.deals_shares ? plan.workers * plan.pushes : 1);
+  parts_.reached.step = position_.step;
   if (plan.deals_shares) sums += position_.epoch;
   position_.epoch = sums;
   auto const every = parts_.plan.config.checkpoint.every_steps;
@@ -161,7 +167,6 @@ bool Trainer::step(Loader& loader, std::int64_t end, EpochSums& sums, Requests& 
       *batch, {.lr = lr, .requests = own_requests(), .compare_replicas = compares});
   corrupt(batch->step);
   recorder.end_step({.loss = result.loss, .samples = batch->size(), .lr = lr});
-  step_s_ = seconds_of(recorder.last_step().duration);
   if (result.skipped)
     recorder.event(trace::Severity::info, "step_skipped",
                    str("step ", batch->step, ": the scaled gradients overflowed"));
@@ -173,7 +178,11 @@ bool Trainer::step(Loader& loader, std::int64_t end, EpochSums& sums, Requests& 
   sums.samples += result.samples;
   ++sums.steps;
   ++own_steps_;
+  ++round_steps_;
   if (!parts_.plan.strategy.deals_shares) ++position_.step;
+  parts_.reached.step =
+      position_.step +
+      (parts_.plan.strategy.deals_shares ? round_steps_ / parts_.plan.strategy.pushes : 0);
   if (parts_.display != nullptr) parts_.display->step(batch->step + 1, result.samples, result.loss);
   requests = result.requests;
   return !requests.any();
@@ -224,7 +233,7 @@ void Trainer::join(EpochSums& sums, Requests& requests) const {
   requests = {.stop = value[4] > 0, .interrupt = value[5] > 0, .save = value[6] > 0};
 }
 
-void Trainer::end_epoch(bool last) {
+bool Trainer::end_epoch(bool last) {
   auto const& run = parts_.plan.config.run;
   auto const& sums = position_.epoch;
   auto const number = std::max<std::int64_t>(position_.step - 1, 0) / parts_.plan.steps_per_epoch;
@@ -241,7 +250,7 @@ void Trainer::end_epoch(bool last) {
       .energy_J = sums.energy_J};
   parts_.recorder.sample_memory(peak);
   if (run.evaluate_every > 0 && ((number + 1) % run.evaluate_every == 0 || last)) {
-    evaluate_now();
+    if (!evaluate_now()) return false;
     epoch.test_loss = result_.last.loss;
     epoch.test_accuracy = result_.last.accuracy;
   }
@@ -255,14 +264,20 @@ void Trainer::end_epoch(bool last) {
   if (parts_.display != nullptr) parts_.display->say(line);
   parts_.log.detail(line);
   gpu::reset_peak_memory(parts_.device);
+  return true;
 }
 
-void Trainer::evaluate_now() {
+bool Trainer::evaluate_now() {
   parts_.recorder.enter(trace::Activity::evaluate, position_.step);
-  auto const batch = std::max(parts_.plan.samples_per_pass, least_evaluation_batch);
-  result_.last =
+  auto const& strategy = parts_.plan.strategy;
+  auto const found =
       evaluate(parts_.strategy, parts_.communicator, evaluation_maker_, parts_.dataset.test,
-               parts_.plan.strategy.slice_of(parts_.communicator.rank()), batch);
+               {.slice = strategy.slice_of(parts_.communicator.rank()),
+                .ranks = static_cast<int>(strategy.roles.workers.size()),
+                .batch = std::max(parts_.plan.samples_per_pass, least_evaluation_batch)},
+               [this] { return parts_.signals.interrupted(); });
+  if (found) result_.last = *found;
+  return found.has_value();
 }
 
 void Trainer::write_metrics(trace::EpochRecord const& epoch) {
@@ -287,6 +302,11 @@ void Trainer::save() {
   require_equal_replicas();
   auto const text = parts_.checkpoints.save(position_, parts_.strategy);
   parts_.recorder.event(trace::Severity::info, "checkpoint_begun", text);
+}
+
+void Trainer::save_and_stop() {
+  save();
+  result_.interrupted = true;
 }
 
 Requests Trainer::own_requests() const {

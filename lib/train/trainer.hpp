@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -18,6 +17,7 @@
 #include "train/metrics.hpp"
 #include "train/position.hpp"
 #include "train/progress_display.hpp"
+#include "train/reached.hpp"
 #include "train/run_plan.hpp"
 #include "train/signal_watch.hpp"
 
@@ -48,6 +48,7 @@ struct TrainerParts {
   SignalWatch const& signals;
   CheckpointWriter& checkpoints;
   Failpoints const& failpoints;
+  Reached& reached;
   ProgressDisplay* display = nullptr;  ///< on rank 0
   Metrics* metrics = nullptr;          ///< on rank 0
 };
@@ -60,9 +61,6 @@ class Trainer {
   Trainer(TrainerParts const& parts, Position const& start);
 
   TrainResult run();
-
-  /// Of this rank's last step; any thread may ask.
-  double last_step_s() const { return step_s_; }
 
  private:
   std::optional<Loader> make_loader() const;
@@ -77,8 +75,11 @@ class Trainer {
   std::optional<Batch> next_batch(Loader& loader, std::int64_t end);
   /// Where ranks see different steps or none: makes sums and requests those of all.
   void join(EpochSums& sums, Requests& requests) const;
-  void end_epoch(bool last);
-  void evaluate_now();
+  /// False, and the epoch is as it was, when its evaluation was given up.
+  bool end_epoch(bool last);
+  /// False when a signal came before it was over.
+  bool evaluate_now();
+  void save_and_stop();
   void write_metrics(trace::EpochRecord const& epoch);
   /// Error(diverged), on all ranks, when what they hold alike differs: nothing is saved then.
   void require_equal_replicas() const;
@@ -91,8 +92,8 @@ class Trainer {
   std::unique_ptr<gpu::Telemetry> telemetry_;
   std::int64_t started_ns_;
   Position start_, position_;
-  std::int64_t own_steps_;  ///< that this rank has made
-  std::atomic<double> step_s_ = 0;
+  std::int64_t own_steps_;        ///< that this rank has made
+  std::int64_t round_steps_ = 0;  ///< of these in this round
   TrainResult result_;
 };
 

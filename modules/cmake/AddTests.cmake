@@ -4,9 +4,11 @@
 #
 # add_unit_tests(LAYER UNITS ... [LINK targets...] [TIMEOUT seconds] [LABEL label])
 # add_mpi_tests(LAYER UNITS ... RANKS n... [LINK targets...] [TIMEOUT seconds] [LABEL label])
-set(STRATAGEM_TEST_ENVIRONMENT
-  OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
-  OMPI_MCA_btl_vader_single_copy_mechanism=none)
+#
+# More ranks than cores, and no copies between processes in one step, for Open MPI up to 4 and from 5 on.
+set(STRATAGEM_TEST_ENVIRONMENT OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+  OMPI_MCA_rmaps_base_oversubscribe=1 PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
+  OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_smsc=^cma)
 # Sanitizers: failed allocations and signals stay the program's. Only processes without Open MPI are searched for leaks:
 # it keeps memory to the end, in modules that are unloaded by then.
 set(STRATAGEM_UNIT_TEST_ENVIRONMENT ${STRATAGEM_TEST_ENVIRONMENT})

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/arithmetic.hpp"
+
 namespace stratagem {
 namespace {
 
@@ -17,7 +19,7 @@ constexpr double slow_factor = 1.5;
 constexpr std::int64_t slow_ns = 1'000'000;  // and so much more, at least
 
 nanoseconds seconds(double value) {
-  return std::chrono::duration_cast<nanoseconds>(std::chrono::duration<double>(value));
+  return nanoseconds(saturated(value * 1e9));
 }
 
 }  // namespace

@@ -56,7 +56,7 @@ ImageSet split_records(fs::path const& path, std::span<std::byte const> content)
 ImageSet read_batch(fs::path const& folder, Published const& file,
                     std::vector<SourceFile>& sources) {
   auto const path = find_file(folder, {file.name});
-  auto const content = read_bytes(path, ExitCode::bad_data);
+  auto const content = read_bytes(path, ExitCode::bad_data, most_source_bytes);
   auto set = split_records(path, content);
   sources.push_back(identify(path, content, file.sha256));
   return set;

@@ -17,10 +17,6 @@ namespace fs = std::filesystem;
 
 constexpr std::byte unsigned_byte_type{0x08};
 
-/// A packed file may say that it holds a thousand times its size: more than any MNIST has is
-/// refused.
-constexpr std::size_t most_unpacked = 1 << 30;
-
 constexpr std::size_t header_bytes(std::size_t dimensions) {
   return 4 + 4 * dimensions;
 }
@@ -81,9 +77,9 @@ std::vector<std::byte> unpack(fs::path const& path, std::span<std::byte const> p
   if (promised / deflate_max_ratio > packed.size())
     throw bad_file(path, "the file is too short for what its IDX header promises",
                    str(promised, " bytes once unpacked"), str(packed.size(), " packed bytes"));
-  if (promised > most_unpacked)
+  if (promised > most_source_bytes)
     throw bad_file(path, "the file is too large for a packed one",
-                   str("at most ", most_unpacked, " bytes once unpacked"), str(promised));
+                   str("at most ", most_source_bytes, " bytes once unpacked"), str(promised));
   auto unpacked = gunzip(path, packed, promised);
   if (!unpacked.ended)
     throw bad_file(path, "the file holds more than its IDX header promises",
@@ -96,7 +92,7 @@ std::vector<std::byte> unpack(fs::path const& path, std::span<std::byte const> p
 }  // namespace
 
 IdxFile read_idx(fs::path const& path, std::size_t dimensions, std::string_view published_sha256) {
-  auto content = read_bytes(path, ExitCode::bad_data);
+  auto content = read_bytes(path, ExitCode::bad_data, most_source_bytes);
   if (path.extension() == ".gz") content = unpack(path, content, dimensions);
   auto const header = parse_header(path, content, dimensions);
   if (content.size() != header.file_bytes)

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/arithmetic.hpp"
 #include "base/error.hpp"
 #include "base/hash.hpp"
 #include "base/text.hpp"
@@ -151,8 +152,7 @@ FsdpPlan plan_fsdp(FsdpConfig const& config, ParameterLayout const& layout,
   bool const alone = ranks == 1;  // nothing is cut, gathered or reduced
   plan.types.low_gradient =
       config.reduce == ReduceType::compute && !alone ? plan.types.compute : plan.types.master;
-  auto const unit_elements =
-      static_cast<std::int64_t>(config.unit_mb * (1 << 20)) / size_of(plan.types.master);
+  auto const unit_elements = saturated(config.unit_mb * (1 << 20)) / size_of(plan.types.master);
   plan.shards = make_shard_plan(layout, ranks, std::max<std::int64_t>(unit_elements, 1), mixed);
   plan.micro_batches = config.micro_batches;
   plan.whole_gradients = alone || config.shard == Shard::optimizer ||

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/arithmetic.hpp"
+
 namespace stratagem {
 
 using std::chrono::nanoseconds;
@@ -47,9 +49,8 @@ bool Attendance::finished(int worker) {
 }
 
 nanoseconds Attendance::limit_of(Worker const& worker) const {
-  std::chrono::duration<double> const floor(config_.floor_s);
-  return std::chrono::duration_cast<nanoseconds>(
-      std::max(floor, config_.factor * std::chrono::duration<double>(*worker.took)));
+  auto const usual_ns = config_.factor * static_cast<double>(worker.took->count());
+  return nanoseconds(saturated(std::max(config_.floor_s * 1e9, usual_ns)));
 }
 
 }  // namespace stratagem

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include "base/arithmetic.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "strategy/ps/transport.hpp"
@@ -11,7 +12,7 @@ namespace stratagem {
 
 ServerPlan plan_servers(PsConfig const& config, ParameterLayout const& layout, int ranks,
                         std::int64_t element_size) {
-  auto const bytes = static_cast<std::int64_t>(config.chunk_mb * (1 << 20));
+  auto const bytes = saturated(config.chunk_mb * (1 << 20));
   return make_server_plan(
       layout, assign_roles(ranks, config.servers, config.server_ranks, config.listed_ranks), bytes,
       element_size);

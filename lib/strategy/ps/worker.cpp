@@ -6,6 +6,7 @@
 
 #include <ATen/ATen.h>
 
+#include "base/arithmetic.hpp"
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
@@ -213,8 +214,8 @@ void PsWorker::note_bad_loss(Batch const& batch) {
 
 void PsWorker::be_slow(std::int64_t busy_ns) const {
   if (worker_ != config_.slow_worker) return;
-  std::this_thread::sleep_for(std::chrono::nanoseconds(
-      static_cast<std::int64_t>(static_cast<double>(busy_ns) * (config_.slow - 1))));
+  std::this_thread::sleep_for(
+      std::chrono::nanoseconds(saturated(static_cast<double>(busy_ns) * (config_.slow - 1))));
 }
 
 void PsWorker::drain() {

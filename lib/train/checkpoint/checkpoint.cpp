@@ -15,6 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view prefix = "step-";
+constexpr std::string_view passed_over = "passed-over-";
 constexpr std::size_t digits = 9;
 
 [[noreturn]] void damaged(fs::path const& path, std::string const& why) {
@@ -118,6 +119,22 @@ std::vector<fs::path> checkpoints_of(fs::path const& run_directory) {
   std::vector<fs::path> paths;
   for (auto& [_, path] : found) paths.push_back(std::move(path));
   return paths;
+}
+
+void set_aside_after(Checkpoint const& taken, Log& log) {
+  auto const run_directory = taken.folder().parent_path().parent_path();
+  for (auto const& path : checkpoints_of(run_directory)) {
+    if (path == taken.folder()) return;
+    auto const name = std::string(passed_over) + path.filename().string();
+    auto aside = path.parent_path() / name;
+    for (int number = 2; fs::exists(aside); ++number)
+      aside = path.parent_path() / str(name, "-", number);
+    std::error_code failed;
+    fs::rename(path, aside, failed);
+    if (failed)
+      throw Error(ExitCode::io, "cannot move " + path.string() + " aside", failed.message());
+    log.warning(str(path.string(), " was passed over, and is ", aside.filename().string(), " now"));
+  }
 }
 
 std::optional<Checkpoint> newest_checkpoint(fs::path const& run_directory, Log& log) {

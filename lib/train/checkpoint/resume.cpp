@@ -1,13 +1,7 @@
 #include "train/checkpoint/resume.hpp"
 
-#include <algorithm>
-#include <array>
-#include <set>
-
 #include <ATen/ATen.h>
-#include <ATen/Version.h>
 
-#include "base/build_info.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "model/weights.hpp"
@@ -15,37 +9,7 @@
 namespace stratagem {
 namespace {
 
-using Facts = std::map<std::string, std::string>;
 using Kind = StateName::Kind;
-
-/// Without these two alike there is nothing to go on with.
-constexpr std::array<std::string_view, 4> always{"model.name", "model.num_classes", "data.dataset",
-                                                 "dataset"};
-
-/// Keys of these sections change numbers, but for the exceptions.
-constexpr std::array<std::string_view, 4> sections{"data.", "model.", "precision.", "optimizer."};
-constexpr std::array<std::string_view, 6> without_effect{
-    "data.root",     "data.global_batch", "data.batch_per_worker",
-    "model.weights", "model.head",        "model.recompute"};
-
-template <class Names>
-bool among(Names const& names, std::string const& name) {
-  return std::ranges::find(names, name) != names.end();
-}
-
-/// In which order gradients are added and applied.
-std::string order_of_sums(StrategyConfig const& config, StrategyPlan const& plan) {
-  auto const passes = str(plan.micro_batches, " micro-batches");
-  auto const order = [&](Accumulate accumulate) {
-    bool const sharded = accumulate == Accumulate::sharded && plan.micro_batches > 1;
-    return passes + (sharded ? ", summed over workers first" : "");
-  };
-  if (auto const* serial = std::get_if<SerialConfig>(&config)) return order(serial->accumulate);
-  if (auto const* fsdp = std::get_if<FsdpConfig>(&config))
-    return order(fsdp->accumulate) +
-           (fsdp->reduce == ReduceType::compute ? ", in the compute type" : "");
-  return plan.deals_shares ? "asynchronous" : passes;
-}
 
 void check_tensors(Checkpoint const& checkpoint, Model const& model) {
   TensorMap tensors;
@@ -67,56 +31,13 @@ void check_tensors(Checkpoint const& checkpoint, Model const& model) {
 
 }  // namespace
 
-Facts training_facts(std::map<std::string, std::string> const& values, Setup const& setup) {
-  auto const& plan = setup.plan;
-  Facts facts;
-  for (auto const& [path, value] : values) {
-    bool const counts = std::ranges::any_of(
-        sections, [&path = path](auto section) { return path.starts_with(section); });
-    bool const of_run = path == "run.seed" || path == "run.deterministic";
-    if ((counts && !among(without_effect, path)) || of_run) facts[path] = value;
-  }
-  facts["dataset"] = setup.dataset.fingerprint;
-  facts["global batch"] = std::to_string(plan.global_batch);
-  facts["memory format"] =
-      setup.model.memory_format == MemoryFormat::channels_last ? "channels_last" : "contiguous";
-  facts["workers"] = std::to_string(plan.strategy.workers);
-  facts["order of sums"] = order_of_sums(plan.config.strategy, plan.strategy);
-  facts["threads"] = std::to_string(setup.threads);
-  facts["device"] = gpu::device_name(setup.process.device);
-  facts["LibTorch"] = build_info().libtorch;
-  facts["instruction set"] = at::get_cpu_capability();
-  if (plan.config.optimizer.schedule == ScheduleKind::cosine)
-    facts["steps of the schedule"] = std::to_string(plan.total_steps);
-  return facts;
-}
-
 void check_resumable(Checkpoint const& checkpoint, Facts const& facts, Model const& model,
                      Likeness likeness, Log& log) {
-  auto const& saved = checkpoint.record().facts;
-  std::set<std::string> names;
-  for (auto const& [name, _] : saved) names.insert(name);
-  for (auto const& [name, _] : facts) names.insert(name);
-  auto const value = [](Facts const& of, std::string const& name) {
-    auto const found = of.find(name);
-    return found == of.end() ? std::string("not known") : found->second;
-  };
-  std::vector<std::string> forbidden, changed;
-  for (auto const& name : names) {
-    auto const before = value(saved, name), now = value(facts, name);
-    if (before == now) continue;
-    bool const ends = likeness == Likeness::exact || among(always, name);
-    (ends ? forbidden : changed).push_back(str(name, " was ", before, " and is ", now));
-  }
-  if (!forbidden.empty())
-    throw Error(
-        ExitCode::checkpoint, str("the run cannot go on from ", checkpoint.folder().string()),
-        join(forbidden, "; "),
-        "change it back; --resume=compatible goes on with all but another model or dataset");
+  auto const changed =
+      require_alike(checkpoint.record().facts, facts, likeness, checkpoint.folder().string());
   check_tensors(checkpoint, model);
   if (!changed.empty())
-    log.warning("goes on, but its numbers are others than without the stop: " +
-                join(changed, "; "));
+    log.warning("goes on, but its numbers are others than without the stop: " + changed);
 }
 
 void restore(Checkpoint const& checkpoint, int workers, Strategy& strategy) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
 
 #include <fcntl.h>
@@ -55,6 +56,11 @@ void move(fs::path const& from, fs::path const& to) {
   if (::rename(from.c_str(), to.c_str()) != 0) fail("rename", from, errno);
 }
 
+/// Each gets the other's name at once. False where the file system cannot do that.
+bool exchange(fs::path const& a, fs::path const& b) {
+  return ::renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) == 0;
+}
+
 void remove_quietly(fs::path const& path) {
   std::error_code ignored;
   fs::remove_all(path, ignored);
@@ -89,6 +95,7 @@ CheckpointWriter::CheckpointWriter(Parts parts)
       interval_s_(parts_.config.every_minutes * 60),
       last_ns_(monotonic_ns()) {
   if (!leads()) return;
+  if (parts_.began_from) whole_.insert(*parts_.began_from);
   std::error_code none;
   for (auto const& entry : fs::directory_iterator(checkpoint_folder(parts_.run_directory), none)) {
     if (entry.path().filename().string().starts_with(not_one)) remove_quietly(entry.path());
@@ -98,13 +105,15 @@ CheckpointWriter::CheckpointWriter(Parts parts)
 CheckpointWriter::~CheckpointWriter() = default;  // a file under way is written to its end
 
 bool CheckpointWriter::due() const {
-  return leads() && interval_s_ > 0 && !busy_ && seconds_since(last_ns_) >= interval_s_;
+  if (!leads() || busy_) return false;
+  return hastened_ || (interval_s_ > 0 && seconds_since(last_ns_) >= interval_s_);
 }
 
 std::string CheckpointWriter::save(Position const& position, Strategy& strategy) {
   auto const began = monotonic_ns();
   static_cast<void>(finish());
   last_ns_ = began;
+  hastened_ = false;
   Job job{.folder = checkpoint_folder(parts_.run_directory) /
                     str(half_written, checkpoint_name(position.step), "-a", parts_.attempt),
           .record = {.position = position,
@@ -131,7 +140,9 @@ bool CheckpointWriter::make_folder(fs::path const& folder) {
   if (leads()) {
     std::error_code failed;
     remove_quietly(folder);
-    fs::create_directories(folder, failed);
+    // Not the run directory, which somebody may have removed.
+    fs::create_directory(folder.parent_path(), failed);
+    if (!failed) fs::create_directory(folder, failed);
     if (failed) problem = str("cannot create ", folder.string(), ": ", failed.message());
   }
   auto const texts = gather_texts(parts_.communicator, problem);
@@ -204,7 +215,6 @@ void CheckpointWriter::write(Job const& job, std::stop_token const& stop) {
     own_written_ = true;
     own_written_.notify_all();
     if (leads()) commit(job, stop);
-    last_duration_s_ = seconds_since(job.began_ns);
   } catch (std::exception const& failure) {
     problem_ = as_error(failure);
     auto const text = str("step ", job.record.position.step, " was not saved: ", problem_->what());
@@ -255,10 +265,14 @@ void CheckpointWriter::commit(Job const& job, std::stop_token const& stop) {
   sync_folder(job.folder);
   auto const home = job.folder.parent_path();
   auto const name = checkpoint_name(record.position.step);
-  if (fs::exists(home / name)) give_up(home / name);
+  bool const replaces = fs::exists(home / name) && exchange(job.folder, home / name);
+  if (!replaces && fs::exists(home / name)) give_up(home / name);
   parts_.failpoints.reach("save_rename", record.position.step);
-  move(job.folder, home / name);
+  if (!replaces) move(job.folder, home / name);
   sync_folder(home);
+  parts_.committed(record.position.step);
+  if (replaces) remove_quietly(job.folder);
+  whole_.insert(home / name);
   remove_old();
   auto const took = seconds_since(job.began_ns);
   auto const text =
@@ -275,8 +289,13 @@ void CheckpointWriter::commit(Job const& job, std::stop_token const& stop) {
 }
 
 void CheckpointWriter::remove_old() const {
-  auto const all = checkpoints_of(parts_.run_directory);
-  for (auto i = static_cast<std::size_t>(parts_.config.keep); i < all.size(); ++i) give_up(all[i]);
+  int kept = 0;
+  for (auto const& path : checkpoints_of(parts_.run_directory)) {
+    if (kept >= parts_.config.keep)
+      give_up(path);
+    else if (whole_.contains(path))
+      ++kept;
+  }
 }
 
 }  // namespace stratagem

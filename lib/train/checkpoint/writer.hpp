@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -36,6 +37,7 @@ class CheckpointWriter {
   struct Parts {
     CheckpointConfig config;
     std::filesystem::path run_directory;
+    std::optional<std::filesystem::path> began_from = {};  ///< the checkpoint, which is whole
     int attempt = 0;
     int workers = 1;
     std::map<std::string, int> dealt;          ///< deal_tensors()
@@ -45,6 +47,8 @@ class CheckpointWriter {
     Failpoints failpoints;
     /// Makes what was recorded of the steps so far outlive the process; on the thread.
     std::function<void()> keep_trace = [] {};
+    /// A checkpoint is whole; on rank 0, on the thread.
+    std::function<void(std::int64_t step)> committed = [](std::int64_t) {};
   };
 
   /// On rank 0 also removes what an attempt that was killed left half written.
@@ -55,6 +59,8 @@ class CheckpointWriter {
 
   /// True on rank 0 when it is time for one more.
   bool due() const;
+  /// One is due as soon as can be, whatever the time; any thread may say so.
+  void hasten() { hastened_ = true; }
 
   /// Between two steps. Waits until the one before is written, copies the state, and returns what
   /// is to be told of it. Collective.
@@ -66,9 +72,6 @@ class CheckpointWriter {
 
   /// What the thread has to tell since the last call, on rank 0.
   std::optional<std::string> news();
-
-  /// From the request to the commit, of the last one on this rank [s]; 0 before.
-  double last_duration_s() const { return last_duration_s_; }
 
  private:
   struct Job {
@@ -90,16 +93,17 @@ class CheckpointWriter {
   CheckpointFile write_own_file(Job const& job) const;
   /// Waits for the files of all ranks.
   void commit(Job const& job, std::stop_token const& stop);
+  /// So many as are to be kept stay of those that are known to be whole, with what is newer.
   void remove_old() const;
   void tell(std::string const& text);
 
   Parts parts_;
   double interval_s_;  ///< 0: does not go by time
   std::int64_t last_ns_;
-  std::atomic<bool> own_written_ = true, busy_ = false;
-  std::atomic<double> last_duration_s_ = 0;
-  std::int64_t told_ns_ = 0;      ///< of the last that people were told of; the thread's
-  std::optional<Error> problem_;  ///< of the last one; the thread's until it was joined
+  std::atomic<bool> own_written_ = true, busy_ = false, hastened_ = false;
+  std::set<std::filesystem::path> whole_;  ///< on rank 0: read and found right; the thread's
+  std::int64_t told_ns_ = 0;               ///< of the last that people were told of; the thread's
+  std::optional<Error> problem_;           ///< of the last one; the thread's until it was joined
   std::mutex mutex_;
   std::optional<std::string> news_;  ///< under mutex_
   std::jthread thread_;

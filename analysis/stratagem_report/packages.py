@@ -1,0 +1,26 @@
+"""The packages that the scripts need, looked for before any is imported: a newcomer's Python has none of them."""
+
+import importlib.util
+import pathlib
+import sys
+
+REQUIREMENTS = pathlib.Path(__file__).resolve().parent.parent / "requirements.txt"
+NEEDED = ("h5py", "jinja2", "matplotlib", "numpy", "pandas")
+ENVIRONMENT = 3  # the exit code, as of `stratagem`
+
+
+def missing():
+    return [name for name in NEEDED if importlib.util.find_spec(name) is None]
+
+
+def require(script):
+    """Ends the program with one line where packages are missing."""
+    names = missing()
+    if names:
+        print(
+            f"{script}: error: {sys.executable} lacks {', '.join(names)}; install them with"
+            f" `{sys.executable} -m pip install -r {REQUIREMENTS}` (in a virtual environment where"
+            " the system's Python refuses)",
+            file=sys.stderr,
+        )
+        sys.exit(ENVIRONMENT)

@@ -1,0 +1,185 @@
+"""What a reader wants to know first: which strategy is fastest, which needs least memory, and by how much."""
+
+import dataclasses
+
+from .choices import ACCURACY, PEAK, TIME, TOTAL, choices, choose
+from .spread import ratio
+from .style import look_of
+
+SHORT_STEPS = 50  # in fewer, a median step is mostly of a machine that warms up
+NOISE = (
+    "a tie: ranges over seeds that overlap, of single runs times within"
+    f" {100 * TIME.single_run:.0f} %, memory within {100 * PEAK.negligible:.0f} %"
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    """`headline` is one sentence; `details` are more, for the comparison (family, workers) that they are about."""
+
+    family: object
+    workers: int
+    headline: str
+    details: list
+
+
+def main_comparison(comparison):
+    """(family, workers) that tells most: with the most strategies, steps enough, then the most seeds, workers, steps
+    and parameters."""
+    return max(
+        ((family, workers) for family in comparison.drawn for workers in family.workers),
+        key=lambda pair: (
+            pair[1] > 1,
+            len(pair[0].variants_with(pair[1])),
+            pair[0].key["planned_steps"] >= SHORT_STEPS,
+            len(pair[0].cells[pair[0].cells["workers"] == pair[1]]),
+            pair[1],
+            pair[0].key["planned_steps"],
+            pair[0].cells["parameters"].iloc[0],
+        ),
+    )
+
+
+def label(variant):
+    return look_of(variant).label
+
+
+def joined(words):
+    return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else words[0]
+
+
+def count(number, noun):
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def leading(choice, per=""):
+    """Who is best with how much, who ties with it, and how far the next is behind."""
+    told = f"{label(choice.best)} ({choice.goal.median_text(choice.value)}{per})"
+    if choice.level:
+        level = [f"{label(name)} ({100 * choice.margin_of(name):+.1f} %)" for name in choice.level]
+        told = f"a tie of {joined([told, *level])}"
+    return told + (f"; {label(choice.second)} needs {choice.margin_text}" if choice.second else "")
+
+
+def headline(family, workers, time, memory):
+    place = f"On {count(workers, 'worker')}"
+    if time is None:
+        only = family.variants_with(workers)[0]
+        value = TIME.median_text(family.spread(TIME.quantity, only, workers))
+        return f"{place} only {label(only)} is complete, with {value} per epoch: nothing to compare."
+    told = f"{place}, fastest: {leading(time, ' per epoch')}."
+    return told + (f" Least memory on the fullest rank: {leading(memory)}." if memory else "")
+
+
+def against_one_worker(family, workers, time):
+    """Whether more workers were worth it; None where nothing ran on one."""
+    if time is None or workers == 1 or not family.has("serial", 1):
+        return None
+    gain = ratio(family.spread("epoch_s", "serial", 1), time.value)
+    if not gain.known:
+        return None
+    if gain.median <= 1:
+        return (
+            f"The serial run on one worker takes {gain.median:.2f} of the time of the fastest on"
+            f" {workers}: here more workers do not pay."
+        )
+    return f"The fastest has {gain.median:.2f} times the speed of the serial run on one worker."
+
+
+def servers_line(family, workers, total):
+    """A server is one more rank, of which a worker's memory does not tell; None where there is none."""
+    peaks = {
+        variant: family.spread("server_peak_B", variant, workers)
+        for variant in family.variants_with(workers)
+    }
+    told = [f"{label(name)} {PEAK.text(peak)}" for name, peak in peaks.items() if peak.known]
+    if not told:
+        return None
+    together = f" Least memory of all ranks together: {leading(total)}." if total else ""
+    return f"A server is a rank beside the workers, with a peak of its own: {', '.join(told)}.{together}"
+
+
+def accuracy_line(choice):
+    if choice is None:
+        return "No two strategies were evaluated: nothing is said about accuracy."
+    medians = [value.median for value in choice.values.values()]
+    low, high = (f"{100 * value:.2f}" for value in (min(medians), max(medians)))
+    if low == high:
+        return f"Final accuracy: a tie, all {high} %."
+    ties = [label(variant) for variant in (choice.best, *choice.level)]
+    if choice.unjudged:
+        return (
+            f"Final accuracy: {low} to {high} %, greatest with {joined(ties)}; single runs cannot"
+            " tell whether they differ (repeat with more seeds)."
+        )
+    if choice.second is None:
+        return f"Final accuracy: a tie, {low} to {high} % ({choice.value.n} seeds)."
+    return (
+        f"Final accuracy: best {'are' if choice.level else 'is'} {joined(ties)} with"
+        f" {ACCURACY.text(choice.value)}; the next, {label(choice.second)}, has"
+        f" {choice.margin_text} less."
+    )
+
+
+def conditions(comparison, family, workers):
+    """Of what all this is true."""
+    cells = family.cells[family.cells["workers"] == workers]
+    devices = sorted({str(device) for device in cells["device"]})
+    steps = int(family.key["planned_steps"])
+    runs = cells.groupby("variant").size()
+    repeated = count(int(runs.min()), "run") if runs.min() == runs.max() else (
+        f"{runs.min()} to {count(int(runs.max()), 'run')}"
+    )
+    told = (
+        f"True of {family.title}, {int(cells['parameters'].iloc[0]):,} parameters,"
+        f" {count(steps, 'step')}, {repeated} of each strategy, on {', '.join(devices)}"
+        + ("" if family.on_gpu else ", without a GPU")
+        + f"; {NOISE}."
+    )
+    if steps < SHORT_STEPS:
+        told += f" Only {count(steps, 'step')}: the times are a hint, no more."
+    return told
+
+
+def elsewhere(comparison, family, workers):
+    """How many other comparisons there are, and how often which strategy was best in them; None where none is."""
+    others = [
+        choice
+        for choice in choices(comparison)
+        if (choice.family, choice.workers) != (family, workers) and choice.distinct
+    ]
+    told = []
+    for goal in TIME, PEAK:
+        won = [label(choice.best) for choice in others if choice.goal is goal]
+        ranked = sorted(set(won), key=lambda name: (-won.count(name), name))
+        if ranked:
+            told.append(
+                f"{goal.name}: "
+                + ", ".join(f"{name} ({won.count(name)} of {len(won)})" for name in ranked)
+            )
+    more = sum(len(one.workers) for one in comparison.families) - 1
+    if not more:
+        return None
+    best = f" Best where there is no tie: {'; '.join(told)} (T6)." if told else ""
+    return f"{count(more, 'other comparison')} of other work or workers.{best}"
+
+
+def verdict(comparison):
+    """Of the comparison that tells most."""
+    family, workers = main_comparison(comparison)
+    time, memory, total, accuracy = (
+        choose(comparison, family, workers, goal) for goal in (TIME, PEAK, TOTAL, ACCURACY)
+    )
+    lines = [
+        against_one_worker(family, workers, time),
+        servers_line(family, workers, total),
+        accuracy_line(accuracy) if time else None,
+        elsewhere(comparison, family, workers),
+        conditions(comparison, family, workers),
+    ]
+    return Verdict(
+        family,
+        workers,
+        headline(family, workers, time, memory),
+        [line for line in lines if line],
+    )

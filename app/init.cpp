@@ -1,0 +1,111 @@
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+
+#include "app/configuration.hpp"
+#include "app/starter_config.hpp"
+#include "app/submit_line.hpp"
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "base/text.hpp"
+#include "config/parse.hpp"
+#include "data/dataset.hpp"
+#include "model/model.hpp"
+#include "strategy/factory.hpp"
+
+namespace stratagem::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// About 64, so that the workers can share it.
+int batch_of(Options const& options, std::string const& strategy, int ranks) {
+  if (options.has("batch")) return static_cast<int>(options.integer("batch", 1, 1 << 24));
+  int const workers = std::max(strategy == "ps" ? ranks - 1 : ranks, 1);
+  return std::max(64 / workers, 1) * workers;
+}
+
+Starter starter_of(Options const& options) {
+  Starter starter{.model = options.text("model"), .strategy = options.text("strategy")};
+  auto const& model = find_model(starter.model);
+  starter.dataset = options.has("dataset")      ? options.text("dataset")
+                    : model.input_channels == 3 ? "synthetic-shapes"
+                                                : "synthetic-digits";
+  if (options.has("ranks")) starter.ranks = static_cast<int>(options.integer("ranks", 1, 1 << 20));
+  starter.global_batch = batch_of(options, starter.strategy, starter.ranks > 0 ? starter.ranks : 2);
+  return starter;
+}
+
+/// As the file will be read: what cannot run is not written.
+RunPlan plan_of(std::string const& text, std::string const& file, Starter const& starter) {
+  auto const config = parse_config(text, file, {}, known_names(), process_variable);
+  auto const model = make_model(config.model, input_shape(config));
+  int const ranks = starter.ranks > 0 ? starter.ranks : starter.strategy == "serial" ? 1 : 2;
+  return make_run_plan(config, model, published_size(config.data), ranks);
+}
+
+std::string next_steps(std::string const& file, RunPlan const& plan, Options const& options) {
+  auto const launcher =
+      plan.ranks > 1 ? str("mpirun --bind-to none -n ", plan.ranks, " ") : std::string();
+  auto const& data = plan.config.data;
+  auto const& folder = find_dataset(data.dataset).folder;
+  auto text = str("wrote ", file, "; next:\n");
+  if (!folder.empty() && data.root.empty())
+    text += "  modules/fetch-data.sh DIR; export STRATAGEM_DATA=DIR    # the folder of " + folder +
+            "\n";
+  text += str("  stratagem plan ", file, "    # what it would do, and hold\n  ", launcher,
+              "stratagem run ", file, "\n  stratagem collect ", plan.config.run.out,
+              "    # the table of it\n");
+  if (options.has("site"))
+    text += str("  ", submit_line(options.text("site"), plan, file), "    # in place of run\n");
+  return text;
+}
+
+}  // namespace
+
+void declare_init(Options& options) {
+  auto const names = known_names();
+  std::vector<std::string> strategies;
+  for (auto const& entry : strategy_catalogue()) strategies.push_back(entry.name);
+  options.add_word({.name = "FILE", .meaning = "the configuration to write, such as my.yaml"});
+  options.add({.name = "model",
+               .value = "NAME",
+               .choices = names.models,
+               .fallback = "lenet",
+               .meaning = "what is trained"});
+  options.add({.name = "dataset",
+               .value = "NAME",
+               .choices = names.datasets,
+               .meaning = "what is learnt; else made-up images that the model can take"});
+  options.add({.name = "strategy",
+               .value = "NAME",
+               .choices = strategies,
+               .fallback = "ddp",
+               .meaning = "how the ranks share the work"});
+  options.add({.name = "ranks",
+               .value = "N",
+               .meaning = "on so many ranks, servers included; else as many as are started"});
+  options.add({.name = "batch",
+               .value = "N",
+               .meaning = "samples per step of all ranks together; else about 64"});
+  options.add({.name = "site",
+               .value = "SITE",
+               .meaning = "show the command that submits it at slurm/sites/SITE.env, too"});
+  options.add_example("stratagem init my.yaml --model resnet50 --dataset cifar10 --ranks 4",
+                      "writes what `stratagem run my.yaml` can train with on four ranks");
+}
+
+ExitCode execute_init(Options const& options) {
+  auto const& file = options.words().front();
+  auto const starter = starter_of(options);
+  auto const text = starter_config(starter, describe_keys(known_names()));
+  auto const next = next_steps(file, plan_of(text, file, starter), options);
+  if (fs::exists(fs::symlink_status(file)))
+    throw Error(ExitCode::usage, file + " is there already", "nothing is overwritten",
+                "name another file, or move that one away");
+  replace_file(file, text);
+  std::cout << next;
+  return ExitCode::done;
+}
+
+}  // namespace stratagem::app

@@ -1,0 +1,192 @@
+"""`stratagem init`: a first configuration that can run, and what to do with it."""
+
+import os
+import pty
+import re
+import shutil
+import subprocess
+
+import harness
+from harness import Refusal
+
+USAGE, IO = 2, 6
+MODELS = ["mlp", "lenet", "vgg16", "resnet50", "densenet121", "efficientnetv2_l", "convnext_l"]
+STRATEGIES = ["serial", "ddp", "fsdp", "ps"]
+DATASETS = {"mlp": ["synthetic-shapes"], "resnet50": ["mnist", "cifar10"]}
+SITE = {"slurm/sites/near.env": "site_scheduler=slurm\n"}
+MISTAKES = [
+    Refusal("no file", ["init"], USAGE, ["FILE is missing", "my.yaml"]),
+    Refusal("a file that is there", ["init", "config.yaml"], USAGE, ["config.yaml is there already"]),
+    Refusal("unknown model", ["init", "my.yaml", "--model", "resnet5"], USAGE, ['did you mean "resnet50"']),
+    Refusal("unknown dataset", ["init", "my.yaml", "--dataset", "cifar1"], USAGE, ['did you mean "cifar10"']),
+    Refusal("unknown strategy", ["init", "my.yaml", "--strategy", "dpp"], USAGE, ['did you mean "ddp"']),
+    Refusal(
+        "a batch that cannot be divided",
+        ["init", "my.yaml", "--ranks", "3", "--batch", "64"],
+        USAGE,
+        ["64", "63"],
+    ),
+    Refusal("a folder that is not there", ["init", "none/my.yaml"], IO, ["none/my.yaml"]),
+    Refusal("unknown site", ["init", "my.yaml", "--site", "nearr"], USAGE, ['did you mean "near"'], SITE),
+]
+
+
+class Init(harness.ProgramTest):
+    def test_mistakes(self):
+        self.check_refusals(MISTAKES)
+
+    def test_what_it_writes_can_run(self):
+        cases = [(model, "ddp", None) for model in MODELS]
+        cases += [("lenet", strategy, None) for strategy in STRATEGIES]
+        cases += [(model, "ddp", dataset) for model, sets in DATASETS.items() for dataset in sets]
+        for model, strategy, dataset in cases:
+            with self.subTest(model=model, strategy=strategy, dataset=dataset):
+                words = ["--dataset", dataset] if dataset else []
+                self.expect(0, "init", "my.yaml", "--model", model, "--strategy", strategy, *words)
+                told = self.expect(0, "plan", "my.yaml", "--no-activations").stdout
+                self.assertIn(f"{model}-{strategy}", told)
+                (self.folder / "my.yaml").unlink()
+
+    def test_every_comment_is_a_key_that_could_be_said(self):
+        for strategy in STRATEGIES:
+            ranks = 1 if strategy == "serial" else 2
+            self.expect(0, "init", "my.yaml", "--strategy", strategy, "--ranks", ranks)
+            text = (self.folder / "my.yaml").read_text()
+            self.assertGreater(len(re.findall(r"^ *# +\w+: ", text, re.MULTILINE)), 10)
+            self.assertLessEqual(max(map(len, text.splitlines())), 120)
+            said = re.sub(r"^( *)# (?= *\w+:)", r"\1", text, flags=re.MULTILINE)
+            (self.folder / "said.yaml").write_text(said)
+            with self.subTest(strategy):
+                plain, full = (self.expect(0, "plan", name, "--no-activations", "--json") for name in
+                               ("my.yaml", "said.yaml"))  # fmt: skip
+                self.assertEqual(plain.stdout, full.stdout)
+            (self.folder / "my.yaml").unlink()
+
+    def test_what_is_next(self):
+        told = self.expect(0, "init", "my.yaml", "--strategy", "ps", "--ranks", "4").stdout
+        self.assertIn("stratagem plan my.yaml", told)
+        self.assertIn("mpirun --bind-to none -n 4 stratagem run my.yaml", told)
+        self.assertIn("stratagem collect runs/lenet-ps", told)
+        self.assertRegex((self.folder / "my.yaml").read_text(), r"\n  ranks: 4 +#.*\n(.*\n)*  global_batch: 63 ")
+        told = self.expect(0, "init", "real.yaml", "--dataset", "mnist").stdout
+        self.assertIn("modules/fetch-data.sh", told)
+
+    def test_the_command_for_a_site(self):
+        folder = self.new_folder(SITE)
+        told = self.expect(0, "init", "my.yaml", "--ranks", "2", "--site", "near", folder=folder).stdout
+        self.assertIn("slurm/submit.sh --site near --workers 2 run my.yaml", told)
+
+    def test_it_trains(self):
+        self.expect(0, "init", "my.yaml", "--model", "mlp", "--strategy", "serial")
+        self.expect(0, "run", "my.yaml", "--max-steps", "3", "-q")
+        self.assertTrue((self.folder / "runs/mlp-serial/outcome.json").exists())
+
+
+class Completion(harness.ProgramTest):
+    """By a real bash, as readline asks it."""
+
+    def complete(self, line, shell="bash"):
+        """What could follow, at the end of the line."""
+        if not hasattr(self, "script"):
+            self.script = self.folder / "completion.bash"
+            self.script.write_text(self.expect(0, "completion", "bash").stdout)
+        ask = """
+            compopt() { printf 'compopt %s\\n' "$*" >&2; }
+            source "$1"
+            COMP_WORDBREAKS=$' \\t\\n"\\'><=;|&(:' COMP_LINE=$2 COMP_POINT=${#2}
+            _stratagem
+            printf '%s\\n' "${COMPREPLY[@]}"
+        """
+        ended = subprocess.run(
+            ["bash", "--norc", "-c", ask, "bash", self.script, line], cwd=self.folder, capture_output=True, text=True
+        )
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        self.options = ended.stderr
+        return ended.stdout.split()
+
+    def test_commands(self):
+        self.assertEqual(self.complete("stratagem ex"), ["export-weights", "export-trace"])
+        shown = re.findall(r"^  ([a-z][a-z-]+) ", self.expect(0, "--help").stdout, re.MULTILINE)
+        self.assertGreater(len(shown), 16)
+        self.assertLessEqual(set(shown), set(self.complete("stratagem ")))
+        self.assertEqual(self.complete("build/stratagem li"), ["list"])
+
+    def test_options_are_those_of_help(self):
+        for command in self.complete("stratagem "):
+            with self.subTest(command):
+                told = self.expect(0, command, "--help").stdout
+                shown = set(re.findall(r"^ {2,6}(?:-\w, )?(--[a-z-]+)", told, re.MULTILINE))
+                self.assertEqual(set(self.complete(f"stratagem {command} -")), shown)
+        self.assertEqual(self.complete("stratagem run config.yaml --max"), ["--max-steps"])
+
+    def test_keys_and_their_values(self):
+        learning = ["optimizer.lr=", "optimizer.lr_scaling="]
+        self.assertEqual(self.complete("stratagem run c.yaml -s optimizer.l"), learning)
+        self.assertIn("compopt -o nospace", self.options)
+        self.assertEqual(self.complete("stratagem run c.yaml -s run.device="), ["auto", "cpu", "cuda"])
+        self.assertEqual(self.complete("stratagem run c.yaml --set model.name=res"), ["resnet50"])
+        self.assertEqual(self.complete("stratagem run c.yaml -s strategy.server_ranks="), ["last", "first", "spread"])
+        keys = self.expect(0, "list", "keys").stdout
+        listed = {f"{key}=" for key in re.findall(r"^([a-z]+\.\w+) ", keys, re.MULTILINE)}
+        self.assertEqual(set(self.complete("stratagem plan c.yaml -s ")), listed)
+
+    def test_words_and_files(self):
+        self.assertEqual(self.complete("stratagem list m"), ["models"])
+        self.assertEqual(self.complete("stratagem completion "), ["bash", "zsh"])
+        self.assertEqual(self.complete("stratagem init my.yaml --strategy f"), ["fsdp"])
+        (self.folder / "notes.txt").write_text("")
+        (self.folder / "studies").mkdir()
+        self.assertEqual(sorted(self.complete("stratagem run ")), ["config.yaml", "studies"])
+        self.assertIn("compopt -o filenames", self.options)
+        self.assertEqual(self.complete("stratagem collect "), [], "any file, which bash itself completes")
+        self.assertEqual(self.complete("stratagem run --out "), [])
+
+    def test_in_an_interactive_bash(self):
+        """With its own key bindings, words and quoting: what a line is after <Tab> and <Enter>."""
+        self.complete("stratagem ")
+        mine, theirs = pty.openpty()
+        shell = subprocess.Popen(
+            ["bash", "--norc", "--noprofile", "-i"], cwd=self.folder, stdin=theirs, stdout=theirs, stderr=theirs,
+            env={**os.environ, "PS1": "> ", "TERM": "dumb", "INPUTRC": "/dev/null"}, start_new_session=True,
+        )  # fmt: skip
+        os.close(theirs)
+        os.write(mine, f"source {self.script}; stratagem() {{ echo \"<$*>\"; }}\n".encode())
+        for line in ("list mo\t\n", "run conf\t-s run.dev\tcu\t\n", "run --max\t 3\n"):
+            os.write(mine, b"stratagem " + line.encode())
+        os.write(mine, b"exit\n")
+        screen = b""
+        while True:
+            try:
+                piece = os.read(mine, 4096)
+            except OSError:  # the shell has gone
+                break
+            screen += piece
+        os.close(mine)
+        shell.wait(20)
+        for line in ("<list models>", "<run config.yaml -s run.device=cuda>", "<run --max-steps 3>"):
+            self.assertIn(line, screen.decode())
+
+    def test_zsh(self):
+        script = self.expect(0, "completion", "zsh").stdout
+        self.assertIn("bashcompinit", script)
+        if not shutil.which("zsh"):
+            self.skipTest("needs zsh")
+        (self.folder / "completion.zsh").write_text(script)
+        ended = subprocess.run(
+            ["zsh", "-f", "-c", "autoload -Uz compinit && compinit -u -D; source ./completion.zsh; emulate ksh;"
+             " COMP_LINE='stratagem run c.yaml -s run.dev' COMP_POINT=31; _stratagem; print -- $COMPREPLY"],
+            cwd=self.folder, capture_output=True, text=True, timeout=20,
+        )  # fmt: skip
+        self.assertEqual((ended.stdout.strip(), ended.stderr), ("run.device=", ""))
+
+    def test_mistakes(self):
+        self.check_refusals(
+            [
+                Refusal("no shell", ["completion"], USAGE, ["SHELL is missing", "bash", "zsh"]),
+                Refusal("unknown shell", ["completion", "bsh"], USAGE, ['did you mean "bash"']),
+            ]
+        )
+
+
+if __name__ == "__main__":
+    harness.main()

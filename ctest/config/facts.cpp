@@ -1,0 +1,163 @@
+#include "train/checkpoint/facts.hpp"
+
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "config/keys.hpp"
+#include "config/print.hpp"
+#include "config/support.hpp"
+#include "model/model.hpp"
+#include "strategy/ps/ps_config.hpp"
+
+namespace stratagem {
+namespace {
+
+constexpr int workers = 3;
+
+/// Settings of the same strategy, one more of them, and the fact that becomes another by it; empty
+/// where the numbers stay the same, bit for bit.
+struct Row {
+  std::string base;  ///< with commas between them, without "strategy."
+  std::string setting;
+  std::string fact;
+};
+
+std::vector<Row> const& rows() {
+  static std::vector<Row> const all{
+      {"name=serial,emulate_ranks=3", "emulate_ranks=2", "workers"},
+      {"name=serial,emulate_ranks=3", "micro_batches=2", "order of sums"},
+      {"name=serial,emulate_ranks=3,micro_batches=2", "accumulate=sharded", "order of sums"},
+      {"name=ddp", "bucket_mb=1", ""},
+      {"name=ddp", "overlap=false", ""},
+      {"name=ddp", "micro_batches=2", "order of sums"},
+      {"name=fsdp", "shard=optimizer", ""},
+      {"name=fsdp", "unit_mb=1", ""},
+      {"name=fsdp", "reshard_after_forward=false", ""},
+      {"name=fsdp", "prefetch=0", ""},
+      {"name=fsdp", "keep_units=1", ""},
+      {"name=fsdp", "memory_budget=1GiB", ""},
+      {"name=fsdp", "overlap=false", ""},
+      {"name=fsdp,micro_batches=2", "accumulate=unsharded", "order of sums"},
+      {"name=fsdp", "micro_batches=2", "order of sums"},
+      {"name=fsdp", "reduce=compute", "order of sums"},
+      {"name=fsdp", "poison=true", ""},
+      {"name=ps", "servers=2", ""},
+      {"name=ps", "server_ranks=first", ""},
+      {"name=ps", "chunk_mb=1", ""},
+      {"name=ps", "transport=rma", ""},
+      {"name=ps", "slow_worker=0", ""},
+      {"name=ps,slow_worker=0", "slow=2", ""},
+      {"name=ps", "micro_batches=2", "order of sums"},
+      {"name=ps", "mode=async", "strategy.gate"},
+      {"name=ps", "mode=delayed_sync", "strategy.delay"},
+      {"name=ps", "delay=1", "strategy.delay"},
+      {"name=ps,mode=delayed_sync", "momentum=shared", "strategy.momentum"},
+      // What is told apart by time is the same training; what is told apart by versions is not.
+      {"name=ps,mode=async", "server_ranks=first", ""},
+      {"name=ps,mode=async", "chunk_mb=1", ""},
+      {"name=ps,mode=async", "transport=rma", ""},
+      {"name=ps,mode=async", "slow_worker=0", ""},
+      {"name=ps,mode=async", "servers=2", "strategy.servers"},
+      {"name=ps,mode=async,pulls=chunkwise", "chunk_mb=1", "strategy.chunk_mb"},
+      {"name=ps,mode=async", "mode=dc", "strategy.dc_lambda"},
+      {"name=ps,mode=async", "mode=dana", "strategy.momentum"},
+      {"name=ps,mode=async", "gate=ssp", "strategy.gate"},
+      {"name=ps,mode=ssp", "staleness=3", "strategy.staleness"},
+      {"name=ps,mode=softsync", "count=2", "strategy.count"},
+      {"name=ps,mode=backup", "backup=2", "strategy.backup"},
+      {"name=ps,mode=lag_cap", "lag_cap=7", "strategy.lag_cap"},
+      {"name=ps,mode=lag_cap", "over_cap=attenuate", "strategy.over_cap"},
+      {"name=ps,mode=async", "weight=inverse_lag", "strategy.weight"},
+      {"name=ps,mode=async", "dc_lambda=0.1", "strategy.dc_lambda"},
+      {"name=ps,mode=async", "momentum=per_worker", "strategy.momentum"},
+      {"name=ps,mode=async", "pushes=2", "strategy.pushes"},
+      {"name=ps,mode=async", "pull_every=2", "strategy.pull_every"},
+      {"name=ps,mode=async", "pull_at_lag=3", "strategy.pull_at_lag"},
+      {"name=ps,mode=async", "pulls=chunkwise", "strategy.pulls"},
+      {"name=ps,mode=async", "warm_start=5", "strategy.warm_start"},
+      {"name=ps,mode=async", "micro_batches=2", "order of sums"},
+  };
+  return all;
+}
+
+/// Of a run with as many workers as the others, unless they are emulated.
+Facts facts_of(std::string const& settings) {
+  std::vector<std::string> overrides{"data.global_batch=12"};
+  // Two servers need two chunks.
+  if (settings.starts_with("name=ps") && settings.find("chunk_mb") == std::string::npos)
+    overrides.emplace_back("strategy.chunk_mb=0.25");
+  for (auto const& setting : split(settings, ',')) overrides.push_back("strategy." + setting);
+  auto const config = test::parse(test::minimal, overrides);
+  auto const* ps = std::get_if<PsConfig>(&config.strategy);
+  bool const alone = std::holds_alternative<SerialConfig>(config.strategy);
+  int const ranks = alone ? 1 : workers + (ps != nullptr ? ps->servers : 0);
+  auto model = make_model(config.model, input_shape(config));
+  auto plan = make_run_plan(config, model, {1200, 120}, ranks);
+  Setup const setup{
+      .threads = 1, .model = std::move(model), .dataset = {}, .plan = std::move(plan)};
+  return training_facts(config_values(config), setup);
+}
+
+std::string refusal(Facts const& before, Facts const& now) {
+  try {
+    EXPECT_EQ(require_alike(before, now, Likeness::exact, "here"), "");
+    return {};
+  } catch (Error const& error) {
+    EXPECT_EQ(error.code(), ExitCode::checkpoint);
+    return error.what();
+  }
+}
+
+TEST(Facts, EveryKeyOfAStrategyIsRefusedOrWithoutEffect) {
+  for (auto const& [base, setting, fact] : rows()) {
+    SCOPED_TRACE(base + " -> " + setting);
+    auto const before = facts_of(base), now = facts_of(base + "," + setting);
+    for (auto const& told : {refusal(before, now), refusal(now, before)}) {
+      if (fact.empty())
+        EXPECT_EQ(told, "");
+      else
+        EXPECT_NE(told.find(fact + " was "), std::string::npos) << told;
+    }
+  }
+}
+
+/// A new key needs a row.
+TEST(Facts, NoKeyOfAStrategyIsForgotten) {
+  std::set<std::string> tried{"strategy.name"};
+  for (auto const& row : rows())
+    tried.insert("strategy." + row.setting.substr(0, row.setting.find('=')));
+  for (auto const& key : describe_keys(test::names())) {
+    if (section_of(key.path) != "strategy") continue;
+    EXPECT_TRUE(tried.contains(key.path)) << key.path;
+  }
+}
+
+/// They give the same bits.
+TEST(Facts, SynchronousStrategiesAreAlike) {
+  auto const serial = facts_of("name=serial,emulate_ranks=3");
+  for (auto const* other :
+       {"name=ddp", "name=fsdp", "name=fsdp,shard=optimizer", "name=ps", "name=ps,servers=2"})
+    EXPECT_EQ(refusal(serial, facts_of(other)), "") << other;
+}
+
+TEST(Facts, CompatibleTellsAndKeepsModelAndDataset) {
+  auto const before = facts_of("name=ddp");
+  auto now = facts_of("name=ps,mode=delayed_sync");
+  auto const told = require_alike(before, now, Likeness::compatible, "here");
+  EXPECT_NE(told.find("strategy.delay was not set and is 1"), std::string::npos) << told;
+  now["model.name"] = "another";
+  EXPECT_THROW(require_alike(before, now, Likeness::compatible, "here"), Error);
+}
+
+TEST(Facts, AnotherMachineMayBeginAnew) {
+  auto const before = facts_of("name=ddp");
+  auto now = before;
+  now["instruction set"] = "another";
+  now["threads"] = "17";
+  EXPECT_NE(refusal(before, now), "");
+  EXPECT_EQ(refusal(without_surroundings(before), without_surroundings(now)), "");
+}
+
+}  // namespace
+}  // namespace stratagem

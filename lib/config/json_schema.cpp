@@ -1,0 +1,134 @@
+#include "config/json_schema.hpp"
+
+#include <cmath>
+
+#include <nlohmann/json.hpp>
+
+namespace stratagem {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Kind = Shape::Kind;
+
+/// A bound as an integer where it is one: 1, not 1.0.
+Json bound(double value) {
+  if (std::abs(value) < 1e15 && std::floor(value) == value) return static_cast<std::int64_t>(value);
+  return value;
+}
+
+void add_range(Range const& range, Json& type) {
+  if (range.low() > -no_limit)
+    type[range.low_included() ? "minimum" : "exclusiveMinimum"] = bound(range.low());
+  if (range.high() < no_limit)
+    type[range.high_included() ? "maximum" : "exclusiveMaximum"] = bound(range.high());
+}
+
+Json choice(std::vector<std::string> const& names) {
+  auto allowed = Json::array();
+  for (auto const& name : names) {
+    if (name == "1") allowed.push_back(1);  // without quotes YAML makes it a number
+    allowed.push_back(name);
+  }
+  return {{"enum", allowed}};
+}
+
+/// Which values can be written down, apart from variables.
+Json type_of(Shape const& shape) {
+  Json type;
+  switch (shape.kind) {
+    case Kind::text:
+      type["type"] = Json::array({"string", "number", "boolean"});
+      if (!shape.pattern.empty()) type["pattern"] = "^(" + shape.pattern + ")$";
+      break;
+    case Kind::flag:
+      type["type"] = "boolean";
+      break;
+    case Kind::integer:
+    case Kind::number:
+      type["type"] = shape.kind == Kind::integer ? "integer" : "number";
+      add_range(shape.range, type);
+      break;
+    case Kind::choice:
+      type = choice(shape.names);
+      break;
+  }
+  return type;
+}
+
+Json default_of(Key const& key) {
+  auto const yaml = key.value.get();
+  auto const plain = Json::parse(yaml, nullptr, false);
+  return plain.is_discarded() ? Json(yaml) : plain;
+}
+
+Json describe(Key const& key) {
+  auto const& shape = key.value.shape;
+  bool const any_text = shape.kind == Kind::text && shape.pattern.empty();
+  auto property =
+      any_text ? type_of(shape)
+               : Json{{"anyOf", Json::array({type_of(shape), {{"$ref", "#/$defs/variable"}}})}};
+  property["description"] = key.meaning;
+  if (!key.required && !key.value.get().empty()) property["default"] = default_of(key);
+  return property;
+}
+
+Json closed_map() {
+  return {{"type", "object"}, {"properties", Json::object()}, {"additionalProperties", false}};
+}
+
+void add_property(Key const& key, Json& map) {
+  auto const name = name_in_section(key.path);
+  map["properties"][name] = describe(key);
+  if (key.required) map["required"].push_back(name);
+}
+
+/// The strategy decides which keys its section has.
+Json strategy_section(KnownNames const& names) {
+  Json section{{"type", "object"}, {"required", {"name"}}, {"allOf", Json::array()}};
+  for (auto const& strategy : all_strategies()) {
+    RunConfig config;
+    config.strategy = strategy;
+    auto keys = closed_map();
+    for (auto const& key : keys_of(config, names)) {
+      if (section_of(key.path) != "strategy") continue;
+      add_property(key, keys);
+      if (key.required) section["properties"][name_in_section(key.path)] = describe(key);
+    }
+    Json const is_it{{"properties", {{"name", {{"const", name_of(strategy)}}}}}};
+    section["allOf"].push_back({{"if", is_it}, {"then", keys}});
+  }
+  return section;
+}
+
+}  // namespace
+
+std::string json_schema(KnownNames const& names) {
+  Json schema{{"$schema", "https://json-schema.org/draft/2020-12/schema"},
+              {"title", "Configuration of a stratagem run"}};
+  schema.update(closed_map());
+  RunConfig config;
+  for (auto const& key : keys_of(config, names)) {
+    auto const section = section_of(key.path);
+    if (section.empty()) {
+      add_property(key, schema);
+      continue;
+    }
+    auto& properties = schema["properties"];
+    if (section == "strategy") {
+      if (!properties.contains(section)) properties[section] = strategy_section(names);
+    } else {
+      if (!properties.contains(section)) properties[section] = closed_map();
+      add_property(key, properties[section]);
+    }
+    if (key.required) schema["required"].push_back(section);
+  }
+  for (auto& [name, section] : schema["properties"].items())
+    if (section.contains("properties") && !section.contains("required"))
+      section["type"] = Json::array({"object", "null"});  // an empty section
+  schema["$defs"]["variable"] = {{"type", "string"},
+                                 {"pattern", "\\$\\{[A-Za-z_][A-Za-z0-9_]*\\}"},
+                                 {"description", "a variable of the environment"}};
+  return schema.dump(2) + "\n";
+}
+
+}  // namespace stratagem

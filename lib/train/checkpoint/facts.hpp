@@ -1,0 +1,32 @@
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "train/setup.hpp"
+
+namespace stratagem {
+
+/// On what the numbers of a training depend, by name. What a configuration's key says alone is
+/// named as the key.
+using Facts = std::map<std::string, std::string>;
+
+/// How much a training that goes on may differ from what it was before.
+enum class Likeness {
+  exact,       ///< in nothing on which its numbers depend: they are those of one that never stopped
+  compatible,  ///< in all but model and dataset
+};
+
+/// `values`: the configuration, by path. Strategies that add in the same order are alike, whatever
+/// they are called.
+Facts training_facts(std::map<std::string, std::string> const& values, Setup const& setup);
+
+/// Those that say what was to be done, without those of the machine that did it.
+Facts without_surroundings(Facts facts);
+
+/// Error(checkpoint) naming every fact that forbids to go on from `what`. Returns those that only
+/// an exact continuation forbids, where that was not asked for; empty for none.
+std::string require_alike(Facts const& before, Facts const& now, Likeness likeness,
+                          std::string const& what);
+
+}  // namespace stratagem
