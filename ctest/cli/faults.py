@@ -239,6 +239,23 @@ class NoHang(FaultTest):
         )
         self.assertEqual(ended.code, 0, str(ended))
 
+    def test_a_part_removed_while_another_is_awaited(self):
+        """Of a checkpoint: it is given up, the run and the next checkpoint are not."""
+        settings = ["run.max_steps=20", "run.epochs=100", "checkpoint.every_steps=10"]
+        words = [self.program, *overridden(*settings), "--progress", "none"]
+        fault = {"STRATAGEM_FAIL": "save_write:1:10:delay=3000"}  # rank 0 then looks twice a second
+        process = self.start(mpirun(2, words), environment=fault)
+        checkpoints = self.folder / "out" / "checkpoint"
+        part = checkpoints / ".writing-step-000000010-a0" / "rank-0001.json"
+        deadline = time.monotonic() + 30
+        while not part.exists() and time.monotonic() < deadline:
+            time.sleep(0.001)
+        shutil.rmtree(part.parent)
+        ended = self.wait(process)
+        self.assertEqual(ended.code, 0, str(ended))
+        self.assertIn("step 10 was not saved: the part of rank 1 is not in", ended.stderr)
+        self.assertEqual([path.name for path in checkpoints.iterdir()], ["step-000000020"])
+
     def test_a_slow_rank_is_named_once(self):
         settings = ["run.max_steps=40", "run.epochs=100", "run.evaluate_every=0"]
         ended = self.run_words(

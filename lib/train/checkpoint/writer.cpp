@@ -28,6 +28,7 @@ using namespace std::chrono_literals;
 
 constexpr double most_blocked = 0.035;  ///< share of the time between two checkpoints
 constexpr double talk_every_s = 30;     // as the progress display does
+constexpr double shows_within_s = 120;  // a file that another node wrote, on a network file system
 
 // Folders that are no checkpoints, whatever they hold.
 constexpr char not_one = '.';
@@ -129,6 +130,7 @@ std::string CheckpointWriter::save(Position const& position, Strategy& strategy)
   auto const text =
       str("step ", position.step, ": training waited ", format_duration(job.blocked_s));
   own_written_ = false;
+  all_written_ns_ = 0;
   busy_ = true;
   thread_ =
       std::jthread([this, job = std::move(job)](std::stop_token const& stop) { write(job, stop); });
@@ -184,7 +186,10 @@ std::optional<Error> CheckpointWriter::finish() {
       parts_.communicator, !leads() && problem_ ? std::string(problem_->what()) : std::string());
   if (leads() && thread_.joinable()) {
     bool const whole = std::ranges::all_of(written, &std::string::empty);
-    if (!whole) thread_.request_stop();
+    if (whole)
+      all_written_ns_ = monotonic_ns();
+    else
+      thread_.request_stop();
     thread_.join();
   }
   auto const committed = gather_texts(
@@ -255,6 +260,9 @@ void CheckpointWriter::commit(Job const& job, std::stop_token const& stop) {
     }
     if (fs::exists(part.string() + ".failed") || stop.stop_requested())
       throw Error(ExitCode::io, str("rank ", rank, " could not write its part"), {}, "see its log");
+    if (!fs::exists(job.folder) || is_lost())
+      throw Error(ExitCode::io, str("the part of rank ", rank, " is not in ", job.folder.string()),
+                  "somebody removed it");
     std::this_thread::sleep_for(pause);
     pause = std::min(pause * 2, 500ms);
   }
@@ -286,6 +294,11 @@ void CheckpointWriter::commit(Job const& job, std::stop_token const& stop) {
     told_ns_ = monotonic_ns();
   }
   tell(text);
+}
+
+bool CheckpointWriter::is_lost() const {
+  auto const written_ns = all_written_ns_.load();
+  return written_ns != 0 && seconds_since(written_ns) > shows_within_s;
 }
 
 void CheckpointWriter::remove_old() const {

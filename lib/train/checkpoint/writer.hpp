@@ -93,6 +93,8 @@ class CheckpointWriter {
   CheckpointFile write_own_file(Job const& job) const;
   /// Waits for the files of all ranks.
   void commit(Job const& job, std::stop_token const& stop);
+  /// Every rank said that it wrote its part, so long ago that it would be seen by now.
+  bool is_lost() const;
   /// So many as are to be kept stay of those that are known to be whole, with what is newer.
   void remove_old() const;
   void tell(std::string const& text);
@@ -101,6 +103,7 @@ class CheckpointWriter {
   double interval_s_;  ///< 0: does not go by time
   std::int64_t last_ns_;
   std::atomic<bool> own_written_ = true, busy_ = false, hastened_ = false;
+  std::atomic<std::int64_t> all_written_ns_ = 0;  ///< when rank 0 heard it of all; 0: not yet
   std::set<std::filesystem::path> whole_;  ///< on rank 0: read and found right; the thread's
   std::int64_t told_ns_ = 0;               ///< of the last that people were told of; the thread's
   std::optional<Error> problem_;           ///< of the last one; the thread's until it was joined
