@@ -60,6 +60,10 @@ TEST(Text, DurationsPrintInTheUnitThatReads) {
   EXPECT_EQ(format_duration(119.6), "2m00s");
   EXPECT_EQ(format_duration(4000), "1h06m40s");
   EXPECT_EQ(format_duration(std::nan("")), "-");
+  EXPECT_EQ(format_whole_seconds(0.7243), "1 s");
+  EXPECT_EQ(format_whole_seconds(99.4), "99 s");
+  EXPECT_EQ(format_whole_seconds(99.6), "1m40s");
+  EXPECT_EQ(format_whole_seconds(std::nan("")), "-");
 }
 
 TEST(Text, CountsAreGrouped) {

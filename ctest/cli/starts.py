@@ -281,7 +281,7 @@ class Removed(harness.ProgramTest):
         self.remove(self.folder / "out")
         ended = self.wait(process)
         self.assertEqual(ended.code, IO, str(ended))
-        for text in "was removed or renamed", "parameters ":
+        for text in "was removed or renamed", "digest of the parameters ":
             self.assertIn(text, ended.stderr)
         self.assertFalse((self.folder / "out").exists())
 

@@ -107,6 +107,11 @@ std::string format_duration(double seconds) {
   return print("%ldh%02ldm%02lds", whole / 3600, whole / 60 % 60, whole % 60);
 }
 
+std::string format_whole_seconds(double seconds) {
+  if (std::isnan(seconds)) return "-";
+  return seconds < 99.5 ? print("%.0f s", std::max(seconds, 0.0)) : format_duration(seconds);
+}
+
 std::string format_number(double value, int digits) {
   return std::isnan(value) ? "-" : print("%.*f", digits, value);
 }

@@ -32,6 +32,8 @@ std::string did_you_mean(std::string_view word, std::span<std::string const> can
 std::string format_bytes(double bytes);
 /// 0.0123 s -> "12.3 ms"; 4000 s -> "1h06m40s".
 std::string format_duration(double seconds);
+/// In whole seconds, for what is estimated: 47.3 s -> "47 s"; 4000 s -> "1h06m40s".
+std::string format_whole_seconds(double seconds);
 /// Fixed number of digits after the point; NaN becomes "-".
 std::string format_number(double value, int digits);
 /// 134301514 -> "134,301,514".

@@ -86,7 +86,7 @@ class Sweep {
   std::string left() const {
     double seconds = 0;
     for (auto const* cell : open_) seconds += estimate_.of(cell->entry);
-    return std::isfinite(seconds) && !open_.empty() ? "  left " + format_duration(seconds) : "";
+    return std::isfinite(seconds) && !open_.empty() ? "  left " + format_whole_seconds(seconds) : "";
   }
 
   void show_current(Cell const& cell) const {

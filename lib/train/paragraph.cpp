@@ -1,14 +1,40 @@
 #include "train/paragraph.hpp"
 
+#include <string>
+#include <vector>
+
 #include "base/text.hpp"
 
 namespace stratagem {
+
+namespace {
+
+bool is_unit(std::string const& word) {
+  return word.starts_with('%') || word.starts_with("MiB") || word.starts_with("GiB") ||
+         word.starts_with("ms") || word == "s" || word == "s," || word == "s.";
+}
+
+/// A number and its unit are one.
+std::vector<std::string> words_of(std::string const& text) {
+  std::vector<std::string> words;
+  for (auto const& word : split(text, ' ')) {
+    bool const follows_number = !words.empty() && !words.back().empty() &&
+                                words.back().find_first_of("0123456789") == 0;
+    if (follows_number && is_unit(word))
+      words.back() += " " + word;
+    else
+      words.push_back(word);
+  }
+  return words;
+}
+
+}  // namespace
 
 std::string paragraph(std::string const& text) {
   constexpr std::size_t line_length = 79;
   std::string folded;
   std::size_t used = 0;
-  for (auto const& word : split(text, ' ')) {
+  for (auto const& word : words_of(text)) {
     bool const full = used > 0 && used + 1 + word.size() > line_length;
     if (full) used = 0;
     if (!folded.empty()) folded += full ? '\n' : ' ';

@@ -28,6 +28,13 @@
 namespace stratagem {
 namespace {
 
+/// Begins the sentence of the end; the number of steps follows.
+std::string in_words(TrainResult const& result) {
+  if (result.interrupted) return "interrupted after";
+  if (result.reason == "time_limit") return "run.max_time_s is over after";
+  return result.reason == "max_steps" ? "stopped at run.max_steps after" : "finished";
+}
+
 /// Rank 0 does so for all, and keeps the lock.
 RunDirectory claim(RunRequest const& request, mpi::Comm const& world) {
   mpi::Session::enter(world, "the run directory");
@@ -485,9 +492,9 @@ ExitCode Run::finish(End const& end) {
   if (std::isfinite(result.last.accuracy))
     accuracy = str(", test accuracy ", format_number(100 * result.last.accuracy, 2), " %");
   auto const state = result.interrupted ? std::string("saved; go on with --resume")
-                                        : str("parameters ", end.digest);
-  log_.info(str(result.reason, ": ", format_count(result.steps), " steps in ",
-                format_duration(result.train_time_s), accuracy, "; ", state,
+                                        : str("digest of the parameters ", end.digest);
+  log_.info(str(in_words(result), " ", format_count(result.steps), " steps in ",
+                format_whole_seconds(result.train_time_s), accuracy, "; ", state,
                 "; its table: stratagem collect ", request_.config.run.out));
   if (is_there) return end.code();
   log_.error(str("run directory ", directory_.path.string(),
