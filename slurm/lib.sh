@@ -100,7 +100,7 @@ find_program() {
     program=$candidate
     return
   done
-  die 3 "no program: build it (README.md, \"On a cluster\"), or name it with STRATAGEM=<path>"
+  die 3 "no program: build it (slurm/README.md, \"1. Build, once\"), or name it with STRATAGEM=<path>"
 }
 
 # What a job does first.

@@ -28,7 +28,7 @@ class Examples(harness.ProgramTest):
         self.expect(0, *harness.overridden(f"run.out={RUN}"), "-q")
         (self.folder / "analysis").symlink_to(support.ANALYSIS)
         found = 0
-        for document in "README.md", "analysis/README.md":
+        for document in "README.md", "inputs/README.md", "slurm/README.md", "analysis/README.md":
             text = (ROOT / document).read_text(encoding="utf-8")
             for lines in re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
                 with self.subTest(document):
@@ -77,7 +77,7 @@ class Traces(harness.ProgramTest):
         try:
             self.assertTrue(harness.comes_true(grown), counts)
             self.assertFalse(trace.read(path).ranks[0].closed)
-            with h5py.File(path, "r", swmr=True) as file:  # as the README says
+            with h5py.File(path, "r", swmr=True) as file:  # as analysis/README.md says
                 self.assertGreaterEqual(len(file["steps/step"]), counts[-1])
         finally:
             process.kill()
