@@ -15,7 +15,8 @@ constexpr char head[] = R"(# Completion of stratagem's commands, options, files,
 constexpr char zsh_head[] =
     R"(# Completion of stratagem's commands, options, files, and keys after -s.
 # zsh, in ~/.zshrc:  source <(stratagem completion zsh)
-autoload -U +X bashcompinit && bashcompinit
+(( $+functions[compdef] )) || { autoload -Uz compinit && compinit -u }
+autoload -U +X bashcompinit && bashcompinit # brings compgen
 )";
 
 /// Works on the line up to the cursor: bash cuts COMP_WORDS at `=`, zsh does not.
@@ -48,7 +49,7 @@ _stratagem_setting() {
 }
 
 _stratagem() {
-  local line=${COMP_LINE:0:COMP_POINT} word before command
+  local line=${COMP_LINE:0:$COMP_POINT} word before command
   word=${line##*[[:space:]]}
   before=${line%"$word"}
   before=${before%"${before##*[![:space:]]}"}
@@ -71,9 +72,28 @@ _stratagem() {
     esac
   fi
 }
-
-complete -o bashdefault -o default -F _stratagem stratagem
 )bash";
+
+constexpr char tail[] = R"(
+complete -o bashdefault -o default -F _stratagem stratagem
+)";
+
+constexpr char zsh_tail[] = R"(
+_stratagem_zsh() {
+  local COMP_LINE="${(j: :)words[1,CURRENT-1]} $PREFIX" reply
+  local COMP_POINT=${#COMP_LINE}
+  local -a COMPREPLY
+  () { emulate -L ksh; _stratagem }
+  for reply in "${COMPREPLY[@]}"; do
+    case $reply in
+      *=) compadd -Q -S '' -- "$reply" ;; # its value follows
+      *) compadd -Q -- "$reply" ;;
+    esac
+  done
+  (( ${#COMPREPLY} )) || _files
+}
+compdef _stratagem_zsh stratagem
+)";
 
 /// A word that a shell takes as it is.
 bool is_plain(std::string const& word) {
@@ -148,7 +168,9 @@ void declare_completion(Options& options) {
 
 ExitCode execute_completion(Options const& options) {
   auto const& shell = options.words().front();
-  std::cout << (shell == "zsh" ? zsh_head : head) << words_of_this_program() << functions;
+  bool const zsh = shell == "zsh";
+  std::cout << (zsh ? zsh_head : head) << words_of_this_program() << functions
+            << (zsh ? zsh_tail : tail);
   return ExitCode::done;
 }
 
