@@ -198,7 +198,8 @@ class CtrlC(TerminalTest):
         self.assertEqual((outcome["status"], outcome["exit_code"]), ("FAILED", 143), outcome)
         lost = rf"after step {steps}; the newest checkpoint is of step 5: {steps - 5} steps? (is|are) lost"
         self.assertRegex(outcome["reason"], rf"^ended by signal 15 \(Terminated\) {lost}")
-        self.assertRegex(" ".join(terminal.text().split()), lost)
+        if self.ranks == 1:  # mpirun may drop the last words of ranks that it kills
+            self.assertRegex(" ".join(terminal.text().split()), lost)
         self.assertRegex((self.folder / "out" / "log.txt").read_text(), lost)
 
 
@@ -259,9 +260,8 @@ class Between(TerminalTest):
         for pause in 0.25, 1.0:
             with self.subTest(pause=pause):
                 out = f"paused-{pause}"
-                slow = {"STRATAGEM_FAIL": "forward:0:*:delay=5"}
                 words = self.words(out, "-q", "-s", "checkpoint.every_steps=5")
-                process = self.start(words, environment=slow)
+                process = self.start(words, environment=STEPS_TAKE_LONG)
                 pid = self.pid_of_rank(0, out)
                 self.await_checkpoint(5, out)
                 for signal_ in signal.SIGCONT, signal.SIGTERM, signal.SIGKILL:
