@@ -176,7 +176,9 @@ TEST(PlanComparison, AnswersWhetherFsdpWouldHelp) {
   busy.recomputed_bytes = 6 * gib;
   expect_words(text_of(busy), {"try model.recompute: all, which saves 15.5 GiB (72 %)"});
 
-  auto const small = compare(lenet_on_digits(), 2);
+  expect_words(text_of(large), {"Would FSDP help? That depends on activations", "of what lasts"});
+
+  auto const small = with_activations(compare(lenet_on_digits(), 2), 1 << 20);
   expect_words(text_of(small), {"Would FSDP help? No: shard full holds ", " more than the "});
   EXPECT_EQ(text_of(compare(lenet_on_digits(), 1)).find("Would FSDP"), std::string::npos);
 }

@@ -182,11 +182,13 @@ std::string fsdp_text(Comparison const& comparison) {
   auto const before = ddp.plan->peak_bytes(), saved = before - full->plan->peak_bytes();
   auto const more = over(full->busiest_bytes() - ddp.busiest_bytes(), ddp.busiest_bytes());
   auto const gain = over(saved, before);
+  bool const whole = ddp.plan->activations.has_value();
   auto text = str("Would FSDP help? ",
-                  gain < 0        ? "No"
+                  !whole          ? "That depends on activations, which were not predicted"
+                  : gain < 0      ? "No"
                   : gain < little ? "Hardly"
                                   : "Yes",
-                  ": shard full ", gain < 0 ? "holds " : "saves ", bytes_text(std::abs(saved)),
+                  whole ? ": shard full " : ": of what lasts from step to step, shard full ", gain < 0 ? "holds " : "saves ", bytes_text(std::abs(saved)),
                   gain < 0 ? " more than the " : " of ", bytes_text(before), " per rank",
                   gain < 0 ? " of ddp" : "", " (", percent(std::abs(gain)), ") and sends ",
                   percent(more), " more");
