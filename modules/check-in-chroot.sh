@@ -34,7 +34,8 @@ say() { printf '\n== %s\n' "$*"; }
 # mirror_of DISTRIBUTION: where this machine has its packages from, if it is of that distribution.
 mirror_of() {
   grep -qE "^ID=\"?$1\"?\$" /etc/os-release || return 0
-  cat /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources 2> /dev/null |
+  # Not every machine has all of these files.
+  { cat /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources 2> /dev/null || true; } |
     sed -nE "s#^(deb(-src)? (\[[^]]*\] )?|URIs: *)(https?://[^ ]*/$1/?)( .*)?\$#\4#p" | head -n 1
 }
 
