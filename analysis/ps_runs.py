@@ -42,7 +42,7 @@ def rows(runs, options):
             points = {other: [100 * row["test_accuracy"] for row in of[other]] for other in of}
             base, timed = options.modes[0], options.timed
             ratios = [one["train_time_s"] / other["train_time_s"] for one, other in zip(of[mode], of[timed])]
-            lag = statistics.fmean(row["servers"]["lag_mean"] for row in of[mode])
+            lag = statistics.fmean(row["lag_mean"] for row in of[mode])
             yield [
                 str(workers),
                 mode,

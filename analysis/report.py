@@ -13,6 +13,7 @@ import sys
 
 from stratagem_report import packages
 from stratagem_report.errors import ReportError
+from stratagem_report.program import find_program
 
 
 def parse_arguments():
@@ -29,7 +30,8 @@ def parse_arguments():
         help="compare cells of different programs or configurations, and mark the report",
     )
     parser.add_argument(
-        "--program", help="stratagem, for predictions; default: on PATH, or ../build/stratagem"
+        "--program",
+        help="stratagem, which computes what the report shows; default: on PATH, or ../build/stratagem",
     )
     parser.add_argument(
         "--calibration",
@@ -42,11 +44,9 @@ def make_report(options):
     """What it says first, and where it is."""
     from stratagem_report import compare, document, predict, study  # these import the packages
 
-    loaded = study.load(options.directory, options.allow_mixed)
-    comparison = compare.compare(
-        loaded,
-        predict.predict(loaded, predict.find_program(options.program), options.calibration),
-    )
+    program = find_program(options.program)
+    loaded = study.load(options.directory, options.allow_mixed, program)
+    comparison = compare.compare(loaded, predict.predict(loaded, program, options.calibration))
     output = options.output or options.directory / "report"
     headline = document.write(comparison, output)
     return (

@@ -10,6 +10,7 @@
 #include "app/options.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "study/run_facts.hpp"
 #include "study/study_directory.hpp"
 #include "study/summary.hpp"
 
@@ -34,16 +35,22 @@ std::string what_to_name(fs::path const& path, std::string const& otherwise) {
   return run.empty() ? otherwise : "name the run: `stratagem collect " + run.string() + "`";
 }
 
-/// DIR itself when it holds traces, else the run directories in it, by name.
+/// It holds traces, or says how it ended before there were any.
+bool is_run(fs::path const& path) {
+  std::error_code failed;
+  return fs::is_directory(path / "trace", failed) || fs::exists(path / "outcome.json", failed);
+}
+
+/// DIR itself when it is a run's, else the run directories in it, by name.
 std::vector<fs::path> runs_under(fs::path const& directory) {
   std::error_code failed;
   if (!fs::is_directory(directory, failed))
     throw Error(ExitCode::usage, directory.string() + " is not a directory", {},
                 what_to_name(directory, "name a run directory, or one that holds some"));
-  if (fs::is_directory(directory / "trace", failed)) return {directory};
+  if (is_run(directory)) return {directory};
   std::vector<fs::path> runs;
   for (auto const& entry : fs::directory_iterator(directory, failed))
-    if (fs::is_directory(entry.path() / "trace", failed)) runs.push_back(entry.path());
+    if (is_run(entry.path())) runs.push_back(entry.path());
   std::sort(runs.begin(), runs.end());
   if (runs.empty())
     throw Error(ExitCode::bad_data, "no trace under " + directory.string(),
@@ -74,20 +81,28 @@ class Collection {
     }
   }
 
+  /// Of a run that may have no traces, how it stands.
+  void add_state(fs::path const& run) {
+    results_.push_back({run.string(), status_of_run(run), {.name = name_of_run(run)}});
+  }
+
   /// `output`: the collected file; empty: none.
   void add(fs::path const& run, fs::path const& output, bool must_write) {
     auto const traces = trace::collect_run(run);
     for (auto const& remark : traces.remarks) log_.warning(remark);
     if (!output.empty()) write(traces, output, must_write);
-    summaries_.push_back(summarise(name_of_run(run), traces));
+    auto summary = summarise(name_of_run(run), traces, read_run_facts(run));
+    results_.push_back({run.string(), status_of_run(run), std::move(summary)});
     phases_.add(name_of_run(run), traces);
   }
 
   std::string render(std::string const& format) const {
-    if (summaries_.empty() && first_failure_) throw *first_failure_;
-    if (format == "json") return summary_json(summaries_);
-    if (format != "text") return summary_table(summaries_).render(table_format(format));
-    return summary_text(summaries_) + "\nmean over the steps of each rank\n" + phases_.render();
+    if (results_.empty() && first_failure_) throw *first_failure_;
+    if (format == "json") return summary_json(results_);
+    std::vector<RunSummary> summaries;
+    for (auto const& result : results_) summaries.push_back(result.summary);
+    if (format != "text") return summary_table(summaries).render(table_format(format));
+    return summary_text(summaries) + "\nmean over the steps of each rank\n" + phases_.render();
   }
 
  private:
@@ -104,7 +119,7 @@ class Collection {
   bool alone_;
   Log& log_;
   std::optional<Error> first_failure_;
-  std::vector<RunSummary> summaries_;
+  std::vector<RunResult> results_;
   PhaseTable phases_;
 };
 
@@ -128,7 +143,7 @@ void declare_collect(Options& options) {
                .fallback = "text",
                .meaning = "of the table"});
   options.add(
-      {.name = "no-write", .meaning = "show the table alone: no collected.h5, no summary.csv"});
+      {.name = "no-write", .meaning = "show the table alone: no collected.h5, summary.csv, measures.json"});
   options.add({.name = "allow-mixed",
                .meaning = "of a study: also where cells were run by different programs; the table "
                           "marks them"});
@@ -162,6 +177,7 @@ ExitCode execute_collect(Options const& options) {
     throw Error(ExitCode::usage, "-o names one file, but there are several runs");
   for (auto const& run : runs)
     collection.attempt([&] {
+      if (format == "json" && !fs::exists(run / "trace")) return collection.add_state(run);
       collection.add(run,
                      !writes          ? fs::path{}
                      : output.empty() ? run / "collected.h5"

@@ -3,29 +3,17 @@
 #include <algorithm>
 #include <iostream>
 
-#include <nlohmann/json.hpp>
-
 #include "app/options.hpp"
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/text.hpp"
+#include "study/run_facts.hpp"
 #include "study/study_table.hpp"
 
 namespace stratagem::app {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// Of the program that wrote a run; empty when its manifest does not tell.
-std::string commit_of(fs::path const& run) {
-  try {
-    auto const document = nlohmann::json::parse(read_text(run / "manifest.json", ExitCode::io));
-    auto const& build = document.at("build");
-    return build.at("git_sha").get<std::string>() + (build.at("git_dirty").get<bool>() ? "+" : "");
-  } catch (std::exception const&) {
-    return {};
-  }
-}
 
 /// The lines of a configuration that bear on its results.
 std::vector<std::string> settings_in(fs::path const& file) {
@@ -63,10 +51,10 @@ class Writer {
   void tell() const {
     if (written_ > 0)
       log_.info(str("wrote ", written_, written_ == 1 ? " file: " : " files: ",
-                    "collected.h5 of each cell with traces, and summary.csv"));
+                    "collected.h5 of each cell with traces, summary.csv and measures.json"));
     if (failed_ > 0)
       log_.warning(str(failed_, failed_ == 1 ? " file was" : " files were",
-                       " not written, of collected.h5 in cells and summary.csv: ", first_failure_));
+                       " not written, of collected.h5 in cells, summary.csv and measures.json: ", first_failure_));
   }
 
  private:
@@ -79,10 +67,11 @@ class Writer {
 CellResult result_of(StudyDirectory const& study, CellEntry const& entry, Writer& writer,
                      Log& log) {
   auto const run = study.run_directory(entry.name);
+  auto const facts = read_run_facts(run);
   CellResult result{.entry = entry,
                     .status = status_of(study, entry.name),
                     .summary = {},
-                    .git_sha = commit_of(run),
+                    .git_sha = facts.commit,
                     .same_config = has_same_config(study, entry.name)};
   std::error_code ignored;
   if (!fs::is_directory(run / "trace", ignored)) return result;
@@ -90,7 +79,7 @@ CellResult result_of(StudyDirectory const& study, CellEntry const& entry, Writer
     auto const traces = trace::collect_run(run);
     for (auto const& remark : traces.remarks) log.warning(entry.name + ": " + remark);
     writer.write([&] { trace::write_collected(traces, run / "collected.h5"); });
-    result.summary = summarise(entry.name, traces);
+    result.summary = summarise(entry.name, traces, facts);
   } catch (Error const& error) {
     log.warning(entry.name + ": " + error.what());
   }
@@ -130,6 +119,7 @@ ExitCode collect_study(fs::path const& directory, StudyTableRequest const& reque
     throw Error(ExitCode::usage, "the cells of " + directory.string() + " cannot be compared",
                 mixed, "repeat the older ones, or take --allow-mixed, which marks them");
   writer.write([&] { replace_file(study.summary_file(), summary_csv(cells)); });
+  writer.write([&] { replace_file(study.measures_file(), study_json(cells)); });
   writer.tell();
   auto const table = render(cells, study, request.format, !mixed.empty());
   if (request.output.empty()) {

@@ -11,6 +11,7 @@
 #include "study/conclusion.hpp"
 #include "study/held_signals.hpp"
 #include "study/run_cell.hpp"
+#include "study/summary.hpp"
 #include "train/run_plan.hpp"
 
 namespace stratagem::app {

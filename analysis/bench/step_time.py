@@ -13,7 +13,7 @@ import pandas as pd
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
 from stratagem_report import predict, study
-from stratagem_report.measures import steady_rate
+from stratagem_report.program import find_program
 
 GROUP = ["part", "model", "variant", "workers", "global_batch"]
 
@@ -27,7 +27,7 @@ def rows_of(loaded, plans):
         if "step_s" not in time:
             print(f"{cell}: {time.get('problem', 'no time')}", file=sys.stderr)
             continue
-        measured = plan["global_batch"] / steady_rate(loaded.runs[cell].trace)
+        measured = loaded.runs[cell].row["steady_step_s"]
         rows.append({**cells.loc[cell, GROUP].to_dict(), **time, "measured_s": measured})
     found = pd.DataFrame(rows)
     found["error"] = (found["step_s"] / found["measured_s"] - 1).abs()
@@ -70,10 +70,9 @@ def main():
     parser.add_argument("--calibration", required=True)
     parser.add_argument("--program")
     options = parser.parse_args()
-    loaded = study.load(options.study)
-    found = rows_of(
-        loaded, predict.predict(loaded, predict.find_program(options.program), options.calibration)
-    )
+    program = find_program(options.program)
+    loaded = study.load(options.study, program=program)
+    found = rows_of(loaded, predict.predict(loaded, program, options.calibration))
     summary(found)
     print()
     details(found)

@@ -119,10 +119,10 @@ def sharding_is_bounded(comparison):
     told, within = [], []
     for family, workers in both(comparison, "fsdp", "ddp", least_workers=2):
         states = ratio(
-            family.spread("state_B", "ddp", workers), family.spread("state_B", "fsdp", workers)
+            family.spread("worker_state_B", "ddp", workers), family.spread("worker_state_B", "fsdp", workers)
         )
         peaks = ratio(
-            family.spread("peak_B", "ddp", workers), family.spread("peak_B", "fsdp", workers)
+            family.spread("worker_peak_B", "ddp", workers), family.spread("worker_peak_B", "fsdp", workers)
         )
         within.append(states.median <= workers * 1.01 and peaks.median <= workers * 1.01)
         told.append(f"{title(family, workers)}: state {smaller(states)}, peak {smaller(peaks)}")

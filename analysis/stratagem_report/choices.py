@@ -38,8 +38,8 @@ class Goal:
 
 MIB = 1 / 2**20
 TIME = Goal("time", "time per epoch", "epoch_s", "s", 1, 2, single_run=0.1)
-PEAK = Goal("memory", "peak memory of a rank", "rank_peak_B", "MiB", MIB, 1, single_run=0.01, negligible=0.01)
-LASTING = Goal("memory", "lasting memory of a rank", "rank_state_B", "MiB", MIB, 2, single_run=0.01, negligible=0.01)
+PEAK = Goal("memory", "peak memory of a rank", "peak_B", "MiB", MIB, 1, single_run=0.01, negligible=0.01)
+LASTING = Goal("memory", "lasting memory of a rank", "state_B", "MiB", MIB, 2, single_run=0.01, negligible=0.01)
 TOTAL = Goal(
     "memory",
     "peak memory of all ranks",

@@ -40,17 +40,17 @@ def fsdp_is_slower(comparison):
 
 def fsdp_needs_less(comparison):
     evidence = gather(
-        comparison, Needs(published.SHARDING, BOTH, ("peak_B", "state_B"), workers=2)
+        comparison, Needs(published.SHARDING, BOTH, ("worker_peak_B", "worker_state_B"), workers=2)
     )
     cases, causes = [], []
     for family, workers in evidence.pairs:
         peaks, states = (
             ratio(family.spread(name, "ddp", workers), family.spread(name, "fsdp", workers))
-            for name in ("peak_B", "state_B")
+            for name in ("worker_peak_B", "worker_state_B")
         )
         told = f"FSDP's peak is {smaller(peaks)}, its state {smaller(states)}"
         cases.append(Case(family, workers, peaks.median >= 4, told))
-        peak, state = (family.spread(name, "ddp", workers).median for name in ("peak_B", "state_B"))
+        peak, state = (family.spread(name, "ddp", workers).median for name in ("worker_peak_B", "worker_state_B"))
         causes.append(
             f"{family.title}, {workers}: {100 * state / peak:.0f} % of DDP's peak is state, which"
             " is all that sharding can divide"

@@ -7,7 +7,7 @@ import pandas as pd
 from . import style
 from .stacked_bars import Part, stacked_bars
 from .style import Figure, look_of
-from .tables_training import measured_step, prediction_rows
+from .tables_training import prediction_rows
 from .trace import MEMORY_CATEGORIES
 
 MIB = 2**-20
@@ -23,7 +23,7 @@ def at_most_workers(family):
 
 def f3_peak_memory(comparison):
     parts = [
-        Part(category, f"peak_{category}_B", style.CATEGORY_COLOURS[category], category)
+        Part(category, f"worker_peak_{category}_B", style.CATEGORY_COLOURS[category], category)
         for category in MEMORY_CATEGORIES
     ]
     figure, data = stacked_bars(
@@ -192,7 +192,7 @@ def f9_pareto(comparison):
             timed = {pair: family.spread("epoch_s", *pair).median for pair in family.pairs()}
         label = "time to target accuracy [s]" if reached else "time per epoch [s]"
         shown = [
-            (variant, workers, family.spread("rank_peak_B", variant, workers).median * MIB, time)
+            (variant, workers, family.spread("peak_B", variant, workers).median * MIB, time)
             for (variant, workers), time in timed.items()
             if math.isfinite(time)
         ]
@@ -287,9 +287,9 @@ def f12_prediction(comparison):
                 "variant": variant,
                 "workers": workers,
                 "planned_MiB": plan.get("peak_B", math.nan) * MIB,
-                "measured_MiB": (cells["peak_B"] - cells["data_B"]).median() * MIB,
+                "measured_MiB": (cells["worker_peak_without_data_B"]).median() * MIB,
                 "planned_step_ms": 1000 * plan.get("time", {}).get("step_s", math.nan),
-                "measured_step_ms": 1000 * measured_step(cells).median(),
+                "measured_step_ms": 1000 * cells["steady_step_s"].median(),
             }
             for family, variant, workers, plan, cells in prediction_rows(comparison)
         ]

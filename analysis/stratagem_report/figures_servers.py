@@ -9,6 +9,7 @@ from . import measures, style
 from .figures_memory import at_most_workers
 from .figures_time import collect, grouped_bars
 from .style import Figure, look_of
+from .trace import updates_of
 
 
 def learning_curves(comparison, family, variant, workers):
@@ -113,7 +114,7 @@ def f7_staleness(comparison, family):
     for axis, (variant, workers) in zip(axes, pairs):
         updates = pd.concat(
             [
-                measures.updates_of(comparison.run(cell).trace)
+                updates_of(comparison.run(cell).trace)
                 for cell in family.of(variant, workers)["cell"]
             ]
         )
@@ -159,7 +160,7 @@ def f10_server_load(comparison):
         return None
     measured = [
         ("updates_per_s", 1, "updates per s"),
-        ("queue_mean", 1, "pushes under way"),
+        ("queue_depth", 1, "pushes under way"),
         ("server_busy_share", 100, "server busy [%]"),
     ]
     figure, axes = style.panels(3 * len(families), columns=3, height=2.2)

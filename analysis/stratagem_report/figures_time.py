@@ -169,12 +169,12 @@ def f2_scaling(comparison):
 
 
 def f11_exposed(comparison):
-    data = collect(comparison, comparison.drawn, "exposed_share")
+    data = collect(comparison, comparison.drawn, "exposed_comm_share")
     sizes = {
         (family.key["model"]): family.cells["parameters"].iloc[0] for family in comparison.drawn
     }
     data["parameters"] = data["model"].map(sizes)
-    data = data[(data["workers"] > 1) & data["exposed_share"].notna()]
+    data = data[(data["workers"] > 1) & data["exposed_comm_share"].notna()]
     if data["parameters"].nunique() < 2:
         return None  # T5 has the shares of a single model
     workers = sorted(data["workers"].unique())
@@ -188,7 +188,7 @@ def f11_exposed(comparison):
                 look = look_of(variant)
                 axis.plot(
                     rows["parameters"] / 1e6,
-                    100 * rows["exposed_share"],
+                    100 * rows["exposed_comm_share"],
                     linestyle="none",
                     label=look.label,
                     **look.points,
@@ -222,7 +222,7 @@ def f14_batch(comparison):
     for index, family in enumerate(families):
         for axis, (quantity, factor, label) in zip(
             axes[2 * index :],
-            [("steady_images_per_s", 1, "images/s"), ("peak_B", 2**-20, "peak live memory [MiB]")],
+            [("steady_images_per_s", 1, "images/s"), ("worker_peak_B", 2**-20, "peak live memory [MiB]")],
         ):
             for variant, workers in family.pairs():
                 look, cells = look_of(variant), family.of(variant, workers)

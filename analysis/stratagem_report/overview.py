@@ -65,8 +65,8 @@ def t0_overview(comparison, family, workers):
     pairs = shown_pairs(comparison, family, workers)
     for variant, count in pairs:
         quantities = (
-            "exposed_share",
-            "peak_B",
+            "exposed_comm_share",
+            "worker_peak_B",
             "server_peak_B",
             "total_peak_B",
             "test_accuracy",
@@ -141,7 +141,7 @@ def f0_overview(comparison, family, workers):
         return [family.spread(quantity, *pair).median * factor for pair in pairs]
 
     phases = {phase: medians(f"{phase}_ms", 1) for phase in PHASES}
-    worker, server = medians("peak_B", MIB), medians("server_peak_B", MIB)
+    worker, server = medians("worker_peak_B", MIB), medians("server_peak_B", MIB)
     figure = style.Canvas(figsize=(style.WIDTH, 0.85 + 0.21 * len(pairs)))
     left, right = figure.subplots(1, 2, sharey=True)
     draw_steps(left, phases)

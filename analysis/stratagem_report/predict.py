@@ -1,35 +1,18 @@
 """What the program would have predicted: `stratagem plan` on the study, or on the configuration of each run."""
 
-import json
 import pathlib
-import shutil
-import subprocess
 
 from .errors import ReportError, USAGE
-
-BUILT = pathlib.Path(__file__).resolve().parent.parent.parent / "build" / "stratagem"
-
-
-def find_program(given=None):
-    """The program that is named, on PATH, or built beside these files; None when there is none."""
-    for candidate in [given] if given else [shutil.which("stratagem"), BUILT]:
-        if candidate and pathlib.Path(candidate).is_file():
-            return pathlib.Path(candidate).resolve()
-    return None
+from .program import run
 
 
 def ask(program, *arguments):
     """What `stratagem plan` prints as JSON; {} when it refuses all of it. A file that is no calibration is no case of
     that."""
-    done = subprocess.run(
-        [str(program), "plan", *map(str, arguments), "--json"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if not done.stdout and "calibration" in done.stderr:
-        raise ReportError(done.stderr.strip(), USAGE)
-    return json.loads(done.stdout) if done.stdout else {}
+    plans, told = run(program, "plan", *arguments, "--json")
+    if plans is None and "calibration" in told:
+        raise ReportError(told, USAGE)
+    return plans or {}
 
 
 def calibration_of(study, given=None):

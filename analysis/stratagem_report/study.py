@@ -1,7 +1,6 @@
 """The files of a study: which cells there should be, how each stands, and its run where there is one."""
 
 import dataclasses
-import datetime
 import json
 import pathlib
 import re
@@ -9,10 +8,10 @@ import re
 import pandas as pd
 
 from . import trace
+from .program import find_program, rows_of
 from .errors import ReportError, USAGE
 
 SCHEMA = 1
-SILENCE_S = 60  # a run that has not renewed its outcome for so long is gone
 CELL_COLUMNS = (
     "cell",
     "group",
@@ -59,6 +58,7 @@ class Run:
     manifest: dict
     outcome: dict
     trace: trace.RunTrace
+    row: dict  # what the program computed of it
 
 
 @dataclasses.dataclass
@@ -106,26 +106,14 @@ def read_json(path):
         return {}
 
 
-def state_of(folder, launch):
-    """(state, reason) of a cell, from its run directory and the note of its last start."""
-    outcome = read_json(folder / "outcome.json")
-    if not outcome:
-        if launch.get("exit_code", 0) != 0:
-            return "failed", f"exit code {launch['exit_code']}: {launch.get('last_line', '')}"
-        return "missing", "not started" if not launch else "left no outcome.json"
-    if outcome["status"] == "COMPLETE":
-        return "complete", outcome["reason"]
-    if outcome["status"] == "RUNNING":
-        updated = outcome["updated_wall_ns"] / 1e9
-        silent = datetime.datetime.now(datetime.timezone.utc).timestamp() - updated
-        return (
-            ("running", "")
-            if silent < SILENCE_S
-            else ("lost", f"no sign of life since {outcome['updated']}")
-        )
-    if outcome["exit_code"] == 75:
-        return "saved", outcome["reason"]
-    return "failed", f"{outcome['exit_code_meaning']} ({outcome['exit_code']}): {outcome['reason']}"
+def state_of(row):
+    """(state, reason) of a cell, as the program tells them."""
+    if not row:
+        return "missing", "not started"
+    state, reason = row.get("state", row["status"]), row["reason"]
+    if state != "failed":
+        return state, reason
+    return state, f"{row['exit_code_meaning']} ({row['exit_code']}): {reason}"
 
 
 def variant_of(config):
@@ -228,20 +216,26 @@ def read_cells(folder):
     return about.get("name", folder.resolve().name), cells
 
 
-def load(folder, allow_mixed=False):
-    """ReportError when there is nothing to report on, or when what there is cannot be compared."""
+def load(folder, allow_mixed=False, program=None):
+    """ReportError when there is nothing to report on, or when what there is cannot be compared. `program`: else the
+    one that find_program() finds."""
     folder = pathlib.Path(folder)
     if not folder.is_dir():
         raise ReportError(f"{folder} is no directory: name a study, or a folder of runs", USAGE)
     name, cells = read_cells(folder)
     single = list(cells["cell"]) == [folder.name] and (folder / "config.yaml").exists()
     runs, remarks, states = {}, [], []
-    for cell in cells["cell"]:
-        path = folder if single else folder / cell
-        state, reason = state_of(path, read_json(folder / "launches" / f"{cell}.json"))
+    paths = {cell: folder if single else folder / cell for cell in cells["cell"]}
+    begun = [path for path in paths.values() if (path / "trace").is_dir() or (path / "outcome.json").exists()]
+    rows = rows_of(folder, begun, program or find_program()) if begun else {}
+    for cell, path in paths.items():
+        if cell not in rows and path in begun:
+            states.append(("unreadable", why_unreadable(path)))
+            continue
+        state, reason = state_of(rows.get(cell, {}))
         if state == "complete":
             try:
-                runs[cell] = read_cell(path)
+                runs[cell] = read_cell(path, rows[cell])
                 remarks += [(cell, remark) for remark in runs[cell].trace.remarks]
             except ReportError as problem:
                 state, reason = "unreadable", str(problem)
@@ -264,7 +258,7 @@ def load(folder, allow_mixed=False):
     return study
 
 
-def read_cell(path):
+def read_cell(path, row):
     config = parse_config((path / "config.yaml").read_text(encoding="utf-8"))
     return Run(
         path,
@@ -272,7 +266,17 @@ def read_cell(path):
         read_json(path / "manifest.json"),
         read_json(path / "outcome.json"),
         trace.read_run(path),
+        row,
     )
+
+
+def why_unreadable(path):
+    """Why the program left a run out."""
+    try:
+        trace.read_run(path)
+    except ReportError as problem:
+        return str(problem)
+    return "stratagem collect leaves it out"
 
 
 def summary_of_states(cells):

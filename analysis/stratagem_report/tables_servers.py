@@ -37,10 +37,10 @@ def t3_servers(comparison):
             Column("runs", 0),
         ],
         note=(
-            "Lag: updates between the parameters that a gradient was computed with and those it was"
-            " applied to. The target is 98 % of the best final accuracy of the comparison; a dash"
-            " there: a run did not reach it. Server busy: share of its time in which the first"
-            " server computed."
+            "Lag: updates made since the parameters that a gradient was computed with, over all pushes."
+            " The target is 98 % of the best final accuracy of the comparison; a dash there: a run did"
+            " not reach it. Updates/s: versions of the parameters over the training time. Server busy:"
+            " share of the training time in which servers computed, mean over servers."
         ),
     )
     for family in with_servers(comparison):

@@ -101,9 +101,9 @@ def t2_memory(comparison):
     )
     for family in comparison.families:
         for variant, workers in family.pairs():
-            peak, state = (family.spread(name, variant, workers) for name in ("peak_B", "state_B"))
+            peak, state = (family.spread(name, variant, workers) for name in ("worker_peak_B", "worker_state_B"))
             ddp = family.find("ddp", workers)
-            of_ddp = (family.spread(name, ddp, workers) for name in ("peak_B", "state_B"))
+            of_ddp = (family.spread(name, ddp, workers) for name in ("worker_peak_B", "worker_state_B"))
             changes = [
                 difference(ratio(own, ddp), Spread(1, 1, 1, own.n))
                 for own, ddp in zip((peak, state), of_ddp)
@@ -112,7 +112,7 @@ def t2_memory(comparison):
                 *of_run(family, variant, workers),
                 peak,
                 *(
-                    family.spread(f"peak_{category}_B", variant, workers)
+                    family.spread(f"worker_peak_{category}_B", variant, workers)
                     for category in MEMORY_CATEGORIES
                 ),
                 family.spread("reserved_B", variant, workers),
@@ -149,7 +149,7 @@ def t5_use(comparison):
         for variant, workers in family.pairs():
             quantities = [
                 *(f"{phase}_ms" for phase in PHASES),
-                "exposed_share",
+                "exposed_comm_share",
                 "overlap_share",
                 "sent_per_step_B",
                 "utilization",
@@ -170,11 +170,6 @@ def prediction_rows(comparison):
             plan = comparison.predictions.get(cells["cell"].iloc[0])
             if plan:
                 yield family, variant, workers, plan, cells
-
-
-def measured_step(cells):
-    """Seconds of a global batch, from the median steps of all workers."""
-    return cells["global_batch"] / cells["steady_images_per_s"]
 
 
 def errors_text(what, errors):
@@ -216,16 +211,16 @@ def t9_prediction(comparison):
     peak_errors, step_errors = [], []
     for family, variant, workers, plan, cells in prediction_rows(comparison):
         state = float(sum(plan["memory_B"][category] for category in STATE_CATEGORIES))
-        measured = spread(cells["peak_B"] - cells["data_B"])
+        measured = spread(cells["worker_peak_without_data_B"])
         peak = float(plan.get("peak_B", math.nan))
         peak_errors.append(measured.median / peak - 1)
         step = float(plan.get("time", {}).get("step_s", math.nan))
-        step_measured = spread(measured_step(cells))
+        step_measured = spread(cells["steady_step_s"])
         step_errors.append(step_measured.median / step - 1)
         table.add(
             *of_run(family, variant, workers),
             state,
-            spread(cells["state_B"]),
+            spread(cells["worker_state_B"]),
             peak,
             measured,
             peak_errors[-1],

@@ -132,6 +132,17 @@ class RunTrace:
         return [rank for rank in self.ranks if rank.is_server]
 
 
+def updates_of(run):
+    """Rows of /ps of all servers of a RunTrace, with times on rank 0's clock."""
+    tables = []
+    for rank in run.servers:
+        table = rank["ps"].copy()
+        for column in "t_ready_ns", "t_seen_ns", "t_applied_ns":
+            table[column] = rank.on_rank0_clock(table[column])
+        tables.append(table.assign(server=rank.rank))
+    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
+
+
 def text(value):
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 

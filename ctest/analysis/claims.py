@@ -13,10 +13,10 @@ from stratagem_report.spread import UNKNOWN, Spread
 MIB = 2**20
 MEASURES = {
     "epoch_s": 1.0,
+    "worker_peak_B": 100.0 * MIB,
+    "worker_state_B": 60.0 * MIB,
     "peak_B": 100.0 * MIB,
     "state_B": 60.0 * MIB,
-    "rank_peak_B": 100.0 * MIB,
-    "rank_state_B": 60.0 * MIB,
     "total_peak_B": 200.0 * MIB,
     "server_peak_B": float("nan"),
     "test_accuracy": 0.9,
@@ -26,7 +26,7 @@ MEASURES = {
     "lag_max": 0.0,
     "server_busy_share": 0.1,
     "step_ms": 10.0,
-    "exposed_share": 0.1,
+    "exposed_comm_share": 0.1,
     "parameters": 1000,
     **{f"{phase}_ms": 2.0 for phase in ("data", "forward", "backward", "comm_exposed", "optimizer")},
 }
@@ -167,7 +167,7 @@ class Evidence(unittest.TestCase):
             for seed in (1, 2, 3)
         ]
         for row in rows:
-            row["rank_peak_B"] = (50 if row["variant"] == "fsdp" else 100) * MIB
+            row["peak_B"] = (50 if row["variant"] == "fsdp" else 100) * MIB
         self.assertEqual(found(rows)["9"].verdict, findings.CONFIRMED)
         self.untested(
             [row for row in rows if row["strategy"] != "ps"], "9", "a parameter server"
@@ -205,7 +205,7 @@ class FirstWords(unittest.TestCase):
     def test_a_clear_order(self):
         told, _ = self.said(
             ("ddp", 2, 1, {"epoch_s": 1.0}),
-            ("fsdp", 2, 1, {"epoch_s": 2.0, "rank_peak_B": 50.0 * MIB}),
+            ("fsdp", 2, 1, {"epoch_s": 2.0, "peak_B": 50.0 * MIB}),
         )
         self.assertEqual(
             told.headline,
@@ -225,7 +225,7 @@ class FirstWords(unittest.TestCase):
         self.assertIn("DDP, FSDP (ZeRO-3)", {row[3] for row in rows})
 
     def test_a_server_s_memory_counts(self):
-        server = {"peak_B": 90.0 * MIB, "server_peak_B": 120.0 * MIB, "rank_peak_B": 120.0 * MIB}
+        server = {"worker_peak_B": 90.0 * MIB, "server_peak_B": 120.0 * MIB, "peak_B": 120.0 * MIB}
         told, made = self.said(
             ("ddp", 2, 1, {}), ("ps-sync", 2, 1, {**server, "total_peak_B": 300.0 * MIB})
         )

@@ -152,7 +152,7 @@ class Report(support.StudyTest):
             self.assertIn("calibration", ended.stderr)
 
     def test_checks(self):
-        made = compare.compare(study.load(self.study), {})
+        made = compare.compare(study.load(self.study, program=self.program), {})
         found = {finding.number: finding for finding in checks.findings(made)}
         self.assertEqual((found["a"].verdict, found["b"].verdict, found["k"].verdict), ("holds",) * 3)
         self.assertIn("bitwise equal to serial", found["a"].measured)
@@ -176,7 +176,7 @@ class Report(support.StudyTest):
         for word in "0ther", "head-lenet-ddp-w2-s1", "--allow-mixed":
             self.assertIn(word, ended.stderr)
         self.assertFalse((self.study / "report").exists())
-        marked = study.load(self.study, allow_mixed=True)
+        marked = study.load(self.study, allow_mixed=True, program=self.program)
         self.assertIn("0ther", marked.marks[0])
         self.assertIn("MIXED", "\n".join(document.what_ran(compare.compare(marked, {}))))
 
@@ -185,11 +185,11 @@ class Report(support.StudyTest):
         configs.mkdir()
         for cell in "head-lenet-ddp-w2-s1", "head-lenet-ddp-w2-s2":
             shutil.copy(self.study / cell / "config.yaml", configs / f"{cell}.yaml")
-        study.load(self.study)
+        study.load(self.study, program=self.program)
         path = configs / "head-lenet-ddp-w2-s2.yaml"
         path.write_text(path.read_text().replace("lr: 0.01", "lr: 0.1"))
         with self.assertRaisesRegex(ReportError, "head-lenet-ddp-w2-s2 .*optimizer.lr"):
-            study.load(self.study)
+            study.load(self.study, program=self.program)
 
     def test_damaged_traces_are_named(self):
         traces = self.study / "head-lenet-ddp-w2-s1" / "trace" / "a0"
@@ -204,7 +204,7 @@ class Report(support.StudyTest):
                 (traces / "rank-0001.h5").unlink()
                 if damage is not None:
                     (traces / "rank-0001.h5").write_bytes(damage)
-                loaded = study.load(self.study)
+                loaded = study.load(self.study, program=self.program)
                 self.assertTrue(
                     [
                         text
@@ -216,13 +216,13 @@ class Report(support.StudyTest):
                 self.assertIn("head-lenet-ddp-w2-s1", loaded.runs)
                 (traces / "rank-0001.h5").write_bytes(whole)
         alone.write_bytes(b"not a trace")
-        loaded = study.load(self.study)
+        loaded = study.load(self.study, program=self.program)
         state = loaded.cells.set_index("cell").loc["head-lenet-ddp-w1-s1"]
         self.assertEqual(state["state"], "unreadable")
         self.assertIn("rank-0000.h5", state["reason"])
 
     def test_nothing_else_is_replaced(self):
-        self.assertEqual(self.report("study", "-o", "study", "--program", "none").code, USAGE)
+        self.assertEqual(self.report("study", "-o", "study").code, USAGE)
         self.assertTrue((self.study / "cells.csv").exists())
 
     def test_timeline(self):
@@ -287,7 +287,7 @@ class NothingToReport(harness.ProgramTest):
             ("as-two", ["strategy.name=serial", "strategy.emulate_ranks=2"]),
         ):
             self.expect(0, *harness.overridden(f"run.out=runs/{name}", *settings), "-q")
-        loaded = study.load(self.folder / "runs")
+        loaded = study.load(self.folder / "runs", program=self.program)
         variants = dict(zip(loaded.cells["cell"], loaded.cells["variant"]))
         self.assertEqual(
             variants,
@@ -302,7 +302,7 @@ class NothingToReport(harness.ProgramTest):
         families = compare.compare(loaded, {}).families
         self.assertEqual([len(family.cells) for family in families], [4, 1])
         self.assertEqual(families[1].title, "mlp (2 steps), synthetic-digits, batch 12")
-        single = study.load(self.folder / "runs" / "one")
+        single = study.load(self.folder / "runs" / "one", program=self.program)
         self.assertEqual(list(single.cells["cell"]), ["one"])
 
 

@@ -45,6 +45,7 @@ class StudyTest(harness.ProgramTest):
     """Has a study in `study`, in the layout that `stratagem sweep` makes, whose cells the class ran once."""
 
     cells = []  # (variant, workers, seed)
+    strategies = STRATEGIES  # settings by variant
 
     @classmethod
     def setUpClass(cls):
@@ -59,7 +60,7 @@ class StudyTest(harness.ProgramTest):
             rows.append(row)
             settings = [
                 *COMMON,
-                *STRATEGIES[variant],
+                *cls.strategies[variant],
                 f"run.seed={seed}",
                 f"run.out=study/{row['cell']}",
             ]
@@ -75,6 +76,8 @@ class StudyTest(harness.ProgramTest):
         shutil.copytree(self.made / "study", self.study)
 
     def report(self, *arguments, script="report.py"):
+        if script == "report.py" and "--program" not in arguments:
+            arguments = [*arguments, "--program", self.program]
         words = [sys.executable, "-B", ANALYSIS / script, *arguments]
         return self.wait(self.start(words), timeout=REPORT_S)
 
@@ -87,7 +90,7 @@ class StudyTest(harness.ProgramTest):
 
 
 def describe(index, variant, workers, seed):
-    strategy = variant.split("-")[0]
+    strategy = {"zero1": "fsdp"}.get(variant, variant.split("-")[0])
     servers = int(strategy == "ps")
     return {
         "index": index,

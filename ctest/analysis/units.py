@@ -9,9 +9,8 @@ import unittest
 
 import support
 import harness
-import numpy as np
 import pandas as pd
-from stratagem_report import compare, measures, published, spread, study, style
+from stratagem_report import compare, published, spread, study, style
 from stratagem_report.figures_memory import dominated
 from stratagem_report.spread import Spread
 from stratagem_report.table import COMPARISON, Column, Note, Table
@@ -45,11 +44,7 @@ class Spreads(unittest.TestCase):
         )
 
 
-class Measures(unittest.TestCase):
-    def test_union_of_intervals(self):
-        self.assertEqual(measures.union(np.array([5, 0, 1]), np.array([6, 3, 2])), 4)
-        self.assertEqual(measures.union(np.array([]), np.array([])), 0)
-
+class Figures(unittest.TestCase):
     def test_dominated_points(self):
         self.assertEqual(dominated([(1, 3), (2, 2), (3, 3), (1, 3)]), [False, False, True, False])
 

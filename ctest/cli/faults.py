@@ -241,7 +241,7 @@ class NoHang(FaultTest):
 
     def test_a_part_removed_while_another_is_awaited(self):
         """Of a checkpoint: it is given up, the run and the next checkpoint are not."""
-        settings = ["run.max_steps=20", "run.epochs=100", "checkpoint.every_steps=10"]
+        settings = ["run.max_steps=25", "run.epochs=100", "checkpoint.every_steps=10"]
         words = [self.program, *overridden(*settings), "--progress", "none"]
         fault = {"STRATAGEM_FAIL": "save_write:1:10:delay=3000"}  # rank 0 then looks twice a second
         process = self.start(mpirun(2, words), environment=fault)

@@ -131,7 +131,7 @@ class Servers(SmallRuns):
         said = (self.folder / "out" / "log.txt").read_text()
         self.assertRegex(said, r"epoch 1/.* lag mean \d.* p99 \d.*; servers \d+ % busy")
         table = json.loads(self.expect(0, "collect", "out", "--format", "json").stdout)
-        self.assertEqual(table[0]["servers"]["pushes"], 8)
+        self.assertEqual(table[0]["pushes"], 8)
         self.assertIn("server busy %", self.expect(0, "collect", "out").stdout)
 
     def test_a_simulation_needs_no_launcher(self):
@@ -196,7 +196,7 @@ class Files(SmallRuns):
         self.assertTrue(0 < row["exposed_comm_share"] < 1)
         plan = json.loads(self.expect(0, "plan", "config.yaml", "--json").stdout)["memory_B"]
         for category in "parameters", "optimizer":
-            self.assertEqual(row["peak_memory_B"][category], plan[category])
+            self.assertEqual(row[f"peak_{category}_B"], plan[category])
         # A folder of runs is a table with a row for each.
         self.expect(0, *overridden("run.out=runs/one"), "-q")
         self.expect(0, *overridden("run.out=runs/two", "strategy.name=serial"), "-q")

@@ -1,11 +1,14 @@
 #include "study/summary.hpp"
 
 #include <cmath>
+#include <set>
+#include <utility>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "base/text.hpp"
+#include "study/measures.hpp"
 #include "study/traces.hpp"
 
 namespace stratagem {
@@ -27,6 +30,10 @@ trace::RankTrace sample(int rank, double exposed_ms, double epoch_s) {
   add_row(trace, "/epochs", {{"time_s", epoch_s}, {"train_loss", 2}, {"test_accuracy", 0.75}});
   add_row(trace, "/epochs", {{"time_s", epoch_s}, {"train_loss", 1}});
   return trace;
+}
+
+nlohmann::json json_of(RunSummary const& summary) {
+  return nlohmann::json::parse(summary_json({{.directory = "runs/cell", .summary = summary}})).at(0);
 }
 
 TEST(Summary, NumbersFollowFromTheTraces) {
@@ -75,12 +82,68 @@ TEST(Summary, ServersAreCountedFromTheirUpdates) {
   EXPECT_EQ(servers.pulls, 3);
   EXPECT_EQ(servers.dropped, 2);
   EXPECT_EQ(servers.overflowed, 1);
-  EXPECT_DOUBLE_EQ(servers.lags.mean(), 2);
+  EXPECT_DOUBLE_EQ(servers.lags.mean(), 2) << "of all, dropped or not";
   EXPECT_DOUBLE_EQ(servers.queue_depth, 2);
   EXPECT_DOUBLE_EQ(servers.busy_share, 0.2);
   EXPECT_NE(summary_text({summary}).find("lag p95"), std::string::npos);
-  EXPECT_EQ(nlohmann::json::parse(summary_json({summary}))[0].at("servers").at("lag_max"), 6);
+  auto const row = json_of(summary);
+  EXPECT_EQ(row.at("lag_max"), 6);
+  EXPECT_EQ(row.at("pushes"), 4);
+  EXPECT_DOUBLE_EQ(row.at("updates_per_s"), 7) << "in the second that rank 0 trained";
+  EXPECT_DOUBLE_EQ(row.at("push_busy_ms"), 25);
+  EXPECT_DOUBLE_EQ(row.at("dropped_share"), 0.5);
   EXPECT_EQ(summary.steps, 3) << "a server makes none";
+}
+
+TEST(Summary, SteadyRatesAreOfMedianStepsButTheFirst) {
+  trace::RunTraces const traces{{sample(0, 3, 0.5), sample(1, 6, 0.6)}, {}};
+  auto const summary = summarise("cell", traces, {.train_images = 640, .global_batch = 96});
+  EXPECT_EQ(summary.steps, 2) << "192 samples in batches of 96";
+  // Steps of 10, 60 and 20 ms with 32 samples each; of the last two, the upper one is the median.
+  EXPECT_DOUBLE_EQ(summary.steady_images_per_s, 2 * 32 / 0.06);
+  EXPECT_DOUBLE_EQ(summary.steady_step_s, 0.06);
+  EXPECT_DOUBLE_EQ(summary.epoch_s, 640 / (64 / 0.06));
+  EXPECT_DOUBLE_EQ(summary.phase_ms[1], 25.5) << "forward: 27 and 24 ms";
+  EXPECT_TRUE(std::isnan(summarise("cell", traces).epoch_s)) << "of an unknown data set";
+}
+
+TEST(Summary, WorkersAndServersHaveTheirOwnMemory) {
+  trace::RunTraces traces{{sample(0, 0, 1), empty_trace(1)}, {}};
+  add_row(traces.ranks[1], "/ps", {{"applied_version", 1}});
+  add_row(traces.ranks[0], "/memory/breakdown", {{"parameters", 3.0 * MiB}, {"workspace", 1.0 * MiB}});
+  add_row(traces.ranks[0], "/memory/breakdown", {{"parameters", 3.0 * MiB}, {"workspace", 4.0 * MiB}});
+  add_row(traces.ranks[1], "/memory/breakdown", {{"parameters", 3.0 * MiB}, {"optimizer", 6.0 * MiB}});
+  auto const row = json_of(summarise("cell", traces));
+  EXPECT_EQ(row.at("peak_B"), 9 * MiB);
+  EXPECT_EQ(row.at("worker_peak_B"), 7 * MiB);
+  EXPECT_EQ(row.at("worker_peak_workspace_B"), 4 * MiB);
+  EXPECT_EQ(row.at("worker_data_B"), 1 * MiB);
+  EXPECT_EQ(row.at("worker_peak_without_data_B"), 6 * MiB);
+  EXPECT_EQ(row.at("worker_state_B"), 3 * MiB);
+  EXPECT_EQ(row.at("server_state_B"), 9 * MiB);
+  EXPECT_EQ(row.at("state_B"), 9 * MiB);
+  EXPECT_EQ(row.at("total_peak_B"), 16 * MiB);
+}
+
+TEST(Summary, DevicesAreAskedWhileTraining) {
+  auto rank = sample(0, 0, 1);
+  for (auto const& [t, busy] : {std::pair{-5.0, 0.9}, {0.0, 0.2}, {15.0, 0.4}, {500.0, 0.9}})
+    add_row(rank, "/device", {{"t_ns", t * ms}, {"utilization", busy}, {"memory_used_B", 100 * busy}});
+  auto const summary = summarise("cell", {{rank}, {}});
+  EXPECT_NEAR(summary.utilization, 0.3, 1e-12);
+  EXPECT_NEAR(summary.utilization_sd, 0.1, 1e-12);
+  EXPECT_DOUBLE_EQ(summary.device_used_bytes, 90);
+  EXPECT_TRUE(std::isnan(summary.energy_J)) << "no device told it";
+}
+
+TEST(Summary, MeasuresAreDeclaredOnceAndSayWhatTheyAre) {
+  std::set<std::string> names;
+  for (auto const& measure : measures()) {
+    EXPECT_TRUE(names.insert(measure.name).second) << measure.name;
+    EXPECT_FALSE(measure.unit.empty() || measure.meaning.empty()) << measure.name;
+  }
+  for (auto const shown : {shown_results(), shown_memory(), shown_servers()})
+    for (auto const& name : shown) EXPECT_FALSE(measure(name).title.empty()) << name;
 }
 
 TEST(Summary, WhatIsNotKnownIsNan) {
@@ -89,8 +152,9 @@ TEST(Summary, WhatIsNotKnownIsNan) {
                              summary.exposed_share, summary.train_loss, summary.test_accuracy})
     EXPECT_TRUE(std::isnan(value));
   EXPECT_EQ(summary.peak.total(), 0);
-  auto const row = nlohmann::json::parse(summary_json({summary}))[0];
-  EXPECT_TRUE(row.at("test_accuracy").is_null());
+  auto const row = json_of(summary);
+  for (auto const& measure : measures()) EXPECT_TRUE(row.at(measure.name).is_null()) << measure.name;
+  EXPECT_TRUE(row.at("curve").empty());
   EXPECT_EQ(row.at("ranks"), 1);
 }
 

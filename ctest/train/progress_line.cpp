@@ -17,19 +17,19 @@ Progress sample() {
 
 TEST(ProgressLine, TheBarIsWholeWhereThereIsRoom) {
   auto const whole =
-      "[=                       ] epoch 1/6  step 39/750  loss 2.2500  1,119 images/s  left 41.0 s";
+      "[=                       ] epoch 1/6  step 39/750  loss 2.2500  1,119 images/s  left 41 s";
   EXPECT_EQ(progress_bar(sample(), 0), whole);
   EXPECT_EQ(progress_bar(sample(), 120), whole);
 }
 
 TEST(ProgressLine, WhatMattersLeastGoesFirst) {
   EXPECT_EQ(progress_bar(sample(), 79),
-            "[          ] epoch 1/6  step 39/750  loss 2.2500  1,119 images/s  left 41.0 s");
+            "[          ] epoch 1/6  step 39/750  loss 2.2500  1,119 images/s  left 41 s");
   EXPECT_EQ(progress_bar(sample(), 70),
-            "epoch 1/6  step 39/750  loss 2.2500  1,119 images/s  left 41.0 s");
-  EXPECT_EQ(progress_bar(sample(), 60), "epoch 1/6  step 39/750  loss 2.2500  left 41.0 s");
-  EXPECT_EQ(progress_bar(sample(), 40), "epoch 1/6  step 39/750  left 41.0 s");
-  EXPECT_EQ(progress_bar(sample(), 30), "step 39/750  left 41.0 s");
+            "epoch 1/6  step 39/750  loss 2.2500  1,119 images/s  left 41 s");
+  EXPECT_EQ(progress_bar(sample(), 60), "epoch 1/6  step 39/750  loss 2.2500  left 41 s");
+  EXPECT_EQ(progress_bar(sample(), 40), "epoch 1/6  step 39/750  left 41 s");
+  EXPECT_EQ(progress_bar(sample(), 30), "step 39/750  left 41 s");
   EXPECT_EQ(progress_bar(sample(), 12), "step 39/750");
 }
 
@@ -42,7 +42,7 @@ TEST(ProgressLine, NoWidthIsExceeded) {
 
 TEST(ProgressLine, ALineForFilesHasNoBar) {
   EXPECT_EQ(progress_line(sample()),
-            "epoch 1/6  step 39/750  loss 2.2500  1,119 images/s  left 41.0 s");
+            "epoch 1/6  step 39/750  loss 2.2500  1,119 images/s  left 41 s");
 }
 
 }  // namespace

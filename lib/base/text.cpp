@@ -109,7 +109,8 @@ std::string format_duration(double seconds) {
 
 std::string format_whole_seconds(double seconds) {
   if (std::isnan(seconds)) return "-";
-  return seconds < 99.5 ? print("%.0f s", std::max(seconds, 0.0)) : format_duration(seconds);
+  auto const whole = std::round(std::max(seconds, 0.0));
+  return whole < 100 ? print("%.0f s", whole) : format_duration(whole);
 }
 
 std::string format_number(double value, int digits) {

@@ -90,26 +90,32 @@ std::optional<LaunchRecord> read_launch_record(std::filesystem::path const& file
   }
 }
 
-CellStatus status_of(StudyDirectory const& study, std::string const& cell) {
+CellStatus status_of_run(std::filesystem::path const& run) {
   CellStatus status;
-  status.launch = read_launch_record(study.launch_file(cell));
   try {
-    status.outcome = read_outcome(study.run_directory(cell));
+    status.outcome = read_outcome(run);
   } catch (Error const& damaged) {
     status.state = CellState::failed;
     status.code = damaged.code();
     status.reason = damaged.what();
     return status;
   }
+  if (status.outcome)
+    judge_by_outcome(status, *status.outcome);
+  else
+    status.reason = "left no outcome.json";
+  return status;
+}
+
+CellStatus status_of(StudyDirectory const& study, std::string const& cell) {
+  auto status = status_of_run(study.run_directory(cell));
+  status.launch = read_launch_record(study.launch_file(cell));
+  if (!status.outcome && status.state == CellState::failed) return status;  // a damaged file
   // A start that failed before the run could say so tells more than how an earlier one ended.
   bool const is_old = status.outcome && status.outcome->status != RunStatus::complete &&
                       status.launch && status.launch->exit_code != 0 &&
                       status.outcome->updated_wall_ns < status.launch->started_wall_ns;
-  if (status.outcome && !is_old) {
-    judge_by_outcome(status, *status.outcome);
-  } else {
-    judge_by_launch(status);
-  }
+  if (!status.outcome || is_old) judge_by_launch(status);
   return status;
 }
 

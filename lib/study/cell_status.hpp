@@ -48,6 +48,9 @@ struct CellStatus {
 /// host is gone, is lost: its node or its job ended without a word.
 CellStatus status_of(StudyDirectory const& study, std::string const& cell);
 
+/// Of a run that belongs to no study: by its run directory alone.
+CellStatus status_of_run(std::filesystem::path const& run);
+
 /// The same once the cell's launcher has ended: nothing runs any more. A run that somebody ended,
 /// and that does not know why, has lost others where the launcher's code is that of no error: 0, as
 /// when a node lost its power, or the system's.

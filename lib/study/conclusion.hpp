@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "study/summary.hpp"
+#include "study/run_summary.hpp"
 
 namespace stratagem {
 

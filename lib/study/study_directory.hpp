@@ -42,6 +42,7 @@ class StudyDirectory {
     return path_ / "launches" / (cell + ".lock");
   }
   std::filesystem::path summary_file() const { return path_ / "summary.csv"; }
+  std::filesystem::path measures_file() const { return path_ / "measures.json"; }
 
   /// Path of the study's file as it was given; "STUDY" where there is none.
   std::string const& study_file() const { return study_file_; }

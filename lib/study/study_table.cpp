@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <set>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include "base/text.hpp"
+#include "study/measures.hpp"
 
 namespace stratagem {
 namespace {
@@ -32,34 +32,20 @@ std::vector<Group> groups_of(std::vector<CellResult> const& cells) {
   return groups;
 }
 
-double peak_bytes(RunSummary const& run) {
-  return run.peak.total() > 0 ? static_cast<double>(run.peak.total()) : RunSummary::unknown;
+/// That groups are compared by.
+std::vector<std::string> const& compared() {
+  static std::vector<std::string> const names{"test_accuracy", "train_time_s",
+                                              "images_per_s",  "step_ms",
+                                              "exposed_comm_share", "peak_B"};
+  return names;
 }
 
-/// A number of runs that groups are compared by.
-struct Measure {
-  std::string name;   ///< for programs, in `name`'s unit
-  std::string title;  ///< for people
-  double shown;       ///< factor between the two
-  int digits;         ///< for people
-  std::function<double(RunSummary const&)> get;
-
-  Spread of(Group const& group, double factor) const {
-    std::vector<double> values;
-    for (auto const* cell : group)
-      if (cell->is_complete()) values.push_back(factor * get(*cell->summary));
-    return Spread::of(std::move(values));
-  }
-};
-
-std::vector<Measure> measures() {
-  return {
-      {"test_accuracy", "accuracy %", 100, 2, [](auto& run) { return run.test_accuracy; }},
-      {"train_time_s", "time s", 1, 2, [](auto& run) { return run.train_time_s; }},
-      {"images_per_s", "images/s", 1, 0, [](auto& run) { return run.images_per_s; }},
-      {"step_ms", "step ms", 1, 2, [](auto& run) { return run.step_ms; }},
-      {"exposed_comm_share", "exposed comm %", 100, 1, [](auto& run) { return run.exposed_share; }},
-      {"peak_B", "peak MiB", 1.0 / (1 << 20), 1, peak_bytes}};
+/// Over the complete cells, `factor` times the measure.
+Spread spread_of(Group const& group, Measure const& measure, double factor) {
+  std::vector<double> values;
+  for (auto const* cell : group)
+    if (cell->is_complete()) values.push_back(factor * measure.get(*cell->summary));
+  return Spread::of(std::move(values));
 }
 
 bool hit_time_limit(CellResult const& cell) {
@@ -128,48 +114,22 @@ nlohmann::json full_json(double value) {
   return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json();
 }
 
-/// One result of a cell for programs.
-struct Result {
-  std::string name;
-  std::function<nlohmann::json(CellResult const&)> get;  ///< null where it is not known
-};
-
-std::vector<Result> results() {
+/// Of a cell, for programs, in the order of summary.csv; null where it is not known.
+std::vector<std::pair<std::string, nlohmann::json>> results_of(CellResult const& cell) {
   using nlohmann::json;
-  auto number = [](double RunSummary::*member) {
-    return [member](CellResult const& cell) {
-      return cell.summary && std::isfinite(*cell.summary.*member) ? json(*cell.summary.*member)
-                                                                  : json();
-    };
-  };
-  std::vector<Result> all{
-      {"status", [](auto const& cell) { return json(name_of(cell.status.state)); }},
-      {"reason", [](auto const& cell) { return json(cell.status.reason); }},
-      {"exit_code", [](auto const& cell) { return json(to_int(cell.status.code)); }},
-      {"attempt",
-       [](auto const& cell) {
-         return cell.status.outcome ? json(cell.status.outcome->attempt) : json();
-       }},
-      {"steps", [](auto const& cell) { return cell.summary ? json(cell.summary->steps) : json(); }},
-      {"test_accuracy", number(&RunSummary::test_accuracy)},
-      {"train_loss", number(&RunSummary::train_loss)},
-      {"train_time_s", number(&RunSummary::train_time_s)},
-      {"images_per_s", number(&RunSummary::images_per_s)},
-      {"step_ms", number(&RunSummary::step_ms)},
-      {"exposed_comm_share", number(&RunSummary::exposed_share)},
-      {"peak_B",
-       [](auto const& cell) { return cell.summary ? json(cell.summary->peak.total()) : json(); }}};
-  for (std::size_t i = 0; i < gpu::memory_categories; ++i)
-    all.push_back(
-        {"peak_" + std::string(gpu::memory_category_names[i]) + "_B", [i](auto const& cell) {
-           return cell.summary ? json(cell.summary->peak.bytes[i]) : json();
-         }});
-  all.push_back({"digest", [](auto const& cell) {
-                   return cell.status.outcome ? json(cell.status.outcome->digest) : json();
-                 }});
-  all.push_back({"git_sha", [](auto const& cell) { return json(cell.git_sha); }});
-  all.push_back({"same_config", [](auto const& cell) { return json(cell.same_config); }});
-  return all;
+  auto const& outcome = cell.status.outcome;
+  std::vector<std::pair<std::string, json>> results{
+      {"status", name_of(cell.status.state)},
+      {"reason", cell.status.reason},
+      {"exit_code", to_int(cell.status.code)},
+      {"attempt", outcome ? json(outcome->attempt) : json()},
+      {"steps", cell.summary ? json(cell.summary->steps) : json()}};
+  for (auto const& measure : measures())
+    results.emplace_back(measure.name, cell.summary ? measure.json(*cell.summary) : json());
+  results.emplace_back("digest", outcome ? json(outcome->digest) : json());
+  results.emplace_back("git_sha", cell.git_sha);
+  results.emplace_back("same_config", cell.same_config);
+  return results;
 }
 
 std::string csv_text(nlohmann::json const& value) {
@@ -184,7 +144,7 @@ Spread Spread::of(std::vector<double> values) {
   std::erase_if(values, [](double value) { return !std::isfinite(value); });
   std::ranges::sort(values);
   auto const n = values.size();
-  if (n == 0) return {RunSummary::unknown, RunSummary::unknown, RunSummary::unknown, 0};
+  if (n == 0) return {unknown_number, unknown_number, unknown_number, 0};
   return {(values[(n - 1) / 2] + values[n / 2]) / 2, values.front(), values.back(), n};
 }
 
@@ -204,8 +164,7 @@ std::vector<std::string> commits_of(std::vector<CellResult> const& cells) {
 
 Table study_table(std::vector<CellResult> const& cells, bool mark_mixed) {
   std::vector<Table::Column> columns{{"cells", Align::left}, {"ranks"}, {"n"}};
-  auto const all = measures();
-  for (auto const& measure : all) columns.push_back({measure.title});
+  for (auto const& name : compared()) columns.push_back({measure(name).title});
   columns.push_back({"state", Align::left});
   if (mark_mixed) columns.push_back({"compares", Align::left});
   Table table(std::move(columns));
@@ -213,9 +172,10 @@ Table study_table(std::vector<CellResult> const& cells, bool mark_mixed) {
   for (auto const& group : begun_groups_of(cells)) {
     auto const& first = group.front()->entry;
     std::vector<std::string> row{first.group, std::to_string(first.ranks()), complete_in(group)};
-    for (auto const& measure : all) {
-      bool const limited = measure.name == "train_time_s" && is_limited(group);
-      row.push_back((limited ? "> " : "") + measure.of(group, measure.shown).text(measure.digits));
+    for (auto const& name : compared()) {
+      auto const& of = measure(name);
+      bool const limited = name == "train_time_s" && is_limited(group);
+      row.push_back((limited ? "> " : "") + spread_of(group, of, of.shown).text(of.digits));
     }
     row.push_back(states_of(group));
     if (mark_mixed) row.push_back(git_and_config(group, commits.empty() ? "" : commits.front()));
@@ -226,10 +186,9 @@ Table study_table(std::vector<CellResult> const& cells, bool mark_mixed) {
 
 Table study_numbers(std::vector<CellResult> const& cells, bool mark_mixed) {
   std::vector<Table::Column> columns{{"cells"}, {"ranks"}, {"n"}};
-  auto const all = measures();
-  for (auto const& measure : all)
+  for (auto const& name : compared())
     for (auto const* part : {"_median", "_least", "_greatest", "_n"})
-      columns.push_back({measure.name + part});
+      columns.push_back({name + part});
   columns.push_back({"time_limited"});
   columns.push_back({"state"});
   if (mark_mixed) columns.push_back({"compares"});
@@ -238,8 +197,8 @@ Table study_numbers(std::vector<CellResult> const& cells, bool mark_mixed) {
   for (auto const& group : begun_groups_of(cells)) {
     auto const& first = group.front()->entry;
     std::vector<std::string> row{first.group, std::to_string(first.ranks()), complete_in(group)};
-    for (auto const& measure : all) {
-      auto const spread = measure.of(group, 1);
+    for (auto const& name : compared()) {
+      auto const spread = spread_of(group, measure(name), 1);
       for (double const value : {spread.median, spread.least, spread.greatest})
         row.push_back(full(value));
       row.push_back(std::to_string(spread.count));
@@ -279,13 +238,12 @@ Table missing_table(std::vector<CellResult> const& cells, StudyDirectory const& 
 std::string summary_csv(std::vector<CellResult> const& cells) {
   std::vector<CellEntry> entries;
   for (auto const& cell : cells) entries.push_back(cell.entry);
-  auto const all = results();
   std::vector<Table::Column> heads;
-  for (auto const& result : all) heads.push_back({result.name});
+  for (auto const& [name, value] : results_of({})) heads.push_back({name});
   Table table(std::move(heads));
   for (auto const& cell : cells) {
     std::vector<std::string> row;
-    for (auto const& result : all) row.push_back(csv_text(result.get(cell)));
+    for (auto const& [name, value] : results_of(cell)) row.push_back(csv_text(value));
     table.add_row(std::move(row));
   }
   auto const left = split(cells_csv(entries), '\n');
@@ -304,12 +262,12 @@ std::string study_json(std::vector<CellResult> const& cells) {
              {"ranks", first.ranks()},
              {"state", states_of(group)},
              {"time_limited", is_limited(group)}};
-    for (auto const& measure : measures()) {
-      auto const spread = measure.of(group, 1);
-      row[measure.name] = {{"median", full_json(spread.median)},
-                           {"least", full_json(spread.least)},
-                           {"greatest", full_json(spread.greatest)},
-                           {"n", spread.count}};
+    for (auto const& name : compared()) {
+      auto const spread = spread_of(group, measure(name), 1);
+      row[name] = {{"median", full_json(spread.median)},
+                   {"least", full_json(spread.least)},
+                   {"greatest", full_json(spread.greatest)},
+                   {"n", spread.count}};
     }
     groups.push_back(std::move(row));
   }
@@ -319,7 +277,9 @@ std::string study_json(std::vector<CellResult> const& cells) {
              {"part", entry.part},       {"model", entry.model},       {"dataset", entry.dataset},
              {"variant", entry.variant}, {"strategy", entry.strategy}, {"workers", entry.workers},
              {"servers", entry.servers}, {"ranks", entry.ranks()},     {"seed", entry.seed}};
-    for (auto const& result : results()) row[result.name] = result.get(cell);
+    for (auto const& [name, value] : results_of(cell)) row[name] = value;
+    row["exit_code_meaning"] = describe(cell.status.code);
+    if (cell.summary) row["curve"] = curve_json(*cell.summary);
     rows.push_back(std::move(row));
   }
   json const document{{"groups", groups}, {"cells", rows}};

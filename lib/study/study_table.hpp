@@ -7,7 +7,7 @@
 #include "base/table.hpp"
 #include "study/cell_status.hpp"
 #include "study/study_directory.hpp"
-#include "study/summary.hpp"
+#include "study/run_summary.hpp"
 
 namespace stratagem {
 

@@ -183,12 +183,11 @@ std::string fsdp_text(Comparison const& comparison) {
   auto const more = over(full->busiest_bytes() - ddp.busiest_bytes(), ddp.busiest_bytes());
   auto const gain = over(saved, before);
   bool const whole = ddp.plan->activations.has_value();
+  auto const answer = gain < 0 ? "No" : gain < little ? "Hardly" : "Yes";
   auto text = str("Would FSDP help? ",
-                  !whole          ? "That depends on activations, which were not predicted"
-                  : gain < 0      ? "No"
-                  : gain < little ? "Hardly"
-                                  : "Yes",
-                  whole ? ": shard full " : ": of what lasts from step to step, shard full ", gain < 0 ? "holds " : "saves ", bytes_text(std::abs(saved)),
+                  whole ? str(answer, ": shard full ")
+                        : "That depends on activations, which were not predicted: of what lasts "
+                          "from step to step, shard full ", gain < 0 ? "holds " : "saves ", bytes_text(std::abs(saved)),
                   gain < 0 ? " more than the " : " of ", bytes_text(before), " per rank",
                   gain < 0 ? " of ddp" : "", " (", percent(std::abs(gain)), ") and sends ",
                   percent(more), " more");

@@ -1,0 +1,249 @@
+#include "study/measures.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
+#include <nlohmann/json.hpp>
+
+#include "base/contract.hpp"
+#include "base/text.hpp"
+
+namespace stratagem {
+namespace {
+
+constexpr double unknown = RunSummary::unknown;
+constexpr double per_mebibyte = 1.0 / (1 << 20);
+
+double known(double bytes) {
+  return bytes > 0 ? bytes : unknown;
+}
+
+double total(gpu::MemoryUse const& use) {
+  return known(static_cast<double>(use.total()));
+}
+
+/// Of what lasts from step to step.
+double lasting(gpu::MemoryUse const& use) {
+  using gpu::MemoryCategory;
+  if (use.total() == 0) return unknown;
+  return static_cast<double>(use[MemoryCategory::parameters] + use[MemoryCategory::gradients] +
+                             use[MemoryCategory::optimizer] + use[MemoryCategory::buffers]);
+}
+
+double category(gpu::MemoryUse const& use, std::size_t which) {
+  return use.total() > 0 ? static_cast<double>(use.bytes[which]) : unknown;
+}
+
+/// The greater one that is known.
+double greater(double a, double b) {
+  return std::isnan(a) || b > a ? b : a;
+}
+
+std::vector<Measure> of_time() {
+  std::vector<Measure> all{
+      {"train_time_s", "s", "training time of the slowest rank, evaluation apart",
+       [](auto& run) { return run.train_time_s; }, "time s", 1, 2},
+      {"images_per_s", "1/s", "images of all ranks over the training time",
+       [](auto& run) { return run.images_per_s; }, "images/s", 1, 0},
+      {"steady_images_per_s", "1/s",
+       "images per second of all workers at their median steps, the first one apart",
+       [](auto& run) { return run.steady_images_per_s; }},
+      {"steady_step_s", "s", "time of a global batch at that rate",
+       [](auto& run) { return run.steady_step_s; }},
+      {"epoch_s", "s", "time of all training images at that rate",
+       [](auto& run) { return run.epoch_s; }},
+      {"step_ms", "ms", "median over steps and ranks", [](auto& run) { return run.step_ms; },
+       "step ms", 1, 2},
+      {"exposed_comm_share", "1", "share of step time that waits for communication, over all ranks",
+       [](auto& run) { return run.exposed_share; }, "exposed comm %", 100, 1},
+      {"overlap_share", "1",
+       "share of communication that computation did not wait for, in sampled steps of workers",
+       [](auto& run) { return run.overlap_share; }}};
+  for (std::size_t i = 0; i < trace::phases; ++i)
+    all.push_back({str(trace::phase_names[i], "_ms"), "ms", "mean over steps and ranks",
+                   [i](auto& run) { return run.phase_ms[i]; }});
+  return all;
+}
+
+std::vector<Measure> of_learning() {
+  return {{"test_accuracy", "1", "last known", [](auto& run) { return run.test_accuracy; },
+           "accuracy %", 100, 2},
+          {"train_loss", "1", "mean of the last epoch", [](auto& run) { return run.train_loss; },
+           "loss", 1, 4},
+          {"first_epoch_accuracy", "1", "test accuracy after one epoch",
+           [](auto& run) { return run.first_epoch_accuracy; }},
+          {"comm_B", "B", "sent by a worker over all epochs, mean over workers",
+           [](auto& run) { return run.comm_bytes; }}};
+}
+
+/// Of the rank, worker and server that needed most: the sum, what lasts, each category.
+void add_peak(std::vector<Measure>& all, std::string const& role, std::string const& whose,
+              gpu::MemoryUse RunSummary::*peak) {
+  for (std::size_t i = 0; i < gpu::memory_categories; ++i) {
+    auto const name = std::string(gpu::memory_category_names[i]);
+    all.push_back({role + "peak_" + name + "_B", "B", "of it: " + name,
+                   [i, peak](auto& run) { return category(run.*peak, i); }, name, per_mebibyte, 1});
+  }
+  all.push_back({role + "peak_B", "B", "greatest sum of live tensors of " + whose,
+                 [peak](auto& run) { return total(run.*peak); }, "peak MiB", per_mebibyte, 1});
+}
+
+std::vector<Measure> of_memory() {
+  std::vector<Measure> all;
+  add_peak(all, "", "the rank that needed most", &RunSummary::peak);
+  add_peak(all, "worker_", "the worker that needed most", &RunSummary::worker_peak);
+  add_peak(all, "server_", "the server that needed most", &RunSummary::server_peak);
+  all.push_back({"worker_state_B", "B", "what lasts from step to step, in worker_peak_B",
+                 [](auto& run) { return lasting(run.worker_peak); }});
+  all.push_back({"server_state_B", "B", "likewise, in server_peak_B",
+                 [](auto& run) { return lasting(run.server_peak); }});
+  all.push_back({"state_B", "B", "the greater one of both", [](auto& run) {
+                   return greater(lasting(run.worker_peak), lasting(run.server_peak));
+                 }});
+  all.push_back({"worker_data_B", "B", "images and batches in worker_peak_B",
+                 [](auto& run) { return run.worker_data_bytes; }});
+  all.push_back({"worker_peak_without_data_B", "B", "worker_peak_B without them, as a plan has it",
+                 [](auto& run) { return total(run.worker_peak) - run.worker_data_bytes; }});
+  all.push_back({"total_peak_B", "B", "sum of the peaks of all ranks",
+                 [](auto& run) { return run.total_peak_bytes; }});
+  all.push_back({"reserved_B", "B", "that an allocator held, most of any worker",
+                 [](auto& run) { return run.reserved_bytes; }});
+  all.push_back({"device_used_B", "B", "as the device tells, most of any worker",
+                 [](auto& run) { return run.device_used_bytes; }});
+  return all;
+}
+
+std::vector<Measure> of_devices() {
+  return {{"utilization", "1", "of devices while training, mean over workers",
+           [](auto& run) { return run.utilization; }},
+          {"utilization_sd", "1", "its standard deviation over samples, mean over workers",
+           [](auto& run) { return run.utilization_sd; }},
+          {"energy_J", "J", "of the devices of all workers, training epochs",
+           [](auto& run) { return run.energy_J; }}};
+}
+
+/// NaN for a run without servers.
+template <class Get>
+std::function<double(RunSummary const&)> of_servers(Get get) {
+  return [get](RunSummary const& run) {
+    return run.servers ? static_cast<double>(get(*run.servers)) : unknown;
+  };
+}
+
+template <class Get>
+std::function<double(RunSummary const&)> per_second(Get get) {
+  return [get](RunSummary const& run) {
+    return run.servers ? static_cast<double>(get(*run.servers)) / run.train_time_s : unknown;
+  };
+}
+
+Measure count(std::string const& name, std::string const& meaning,
+              std::int64_t ServerSummary::*member) {
+  return {name,   "count",
+          meaning, of_servers([member](ServerSummary const& servers) { return servers.*member; }),
+          name};
+}
+
+std::vector<Measure> of_updates() {
+  using Servers = ServerSummary const&;
+  auto const quantile = [](double share) {
+    return of_servers([share](Servers servers) { return servers.lags.quantile(share); });
+  };
+  return {
+      count("updates", "versions of the parameters, of the server that made most",
+            &ServerSummary::updates),
+      count("pushes", "of workers to servers, by chunk where each has versions of its own",
+            &ServerSummary::pushes),
+      count("pulls", "that came back for them", &ServerSummary::pulls),
+      count("dropped", "pushes that were not applied", &ServerSummary::dropped),
+      count("overflowed", "of those dropped: under the loss scale", &ServerSummary::overflowed),
+      {"dropped_share", "1", "dropped over pushes", of_servers([](Servers servers) {
+         return static_cast<double>(servers.dropped) / static_cast<double>(servers.pushes);
+       })},
+      {"lag_mean", "1", "of all pushes: updates since the parameters that a gradient was computed with",
+       of_servers([](Servers servers) { return servers.lags.mean(); }), "lag mean", 1, 2},
+      {"lag_p50", "1", "likewise", quantile(0.5), "lag p50"},
+      {"lag_p95", "1", "likewise", quantile(0.95), "lag p95"},
+      {"lag_p99", "1", "likewise", quantile(0.99), "lag p99"},
+      {"lag_max", "1", "likewise", quantile(1), "lag max"},
+      {"queue_depth", "1", "mean number of pushes under way when one was treated",
+       of_servers([](Servers servers) { return servers.queue_depth; }), "queue", 1, 1},
+      {"updates_per_s", "1/s", "updates over the training time",
+       per_second([](Servers servers) { return servers.updates; })},
+      {"server_bytes_per_s", "B/s", "received by all servers over the training time",
+       per_second([](Servers servers) { return servers.bytes; })},
+      {"push_busy_ms", "ms", "that a server computes for a push, mean",
+       of_servers([](Servers servers) {
+         return 1e3 * servers.busy_s / static_cast<double>(servers.pushes);
+       })},
+      {"server_busy_share", "1", "of training time that servers compute, mean over servers",
+       of_servers([](Servers servers) { return servers.busy_share; }), "server busy %", 100, 1}};
+}
+
+}  // namespace
+
+std::string Measure::text(RunSummary const& run) const {
+  return format_number(shown * get(run), digits);
+}
+
+nlohmann::json Measure::json(RunSummary const& run) const {
+  auto const value = get(run);
+  if (!std::isfinite(value)) return nullptr;
+  bool const whole = (unit == "B" || unit == "count") && value == std::floor(value);
+  return whole ? nlohmann::json(static_cast<std::int64_t>(value)) : nlohmann::json(value);
+}
+
+std::vector<Measure> const& measures() {
+  static std::vector<Measure> const all = [] {
+    std::vector<Measure> joined;
+    for (auto part : {of_learning(), of_time(), of_memory(), of_devices(), of_updates()})
+      std::ranges::move(part, std::back_inserter(joined));
+    return joined;
+  }();
+  return all;
+}
+
+Measure const& measure(std::string_view name) {
+  auto const found = std::ranges::find(measures(), name, &Measure::name);
+  expects(found != measures().end(), "there is a measure of that name");
+  return *found;
+}
+
+nlohmann::json curve_json(RunSummary const& run) {
+  auto const number = [](double value) {
+    return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json();
+  };
+  auto curve = nlohmann::json::array();
+  for (auto const& point : run.curve)
+    curve.push_back({{"epoch", point.epoch},
+                     {"time_s", number(point.time_s)},
+                     {"train_loss", number(point.train_loss)},
+                     {"test_accuracy", number(point.test_accuracy)}});
+  return curve;
+}
+
+std::span<std::string const> shown_results() {
+  static std::vector<std::string> const names{
+      "test_accuracy", "train_loss",         "train_time_s", "images_per_s",
+      "step_ms",       "exposed_comm_share", "peak_B"};
+  return names;
+}
+
+std::span<std::string const> shown_memory() {
+  static std::vector<std::string> const names = [] {
+    std::vector<std::string> all;
+    for (auto const category : gpu::memory_category_names) all.push_back(str("peak_", category, "_B"));
+    return all;
+  }();
+  return names;
+}
+
+std::span<std::string const> shown_servers() {
+  static std::vector<std::string> const names{
+      "updates", "pushes",  "pulls",   "dropped", "overflowed",  "lag_mean",
+      "lag_p50", "lag_p95", "lag_p99", "lag_max", "queue_depth", "server_busy_share"};
+  return names;
+}
+
+}  // namespace stratagem

@@ -1,0 +1,321 @@
+#include "study/run_summary.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+
+#include "base/median.hpp"
+#include "base/text.hpp"
+#include "study/overlap.hpp"
+
+namespace stratagem {
+namespace {
+
+using trace::RankTrace;
+using Ranks = std::vector<RankTrace const*>;
+
+constexpr double unknown = RunSummary::unknown;
+
+double sum(h5::Integers const& values) {
+  return static_cast<double>(std::accumulate(values.begin(), values.end(), std::int64_t{0}));
+}
+
+double sum(h5::Reals const& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0);
+}
+
+h5::Reals known_of(h5::Reals values) {
+  std::erase_if(values, [](double value) { return !std::isfinite(value); });
+  return values;
+}
+
+double last_known(h5::Reals const& values) {
+  auto const known = known_of(values);
+  return known.empty() ? unknown : known.back();
+}
+
+double mean_known(h5::Reals const& values) {
+  auto const known = known_of(values);
+  return known.empty() ? unknown : sum(known) / static_cast<double>(known.size());
+}
+
+double greatest_known(h5::Reals const& values) {
+  auto const known = known_of(values);
+  return known.empty() ? unknown : std::ranges::max(known);
+}
+
+std::string text_of(std::map<std::string, h5::AttributeValue> const& attributes,
+                    std::string const& name) {
+  auto const found = attributes.find(name);
+  auto const* text = found == attributes.end() ? nullptr : std::get_if<std::string>(&found->second);
+  return text != nullptr ? *text : "";
+}
+
+bool made_steps(RankTrace const& rank) {
+  return rank.table(trace::steps_table()).rows > 0;
+}
+
+bool is_server(RankTrace const& rank) {
+  return !made_steps(rank) && rank.table(trace::ps_table()).rows > 0;
+}
+
+std::string status_of(std::vector<RankTrace> const& ranks) {
+  auto all = [&](trace::Status status) {
+    return std::all_of(ranks.begin(), ranks.end(), [&](auto const& rank) {
+      return rank.closed_cleanly && rank.status == status;
+    });
+  };
+  if (all(trace::Status::complete)) return "complete";
+  if (all(trace::Status::stopped)) return "stopped";
+  auto const failed = std::any_of(ranks.begin(), ranks.end(), [](auto const& rank) {
+    return rank.status == trace::Status::failed;
+  });
+  return failed ? "failed" : "running or killed";
+}
+
+// ---- time ---------------------------------------------------------------------------------------
+
+/// Phases, whole steps and their waiting for communication, over all ranks.
+void add_steps(std::vector<RankTrace> const& ranks, RunSummary& summary) {
+  std::vector<double> durations;
+  std::array<double, trace::phases> spent{};
+  double total = 0;
+  for (auto const& rank : ranks) {
+    auto const& steps = rank.table(trace::steps_table());
+    for (auto const ns : steps.integers("dur_step_ns"))
+      durations.push_back(static_cast<double>(ns) * 1e-6);
+    for (std::size_t i = 0; i < trace::phases; ++i)
+      spent[i] += sum(steps.integers(str("dur_", trace::phase_names[i], "_ns")));
+    total += sum(steps.integers("dur_step_ns"));
+  }
+  auto const steps = static_cast<double>(durations.size());
+  for (std::size_t i = 0; i < trace::phases && steps > 0; ++i)
+    summary.phase_ms[i] = spent[i] * 1e-6 / steps;
+  if (total > 0)
+    summary.exposed_share = spent[static_cast<std::size_t>(trace::Phase::comm_exposed)] / total;
+  summary.step_ms = median(std::move(durations));
+}
+
+/// Epochs where there are some; a run that was killed in its first has only steps.
+void add_rates(std::vector<RankTrace> const& ranks, RunSummary& summary) {
+  double samples = 0, slowest = 0;
+  for (auto const& rank : ranks) {
+    auto const& steps = rank.table(trace::steps_table());
+    samples += sum(steps.integers("samples"));
+    double const epochs_s = sum(rank.table(trace::epochs_table()).reals("time_s"));
+    slowest =
+        std::max(slowest, epochs_s > 0 ? epochs_s : sum(steps.integers("dur_step_ns")) * 1e-9);
+  }
+  if (slowest <= 0) return;
+  summary.train_time_s = slowest;
+  summary.images_per_s = samples / slowest;
+}
+
+/// A first step allocates; a run of one or two has no other.
+double median_but_first(h5::Integers const& values) {
+  std::vector<double> later(values.begin(), values.end());
+  if (later.size() > 2) later.erase(later.begin());
+  return median(std::move(later));
+}
+
+void add_steady_rate(Ranks const& workers, RunSummary& summary) {
+  double rate = 0, batch = 0;
+  for (auto const* rank : workers) {
+    auto const& steps = rank->table(trace::steps_table());
+    if (steps.rows == 0) continue;
+    auto const samples = median_but_first(steps.integers("samples"));
+    batch += samples;
+    rate += samples / (median_but_first(steps.integers("dur_step_ns")) * 1e-9);
+  }
+  if (!(rate > 0)) return;
+  summary.steady_images_per_s = rate;
+  summary.steady_step_s = batch / rate;
+}
+
+/// Of all workers together: an asynchronous one makes some of them, a server none. By samples
+/// where the batch is known, else as many as the first worker made.
+std::int64_t steps_of(std::vector<RankTrace> const& ranks, RunFacts const& facts) {
+  std::int64_t samples = 0, made = 0;
+  for (auto const& rank : ranks) {
+    auto const& steps = rank.table(trace::steps_table());
+    samples += static_cast<std::int64_t>(sum(steps.integers("samples")));
+    if (made == 0) made = steps.rows;
+  }
+  return facts.global_batch > 0 ? samples / facts.global_batch : made;
+}
+
+// ---- learning -----------------------------------------------------------------------------------
+
+std::vector<CurvePoint> curve_of(RankTrace const& rank) {
+  auto const& epochs = rank.table(trace::epochs_table());
+  std::vector<CurvePoint> curve;
+  double time_s = 0;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(epochs.rows); ++i) {
+    time_s += epochs.reals("time_s")[i];
+    curve.push_back({epochs.integers("epoch")[i], time_s, epochs.reals("train_loss")[i],
+                     epochs.reals("test_accuracy")[i]});
+  }
+  return curve;
+}
+
+double bytes_sent(Ranks const& workers) {
+  double sent = 0;
+  std::int64_t epochs = 0;
+  for (auto const* rank : workers) {
+    auto const& table = rank->table(trace::epochs_table());
+    sent += sum(table.integers("comm_bytes"));
+    epochs += table.rows;
+  }
+  return epochs == 0 ? unknown : sent / static_cast<double>(workers.size());
+}
+
+// ---- memory and devices -------------------------------------------------------------------------
+
+std::vector<gpu::MemoryUse> samples_of(RankTrace const& rank) {
+  auto const& table = rank.table(trace::memory_breakdown_table());
+  std::vector<gpu::MemoryUse> samples(static_cast<std::size_t>(table.rows));
+  for (std::size_t i = 0; i < gpu::memory_categories; ++i) {
+    auto const& column = table.integers(std::string(gpu::memory_category_names[i]));
+    for (std::size_t row = 0; row < samples.size(); ++row) samples[row].bytes[i] = column[row];
+  }
+  return samples;
+}
+
+gpu::MemoryUse peak_of(RankTrace const& rank) {
+  gpu::MemoryUse peak;
+  for (auto const& use : samples_of(rank))
+    if (use.total() > peak.total()) peak = use;
+  return peak;
+}
+
+/// Images and batches: all that the workspace holds where backward passes begin, which is when
+/// samples are taken but for the last of an epoch, its peak.
+double data_bytes_of(RankTrace const& rank) {
+  auto const samples = samples_of(rank);
+  if (samples.size() < 2) return unknown;
+  using gpu::MemoryCategory;
+  auto const workspace = [](auto const& use) { return use[MemoryCategory::workspace]; };
+  return static_cast<double>(std::ranges::min(samples, {}, workspace)[MemoryCategory::workspace]);
+}
+
+/// Peaks of the rank, worker and server that needed most, and of all ranks together.
+void add_memory(std::vector<RankTrace> const& ranks, RunSummary& summary) {
+  double together = 0;
+  for (auto const& rank : ranks) {
+    auto const peak = peak_of(rank);
+    together += peak.total() > 0 ? static_cast<double>(peak.total()) : unknown;
+    if (peak.total() > summary.peak.total()) summary.peak = peak;
+    auto& of_role = is_server(rank) ? summary.server_peak : summary.worker_peak;
+    if (peak.total() <= of_role.total()) continue;
+    of_role = peak;
+    if (!is_server(rank)) summary.worker_data_bytes = data_bytes_of(rank);
+  }
+  summary.total_peak_bytes = together;
+}
+
+/// A column of /device, of the samples between the begin of the first and the end of the last step.
+h5::Reals while_training(RankTrace const& rank, std::string const& column) {
+  auto const& steps = rank.table(trace::steps_table());
+  auto const& device = rank.table(trace::device_table());
+  h5::Reals chosen;
+  if (steps.rows == 0) return chosen;
+  auto const begin = steps.integers("t_begin_ns").front();
+  auto const end = steps.integers("t_begin_ns").back() + steps.integers("dur_step_ns").back();
+  for (std::size_t i = 0; i < static_cast<std::size_t>(device.rows); ++i) {
+    auto const t = device.integers("t_ns")[i];
+    if (t >= begin && t <= end) chosen.push_back(device.reals(column)[i]);
+  }
+  return chosen;
+}
+
+/// Root mean square of the deviations from the mean; NaN of less than two.
+double deviation(h5::Reals const& values) {
+  auto const known = known_of(values);
+  if (known.size() < 2) return unknown;
+  double const middle = mean_known(known);
+  double squares = 0;
+  for (double const value : known) squares += (value - middle) * (value - middle);
+  return std::sqrt(squares / static_cast<double>(known.size()));
+}
+
+void add_devices(Ranks const& workers, RunSummary& summary) {
+  h5::Reals means, deviations, used, reserved;
+  double energy_J = 0;
+  for (auto const* rank : workers) {
+    auto const& epochs = rank->table(trace::epochs_table());
+    auto const utilization = while_training(*rank, "utilization");
+    means.push_back(mean_known(utilization));
+    deviations.push_back(deviation(utilization));
+    used.push_back(greatest_known(rank->table(trace::device_table()).reals("memory_used_B")));
+    reserved.push_back(greatest_known(epochs.reals("mem_peak_reserved_B")));
+    auto const energies = known_of(epochs.reals("energy_J"));
+    energy_J += energies.empty() ? unknown : sum(energies);
+  }
+  summary.utilization = mean_known(means);
+  summary.utilization_sd = mean_known(deviations);
+  summary.device_used_bytes = greatest_known(used);
+  summary.reserved_bytes = greatest_known(reserved);
+  if (!workers.empty()) summary.energy_J = energy_J;
+}
+
+// ---- servers ------------------------------------------------------------------------------------
+
+/// Nothing where no rank updated parameters for others.
+std::optional<ServerSummary> servers_of(std::vector<RankTrace> const& ranks) {
+  ServerSummary summary;
+  double depths = 0, whole_s = 0;
+  for (auto const& rank : ranks) {
+    auto const& updates = rank.table(trace::ps_table());
+    if (updates.rows == 0) continue;
+    summary.updates = std::max(summary.updates, updates.integers("applied_version").back());
+    summary.pushes += updates.rows;
+    summary.pulls += static_cast<std::int64_t>(sum(updates.integers("pulled")));
+    summary.dropped += static_cast<std::int64_t>(sum(updates.integers("dropped")));
+    summary.overflowed += static_cast<std::int64_t>(sum(updates.integers("overflowed")));
+    summary.bytes += static_cast<std::int64_t>(sum(updates.integers("bytes")));
+    for (auto const lag : updates.integers("lag")) summary.lags.add(std::max<std::int64_t>(lag, 0));
+    depths += sum(updates.integers("queue_depth"));
+    summary.busy_s += sum(updates.integers("dur_busy_ns")) * 1e-9;
+    whole_s += sum(rank.table(trace::epochs_table()).reals("time_s"));
+  }
+  if (summary.pushes == 0) return std::nullopt;
+  summary.queue_depth = depths / static_cast<double>(summary.pushes);
+  summary.busy_share = whole_s > 0 ? summary.busy_s / whole_s : unknown;
+  return summary;
+}
+
+}  // namespace
+
+RunSummary summarise(std::string const& name, trace::RunTraces const& traces,
+                     RunFacts const& facts) {
+  auto const& first = traces.ranks.front();
+  RunSummary summary{.name = name,
+                     .strategy = text_of(first.provenance, "strategy"),
+                     .model = text_of(first.provenance, "model"),
+                     .dataset = text_of(first.provenance, "dataset_name"),
+                     .ranks = static_cast<int>(traces.ranks.size()),
+                     .status = status_of(traces.ranks),
+                     .steps = steps_of(traces.ranks, facts)};
+  Ranks workers;
+  for (auto const& rank : traces.ranks)
+    if (!is_server(rank)) workers.push_back(&rank);
+  add_steps(traces.ranks, summary);
+  add_rates(traces.ranks, summary);
+  add_steady_rate(workers, summary);
+  if (facts.train_images > 0)
+    summary.epoch_s = static_cast<double>(facts.train_images) / summary.steady_images_per_s;
+  add_memory(traces.ranks, summary);
+  add_devices(workers, summary);
+  summary.overlap_share = overlap_share(workers);
+  summary.comm_bytes = bytes_sent(workers);
+  summary.servers = servers_of(traces.ranks);
+  summary.curve = curve_of(first);
+  auto const& accuracies = first.table(trace::epochs_table()).reals("test_accuracy");
+  summary.train_loss = last_known(first.table(trace::epochs_table()).reals("train_loss"));
+  summary.test_accuracy = last_known(accuracies);
+  if (!accuracies.empty()) summary.first_epoch_accuracy = accuracies.front();
+  return summary;
+}
+
+}  // namespace stratagem
