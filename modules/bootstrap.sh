@@ -7,6 +7,7 @@
 #
 # LIBTORCH_ROOT    a LibTorch of your own (the folder with include/ and lib/) instead of a download
 # STRATAGEM_DEPS   where downloads go; default ${XDG_CACHE_HOME:-~/.cache}/stratagem
+# STRATAGEM_WERROR ON: a warning of the compiler is an error, as in CI; default OFF, as compilers differ
 # STRATAGEM_DATA   folder with mnist/ and cifar-10-batches-bin/, for the tests that read real data
 #
 # Examples:
@@ -226,12 +227,11 @@ end_slurm_tests() {
 }
 
 build_program() {
-  phase "configure" configure cpu-release
+  phase "configure" configure cpu-release "${options[@]}"
   phase "build" compile cpu-release --target stratagem
 }
 
 test_everything() {
-  local options=(-D STRATAGEM_WERROR=ON)
   phase "test packages" install_packages "${test_packages[@]}"
   phase "optional packages" provide_optional_packages
   provide_environment_modules
@@ -280,6 +280,8 @@ main() {
   [[ $# == 1 && $1 =~ ^(build|demo|test)$ ]] || { usage >&2; exit 2; }
   deps=${STRATAGEM_DEPS:-${XDG_CACHE_HOME:-$HOME/.cache}/stratagem}
   cuda_home=${CUDA_HOME:-/usr/local/cuda}
+  # The same for all commands, so that what one has compiled serves the next.
+  options=(-D "STRATAGEM_WERROR=${STRATAGEM_WERROR:-OFF}")
   if ((EUID == 0)); then export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; fi
   phase "packages" install_packages "${packages[@]}"
   python_tag=py$(python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])')

@@ -198,8 +198,7 @@ class CtrlC(TerminalTest):
         self.assertEqual((outcome["status"], outcome["exit_code"]), ("FAILED", 143), outcome)
         lost = rf"after step {steps}; the newest checkpoint is of step 5: {steps - 5} steps? (is|are) lost"
         self.assertRegex(outcome["reason"], rf"^ended by signal 15 \(Terminated\) {lost}")
-        if self.ranks == 1:  # mpirun may drop the last words of ranks that it kills
-            self.assertRegex(" ".join(terminal.text().split()), lost)
+        self.assertRegex(" ".join(terminal.text().split()), lost)
         self.assertRegex((self.folder / "out" / "log.txt").read_text(), lost)
 
 

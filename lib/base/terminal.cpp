@@ -37,6 +37,15 @@ bool is_pipe(int descriptor) {
   return ::fstat(descriptor, &status) == 0 && S_ISFIFO(status.st_mode);
 }
 
+/// Between "5" and "s", say.
+bool splits_quantity(std::string_view line, std::size_t space) {
+  auto const before = line.substr(0, space);
+  auto const number = before.substr(before.find_last_of(' ') + 1);  // npos + 1 is 0
+  auto const after = line.substr(space + 1);
+  bool const is_number = !number.empty() && number.find_first_of("0123456789") == 0;
+  return is_number && is_unit(after.substr(0, after.find(' ')));
+}
+
 void fold_line(std::string_view line, std::size_t columns, std::string& folded) {
   auto const indent = std::min(line.find_first_not_of(' '), line.size()) + 2;
   std::string_view const blanks = "                                ";
@@ -44,6 +53,8 @@ void fold_line(std::string_view line, std::size_t columns, std::string& folded) 
   while (used + line.size() > columns) {
     auto const text = std::min(line.find_first_not_of(' '), line.size());
     auto space = line.rfind(' ', columns - used);
+    if (space != line.npos && space > text && splits_quantity(line, space))
+      space = line.rfind(' ', space - 1);
     if (space == line.npos || space <= text) space = line.find(' ', text);
     if (space == line.npos) break;
     folded.append(line.substr(0, space)).append("\n");
@@ -56,6 +67,14 @@ void fold_line(std::string_view line, std::size_t columns, std::string& folded) 
 }
 
 }  // namespace
+
+bool is_unit(std::string_view word) {
+  while (word.ends_with(',') || word.ends_with('.') || word.ends_with(';') || word.ends_with(')'))
+    word.remove_suffix(1);
+  static constexpr std::array<std::string_view, 8> units{"%",   "s",   "ms",    "us",
+                                                         "MiB", "GiB", "steps", "images/s"};
+  return std::ranges::find(units, word) != units.end();
+}
 
 int terminal_columns(int descriptor) {
   winsize size{};

@@ -9,8 +9,11 @@ namespace stratagem {
 /// is none.
 int terminal_columns(int descriptor);
 
+/// What follows a number, after a space: "s", "%", "MiB". A comma behind it does not matter.
+bool is_unit(std::string_view word);
+
 /// Lines longer than `columns` go on in the next one, from a space on and indented as their text;
-/// a word that is longer stays whole. 0: as it is.
+/// a word that is longer stays whole, and so does a number with its unit. 0: as it is.
 std::string fold_lines(std::string_view text, int columns);
 
 /// A launcher collects what its processes write and shows it on its own terminal, where only it

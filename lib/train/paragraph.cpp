@@ -3,16 +3,11 @@
 #include <string>
 #include <vector>
 
+#include "base/terminal.hpp"
 #include "base/text.hpp"
 
 namespace stratagem {
-
 namespace {
-
-bool is_unit(std::string const& word) {
-  return word.starts_with('%') || word.starts_with("MiB") || word.starts_with("GiB") ||
-         word.starts_with("ms") || word == "s" || word == "s," || word == "s.";
-}
 
 /// A number and its unit are one.
 std::vector<std::string> words_of(std::string const& text) {

@@ -104,6 +104,10 @@ void RunEnd::foretell(int signal) {
   if (!lock || known_ || !keeper_ || another_told()) return;
   foretold_ = signal;
   write_foretold();
+  if (is_saved()) return;
+  log_.warning(str("a signal (", ::strsignal(signal),
+                   ") leaves little time: this run saves after this step; if it is killed before, ",
+                   "it ends", loss_of(reached_.step, reached_.saved)));
 }
 
 void RunEnd::saved(std::int64_t step) {

@@ -90,8 +90,8 @@ StepCosts step_costs(RunPlan const& plan, Model const& model, Calibration const&
                       : std::max(calibration.cores / costs.ranks_on_node, 1);
   if (!on_gpu(plan, calibration)) costs.cores = calibration.cores;
   auto const together = std::max(awake_ranks(plan.strategy) * costs.ranks_on_node / plan.ranks, 1);
-  auto const& passes =
-      passes_of(calibration, pass_kind(plan.config, model, costs.threads), together);
+  auto const kind = pass_kind(plan.config, model, costs.threads);
+  auto const& passes = passes_of(calibration, kind, together);
   auto const samples = static_cast<double>(plan.samples_per_pass);
   costs.forward_s = passes.forward.at(samples);
   costs.backward_s = passes.backward.at(samples);
