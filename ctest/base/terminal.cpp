@@ -39,7 +39,7 @@ TEST(Terminal, LongLinesAreFoldedAtSpaces) {
   EXPECT_EQ(fold_lines("  - one two three", 11), "  - one two\n    three");
   EXPECT_EQ(fold_lines("one two three four", 0), "one two three four");
   EXPECT_EQ(fold_lines("exactly 10", 10), "exactly 10");
-  EXPECT_EQ(fold_lines("it takes 12 s, or", 14), "it takes\n  12 s, or");
+  EXPECT_EQ(fold_lines("it takes 12 s, or", 12), "it takes\n  12 s, or");
   EXPECT_EQ(fold_lines("64 % of it", 3), "64\n %\n of\n it") << "where there is no room";
 }
 

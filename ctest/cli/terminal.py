@@ -21,11 +21,12 @@ from harness import mpirun, overridden
 SAVED, IO = 75, 6
 INTERRUPTS = int(os.environ.get("STRATAGEM_INTERRUPTS", "3"))  # of each way; a longer test takes more
 WITHIN_S = float(os.environ.get("STRATAGEM_INTERRUPT_WITHIN_S", "6"))  # of a run's start
+EPOCHS = 6 if WITHIN_S <= 6 else round(2 * WITHIN_S)  # of runs that are interrupted, about half a second each
 SEED = 20261123
 CTRL_C = b"\x03"
 STEPS_TAKE_LONG = {"STRATAGEM_FAIL": "forward:*:*:delay=25"}
 
-# Six epochs, each with an evaluation: an instant, unless steps are made to take long.
+# Epochs with an evaluation each: an instant, unless steps are made to take long.
 SETTINGS = [
     "model.name=mlp",
     "data.subset=480",
@@ -115,9 +116,9 @@ class TerminalTest(harness.ProgramTest):
         saved = self.folder / out / "checkpoint" / f"step-{step:09}"
         self.assertTrue(harness.comes_true(saved.exists, 50))
 
-    def straight(self):
+    def straight(self, *more):
         """The digest of a run that nobody interrupts."""
-        ended = self.run_words(self.words("straight", "-q"))
+        ended = self.run_words(self.words("straight", "-q", *more))
         self.assertEqual(ended.code, 0, str(ended))
         return self.outcome("straight")["digest"]
 
@@ -148,8 +149,8 @@ class CtrlC(TerminalTest):
         self.assertRegex(outcome["reason"], r"^ended by signal 15 \(Terminated\) .*(lost|is lost)")
         return "lost"
 
-    def interrupt(self, out, after_s):
-        terminal = self.at_terminal(self.words(out), environment=STEPS_TAKE_LONG)
+    def interrupt(self, out, after_s, *more):
+        terminal = self.at_terminal(self.words(out, *more), environment=STEPS_TAKE_LONG)
         time.sleep(after_s)
         terminal.press(CTRL_C)
         code = terminal.wait()
@@ -157,19 +158,20 @@ class CtrlC(TerminalTest):
 
     def test_random_moments(self):
         draw = random.Random(SEED + self.ranks)
-        digest = self.straight()
+        long = ["-s", f"run.epochs={EPOCHS}"]
+        digest = self.straight(*long)
         counts = {}
         for attempt in range(INTERRUPTS):
             out = f"interrupted-{attempt}"
             after_s = draw.uniform(0, WITHIN_S)
             with self.subTest(out, after_s=after_s):
-                became, text = self.interrupt(out, after_s)
+                became, text = self.interrupt(out, after_s, *long)
                 counts[became] = counts.get(became, 0) + 1
-                resumed = self.run_words(self.words(out, "--resume", "-q"))
+                resumed = self.run_words(self.words(out, "--resume", "-q", *long))
                 self.assertEqual(resumed.code, 0, f"{resumed}\n{text}")
                 self.assertEqual(self.outcome(out)["digest"], digest, text)
                 rows = (self.folder / out / "metrics.csv").read_text().splitlines()[1:]
-                self.assertEqual(len({row.split(",")[1] for row in rows}), 6, rows)
+                self.assertEqual(len({row.split(",")[1] for row in rows}), EPOCHS, rows)
         print(f"{INTERRUPTS} interrupts on {self.ranks} ranks: {counts}")
 
     def test_while_training(self):

@@ -93,12 +93,13 @@ TEST(Summary, ServersAreCountedFromTheirUpdates) {
   EXPECT_DOUBLE_EQ(row.at("push_busy_ms"), 25);
   EXPECT_DOUBLE_EQ(row.at("dropped_share"), 0.5);
   EXPECT_EQ(summary.steps, 3) << "a server makes none";
+  EXPECT_EQ(summarise("cell", traces, {.global_batch = 48}).steps, 2) << "96 samples, shared out";
 }
 
 TEST(Summary, SteadyRatesAreOfMedianStepsButTheFirst) {
   trace::RunTraces const traces{{sample(0, 3, 0.5), sample(1, 6, 0.6)}, {}};
   auto const summary = summarise("cell", traces, {.train_images = 640, .global_batch = 96});
-  EXPECT_EQ(summary.steps, 2) << "192 samples in batches of 96";
+  EXPECT_EQ(summary.steps, 3);
   // Steps of 10, 60 and 20 ms with 32 samples each; of the last two, the upper one is the median.
   EXPECT_DOUBLE_EQ(summary.steady_images_per_s, 2 * 32 / 0.06);
   EXPECT_DOUBLE_EQ(summary.steady_step_s, 0.06);

@@ -133,8 +133,16 @@ void add_steady_rate(Ranks const& workers, RunSummary& summary) {
   summary.steady_step_s = batch / rate;
 }
 
-/// Of all workers together: an asynchronous one makes some of them, a server none. By samples
-/// where the batch is known, else as many as the first worker made.
+/// A server updated by pushes of single workers.
+bool is_asynchronous(std::vector<RankTrace> const& ranks) {
+  return std::ranges::any_of(ranks, [](auto const& rank) {
+    auto const& workers = rank.table(trace::ps_table()).integers("worker");
+    return std::ranges::any_of(workers, [](auto worker) { return worker >= 0; });
+  });
+}
+
+/// As many as the first worker made: all make each of them. Asynchronous ones share them out: what
+/// they make together counts, in batches.
 std::int64_t steps_of(std::vector<RankTrace> const& ranks, RunFacts const& facts) {
   std::int64_t samples = 0, made = 0;
   for (auto const& rank : ranks) {
@@ -142,7 +150,8 @@ std::int64_t steps_of(std::vector<RankTrace> const& ranks, RunFacts const& facts
     samples += static_cast<std::int64_t>(sum(steps.integers("samples")));
     if (made == 0) made = steps.rows;
   }
-  return facts.global_batch > 0 ? samples / facts.global_batch : made;
+  bool const shared_out = facts.global_batch > 0 && is_asynchronous(ranks);
+  return shared_out ? samples / facts.global_batch : made;
 }
 
 // ---- learning -----------------------------------------------------------------------------------
