@@ -20,11 +20,16 @@ class OutOfMemory(harness.ProgramTest):
         """The most that rank 1 has mapped [KiB]: mostly libraries."""
         process = self.start(self.limited([None, None], *ENDLESS, "run.out=small"))
         status = pathlib.Path("/proc", str(self.pid_of_rank(1, "small")), "status")
-        time.sleep(1)
-        peak = int(re.search(r"VmPeak:\s+(\d+) kB", status.read_text())[1])
+        peak, before = self.peak_of(status), 0
+        while peak > before:  # until all threads have their memory
+            time.sleep(1.5)
+            peak, before = self.peak_of(status), peak
         process.terminate()
         self.wait(process)
         return peak
+
+    def peak_of(self, status):
+        return int(re.search(r"VmPeak:\s+(\d+) kB", status.read_text())[1])
 
     def limited(self, limits, *settings):
         """A run of one rank per limit of its address space [KiB]; None is no limit."""
