@@ -26,7 +26,7 @@ Comparison compare(RunConfig const& config, int workers) {
   return compare_strategies(config, model, workers, nullptr);
 }
 
-ComparedPlan const& named(Comparison const& compared, std::string const& name) {
+ComparedPlan const& named(Comparison const& compared, std::string_view name) {
   auto const found = std::ranges::find(compared.strategies, name, &ComparedPlan::name);
   EXPECT_NE(found, compared.strategies.end()) << name;
   return *found;
