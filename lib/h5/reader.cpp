@@ -1,7 +1,9 @@
 #include "h5/reader.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <fstream>
 
 #include <hdf5.h>
 
@@ -27,6 +29,15 @@ constexpr std::size_t longest_text = 16 << 20;
 /// HDF5 doubles its pause, from 1 ns, each time: these end within 0.1 s, its default of 100 never
 /// does.
 constexpr unsigned read_attempts = 25;
+
+/// Its writer was killed, or writes now: the consistency flags of a superblock of version 2 or 3
+/// (HDF5 File Format Specification, II.A).
+bool has_writers_mark(std::filesystem::path const& path) {
+  constexpr std::size_t version = 8, flags = 11;
+  std::array<char, flags + 1> head{};
+  std::ifstream(path, std::ios::binary).read(head.data(), head.size());
+  return head[version] >= 2 && head[flags] != 0;
+}
 
 Handle open_while_written(std::filesystem::path const& path) {
   auto const action = "opening " + path.string();
@@ -139,11 +150,13 @@ FileReader::FileReader(std::filesystem::path const& path) : path_(path) {
     throw Error(ExitCode::io, "cannot read " + path.string(), "it is not a regular file");
   file_bytes_ = std::filesystem::file_size(path, unknown);
   file_ = Handle(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));
-  closed_cleanly_ = file_.valid();
-  if (closed_cleanly_) return;
-  // Its writer's mark is still set: killed, or writing now.
+  if (file_.valid()) return;
   H5Eclear2(H5E_DEFAULT);
-  file_ = open_while_written(path);
+  closed_cleanly_ = !has_writers_mark(path);
+  // HDF5 1.14 opens a file that is cut short as if it were being written, and reads zeros.
+  file_ = closed_cleanly_ ? owned(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT),
+                                  "opening " + path.string())
+                          : open_while_written(path);
 }
 
 bool FileReader::has(std::string const& path) const {
