@@ -76,7 +76,10 @@ install_packages() {
 }
 
 provide_optional_packages() {
-  (install_packages "${optional_packages[@]}") || echo "not installed: their tests will be skipped"
+  local package
+  for package in "${optional_packages[@]}"; do
+    (install_packages "$package") || echo "no package $package: its tests will be skipped"
+  done
 }
 
 # Environment Modules cannot be installed beside Lmod: unpacked, it serves the test of the modulefiles.

@@ -142,10 +142,9 @@ class BadData(harness.ProgramTest):
             self.program,
             *overridden(f"run.out={folders[0] / 'out'}", config=folders[0] / "config.yaml"),
         ]
-        words = [
-            word for folder in folders for word in ["--wdir", folder, "-n", "1", *command, ":"]
-        ][:-1]
-        ended = self.run_words(["mpirun", "--bind-to", "none", *words])
+        ended = self.run_words(
+            harness.different_ranks([["env", "-C", folder, *command] for folder in folders])
+        )
         self.check_refused(
             ended, BAD_DATA, ["dataset mnist of rank 1 is not that of rank 0", "same files"]
         )

@@ -4,7 +4,7 @@ import os
 import re
 
 import harness
-from harness import Refusal, mpirun, overridden
+from harness import Refusal, different_ranks, overridden
 
 USAGE, ENVIRONMENT, NON_FINITE = 2, 3, 84
 NO_GPU = [
@@ -100,9 +100,8 @@ class BadEnvironment(harness.ProgramTest):
         ]:
             with self.subTest(first=first, second=second):
                 before = harness.snapshot(self.folder)
-                ended = self.run_words(
-                    mpirun(1, [self.program, *first, ":", "-n", "1", self.program, *second])
-                )
+                jobs = [[self.program, *first], [self.program, *second]]
+                ended = self.run_words(different_ranks(jobs))
                 self.check_refused(ended, USAGE, words)
                 self.assertEqual(harness.snapshot(self.folder), before)
 

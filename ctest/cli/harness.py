@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -64,6 +65,16 @@ def overridden(*settings, config="config.yaml"):
 
 def mpirun(ranks, words, *options):
     return ["mpirun", "--bind-to", "none", "-n", str(ranks), *options, *words]
+
+
+def different_ranks(jobs, *options):
+    """One rank of each job, a list of words. With the launcher's own `A : B` mpirun of Debian's and Ubuntu's Open MPI 5
+    crashes (open-mpi/ompi#13303)."""
+    cases = " ".join(
+        f"{rank}) exec {shlex.join(map(str, job))};;" for rank, job in enumerate(jobs)
+    )
+    script = f"case $OMPI_COMM_WORLD_RANK in {cases} esac"
+    return mpirun(len(jobs), ["sh", "-c", script], *options)
 
 
 def comes_true(condition, within_s=30):

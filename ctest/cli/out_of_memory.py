@@ -5,7 +5,7 @@ import re
 import time
 
 import harness
-from harness import ENDLESS, overridden
+from harness import ENDLESS, different_ranks, overridden
 
 OUT_OF_MEMORY = 86
 MIB = 1024  # of the KiB that ulimit and /proc count in
@@ -33,12 +33,9 @@ class OutOfMemory(harness.ProgramTest):
 
     def limited(self, limits, *settings):
         """A run of one rank per limit of its address space [KiB]; None is no limit."""
-        words = []
-        for limit in limits:
-            shell = ["sh", "-c", 'ulimit -v "$0"; exec "$@"', limit] if limit else []
-            program = [self.program, *overridden(*settings), "--progress", "none"]
-            words += [":"] * bool(words) + ["-n", "1", *shell, *program]
-        return ["mpirun", "--bind-to", "none", *words]
+        program = [self.program, *overridden(*settings), "--progress", "none"]
+        shells = [["sh", "-c", 'ulimit -v "$0"; exec "$@"', limit] if limit else [] for limit in limits]
+        return different_ranks([[*shell, *program] for shell in shells])
 
     def check(self, ended, rank, where, wanted, held):
         self.assertEqual(ended.code, OUT_OF_MEMORY, str(ended))

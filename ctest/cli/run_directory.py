@@ -3,7 +3,7 @@
 import json
 
 import harness
-from harness import Refusal, mpirun, overridden
+from harness import Refusal, overridden
 
 USAGE, IO = 2, 6
 RUN = ["run", "config.yaml", "-q"]
@@ -112,8 +112,7 @@ class FullDisk(harness.ProgramTest):
         run = [self.program, *overridden(*self.settings)]
         with_limit = ["bash", "-c", f'ulimit -f {self.limit_KiB}; exec "$@"', "bash", *run]
         jobs = [with_limit if rank in limited else run for rank in range(ranks)]
-        words = [word for job in jobs for word in ["-n", "1", *job, ":"]][:-1]
-        ended = self.run_words(["mpirun", "--bind-to", "none", *self.transport, *words])
+        ended = self.run_words(harness.different_ranks(jobs, *self.transport))
         self.assertEqual(ended.code, IO, str(ended))
         for rank in limited:
             self.assertIn(f"the trace of rank {rank} is incomplete", ended.stderr)

@@ -8,16 +8,10 @@ import unittest
 
 import harness
 from disks import can_mount
-from harness import ENDLESS, Refusal, comes_true, mpirun, overridden
+from harness import ENDLESS, Refusal, comes_true, different_ranks, mpirun, overridden
 
 USAGE, IO, UNUSABLE, SAVED, STALL, NON_FINITE = 2, 6, 7, 75, 81, 84
 SHARED = "a file system that all nodes share"
-
-
-def different_ranks(*jobs):
-    """One rank of each."""
-    words = [word for job in jobs for word in ["-n", "1", *job, ":"]][:-1]
-    return ["mpirun", "--bind-to", "none", *words]
 
 
 class Ranks(harness.ProgramTest):
@@ -32,7 +26,7 @@ class Ranks(harness.ProgramTest):
         elsewhere = self.new_folder()
         before = harness.snapshot(elsewhere)
         job = [self.program, *overridden()]
-        ended = self.run_words(different_ranks(job, ["-wdir", str(elsewhere), *job]))
+        ended = self.run_words(different_ranks([job, ["env", "-C", str(elsewhere), *job]]))
         self.assertEqual(ended.code, 0, str(ended))
         self.assertEqual(self.outcome()["status"], "COMPLETE")
         self.assertTrue((self.folder / "out" / "logs" / "rank-0001.log").exists())
@@ -44,7 +38,7 @@ class Ranks(harness.ProgramTest):
         job = [self.program, *overridden("run.out=disk/out")]
         script = 'mount -t tmpfs none disk && exec "$@"'
         ended = self.run_words(
-            different_ranks(job, ["unshare", "-m", "bash", "-c", script, "bash", *job])
+            different_ranks([job, ["unshare", "-m", "bash", "-c", script, "bash", *job]])
         )
         self.check_refused(ended, IO, ["rank 1: cannot create", "rank-0001.log", SHARED])
         self.check_failed_outcome("disk/out", "rank 1: cannot create")
@@ -52,7 +46,7 @@ class Ranks(harness.ProgramTest):
     def test_other_instructions(self):
         job = [self.program, *overridden("strategy.name=ddp")]
         slower = ["env", "ATEN_CPU_CAPABILITY=default", "MKL_CBWR=COMPATIBLE", *job]
-        ended = self.run_words(different_ranks(job, slower))
+        ended = self.run_words(different_ranks([job, slower]))
         self.assertEqual(ended.code, 0, str(ended))
         self.assertRegex(
             ended.stderr, r"warning: ranks compute with different instructions: rank 1 has .*MKL_CBWR=COMPATIBLE"
