@@ -17,8 +17,8 @@ TEST(Paragraph, LinesFitATerminal) {
 
 TEST(Paragraph, ANumberKeepsItsUnit) {
   for (std::size_t length = 60; length < 80; ++length) {
-    auto const text = paragraph(std::string(length, 'x') + " 64 % of 10.5 GiB");
-    EXPECT_EQ(text.find("64\n"), std::string::npos) << text;
+    auto const text = paragraph(std::string(length, 'x') + " (64 %) of 10.5 GiB");
+    EXPECT_EQ(text.find("(64\n"), std::string::npos) << text;
     EXPECT_EQ(text.find("10.5\n"), std::string::npos) << text;
   }
 }

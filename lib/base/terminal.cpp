@@ -42,7 +42,8 @@ bool splits_quantity(std::string_view line, std::size_t space) {
   auto const before = line.substr(0, space);
   auto const number = before.substr(before.find_last_of(' ') + 1);  // npos + 1 is 0
   auto const after = line.substr(space + 1);
-  bool const is_number = !number.empty() && number.find_first_of("0123456789") == 0;
+  auto const digit = number.find_first_of("0123456789");
+  bool const is_number = digit != number.npos && digit == number.find_first_not_of('(');
   return is_number && is_unit(after.substr(0, after.find(' ')));
 }
 
