@@ -45,11 +45,7 @@ ThreadLevel initialise(ThreadLevel required, Patience& patience) {
   quieten_tcp();
   int provided = MPI_THREAD_SINGLE;
   Patience::Wait const wait(patience, "MPI_Init_thread");
-  struct sigaction hangup {};
-  ::sigaction(SIGHUP, nullptr, &hangup);
   check(MPI_Init_thread(nullptr, nullptr, native(required), &provided), "MPI_Init_thread");
-  // Open MPI 5 takes the signal for itself, also where nohup had it ignored.
-  if (hangup.sa_handler == SIG_IGN) ::sigaction(SIGHUP, &hangup, nullptr);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
