@@ -9,7 +9,6 @@ import pandas as pd
 from .study import settled_of
 
 NAN = float("nan")
-TEXTS = ("name", "cell", "directory", "strategy", "model", "dataset", "status", "state", "reason", "curve")
 
 
 def numbers_of(row):
@@ -17,7 +16,7 @@ def numbers_of(row):
     return {
         name: NAN if value is None else value
         for name, value in row.items()
-        if name not in TEXTS and not isinstance(value, (str, list, dict))
+        if not isinstance(value, (str, list, dict))
     }
 
 

@@ -222,26 +222,24 @@ class Between(TerminalTest):
         rows = (self.folder / "out" / "metrics.csv").read_text().splitlines()[1:]
         self.assertEqual([row.split(",")[1] for row in rows], list("012345"))
 
-    def test_an_evaluation_is_given_up_and_made_again(self):
+    def check_evaluation_given_up(self, step, lines):
+        """`lines`: of metrics.csv, until the run goes on."""
         digest = self.straight()
-        process, pid = self.begin("evaluate:0:20:delay=6000", "-s", "checkpoint.every_steps=19")
-        self.await_checkpoint(19)
+        saving = ["-s", f"checkpoint.every_steps={step - 1}"]
+        process, pid = self.begin(f"evaluate:0:{step}:delay=6000", *saving)
+        self.await_checkpoint(step - 1)
         time.sleep(1)
         os.kill(pid, signal.SIGINT)
         self.assertEqual(self.wait(process).code, SAVED)
-        self.assertEqual(self.outcome()["steps"], 20)
-        self.assertEqual(len((self.folder / "out" / "metrics.csv").read_text().splitlines()), 1)
-        self.finish(digest, "-s", "checkpoint.every_steps=19")
+        self.assertEqual(self.outcome()["steps"], step)
+        self.assertEqual(len((self.folder / "out" / "metrics.csv").read_text().splitlines()), lines)
+        self.finish(digest, *saving)
+
+    def test_an_evaluation_is_given_up_and_made_again(self):
+        self.check_evaluation_given_up(20, lines=1)
 
     def test_the_last_evaluation(self):
-        digest = self.straight()
-        process, pid = self.begin("evaluate:0:120:delay=6000", "-s", "checkpoint.every_steps=119")
-        self.await_checkpoint(119)
-        time.sleep(1)
-        os.kill(pid, signal.SIGINT)
-        self.assertEqual(self.wait(process).code, SAVED)
-        self.assertEqual(self.outcome()["steps"], 120)
-        self.finish(digest, "-s", "checkpoint.every_steps=119")
+        self.check_evaluation_given_up(120, lines=6)
 
     def test_while_saving(self):
         digest = self.straight()

@@ -42,9 +42,7 @@ bool splits_quantity(std::string_view line, std::size_t space) {
   auto const before = line.substr(0, space);
   auto const number = before.substr(before.find_last_of(' ') + 1);  // npos + 1 is 0
   auto const after = line.substr(space + 1);
-  auto const digit = number.find_first_of("0123456789");
-  bool const is_number = digit != number.npos && digit == number.find_first_not_of('(');
-  return is_number && is_unit(after.substr(0, after.find(' ')));
+  return is_quantity(number, after.substr(0, after.find(' ')));
 }
 
 void fold_line(std::string_view line, std::size_t columns, std::string& folded) {
@@ -69,12 +67,13 @@ void fold_line(std::string_view line, std::size_t columns, std::string& folded) 
 
 }  // namespace
 
-bool is_unit(std::string_view word) {
-  while (word.ends_with(',') || word.ends_with('.') || word.ends_with(';') || word.ends_with(')'))
-    word.remove_suffix(1);
+bool is_quantity(std::string_view number, std::string_view unit) {
   static constexpr std::array<std::string_view, 8> units{"%",   "s",   "ms",    "us",
                                                          "MiB", "GiB", "steps", "images/s"};
-  return std::ranges::find(units, word) != units.end();
+  auto const digit = number.find_first_of("0123456789");
+  auto const bare = unit.substr(0, unit.find_last_not_of(",.;)") + 1);
+  return digit != number.npos && digit == number.find_first_not_of('(') &&
+         std::ranges::find(units, bare) != units.end();
 }
 
 int terminal_columns(int descriptor) {

@@ -9,8 +9,8 @@ namespace stratagem {
 /// is none.
 int terminal_columns(int descriptor);
 
-/// What follows a number, after a space: "s", "%", "MiB". A comma behind it does not matter.
-bool is_unit(std::string_view word);
+/// A number and its unit, with a space between them: "12 s,", "(64 %)".
+bool is_quantity(std::string_view number, std::string_view unit);
 
 /// Lines longer than `columns` go on in the next one, from a space on and indented as their text;
 /// a word that is longer stays whole, and so does a number with its unit. 0: as it is.

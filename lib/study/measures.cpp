@@ -189,9 +189,9 @@ std::string Measure::text(RunSummary const& run) const {
 
 nlohmann::json Measure::json(RunSummary const& run) const {
   auto const value = get(run);
-  if (!std::isfinite(value)) return nullptr;
-  bool const whole = (unit == "B" || unit == "count") && value == std::floor(value);
-  return whole ? nlohmann::json(static_cast<std::int64_t>(value)) : nlohmann::json(value);
+  bool const whole =
+      (unit == "B" || unit == "count") && std::isfinite(value) && value == std::floor(value);
+  return whole ? nlohmann::json(static_cast<std::int64_t>(value)) : json_number(value);
 }
 
 std::vector<Measure> const& measures() {
@@ -210,16 +210,17 @@ Measure const& measure(std::string_view name) {
   return *found;
 }
 
+nlohmann::json json_number(double value) {
+  return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json();
+}
+
 nlohmann::json curve_json(RunSummary const& run) {
-  auto const number = [](double value) {
-    return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json();
-  };
   auto curve = nlohmann::json::array();
   for (auto const& point : run.curve)
     curve.push_back({{"epoch", point.epoch},
-                     {"time_s", number(point.time_s)},
-                     {"train_loss", number(point.train_loss)},
-                     {"test_accuracy", number(point.test_accuracy)}});
+                     {"time_s", json_number(point.time_s)},
+                     {"train_loss", json_number(point.train_loss)},
+                     {"test_accuracy", json_number(point.test_accuracy)}});
   return curve;
 }
 

@@ -34,6 +34,9 @@ std::vector<Measure> const& measures();
 /// The one of that name.
 Measure const& measure(std::string_view name);
 
+/// Null where it is not known.
+nlohmann::json json_number(double value);
+
 /// What is known at the end of each epoch: an array of objects with the members of CurvePoint.
 nlohmann::json curve_json(RunSummary const& run);
 

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <map>
 #include <utility>
 
 #include "trace/phase.hpp"
+#include "trace/records.hpp"
 
 namespace stratagem {
 namespace {
@@ -23,6 +23,8 @@ std::map<std::int64_t, StepSpans> steps_of(trace::RankTrace const& rank) {
   auto const& spans = rank.table(trace::spans_table());
   auto const& names = rank.table(trace::names_table()).texts("name");
   auto const& lanes = spans.integers("lane");
+  auto const &numbers = spans.integers("step"), &ids = spans.integers("name_id");
+  auto const &begins = spans.integers("t_begin_ns"), &ends = spans.integers("t_end_ns");
   auto const waits = [&](std::int64_t id) {
     auto const waiting = trace::phase_names[static_cast<std::size_t>(trace::Phase::comm_exposed)];
     return id >= 0 && id < static_cast<std::int64_t>(names.size()) &&
@@ -30,12 +32,12 @@ std::map<std::int64_t, StepSpans> steps_of(trace::RankTrace const& rank) {
   };
   std::map<std::int64_t, StepSpans> steps;
   for (std::size_t i = 0; i < static_cast<std::size_t>(spans.rows); ++i) {
-    auto& step = steps[spans.integers("step")[i]];
-    Interval const span{spans.integers("t_begin_ns")[i], spans.integers("t_end_ns")[i]};
+    auto& step = steps[numbers[i]];
+    Interval const span{begins[i], ends[i]};
     if (lanes[i] == static_cast<std::int64_t>(trace::Lane::comm)) step.comm.push_back(span);
     if (lanes[i] != static_cast<std::int64_t>(trace::Lane::compute)) continue;
     step.compute.push_back(span);
-    if (waits(spans.integers("name_id")[i])) step.waited_ns += span.second - span.first;
+    if (waits(ids[i])) step.waited_ns += span.second - span.first;
   }
   return steps;
 }
@@ -65,7 +67,7 @@ double overlap_share(std::vector<trace::RankTrace const*> const& ranks) {
       waited += step.waited_ns;
     }
   }
-  if (under_way == 0) return std::numeric_limits<double>::quiet_NaN();
+  if (under_way == 0) return trace::unknown;
   return std::max(0.0, 1 - static_cast<double>(waited) / static_cast<double>(under_way));
 }
 

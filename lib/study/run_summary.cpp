@@ -229,12 +229,12 @@ h5::Reals while_training(RankTrace const& rank, std::string const& column) {
   auto const& device = rank.table(trace::device_table());
   h5::Reals chosen;
   if (steps.rows == 0) return chosen;
+  auto const& times = device.integers("t_ns");
+  auto const& values = device.reals(column);
   auto const begin = steps.integers("t_begin_ns").front();
   auto const end = steps.integers("t_begin_ns").back() + steps.integers("dur_step_ns").back();
-  for (std::size_t i = 0; i < static_cast<std::size_t>(device.rows); ++i) {
-    auto const t = device.integers("t_ns")[i];
-    if (t >= begin && t <= end) chosen.push_back(device.reals(column)[i]);
-  }
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (times[i] >= begin && times[i] <= end) chosen.push_back(values[i]);
   return chosen;
 }
 

@@ -2,7 +2,6 @@
 
 #include <array>
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,10 +11,9 @@
 #include "study/run_facts.hpp"
 #include "trace/collect.hpp"
 #include "trace/phase.hpp"
+#include "trace/records.hpp"
 
 namespace stratagem {
-
-inline constexpr double unknown_number = std::numeric_limits<double>::quiet_NaN();
 
 /// What the servers of a run did, all of them together.
 struct ServerSummary {
@@ -35,14 +33,14 @@ struct ServerSummary {
 /// What is known at the end of an epoch.
 struct CurvePoint {
   std::int64_t epoch = 0;           ///< from 0
-  double time_s = unknown_number;   ///< training time so far, evaluation apart; of rank 0
-  double train_loss = unknown_number, test_accuracy = unknown_number;
+  double time_s = trace::unknown;   ///< training time so far, evaluation apart; of rank 0
+  double train_loss = trace::unknown, test_accuracy = trace::unknown;
 };
 
 /// One run in numbers, all from its traces; NaN where a number is not known. A worker is a rank
 /// that made steps, a server one that updated parameters and made none.
 struct RunSummary {
-  static constexpr double unknown = unknown_number;
+  static constexpr double unknown = trace::unknown;
 
   std::string name;
   std::string strategy, model, dataset;

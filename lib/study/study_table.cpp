@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -110,10 +111,6 @@ std::string full(double value) {
   return std::isfinite(value) ? shortest(value) : "";
 }
 
-nlohmann::json full_json(double value) {
-  return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json();
-}
-
 /// Of a cell, for programs, in the order of summary.csv; null where it is not known.
 std::vector<std::pair<std::string, nlohmann::json>> results_of(CellResult const& cell) {
   using nlohmann::json;
@@ -138,13 +135,34 @@ std::string csv_text(nlohmann::json const& value) {
   return value.is_number_float() ? shortest(value.get<double>()) : value.dump();
 }
 
+/// A row per group that has begun: which, `numbers` of it under `columns`, and its state.
+template <class Numbers>
+Table table_of_groups(std::vector<CellResult> const& cells, bool mark_mixed,
+                      std::vector<Table::Column> const& columns, Numbers const& numbers) {
+  std::vector<Table::Column> all{{"cells", Align::left}, {"ranks"}, {"n"}};
+  all.insert(all.end(), columns.begin(), columns.end());
+  all.push_back({"state", Align::left});
+  if (mark_mixed) all.push_back({"compares", Align::left});
+  Table table(std::move(all));
+  auto const commits = commits_of(cells);
+  for (auto const& group : begun_groups_of(cells)) {
+    auto const& first = group.front()->entry;
+    std::vector<std::string> row{first.group, std::to_string(first.ranks()), complete_in(group)};
+    std::ranges::move(numbers(group), std::back_inserter(row));
+    row.push_back(states_of(group));
+    if (mark_mixed) row.push_back(git_and_config(group, commits.empty() ? "" : commits.front()));
+    table.add_row(std::move(row));
+  }
+  return table;
+}
+
 }  // namespace
 
 Spread Spread::of(std::vector<double> values) {
   std::erase_if(values, [](double value) { return !std::isfinite(value); });
   std::ranges::sort(values);
   auto const n = values.size();
-  if (n == 0) return {unknown_number, unknown_number, unknown_number, 0};
+  if (n == 0) return {trace::unknown, trace::unknown, trace::unknown, 0};
   return {(values[(n - 1) / 2] + values[n / 2]) / 2, values.front(), values.back(), n};
 }
 
@@ -163,52 +181,38 @@ std::vector<std::string> commits_of(std::vector<CellResult> const& cells) {
 }
 
 Table study_table(std::vector<CellResult> const& cells, bool mark_mixed) {
-  std::vector<Table::Column> columns{{"cells", Align::left}, {"ranks"}, {"n"}};
+  std::vector<Table::Column> columns;
   for (auto const& name : compared()) columns.push_back({measure(name).title});
-  columns.push_back({"state", Align::left});
-  if (mark_mixed) columns.push_back({"compares", Align::left});
-  Table table(std::move(columns));
-  auto const commits = commits_of(cells);
-  for (auto const& group : begun_groups_of(cells)) {
-    auto const& first = group.front()->entry;
-    std::vector<std::string> row{first.group, std::to_string(first.ranks()), complete_in(group)};
+  auto const numbers = [](Group const& group) {
+    std::vector<std::string> row;
     for (auto const& name : compared()) {
       auto const& of = measure(name);
       bool const limited = name == "train_time_s" && is_limited(group);
       row.push_back((limited ? "> " : "") + spread_of(group, of, of.shown).text(of.digits));
     }
-    row.push_back(states_of(group));
-    if (mark_mixed) row.push_back(git_and_config(group, commits.empty() ? "" : commits.front()));
-    table.add_row(std::move(row));
-  }
-  return table;
+    return row;
+  };
+  return table_of_groups(cells, mark_mixed, columns, numbers);
 }
 
 Table study_numbers(std::vector<CellResult> const& cells, bool mark_mixed) {
-  std::vector<Table::Column> columns{{"cells"}, {"ranks"}, {"n"}};
+  std::vector<Table::Column> columns;
   for (auto const& name : compared())
     for (auto const* part : {"_median", "_least", "_greatest", "_n"})
       columns.push_back({name + part});
   columns.push_back({"time_limited"});
-  columns.push_back({"state"});
-  if (mark_mixed) columns.push_back({"compares"});
-  Table table(std::move(columns));
-  auto const commits = commits_of(cells);
-  for (auto const& group : begun_groups_of(cells)) {
-    auto const& first = group.front()->entry;
-    std::vector<std::string> row{first.group, std::to_string(first.ranks()), complete_in(group)};
+  auto const numbers = [](Group const& group) {
+    std::vector<std::string> row;
     for (auto const& name : compared()) {
       auto const spread = spread_of(group, measure(name), 1);
       for (double const value : {spread.median, spread.least, spread.greatest})
         row.push_back(full(value));
       row.push_back(std::to_string(spread.count));
     }
-    row.push_back(is_limited(group) ? "true" : "false");
-    row.push_back(states_of(group));
-    if (mark_mixed) row.push_back(git_and_config(group, commits.empty() ? "" : commits.front()));
-    table.add_row(std::move(row));
-  }
-  return table;
+    row.emplace_back(is_limited(group) ? "true" : "false");
+    return row;
+  };
+  return table_of_groups(cells, mark_mixed, columns, numbers);
 }
 
 Table missing_table(std::vector<CellResult> const& cells, StudyDirectory const& study) {
@@ -264,9 +268,9 @@ std::string study_json(std::vector<CellResult> const& cells) {
              {"time_limited", is_limited(group)}};
     for (auto const& name : compared()) {
       auto const spread = spread_of(group, measure(name), 1);
-      row[name] = {{"median", full_json(spread.median)},
-                   {"least", full_json(spread.least)},
-                   {"greatest", full_json(spread.greatest)},
+      row[name] = {{"median", json_number(spread.median)},
+                   {"least", json_number(spread.least)},
+                   {"greatest", json_number(spread.greatest)},
                    {"n", spread.count}};
     }
     groups.push_back(std::move(row));

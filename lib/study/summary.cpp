@@ -117,7 +117,7 @@ void PhaseTable::add(std::string const& name, trace::RunTraces const& traces) {
       auto const sum_ns = std::accumulate(values.begin(), values.end(), std::int64_t{0});
       return format_number(steps.rows > 0 ? static_cast<double>(sum_ns) * 1e-6 /
                                                 static_cast<double>(steps.rows)
-                                          : unknown_number,
+                                          : trace::unknown,
                            2);
     };
     std::vector<std::string> row{name, std::to_string(rank.rank())};

@@ -13,10 +13,7 @@ namespace {
 std::vector<std::string> words_of(std::string const& text) {
   std::vector<std::string> words;
   for (auto const& word : split(text, ' ')) {
-    bool const follows_number = !words.empty() && !words.back().empty() &&
-                                words.back().find_first_not_of("(") ==
-                                    words.back().find_first_of("0123456789");
-    if (follows_number && is_unit(word))
+    if (!words.empty() && is_quantity(words.back(), word))
       words.back() += " " + word;
     else
       words.push_back(word);
