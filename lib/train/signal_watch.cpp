@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstdint>
 #include <cstring>
 #include <utility>
@@ -30,6 +31,17 @@ bool is_ignored(int signal) {
   return ::sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
 }
 
+// UCX, which Open MPI may load, takes HUP for itself (UCX_DEBUG_SIGNO) as soon as it is loaded,
+// which is before main(). The loader calls what stands in this section before any library's code.
+bool hup_ignored_at_start = false;
+
+void look_at_hup(int, char**, char**) {
+  hup_ignored_at_start = is_ignored(SIGHUP);
+}
+
+[[gnu::section(".preinit_array"), gnu::used]] void (*before_libraries)(int, char**,
+                                                                       char**) = look_at_hup;
+
 }  // namespace
 
 SignalWatch::Scope::Scope(SignalWatch& watch, Reactions reactions)
@@ -43,7 +55,10 @@ SignalWatch::SignalWatch(Milliseconds grace, Reactions reactions)
     : grace_(grace), reactions_(std::move(reactions)) {
   sigemptyset(&heard_);
   for (int const signal : {SIGUSR1, SIGINT, SIGTERM, SIGCONT}) sigaddset(&heard_, signal);
-  if (!is_ignored(SIGHUP)) sigaddset(&heard_, SIGHUP);
+  if (hup_ignored_at_start)
+    std::signal(SIGHUP, SIG_IGN);
+  else
+    sigaddset(&heard_, SIGHUP);
   signals_ = ::signalfd(-1, &heard_, SFD_CLOEXEC);
   require(signals_ >= 0, "cannot watch signals");
   wake_ = ::eventfd(0, EFD_CLOEXEC);
