@@ -77,8 +77,7 @@ install_packages() {
 
 provide_optional_packages() {
   local package
-  (install_packages "${optional_packages[@]}") && return
-  for package in "${optional_packages[@]}"; do
+  (install_packages "${optional_packages[@]}") || for package in "${optional_packages[@]}"; do
     (install_packages "$package") || echo "no package $package: its tests will be skipped"
   done
 }
