@@ -21,7 +21,7 @@ readonly packages=(openmpi-bin libopenmpi-dev libhdf5-dev hdf5-tools libyaml-cpp
   libboost-program-options-dev nlohmann-json3-dev libgtest-dev ccache ninja-build zlib1g-dev g++ cmake
   git python3 python3-pip python3-venv)
 # For the tests of slurm/, modulefiles, completion and downloads. No daemon is started.
-readonly test_packages=(slurm-wlm munge iproute2 lmod tcl shellcheck zsh wget)
+readonly test_packages=(slurm-wlm munge iproute2 lmod tcl shellcheck zsh curl)
 # For the fuzz targets and the model of the parameter server, left out where the system lacks them.
 readonly optional_packages=(clang-14 libclang-rt-14-dev spin)
 # All that LibTorch's wheel needs to compute on a CPU ...
