@@ -6,7 +6,7 @@
 #include "base/error.hpp"
 #include "comm/inprocess/inprocess_communicator.hpp"
 #include "conformance/training.hpp"
-#include "strategy/replicas.hpp"
+#include "strategy/state/replicas.hpp"
 
 namespace stratagem::test {
 namespace {
@@ -15,8 +15,8 @@ constexpr int ranks = 3;
 constexpr double kib = 1.0 / 1024;
 
 /// Makes one bit of what rank `rank` holds of a tensor another.
-void flip(Strategy& strategy, std::string const& name) {
-  for (auto const& [held, tensor] : strategy.replicas())
+void flip(Participant& participant, std::string const& name) {
+  for (auto const& [held, tensor] : participant.state().replicas)
     if (held == name) static_cast<std::byte*>(tensor.data_ptr())[5] ^= std::byte{16};
 }
 
@@ -38,9 +38,9 @@ std::vector<std::optional<Error>> ends_of(Damaged const& damaged) {
   try {
     run_ranks(ranks, 1, [&](Communicator& communicator) {
       auto own = training;
-      own.between = [&](Strategy& strategy, std::int64_t step) {
+      own.between = [&](Participant& participant, std::int64_t step) {
         if (step == damaged.flipped_after && communicator.rank() == damaged.rank)
-          flip(strategy, damaged.tensor);
+          flip(participant, damaged.tensor);
       };
       try {
         static_cast<void>(train(own, communicator));

@@ -156,17 +156,19 @@ TEST(Fsdp, WeightsMoveBetweenStrategies) {
     trace::Recorder recorder({}, 0);
     for (auto const shard : every_shard)
       for (auto const compute : {Precision::fp32, Precision::bf16}) {
-        auto const strategy =
-            make_strategy(with({.shard = shard}, name), {.model = model,
-                                                         .communicator = *communicator,
-                                                         .recorder = recorder,
-                                                         .device = {},
-                                                         .optimizer = {},
-                                                         .precision = {.compute = compute},
-                                                         .seed = 99});
-        strategy->load(weights);
-        auto const gathered = strategy->gather_parameters(all_tensors);
-        auto const momentum = strategy->gather_momentum(all_tensors);
+        auto const member =
+            make_member(with({.shard = shard}, name), {.model = model,
+                                                       .communicator = *communicator,
+                                                       .recorder = recorder,
+                                                       .device = {},
+                                                       .optimizer = {},
+                                                       .precision = {.compute = compute},
+                                                       .seed = 99});
+        auto const state = member.strategy->state();
+        load_weights(state, model, weights);
+        member.strategy->state_replaced();
+        auto const gathered = gather(state, State::parameters, model, all_tensors, *communicator);
+        auto const momentum = gather(state, "momentum", model, all_tensors, *communicator);
         if (world().rank() != 0) continue;
         ASSERT_EQ(gathered.size(), trained.parameters.size());
         for (std::size_t i = 0; i < gathered.size(); ++i) {

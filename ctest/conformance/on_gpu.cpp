@@ -77,14 +77,15 @@ TEST_F(OnGpu, ALossThatIsNotFiniteUpdatesNothing) {
     auto const model = test_model(training.model);
     MpiCommunicator communicator(world(), device, nullptr, 60s);
     trace::Recorder recorder(device, 0);
-    auto const strategy = make_strategy(config, parts_of(training, model, communicator, recorder));
+    auto const member = make_member(config, parts_of(training, model, communicator, recorder));
     auto const step = [&](std::int64_t number) {
       auto const first_slot = training.global_batch / ranks * rank;
-      strategy->step(training_batch(training, number, first_slot, ranks), {.lr = 1e30});
+      member.strategy->step(training_batch(training, number, first_slot, ranks), {.lr = 1e30});
     };
     auto const state = [&] {
-      return digest_of(strategy->gather_parameters(all_tensors)) +
-             digest_of(strategy->gather_momentum(all_tensors));
+      auto const held = member.strategy->state();
+      return digest_of(gather(held, State::parameters, model, all_tensors, communicator)) +
+             digest_of(gather(held, "momentum", model, all_tensors, communicator));
     };
     auto const at_first = state();
     step(0);

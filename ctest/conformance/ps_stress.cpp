@@ -172,9 +172,8 @@ void be_server(Stress& stress, std::int64_t pushes) {
   std::map<std::string, at::Tensor> zeros;
   for (auto const& entry : stress.layout.entries())
     zeros[entry.spec.name] = at::zeros(entry.spec.shape, at::kDouble);
-  server.load(zeros);
-  server.begin_round(0, pushes);
-  server.drain();
+  load(server.state(), State::parameters, stress.model, zeros);
+  server.serve({.first_step = 0, .end_step = pushes});
   EXPECT_EQ(server.counts().dropped, 0);
 }
 

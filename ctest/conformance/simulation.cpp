@@ -18,7 +18,7 @@
 #include "strategy/model_layout.hpp"
 #include "strategy/ps/ps_plan.hpp"
 #include "strategy/ps/server.hpp"
-#include "strategy/replicas.hpp"
+#include "strategy/state/replicas.hpp"
 
 // Whole trainings under simulated disorder: the order in which ranks go on, when what they send
 // arrives, and, with every other seed, when one of them dies. STRATAGEM_SEEDS says how many seeds
@@ -89,11 +89,11 @@ std::vector<End> run(Variant const& variant, std::uint64_t seed, std::optional<D
         [&](Communicator& communicator) {
           auto& end = ends[static_cast<std::size_t>(communicator.rank())];
           auto training = variant.training();
-          training.after = [&](Strategy& strategy) {
-            if (auto const* server = dynamic_cast<PsServer const*>(&strategy))
+          training.after = [&](Participant& participant, Communicator&) {
+            if (auto const* server = dynamic_cast<PsServer const*>(&participant))
               end.counts = server->counts();
             else
-              end.replica = ReplicaHashes(strategy.replicas()).total();
+              end.replica = ReplicaHashes(participant.state().replicas).total();
           };
           try {
             end.trained = train(training, communicator);

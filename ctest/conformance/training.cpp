@@ -1,5 +1,6 @@
 #include "conformance/training.hpp"
 
+#include <algorithm>
 #include <optional>
 
 #include <ATen/ATen.h>
@@ -12,6 +13,8 @@
 #include "strategy/factory.hpp"
 #include "strategy/model_layout.hpp"
 #include "strategy/plan.hpp"
+#include "strategy/round.hpp"
+#include "strategy/state/counters.hpp"
 #include "support/tiny_models.hpp"
 #include "trace/trace_file.hpp"
 
@@ -48,11 +51,6 @@ InputFormat input_format(Training const& training, Model const& model) {
                                ? at::MemoryFormat::ChannelsLast
                                : at::MemoryFormat::Contiguous,
           .device = training.device};
-}
-
-/// Wants what was dealt to this rank meanwhile.
-void ask(Loader& loader, Strategy& strategy) {
-  for (auto const& share : strategy.new_shares()) loader.ask(share);
 }
 
 }  // namespace
@@ -93,44 +91,52 @@ Trained train(Training const& training, Communicator& communicator) {
     file.emplace(trace_of(training.trace_folder, communicator.rank()), trace::TraceHeader{},
                  recorder, trace::ClockSample{}, 0);
   }
-  auto const strategy =
-      make_strategy(training.strategy, parts_of(training, model, communicator, recorder));
+  auto const member =
+      make_member(training.strategy, parts_of(training, model, communicator, recorder));
+  auto& participant = member.participant();
   Trained trained;
-  if (training.before) training.before(*strategy);
-  strategy->load_counters(training.counters);
+  if (training.before) training.before(participant);
+  load_counters(participant.state(), training.counters);
   std::optional<Loader> loader;
   if (auto const slice = plan.slice_of(communicator.rank())) {
     auto wanted = load_plan(training);
     wanted.slice = *slice;
     wanted.first_step = training.first_step;
-    wanted.end_step = plan.deals_shares ? 0 : training.steps;
+    wanted.end_step = plan.synchronous ? training.steps : 0;
     loader.emplace(digits(), input_format(training, model), wanted, nullptr);
   }
+  std::int64_t sent = 0;  // before the step
+  RoundHooks const hooks{
+      .options =
+          [&](Batch const& batch) {
+            recorder.begin_step(batch.step, batch.epoch);
+            sent = communicator.bytes_sent();
+            auto const every = training.compare_every;
+            return StepOptions{.lr = training.optimizer.lr,
+                               .compare_replicas = every > 0 && batch.step % every == 0};
+          },
+      .after =
+          [&](Batch const&, StepResult const& result) {
+            trained.losses.push_back(result.loss);
+            trained.correct.push_back(result.correct);
+            trained.skipped += result.skipped ? 1 : 0;
+            trained.bytes_sent.push_back(communicator.bytes_sent() - sent);
+            return true;
+          }};
   for (auto begin = training.first_step; begin < training.steps; begin += training.round()) {
     auto const end = std::min(begin + training.round(), training.steps);
-    strategy->begin_round(begin, end);
-    for (auto step = begin; loader && (plan.deals_shares || step < end); ++step) {
-      ask(*loader, *strategy);
-      auto const batch = loader->next();
-      if (!batch) break;
-      recorder.begin_step(batch->step, batch->epoch);
-      auto const sent = communicator.bytes_sent();
-      auto const every = training.compare_every;
-      auto const result = strategy->step(
-          *batch,
-          {.lr = training.optimizer.lr, .compare_replicas = every > 0 && batch->step % every == 0});
-      trained.losses.push_back(result.loss);
-      trained.correct.push_back(result.correct);
-      trained.skipped += result.skipped ? 1 : 0;
-      trained.bytes_sent.push_back(communicator.bytes_sent() - sent);
-    }
-    strategy->drain();
-    if (training.between) training.between(*strategy, end);
+    run_round(
+        member,
+        {.first_step = begin, .end_step = end, .batches = loader ? &*loader : nullptr}, hooks);
+    if (training.between) training.between(participant, end);
   }
-  if (training.after) training.after(*strategy);
-  trained.parameters = strategy->gather_parameters(all_tensors);
-  trained.momentum = strategy->gather_momentum(all_tensors);
-  trained.buffers = strategy->gather_buffers();
+  if (training.after) training.after(participant, communicator);
+  auto const state = participant.state();
+  bool const holds = std::ranges::count(plan.holders, communicator.rank()) > 0;
+  auto const wanted = [holds](std::string const&) { return holds; };
+  trained.parameters = gather(state, State::parameters, model, wanted, communicator);
+  trained.momentum = gather(state, "momentum", model, wanted, communicator);
+  trained.buffers = named(model, average(state.buffers, communicator));
   if (file) static_cast<void>(file->close(trace::Status::complete, {}));
   return trained;
 }

@@ -28,10 +28,12 @@ struct Training {
   std::string trace_folder;                ///< where each rank writes a trace; empty: nowhere
   std::int64_t first_step = 0;             ///< of those that are made
   std::map<std::string, double> counters;  ///< what it begins with, as a checkpoint has them
-  /// What every rank does with the strategy before the first step and after the last.
-  std::function<void(Strategy&)> before, after;
+  /// What every rank does before the first step.
+  std::function<void(Participant&)> before;
+  /// The same after the last.
+  std::function<void(Participant&, Communicator&)> after;
   /// The same between rounds, when so many steps are done.
-  std::function<void(Strategy&, std::int64_t)> between;
+  std::function<void(Participant&, std::int64_t)> between;
   std::int64_t compare_every = 0;  ///< steps from one comparison of replicas to the next; 0: none
 
   std::int64_t round() const { return steps_per_round > 0 ? steps_per_round : steps; }

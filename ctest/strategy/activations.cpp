@@ -49,7 +49,7 @@ at::Tensor images(Case const& of, std::int64_t samples) {
 std::int64_t measured_peak(Case const& of, std::int64_t samples) {
   SerialCommunicator alone({});
   trace::Recorder recorder(host, 0);
-  auto const strategy = make_strategy(of.strategy, {.model = of.model,
+  auto const member = make_member(of.strategy, {.model = of.model,
                                                     .communicator = alone,
                                                     .recorder = recorder,
                                                     .device = host,
@@ -57,10 +57,10 @@ std::int64_t measured_peak(Case const& of, std::int64_t samples) {
                                                     .dropout = of.config.dropout,
                                                     .recompute = of.config.recompute});
   Batch const batch{.images = images(of, samples), .labels = at::randint(10, {samples}, at::kLong)};
-  strategy->step(batch, {.lr = 0.01});
+  member.strategy->step(batch, {.lr = 0.01});
   auto const before = gpu::live_memory(host).total();
   gpu::reset_peak_memory(host);
-  strategy->step(batch, {.lr = 0.01});
+  member.strategy->step(batch, {.lr = 0.01});
   return gpu::peak_memory(host).total() - before;
 }
 

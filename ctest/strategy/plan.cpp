@@ -62,7 +62,7 @@ Case const cases[]{
 gpu::MemoryUse allocated(Case const& of, Model const& model, Communicator& communicator) {
   trace::Recorder recorder({}, 0);
   auto const before = gpu::live_memory({});
-  auto const strategy = make_strategy(of.strategy, {.model = model,
+  auto const member = make_member(of.strategy, {.model = model,
                                                     .communicator = communicator,
                                                     .recorder = recorder,
                                                     .device = {},

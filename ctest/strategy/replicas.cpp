@@ -1,4 +1,4 @@
-#include "strategy/replicas.hpp"
+#include "strategy/state/replicas.hpp"
 
 #include <cmath>
 
@@ -8,7 +8,7 @@
 #include "base/error.hpp"
 #include "comm/inprocess/inprocess_communicator.hpp"
 #include "strategy/control.hpp"
-#include "strategy/device_hash.hpp"
+#include "strategy/state/device_hash.hpp"
 
 namespace stratagem {
 namespace {

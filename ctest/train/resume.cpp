@@ -8,6 +8,7 @@
 #include "comm/inprocess/inprocess_communicator.hpp"
 #include "conformance/training.hpp"
 #include "strategy/plan.hpp"
+#include "strategy/state/counters.hpp"
 #include "support/scratch.hpp"
 #include "train/checkpoint/writer.hpp"
 
@@ -57,18 +58,19 @@ Trained train_and_save(Training training, Way const& way, int workers, fs::path 
   run_ranks(way.ranks, 1, [&](Communicator& communicator) {
     auto own = training;
     Log log(communicator.rank(), false, LogLevel::error);
-    own.after = [&](Strategy& strategy) {
+    own.after = [&](Participant& participant, Communicator&) {
       auto const model = test_model(training.model);
       auto const plan = plan_strategy(training.strategy, model, training.optimizer,
                                       training.precision, communicator.size());
       CheckpointWriter writer({.config = {},
                                .run_directory = run,
+                               .model = model,
                                .workers = workers,
                                .dealt = deal_tensors(model, plan.holders),
                                .facts = {},
                                .communicator = communicator,
                                .log = log});
-      writer.save({.step = training.steps}, strategy);
+      writer.save({.step = training.steps}, participant);
       EXPECT_FALSE(writer.finish());
     };
     auto trained = train(own, communicator);
@@ -81,7 +83,10 @@ Trained go_on(Training training, Way const& way, int workers, fs::path const& ru
   Log log(0, false, LogLevel::error);
   auto const checkpoint = newest_checkpoint(run, log);
   training.first_step = checkpoint->record().position.step;
-  training.before = [&](Strategy& strategy) { restore(*checkpoint, workers, strategy); };
+  auto const model = test_model(training.model);
+  training.before = [&](Participant& participant) {
+    restore(*checkpoint, workers, model, participant);
+  };
   return train_on(training, way);
 }
 
@@ -182,9 +187,9 @@ TEST(Resume, KeepsTheLossScaleOfEachWorker) {
     std::map<std::string, double> counters;
     auto again = training;  // no step is left to make
     again.counters.clear();
-    again.after = [&](Strategy& strategy) {
-      auto const found = strategy.counters();
-      if (counters.empty()) counters = found;
+    // Ranks are threads that take turns; the last one's are those of all.
+    again.after = [&](Participant& participant, Communicator& communicator) {
+      counters = gather_counters(participant.state(), communicator);
     };
     static_cast<void>(go_on(again, way, 2, run.path()));
     return counters;

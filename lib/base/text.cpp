@@ -157,6 +157,13 @@ std::optional<std::int64_t> parse_integer(std::string_view text) {
   return value;
 }
 
+std::vector<std::int64_t> parse_integers(std::string_view text) {
+  std::vector<std::int64_t> numbers;
+  for (auto const& word : split(text, ' '))
+    if (auto const number = parse_integer(word)) numbers.push_back(*number);
+  return numbers;
+}
+
 std::optional<double> parse_number(std::string_view text) {
   double value = 0;
   auto const [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);

@@ -42,6 +42,8 @@ std::string format_count(std::int64_t value);
 /// "80GiB", "1K", "256M", "4096": K, M, G are powers of 1024. Nothing when it is none of these.
 std::optional<std::int64_t> parse_bytes(std::string_view text);
 std::optional<std::int64_t> parse_integer(std::string_view text);
+/// "3 0 128 " -> 3, 0, 128; words that are no integers are left out.
+std::vector<std::int64_t> parse_integers(std::string_view text);
 /// Decimal floating point, the whole of the text; no NaN, no infinity, no hex.
 std::optional<double> parse_number(std::string_view text);
 

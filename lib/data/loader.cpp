@@ -16,6 +16,7 @@ Loader::Loader(Dataset const& dataset, InputFormat const& format, LoadPlan const
       augmenter_(plan.augment, plan.seed, dataset.may_flip),
       recorder_(recorder),
       next_step_(plan.first_step),
+      next_out_(plan.first_step),
       missing_(std::max<std::int64_t>(plan.end_step - plan.first_step, 0)) {
   expects(steps_per_epoch(set_.size(), plan.global_batch) > 0, "an epoch has a step");
   expects(0 <= plan.first_step, "steps are counted from 0");
@@ -32,8 +33,9 @@ void Loader::ask(Share const& share) {
   changed_.notify_all();
 }
 
-std::optional<Batch> Loader::next() {
+std::optional<Batch> Loader::next(std::int64_t end_step) {
   std::unique_lock lock(mutex_);
+  if (next_out_ < plan_.end_step && next_out_ >= end_step) return std::nullopt;
   changed_.wait(lock, [this] { return !ready_.empty() || missing_ == 0 || failure_; });
   if (ready_.empty()) {
     if (failure_) std::rethrow_exception(failure_);
@@ -42,6 +44,7 @@ std::optional<Batch> Loader::next() {
   auto batch = std::move(ready_.front());
   ready_.pop_front();
   --missing_;
+  if (next_out_ < plan_.end_step) ++next_out_;
   lock.unlock();
   changed_.notify_all();
   return maker_.deliver(std::move(batch));

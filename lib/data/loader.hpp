@@ -3,13 +3,14 @@
 #include <condition_variable>
 #include <deque>
 #include <exception>
+#include <limits>
 #include <mutex>
 #include <optional>
 #include <stop_token>
 #include <thread>
 #include <vector>
 
-#include "data/batch.hpp"
+#include "data/batch_source.hpp"
 #include "trace/recorder.hpp"
 
 namespace stratagem {
@@ -27,18 +28,16 @@ struct LoadPlan {
 
 /// Makes the training batches of one rank, in order, on a thread of its own and ahead of their use.
 /// Its work is recorded as spans `prepare_batch` of the lane `loader` while a sampled step runs.
-class Loader {
+class Loader final : public BatchSource {
  public:
   /// `recorder`, which may be null, outlives the loader.
   Loader(Dataset const& dataset, InputFormat const& format, LoadPlan const& plan,
          trace::Recorder* recorder);
 
-  /// Wants one more batch, after all that were wanted before.
-  void ask(Share const& share);
-
-  /// The next batch, on the device; waits for it. Nothing when no more is wanted. Throws what the
-  /// loader's thread failed with.
-  std::optional<Batch> next();
+  void ask(Share const& share) override;
+  /// On the device; waits for it. Throws what the loader's thread failed with.
+  std::optional<Batch> next(std::int64_t end_step) override;
+  std::optional<Batch> next() { return next(std::numeric_limits<std::int64_t>::max()); }
 
  private:
   void run(std::stop_token const& stop);
@@ -61,7 +60,8 @@ class Loader {
 
   std::mutex mutex_;
   std::condition_variable_any changed_;
-  std::int64_t next_step_;      ///< of the plan; under mutex_
+  std::int64_t next_step_;      ///< of the plan, to be prepared; under mutex_
+  std::int64_t next_out_;       ///< of the plan, to be handed out; under mutex_
   std::deque<Share> asked_;     ///< under mutex_
   std::int64_t missing_;        ///< batches that are wanted and not handed out; under mutex_
   std::deque<Batch> ready_;     ///< under mutex_

@@ -5,15 +5,16 @@
 namespace stratagem {
 
 bool LossScaler::update(bool overflowed) {
+  auto& [scale, good_steps] = state_;
   if (overflowed) {
-    good_steps_ = 0;
-    if (scale_ <= least_scale) return false;
-    scale_ = std::max(scale_ / 2, least_scale);
+    good_steps = 0;
+    if (scale <= least_scale) return false;
+    scale = std::max(scale / 2, least_scale);
     return true;
   }
-  if (++good_steps_ == growth_interval) {
-    good_steps_ = 0;
-    scale_ = std::min(scale_ * 2, largest_scale);
+  if (++good_steps == growth_interval) {
+    good_steps = 0;
+    scale = std::min(scale * 2, largest_scale);
   }
   return true;
 }

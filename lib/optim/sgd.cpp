@@ -118,6 +118,11 @@ Sgd::Sgd(OptimizerConfig const& config, std::int64_t size, at::TensorOptions con
   if (config_.momentum != 0) momentum_ = at::zeros({size}, options);
 }
 
+OptimizerState Sgd::state() const {
+  if (!momentum_.defined()) return {};
+  return {{"momentum", momentum_}};
+}
+
 void Sgd::step(FlatRange range, at::Tensor const& parameters, at::Tensor const& gradients,
                double lr, double scale, std::optional<at::Tensor> const& refusal) {
   expects(parameters.numel() == range.size() && gradients.numel() == range.size() &&

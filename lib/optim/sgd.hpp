@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "optim/optim_config.hpp"
+#include "optim/optimizer_state.hpp"
 #include "params/parameter_layout.hpp"
 
 namespace stratagem {
@@ -33,6 +34,7 @@ class Sgd {
 
   /// [size]; undefined when momentum is 0.
   at::Tensor const& momentum() const { return momentum_; }
+  OptimizerState state() const;
 
  private:
   OptimizerConfig config_;

@@ -5,30 +5,33 @@
 #include "strategy/fsdp/fsdp.hpp"
 #include "strategy/model_layout.hpp"
 #include "strategy/ps/async_server.hpp"
+#include "strategy/ps/async_worker.hpp"
 #include "strategy/ps/sync_server.hpp"
-#include "strategy/ps/worker.hpp"
+#include "strategy/ps/sync_worker.hpp"
 #include "strategy/serial/serial.hpp"
 
 namespace stratagem {
 namespace {
 
-std::unique_ptr<Strategy> make(SerialConfig const& config, StrategyParts const& parts) {
-  return std::make_unique<Serial>(config, parts);
+Member make(SerialConfig const& config, StrategyParts const& parts) {
+  return {.strategy = std::make_unique<Serial>(config, parts)};
 }
-std::unique_ptr<Strategy> make(DdpConfig const& config, StrategyParts const& parts) {
-  return std::make_unique<Ddp>(config, parts);
+Member make(DdpConfig const& config, StrategyParts const& parts) {
+  return {.strategy = std::make_unique<Ddp>(config, parts)};
 }
-std::unique_ptr<Strategy> make(FsdpConfig const& config, StrategyParts const& parts) {
-  return std::make_unique<Fsdp>(config, parts);
+Member make(FsdpConfig const& config, StrategyParts const& parts) {
+  return {.strategy = std::make_unique<Fsdp>(config, parts)};
 }
-std::unique_ptr<Strategy> make(PsConfig const& config, StrategyParts const& parts) {
+Member make(PsConfig const& config, StrategyParts const& parts) {
   auto const roles = assign_roles(parts.communicator.size(), config.servers, config.server_ranks,
                                   config.listed_ranks);
-  if (roles.server_of(parts.communicator.rank()) < 0)
-    return std::make_unique<PsWorker>(config, parts);
-  if (policy_of(config, static_cast<int>(roles.workers.size())).asynchronous())
-    return std::make_unique<AsyncPsServer>(config, parts);
-  return std::make_unique<SyncPsServer>(config, parts);
+  bool const serves = roles.server_of(parts.communicator.rank()) >= 0;
+  if (policy_of(config, static_cast<int>(roles.workers.size())).asynchronous()) {
+    if (serves) return {.server = std::make_unique<AsyncPsServer>(config, parts)};
+    return {.strategy = std::make_unique<AsyncPsWorker>(config, parts)};
+  }
+  if (serves) return {.server = std::make_unique<SyncPsServer>(config, parts)};
+  return {.strategy = std::make_unique<SyncPsWorker>(config, parts)};
 }
 
 }  // namespace
@@ -46,7 +49,7 @@ at::Tensor StrategyParts::allocate(gpu::MemoryCategory category, std::int64_t nu
   return communicator.allocate(numel, master_type(precision.compute));
 }
 
-std::unique_ptr<Strategy> make_strategy(StrategyConfig const& config, StrategyParts const& parts) {
+Member make_member(StrategyConfig const& config, StrategyParts const& parts) {
   return std::visit([&](auto const& chosen) { return make(chosen, parts); }, config);
 }
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,7 +16,7 @@
 
 namespace stratagem {
 
-/// What every strategy is made of. The references outlive the strategy.
+/// What every member is made of. The references outlive it.
 struct StrategyParts {
   Model const& model;
   Communicator& communicator;
@@ -28,8 +27,6 @@ struct StrategyParts {
   std::uint64_t seed = 1;
   bool dropout = true;
   Recompute recompute;
-  /// Of this rank, for those that make no steps; workers are told with each step.
-  std::function<Requests()> requests = [] { return Requests{}; };
   /// By which a server finds that a worker is missing; else none ever is.
   WatchdogConfig watchdog = {.enabled = false};
 
@@ -39,7 +36,8 @@ struct StrategyParts {
   at::Tensor allocate(gpu::MemoryCategory category, std::int64_t numel) const;
 };
 
-std::unique_ptr<Strategy> make_strategy(StrategyConfig const& config, StrategyParts const& parts);
+/// What the calling rank is under this strategy. Collective.
+Member make_member(StrategyConfig const& config, StrategyParts const& parts);
 
 /// For `stratagem list`.
 struct StrategyEntry {

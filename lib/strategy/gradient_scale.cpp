@@ -31,16 +31,9 @@ bool GradientScale::admit(double norm) {
   return finite;
 }
 
-std::map<std::string, double> GradientScale::counters() const {
+std::map<std::string, double*> GradientScale::counters() {
   if (!scaler_) return {};
-  return {{scale_name, scaler_->scale()},
-          {good_steps_name, static_cast<double>(scaler_->good_steps())}};
-}
-
-void GradientScale::load(std::map<std::string, double> const& counters) {
-  auto const scale = counters.find(scale_name), good = counters.find(good_steps_name);
-  if (scaler_ && scale != counters.end() && good != counters.end())
-    scaler_.emplace(scale->second, static_cast<std::int64_t>(good->second));
+  return {{scale_name, &scaler_->state().scale}, {good_steps_name, &scaler_->state().good_steps}};
 }
 
 }  // namespace stratagem

@@ -35,8 +35,7 @@ class GradientScale {
   double value() const { return value_; }
 
   /// What the next step depends on: the state of the loss scale, where there is one.
-  std::map<std::string, double> counters() const;
-  void load(std::map<std::string, double> const& counters);
+  std::map<std::string, double*> counters();
   static constexpr char scale_name[] = "loss_scale", good_steps_name[] = "loss_scale_good_steps";
 
  private:

@@ -7,7 +7,7 @@
 #include "base/hash.hpp"
 #include "base/text.hpp"
 #include "optim/exact_square_sum.hpp"
-#include "strategy/buffers.hpp"
+#include "strategy/state/buffers.hpp"
 #include "strategy/control.hpp"
 #include "strategy/model_layout.hpp"
 #include "strategy/ps/ps_plan.hpp"
@@ -85,13 +85,12 @@ void plan(PsConfig const& config, PlanInput const& input, int ranks, StrategyPla
   plan.workers = static_cast<int>(plan.roles.workers.size());
   auto const policy = policy_of(config, plan.workers);
   check_ps(config, input.optimizer, plan.workers);
-  plan.deals_shares = policy.asynchronous();
+  plan.synchronous = !policy.asynchronous();
   plan.pushes = policy.pushes;
   plan.micro_batches = config.micro_batches;
   plan.memory[gpu::MemoryCategory::optimizer] = 0;
   for (auto const shard : plan.servers->shards) {
     auto use = server_memory(policy, input.optimizer, shard, plan.workers, plan.element_size);
-    use[gpu::MemoryCategory::buffers] = plan.memory[gpu::MemoryCategory::buffers];
     plan.server_bytes.push_back(use.total());
     if (use.total() > plan.server_memory.total()) plan.server_memory = use;
   }
@@ -110,6 +109,10 @@ std::optional<RankSlice> StrategyPlan::slice_of(int rank) const {
   int const worker = roles.worker_of(rank);
   if (worker < 0) return std::nullopt;
   return RankSlice{worker, static_cast<int>(roles.workers.size())};
+}
+
+bool StrategyPlan::is_vital(int rank) const {
+  return synchronous || roles.worker_of(rank) < 0;
 }
 
 std::uint64_t StrategyPlan::hash() const {

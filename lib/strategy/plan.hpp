@@ -34,7 +34,8 @@ struct StrategyPlan {
   std::vector<std::int64_t> server_bytes;  ///< the same of each server, in all
   Roles roles;                             ///< only workers are handed batches
   std::vector<int> holders;                ///< ranks that can gather whole tensors
-  bool deals_shares = false;               ///< who works on what is decided as training goes on
+  bool synchronous = true;                 ///< every step is one of all workers; else each goes on
+                                           ///< by itself, and shares of a round are dealt as it goes
   std::int64_t element_size = 4;           ///< of parameters and gradients [B]
   std::int64_t bytes_sent_per_step = 0;    ///< by each rank
   /// Of the parts of the plan, by name; equal on all ranks.
@@ -42,6 +43,11 @@ struct StrategyPlan {
 
   /// Of all of them.
   std::uint64_t hash() const;
+  /// False where the others can go on without this rank: asynchronous servers do without a worker,
+  /// but no worker does without a server.
+  bool is_vital(int rank) const;
+  /// True where some rank does not see the result of every step: all ranks meet after a round.
+  bool meets_after_rounds() const { return !roles.servers.empty(); }
   /// A rank's part of a global batch, or of the test images; none for a server.
   std::optional<RankSlice> slice_of(int rank) const;
 };

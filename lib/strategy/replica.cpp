@@ -40,25 +40,28 @@ NamedTensors Replica::named(at::Tensor const& flat, Wanted const& wanted) const 
 
 NamedTensors Replica::views(at::Tensor const& flat, std::string const& prefix) const {
   NamedTensors tensors;
-  if (!flat.defined()) return tensors;
   for (auto const& entry : layout_.entries())
     tensors.emplace_back(prefix + label_of(entry.spec), view_of(flat, entry));
   return tensors;
 }
 
 void Replica::load(std::map<std::string, at::Tensor> const& tensors) {
-  load(flat_, tensors);
-  for (auto const& entry : layout_.entries())
-    if (tensors.contains(entry.spec.name))
-      refresh({entry.offset, entry.offset + entry.spec.numel()});
+  at::NoGradGuard const no_grad;
+  for (auto const& entry : layout_.entries()) {
+    auto const given = find(tensors, entry.spec);
+    if (!given.defined()) continue;
+    view_of(flat_, entry).copy_(given);
+    refresh({entry.offset, entry.offset + entry.spec.numel()});
+  }
 }
 
-void Replica::load(at::Tensor const& flat, std::map<std::string, at::Tensor> const& tensors) const {
-  if (!flat.defined()) return;
-  at::NoGradGuard const no_grad;
-  for (auto const& entry : layout_.entries())
-    if (auto const given = find(tensors, entry.spec); given.defined())
-      view_of(flat, entry).copy_(given);
+std::vector<ParameterState> Replica::state(OptimizerState const& kept) const {
+  FlatRange const all{0, layout_.size()};
+  std::vector<ParameterState> state{
+      {State::parameters, flat_.scalar_type(), pieces_of(layout_, all, flat_)}};
+  for (auto const& [kind, flat] : kept)
+    state.push_back({kind, flat.scalar_type(), pieces_of(layout_, all, flat)});
+  return state;
 }
 
 at::Tensor forward(Replica const& replica, Buffers const& buffers, BlockTape& tape,

@@ -9,9 +9,9 @@
 
 #include "gpu/device.hpp"
 #include "model/block_tape.hpp"
-#include "strategy/buffers.hpp"
+#include "optim/optimizer_state.hpp"
 #include "strategy/model_layout.hpp"
-#include "strategy/named_tensors.hpp"
+#include "strategy/state/state.hpp"
 
 namespace stratagem {
 
@@ -35,13 +35,12 @@ class Replica {
 
   /// Copies of what lies in `flat` (layout().size() elements) as whole named tensors.
   NamedTensors named(at::Tensor const& flat, Wanted const& wanted) const;
-  /// What lies in `flat`, which may be undefined, under its names with `prefix`: parts of tensors
-  /// apart, and nothing copied.
+  /// What lies in `flat` under its names with `prefix`: parts of tensors apart, and nothing copied.
   NamedTensors views(at::Tensor const& flat, std::string const& prefix) const;
   /// Replaces the parameters that `tensors` names.
   void load(std::map<std::string, at::Tensor> const& tensors);
-  /// The same in `flat`, which is laid out as the parameters and may be undefined.
-  void load(at::Tensor const& flat, std::map<std::string, at::Tensor> const& tensors) const;
+  /// The state of whoever has all parameters and, of its optimizer, `kept`: as views.
+  std::vector<ParameterState> state(OptimizerState const& kept) const;
 
  private:
   Model const& model_;

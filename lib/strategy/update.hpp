@@ -49,11 +49,10 @@ class Update {
   /// False once a gradient that was applied was not finite, as far as the CPU knows.
   bool finite() const { return sgd_.finite(); }
 
-  /// [owned]; undefined without momentum.
-  at::Tensor const& momentum() const { return sgd_.momentum(); }
+  /// What the optimizer keeps of the owned elements: [owned] of each kind.
+  OptimizerState state() const { return sgd_.state(); }
   /// What else the next step depends on: the state of the loss scale, where there is one.
-  std::map<std::string, double> counters() const { return scale_.counters(); }
-  void load(std::map<std::string, double> const& counters) { scale_.load(counters); }
+  std::map<std::string, double*> counters() { return scale_.counters(); }
 
  private:
   Sgd sgd_;

@@ -22,6 +22,7 @@
 #include "mpi/session.hpp"
 #include "strategy/activations.hpp"
 #include "strategy/factory.hpp"
+#include "strategy/round.hpp"
 #include "strategy/model_layout.hpp"
 #include "strategy/ps/server_load.hpp"
 #include "trace/rank_trace.hpp"
@@ -70,6 +71,18 @@ struct Phases {
   double total() const { return forward + backward + optimizer; }
 };
 
+/// One batch, again and again.
+class SameBatch final : public BatchSource {
+ public:
+  void ask(Share const&) override {}
+  std::optional<Batch> next(std::int64_t end_step) override {
+    batch.step = end_step - 1;
+    return batch;
+  }
+
+  Batch batch;
+};
+
 /// Steps of one kind of pass, on this rank alone.
 class Stepper {
  public:
@@ -79,7 +92,7 @@ class Stepper {
         device_(device),
         alone_(device),
         recorder_(device, 0),
-        strategy_(make_strategy(SerialConfig{}, {.model = model_,
+        member_(make_member(SerialConfig{}, {.model = model_,
                                                  .communicator = alone_,
                                                  .recorder = recorder_,
                                                  .device = device,
@@ -95,22 +108,30 @@ class Stepper {
     auto const format = model_.memory_format == MemoryFormat::channels_last
                             ? at::MemoryFormat::ChannelsLast
                             : at::MemoryFormat::Contiguous;
-    batch_.images = at::randn({samples, input.channels, input.size, input.size})
+    batches_.batch.images = at::randn({samples, input.channels, input.size, input.size})
                         .to(compute_type(config_.precision.compute))
                         .contiguous(format)
                         .to(device_.torch());
-    batch_.labels =
+    batches_.batch.labels =
         at::randint(config_.model.num_classes, {samples}, at::kLong).to(device_.torch());
   }
 
   Phases step() {
-    recorder_.begin_step(batch_.step, 0);
-    recorder_.enter(Phase::data);
-    strategy_->step(batch_, {.lr = 0});  // the same step again and again
-    recorder_.end_step();
+    run_round(member_, {.first_step = step_, .end_step = step_ + 1, .batches = &batches_},
+              {.before =
+                   [this] {
+                     recorder_.begin_step(step_, 0);
+                     recorder_.enter(Phase::data);
+                   },
+               .options = [](Batch const&) { return StepOptions{.lr = 0}; },
+               .after =
+                   [this](Batch const&, StepResult const&) {
+                     recorder_.end_step();
+                     return false;
+                   }});
     recorder_.settle();
     auto const& durations = recorder_.last_step().durations;
-    ++batch_.step;
+    ++step_;
     auto const seconds = [&](Phase phase) {
       return 1e-9 * static_cast<double>(durations[static_cast<std::size_t>(phase)]);
     };
@@ -123,8 +144,9 @@ class Stepper {
   gpu::Device device_;
   SerialCommunicator alone_;
   trace::Recorder recorder_;
-  std::unique_ptr<Strategy> strategy_;
-  Batch batch_;
+  Member member_;
+  SameBatch batches_;
+  std::int64_t step_ = 0;
 };
 
 double largest_of(mpi::Comm const& world, double value) {

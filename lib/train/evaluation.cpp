@@ -20,12 +20,12 @@ bool on_any_rank(Communicator& communicator, bool own) {
 
 }  // namespace
 
-std::optional<Evaluation> evaluate(Strategy& strategy, Communicator& communicator,
+std::optional<Evaluation> evaluate(Member const& member, Communicator& communicator,
                                    BatchMaker const& maker, ImageSet const& test,
                                    EvaluationShare const& share,
                                    std::function<bool()> const& gives_up) {
   at::NoGradGuard const no_grad;
-  strategy.prepare_evaluation();
+  auto const statistics = average(member.participant().state().buffers, communicator);
   auto const own = share.slice ? share.slice->of_evaluation(test.size()) : IndexRange{};
   // Passes are collective: all that evaluate make as many as the one with the most images.
   auto const passes = ceil_div(ceil_div(test.size(), share.ranks), share.batch);
@@ -36,11 +36,11 @@ std::optional<Evaluation> evaluate(Strategy& strategy, Communicator& communicato
     auto const begin = own.begin + own.size() * pass / passes;
     auto const end = own.begin + own.size() * (pass + 1) / passes;
     if (begin == end) {  // more ranks than images
-      strategy.predict(maker.evaluation_batch(test, {0, 1}).images);
+      member.strategy->predict(maker.evaluation_batch(test, {0, 1}).images, statistics);
       continue;
     }
     auto const part = maker.evaluation_batch(test, {begin, end});
-    auto const logits = strategy.predict(part.images).to(at::kDouble);
+    auto const logits = member.strategy->predict(part.images, statistics).to(at::kDouble);
     auto const loss = at::cross_entropy_loss(logits, part.labels, {}, at::Reduction::Sum);
     auto const correct = logits.argmax(1).eq(part.labels).sum().to(at::kDouble);
     auto const more =

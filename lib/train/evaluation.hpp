@@ -25,7 +25,7 @@ struct EvaluationShare {
 /// All test images, each on one rank, with running statistics averaged over the workers.
 /// Collective; the same result on every rank. `gives_up`: asked before each pass; nothing is
 /// returned when it is true on some rank.
-std::optional<Evaluation> evaluate(Strategy& strategy, Communicator& communicator,
+std::optional<Evaluation> evaluate(Member const& member, Communicator& communicator,
                                    BatchMaker const& maker, ImageSet const& test,
                                    EvaluationShare const& share,
                                    std::function<bool()> const& gives_up);

@@ -157,21 +157,21 @@ class Run {
   /// A failure of this rank, with what is known of where and of other ranks.
   Error explained(std::exception const& failure) const;
   void open_trace(Communicator& communicator);
-  std::unique_ptr<Strategy> build_strategy(Communicator& communicator);
-  /// Gives the strategy the state it begins with.
-  Position start_of(Communicator& communicator, Strategy& strategy);
+  Member build_member(Communicator& communicator);
+  /// Gives this rank the state it begins with.
+  Position start_of(Communicator& communicator, Participant& participant);
   CheckpointWriter::Parts writer_parts(Communicator& communicator);
-  TrainResult train(Communicator& communicator, Strategy& strategy, CheckpointWriter& checkpoints,
+  TrainResult train(Communicator& communicator, Member const& member, CheckpointWriter& checkpoints,
                     Position const& start);
   /// After an interruption: the state is on the disk, or AgreedError.
   void require_saved(CheckpointWriter& checkpoints);
   /// Of the parameters, of which no rank needs to hold more than its share.
-  std::string digest_of_result(Communicator& communicator, Strategy& strategy);
+  std::string digest_of_result(Communicator& communicator, Participant& participant);
   /// The first rank that holds whole tensors gathers and writes all of them; what kept it from
   /// that, on all ranks.
-  std::optional<Error> save_weights(Communicator& communicator, Strategy& strategy);
+  std::optional<Error> save_weights(Communicator& communicator, Participant& participant);
   /// In their stead.
-  void save_end(CheckpointWriter& checkpoints, Strategy& strategy, End const& end);
+  void save_end(CheckpointWriter& checkpoints, Participant& participant, End const& end);
   /// True when every rank's trace is whole.
   bool close_trace(trace::Status status, Communicator& communicator);
   ExitCode finish(End const& end);
@@ -215,17 +215,18 @@ ExitCode Run::execute() {
                           board_ ? board_->ring() : nullptr);
     open_trace(*communicator);
     recorder_.enter(trace::Activity::init);
-    auto const strategy = build_strategy(*communicator);
+    auto const member = build_member(*communicator);
+    auto& own = member.participant();
     CheckpointWriter checkpoints(writer_parts(*communicator));
-    End end{train(*communicator, *strategy, checkpoints, start_of(*communicator, *strategy))};
+    End end{train(*communicator, member, checkpoints, start_of(*communicator, own))};
     bool const interrupted = end.result.interrupted;
     recorder_.enter(trace::Activity::finish, end.result.steps);
     if (interrupted) {
       require_saved(checkpoints);
     } else {
-      end.digest = digest_of_result(*communicator, *strategy);
-      end.unwritten = save_weights(*communicator, *strategy);
-      if (end.unwritten) save_end(checkpoints, *strategy, end);
+      end.digest = digest_of_result(*communicator, own);
+      end.unwritten = save_weights(*communicator, own);
+      if (end.unwritten) save_end(checkpoints, own, end);
     }
     static_cast<void>(checkpoints.finish());  // warned of already
     end.trace_complete =
@@ -246,9 +247,7 @@ ExitCode Run::execute() {
 }
 
 std::unique_ptr<Watchdog> Run::make_watchdog() {
-  auto const& plan = setup_.plan.strategy;
-  // Asynchronous servers do without a worker, but no worker does without a server.
-  bool const vital = !plan.deals_shares || !plan.slice_of(world_.rank());
+  bool const vital = setup_.plan.strategy.is_vital(world_.rank());
   bool const on_gpu = setup_.process.device.kind == gpu::DeviceKind::cuda;
   Watchdog::Reactions const reactions{
       .end = [this](Verdict const& verdict) { end_by(verdict); },
@@ -293,9 +292,9 @@ void Run::open_trace(Communicator& communicator) {
   agree(communicator, own);
 }
 
-std::unique_ptr<Strategy> Run::build_strategy(Communicator& communicator) {
+Member Run::build_member(Communicator& communicator) {
   auto const& config = request_.config;
-  return make_strategy(
+  return make_member(
       config.strategy,
       {.model = setup_.model,
        .communicator = communicator,
@@ -306,16 +305,16 @@ std::unique_ptr<Strategy> Run::build_strategy(Communicator& communicator) {
        .seed = config.run.seed,
        .dropout = config.model.dropout,
        .recompute = config.model.recompute,
-       .requests = [this] { return Requests{.interrupt = signals_.interrupted()}; },
        .watchdog = config.watchdog});
 }
 
-Position Run::start_of(Communicator& communicator, Strategy& strategy) {
-  strategy.load(std::exchange(setup_.weights, {}));
+Position Run::start_of(Communicator& communicator, Participant& participant) {
+  load_weights(participant.state(), setup_.model, std::exchange(setup_.weights, {}));
+  participant.state_replaced();
   if (!checkpoint_) return {};
   std::optional<Error> own;
   try {
-    restore(*checkpoint_, setup_.plan.strategy.workers, strategy);
+    restore(*checkpoint_, setup_.plan.strategy.workers, setup_.model, participant);
   } catch (Error const& error) {
     own = error;
   }
@@ -333,6 +332,7 @@ CheckpointWriter::Parts Run::writer_parts(Communicator& communicator) {
           .run_directory = directory_.path,
           .began_from = checkpoint_ ? std::optional(checkpoint_->folder()) : std::nullopt,
           .attempt = directory_.attempt,
+          .model = setup_.model,
           .workers = plan.workers,
           .dealt = deal_tensors(setup_.model, plan.holders),
           .facts = training_facts(request_.values, setup_),
@@ -381,7 +381,7 @@ void Run::write_first_files(std::vector<std::string> const& ranks) {
   end_.begin();
 }
 
-TrainResult Run::train(Communicator& communicator, Strategy& strategy,
+TrainResult Run::train(Communicator& communicator, Member const& member,
                        CheckpointWriter& checkpoints, Position const& start) {
   auto const& plan = setup_.plan;
   std::optional<ProgressDisplay> display;
@@ -391,7 +391,7 @@ TrainResult Run::train(Communicator& communicator, Strategy& strategy,
   Trainer trainer({.plan = plan,
                    .format = input_format(plan, setup_.model, setup_.process.device),
                    .dataset = setup_.dataset,
-                   .strategy = strategy,
+                   .member = member,
                    .communicator = communicator,
                    .recorder = recorder_,
                    .device = setup_.process.device,
@@ -415,23 +415,26 @@ void Run::require_saved(CheckpointWriter& checkpoints) {
                       problem->what(), "make room, and --resume from the checkpoint before");
 }
 
-std::string Run::digest_of_result(Communicator& communicator, Strategy& strategy) {
+std::string Run::digest_of_result(Communicator& communicator, Participant& participant) {
   gpu::MemoryScope const scope(gpu::MemoryCategory::workspace);
   auto const dealt = deal_tensors(setup_.model, setup_.plan.strategy.holders);
   auto const mine = [&](std::string const& name) { return dealt.at(name) == world_.rank(); };
-  return digest_of(communicator, strategy.gather_parameters(mine));
+  return digest_of(communicator, gather(participant.state(), State::parameters, setup_.model, mine,
+                                        communicator));
 }
 
-std::optional<Error> Run::save_weights(Communicator& communicator, Strategy& strategy) {
+std::optional<Error> Run::save_weights(Communicator& communicator, Participant& participant) {
   auto const& file = request_.config.run.save_weights;
   if (file.empty()) return std::nullopt;
   bool const holds = world_.rank() == setup_.plan.strategy.holders.front();
-  auto const parameters = strategy.gather_parameters([holds](std::string const&) { return holds; });
-  auto const buffers = strategy.gather_buffers();
+  auto const wanted = [holds](std::string const&) { return holds; };
+  auto const state = participant.state();
+  auto const parameters = gather(state, State::parameters, setup_.model, wanted, communicator);
+  auto const statistics = average(state.buffers, communicator);
   std::string problem;
   if (holds) {
     TensorMap tensors(parameters.begin(), parameters.end());
-    tensors.insert(buffers.begin(), buffers.end());
+    for (auto const& [name, tensor] : named(setup_.model, statistics)) tensors.emplace(name, tensor);
     NamedTensors ordered;
     for (auto const& state : state_of(setup_.model))
       ordered.emplace_back(state.name, tensors.at(state.name));
@@ -446,9 +449,9 @@ std::optional<Error> Run::save_weights(Communicator& communicator, Strategy& str
   return std::nullopt;
 }
 
-void Run::save_end(CheckpointWriter& checkpoints, Strategy& strategy, End const& end) {
+void Run::save_end(CheckpointWriter& checkpoints, Participant& participant, End const& end) {
   auto const& result = end.result;
-  checkpoints.save({.step = result.steps, .train_time_s = result.train_time_s}, strategy);
+  checkpoints.save({.step = result.steps, .train_time_s = result.train_time_s}, participant);
   auto const failure = checkpoints.finish();
   if (!leader_) return;
   log_.warning(str("the weights were not written: ", end.unwritten->what()));

@@ -80,7 +80,7 @@ bool on_gpu(RunPlan const& plan, Calibration const& calibration) {
 
 int awake_ranks(StrategyPlan const& plan) {
   return static_cast<int>(plan.roles.workers.size() +
-                          (plan.deals_shares ? plan.roles.servers.size() : 0));
+                          (!plan.synchronous ? plan.roles.servers.size() : 0));
 }
 
 StepCosts step_costs(RunPlan const& plan, Model const& model, Calibration const& calibration) {

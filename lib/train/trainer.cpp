@@ -11,7 +11,7 @@
 #include "base/text.hpp"
 #include "gpu/memory.hpp"
 #include "strategy/replica.hpp"
-#include "strategy/replicas.hpp"
+#include "strategy/state/replicas.hpp"
 
 namespace stratagem {
 
@@ -109,7 +109,7 @@ std::optional<Loader> Trainer::make_loader() const {
                .global_batch = plan.global_batch,
                .slice = *slice,
                .first_step = position_.step,
-               .end_step = plan.strategy.deals_shares ? 0 : plan.total_steps,
+               .end_step = plan.strategy.synchronous ? plan.total_steps : 0,
                .augment = plan.config.data.augment},
       &parts_.recorder);
 }
@@ -126,50 +126,65 @@ Requests Trainer::train_round(std::optional<Loader>& loader) {
   auto const& plan = parts_.plan.strategy;
   // Synchronous steps are added one after the other, however rounds cut an epoch; asynchronous ones
   // are each worker's own until the ranks meet.
-  auto sums = plan.deals_shares ? EpochSums{} : position_.epoch;
+  auto sums = plan.synchronous ? position_.epoch : EpochSums{};
   auto const steps_before = sums.steps;
   Requests requests;
   auto const began_ns = monotonic_ns();
   auto const bytes_before = parts_.communicator.bytes_sent();
   auto const energy_before = telemetry_->sample().energy;
-  auto const first_step = position_.step, end = end_of_round();
+  auto const first_step = position_.step;
   round_steps_ = 0;
-  parts_.strategy.begin_round(first_step, end);
-  while (loader && step(*loader, end, sums, requests)) {
-  }
-  parts_.strategy.drain();
+  run_round(parts_.member,
+            {.first_step = first_step,
+             .end_step = end_of_round(),
+             .batches = loader ? &*loader : nullptr,
+             .requests = [this] { return own_requests(); }},
+            {.before =
+                 [this] {
+                   parts_.recorder.begin_step(own_steps_,
+                                              position_.step / parts_.plan.steps_per_epoch);
+                   parts_.recorder.enter(Phase::data);
+                 },
+             .options = [this](Batch const& batch) { return options_of(batch); },
+             .after =
+                 [&](Batch const& batch, StepResult const& result) {
+                   requests = result.requests;
+                   return note(batch, result, sums);
+                 }});
   parts_.recorder.settle();
   parts_.recorder.enter(trace::Activity::between, own_steps_ - 1);
   sums.time_s += seconds_of(monotonic_ns() - began_ns);
   sums.comm_bytes += parts_.communicator.bytes_sent() - bytes_before;
   sums.energy_J += (telemetry_->sample().energy - energy_before) / 1000;
-  if (plan.servers) join(sums, requests);
-  position_.step = first_step + (sums.steps - steps_before) /
-                                    (plan.deals_shares ? plan.workers * plan.pushes : 1);
+  if (plan.meets_after_rounds()) join(sums, requests);
+  position_.step =
+      first_step + (sums.steps - steps_before) / (plan.synchronous ? 1 : plan.workers * plan.pushes);
   parts_.reached.step = position_.step;
-  if (plan.deals_shares) sums += position_.epoch;
+  if (!plan.synchronous) sums += position_.epoch;
   position_.epoch = sums;
   auto const every = parts_.plan.config.checkpoint.every_steps;
   if (every > 0 && position_.step % every == 0) requests.save = true;
   return requests;
 }
 
-bool Trainer::step(Loader& loader, std::int64_t end, EpochSums& sums, Requests& requests) {
+StepOptions Trainer::options_of(Batch const& batch) const {
+  auto const& plan = parts_.plan;
+  expects(!plan.strategy.synchronous || batch.step == position_.step,
+          "the loader hands out the steps in order");
+  auto const every = plan.config.integrity.hash_every;
+  bool const compares = every > 0 && batch.step % every == 0 && parts_.communicator.size() > 1;
+  return {
+      .lr = schedule_.lr(batch.step), .requests = own_requests(), .compare_replicas = compares};
+}
+
+bool Trainer::note(Batch const& batch, StepResult const& result, EpochSums& sums) {
   auto& recorder = parts_.recorder;
-  recorder.begin_step(own_steps_, position_.step / parts_.plan.steps_per_epoch);
-  recorder.enter(Phase::data);
-  auto const batch = next_batch(loader, end);
-  if (!batch) return false;
-  double const lr = schedule_.lr(batch->step);
-  auto const every = parts_.plan.config.integrity.hash_every;
-  bool const compares = every > 0 && batch->step % every == 0 && parts_.communicator.size() > 1;
-  auto const result = parts_.strategy.step(
-      *batch, {.lr = lr, .requests = own_requests(), .compare_replicas = compares});
-  corrupt(batch->step);
-  recorder.end_step({.loss = result.loss, .samples = batch->size(), .lr = lr});
+  corrupt(batch.step);
+  recorder.end_step(
+      {.loss = result.loss, .samples = batch.size(), .lr = schedule_.lr(batch.step)});
   if (result.skipped)
     recorder.event(trace::Severity::info, "step_skipped",
-                   str("step ", batch->step, ": the scaled gradients overflowed"));
+                   str("step ", batch.step, ": the scaled gradients overflowed"));
   if (auto const news = parts_.checkpoints.news())
     recorder.event(trace::Severity::info, "checkpoint", *news);
 
@@ -179,18 +194,16 @@ bool Trainer::step(Loader& loader, std::int64_t end, EpochSums& sums, Requests& 
   ++sums.steps;
   ++own_steps_;
   ++round_steps_;
-  if (!parts_.plan.strategy.deals_shares) ++position_.step;
-  parts_.reached.step =
-      position_.step +
-      (parts_.plan.strategy.deals_shares ? round_steps_ / parts_.plan.strategy.pushes : 0);
-  if (parts_.display != nullptr) parts_.display->step(batch->step + 1, result.samples, result.loss);
-  requests = result.requests;
-  return !requests.any();
+  auto const& plan = parts_.plan.strategy;
+  if (plan.synchronous) ++position_.step;
+  parts_.reached.step = position_.step + (plan.synchronous ? 0 : round_steps_ / plan.pushes);
+  if (parts_.display != nullptr) parts_.display->step(batch.step + 1, result.samples, result.loss);
+  return !result.requests.any();
 }
 
 void Trainer::corrupt(std::int64_t step) const {
   if (parts_.failpoints.empty()) return;
-  auto const held = parts_.strategy.replicas();
+  auto const held = parts_.member.participant().state().replicas;
   if (held.empty()) return;
   auto const& tensor = held.front().second;
   parts_.failpoints.corrupt(
@@ -198,25 +211,13 @@ void Trainer::corrupt(std::int64_t step) const {
       {static_cast<std::byte*>(tensor.data_ptr()), static_cast<std::size_t>(bytes_of(tensor))});
 }
 
-std::optional<Batch> Trainer::next_batch(Loader& loader, std::int64_t end) {
-  if (parts_.plan.strategy.deals_shares) {
-    for (auto const& share : parts_.strategy.new_shares()) loader.ask(share);
-    return loader.next();
-  }
-  if (position_.step == end) return std::nullopt;
-  auto batch = loader.next();
-  expects(batch.has_value() && batch->step == position_.step,
-          "the loader hands out the steps in order");
-  return batch;
-}
-
 void Trainer::join(EpochSums& sums, Requests& requests) const {
   auto const& plan = parts_.plan.strategy;
   auto const slice = plan.slice_of(parts_.communicator.rank());
   requests |= own_requests();
-  if (plan.deals_shares) requests.save = parts_.checkpoints.due();
-  // Where nobody deals shares, every worker has the sums of all.
-  bool const brings = slice && (plan.deals_shares || slice->rank == 0);
+  if (!plan.synchronous) requests.save = parts_.checkpoints.due();
+  // In synchronous steps every worker has the sums of all.
+  bool const brings = slice && (!plan.synchronous || slice->rank == 0);
   auto const own = brings ? sums : EpochSums{};
   auto const all = parts_.communicator.allocate(7, at::kDouble);
   all.copy_(
@@ -260,7 +261,7 @@ bool Trainer::end_epoch(bool last) {
   position_.epoch = {};
   write_metrics(epoch);
   auto line = describe_epoch(epoch, run.epochs);
-  if (auto const more = parts_.strategy.report(); !more.empty()) line += "  " + more;
+  if (auto const more = parts_.member.participant().report(); !more.empty()) line += "  " + more;
   if (parts_.display != nullptr) parts_.display->say(line);
   parts_.log.detail(line);
   gpu::reset_peak_memory(parts_.device);
@@ -271,7 +272,7 @@ bool Trainer::evaluate_now() {
   parts_.recorder.enter(trace::Activity::evaluate, position_.step);
   auto const& strategy = parts_.plan.strategy;
   auto const found =
-      evaluate(parts_.strategy, parts_.communicator, evaluation_maker_, parts_.dataset.test,
+      evaluate(parts_.member, parts_.communicator, evaluation_maker_, parts_.dataset.test,
                {.slice = strategy.slice_of(parts_.communicator.rank()),
                 .ranks = static_cast<int>(strategy.roles.workers.size()),
                 .batch = std::max(parts_.plan.samples_per_pass, least_evaluation_batch)},
@@ -293,14 +294,15 @@ void Trainer::write_metrics(trace::EpochRecord const& epoch) {
 
 void Trainer::require_equal_replicas() const {
   if (parts_.plan.config.integrity.hash_every == 0) return;
-  stratagem::require_equal_replicas(parts_.communicator, ReplicaHashes(parts_.strategy.replicas()),
-                                    position_.step);
+  stratagem::require_equal_replicas(
+      parts_.communicator, ReplicaHashes(parts_.member.participant().state().replicas),
+      position_.step);
 }
 
 void Trainer::save() {
   parts_.recorder.enter(trace::Activity::save, position_.step);
   require_equal_replicas();
-  auto const text = parts_.checkpoints.save(position_, parts_.strategy);
+  auto const text = parts_.checkpoints.save(position_, parts_.member.participant());
   parts_.recorder.event(trace::Severity::info, "checkpoint_begun", text);
 }
 
@@ -315,7 +317,7 @@ Requests Trainer::own_requests() const {
   bool const late = limit > 0 && trained_s + seconds_of(monotonic_ns() - started_ns_) >= limit;
   return {.stop = late,
           .interrupt = parts_.signals.interrupted(),
-          .save = !parts_.plan.strategy.deals_shares && parts_.checkpoints.due()};
+          .save = parts_.plan.strategy.synchronous && parts_.checkpoints.due()};
 }
 
 }  // namespace stratagem

@@ -11,7 +11,7 @@
 #include "data/loader.hpp"
 #include "gpu/telemetry.hpp"
 #include "optim/schedule.hpp"
-#include "strategy/strategy.hpp"
+#include "strategy/round.hpp"
 #include "train/checkpoint/writer.hpp"
 #include "train/evaluation.hpp"
 #include "train/metrics.hpp"
@@ -40,7 +40,7 @@ struct TrainerParts {
   RunPlan const& plan;
   InputFormat format;
   Dataset const& dataset;
-  Strategy& strategy;
+  Member const& member;
   Communicator& communicator;
   trace::Recorder& recorder;
   gpu::Device device;
@@ -57,7 +57,7 @@ struct TrainerParts {
 /// alike. Training goes in rounds, stretches of steps of one epoch, between which all ranks meet.
 class Trainer {
  public:
-  /// The strategy has the state of `start`.
+  /// The member has the state of `start`.
   Trainer(TrainerParts const& parts, Position const& start);
 
   TrainResult run();
@@ -68,11 +68,12 @@ class Trainer {
   Requests train_round(std::optional<Loader>& loader);
   /// Where the round ends if nobody wants anything.
   std::int64_t end_of_round() const;
-  /// One step, added to `sums`. False when there is nothing left for this rank before step `end`.
-  bool step(Loader& loader, std::int64_t end, EpochSums& sums, Requests& requests);
+  /// What a step is told; `Phase::data` has ended.
+  StepOptions options_of(Batch const& batch) const;
+  /// Adds a step to `sums`; false when it has a request.
+  bool note(Batch const& batch, StepResult const& result, EpochSums& sums);
   /// A bit of what other ranks hold too becomes another, where a test wants it.
   void corrupt(std::int64_t step) const;
-  std::optional<Batch> next_batch(Loader& loader, std::int64_t end);
   /// Where ranks see different steps or none: makes sums and requests those of all.
   void join(EpochSums& sums, Requests& requests) const;
   /// False, and the epoch is as it was, when its evaluation was given up.

@@ -116,40 +116,20 @@ StepResult Ddp::agreed(Batch const& batch) {
   refuse_loss(parts_.model, parts_.communicator, batch.step, block);
 }
 
-at::Tensor Ddp::predict(at::Tensor const& images) {
-  return infer(replica_, evaluation_buffers_, tape_, images);
-}
-
-NamedTensors Ddp::replicas() {
+NamedTensors Ddp::replicas() const {
   auto tensors = replica_.views(replica_.flat(), "parameters/");
-  auto const momentum = replica_.views(update_.momentum(), "momentum/");
-  tensors.insert(tensors.end(), momentum.begin(), momentum.end());
+  for (auto const& [kind, flat] : update_.state()) {
+    auto const views = replica_.views(flat, kind + "/");
+    tensors.insert(tensors.end(), views.begin(), views.end());
+  }
   return tensors;
 }
 
-NamedTensors Ddp::gather_parameters(Wanted const& wanted) {
-  return replica_.named(replica_.flat(), wanted);
-}
-
-NamedTensors Ddp::gather_momentum(Wanted const& wanted) {
-  return update_.momentum().defined() ? replica_.named(update_.momentum(), wanted) : NamedTensors{};
-}
-
-std::map<int, NamedTensors> Ddp::own_buffers() {
-  return {{parts_.communicator.rank(), named(parts_.model, buffers_)}};
-}
-
-void Ddp::load(std::map<std::string, at::Tensor> const& tensors) {
-  replica_.load(tensors);
-  stratagem::load(parts_.model, tensors, buffers_);
-}
-
-void Ddp::load_momentum(std::map<std::string, at::Tensor> const& tensors) {
-  replica_.load(update_.momentum(), tensors);
-}
-
-void Ddp::load_buffers(int worker, std::map<std::string, at::Tensor> const& tensors) {
-  if (worker == parts_.communicator.rank()) stratagem::load(parts_.model, tensors, buffers_);
+State Ddp::state() {
+  return {.of_parameters = replica_.state(update_.state()),
+          .buffers = {{parts_.communicator.rank(), buffers_}},
+          .counters = update_.counters(),
+          .replicas = replicas()};
 }
 
 }  // namespace stratagem

@@ -8,7 +8,7 @@
 #include "strategy/control.hpp"
 #include "strategy/factory.hpp"
 #include "strategy/replica.hpp"
-#include "strategy/replicas.hpp"
+#include "strategy/state/replicas.hpp"
 #include "strategy/update.hpp"
 
 namespace stratagem {
@@ -21,27 +21,15 @@ class Ddp final : public Strategy {
   Ddp(DdpConfig const& config, StrategyParts const& parts);
 
   StepResult step(Batch const& batch, StepOptions const& options) override;
-  void drain() override {}
-  NamedTensors replicas() override;
-  void prepare_evaluation() override {
-    evaluation_buffers_ = average(buffers_, parts_.communicator);
+  at::Tensor predict(at::Tensor const& images, Buffers const& statistics) override {
+    return infer(replica_, statistics, tape_, images);
   }
-  at::Tensor predict(at::Tensor const& images) override;
-  NamedTensors gather_parameters(Wanted const& wanted) override;
-  NamedTensors gather_momentum(Wanted const& wanted) override;
-  NamedTensors gather_buffers() override {
-    return named(parts_.model, average(buffers_, parts_.communicator));
-  }
-  std::map<int, NamedTensors> own_buffers() override;
-  std::map<std::string, double> counters() const override { return update_.counters(); }
-  void load(std::map<std::string, at::Tensor> const& tensors) override;
-  void load_momentum(std::map<std::string, at::Tensor> const& tensors) override;
-  void load_buffers(int worker, std::map<std::string, at::Tensor> const& tensors) override;
-  void load_counters(std::map<std::string, double> const& counters) override {
-    update_.load(counters);
-  }
+  State state() override;
+  void state_replaced() override { replica_.refresh(all()); }
 
  private:
+  /// All parameters and the optimizer's state.
+  NamedTensors replicas() const;
   void hash_replicas(bool wanted);
   at::Tensor forward(Batch const& micro);
   void backward(at::Tensor gradient, Landing landing, bool last_micro_batch);
@@ -57,7 +45,7 @@ class Ddp final : public Strategy {
   StrategyParts parts_;
   Replica replica_;
   BucketPlan plan_;
-  Buffers buffers_, evaluation_buffers_;
+  Buffers buffers_;
   at::Tensor reduced_;     ///< control record and gradients: what is summed over ranks
   ReplicaHashes hashes_;   ///< of this step, where it compares them
   ControlRecord control_;  ///< before the gradients of block 0: the last bucket brings it along

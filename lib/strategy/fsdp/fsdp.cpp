@@ -189,7 +189,7 @@ NamedTensors Fsdp::own_gradients() const {
   return own;
 }
 
-at::Tensor Fsdp::predict(at::Tensor const& images) {
+at::Tensor Fsdp::predict(at::Tensor const& images, Buffers const& statistics) {
   Context const context;
   at::Tensor x = images;
   for (int unit = 0; unit < plan_.units(); ++unit) {
@@ -198,13 +198,13 @@ at::Tensor Fsdp::predict(at::Tensor const& images) {
     for (int block = plan_.unit(unit).first_block; block <= plan_.unit(unit).last_block; ++block)
       x = tape_.infer(block, x,
                       {parameters_.of_block(unit, block),
-                       evaluation_buffers_[static_cast<std::size_t>(block)], context});
+                       statistics[static_cast<std::size_t>(block)], context});
     if (plan_.rotates(unit)) parameters_.reshard(unit);
   }
   return x;
 }
 
-NamedTensors Fsdp::replicas() {
+NamedTensors Fsdp::replicas() const {
   NamedTensors tensors;
   for (int unit = plan_.rotating; unit < plan_.units(); ++unit) {
     if (!parameters_.is_gathered(unit)) continue;
@@ -218,65 +218,22 @@ NamedTensors Fsdp::replicas() {
   return tensors;
 }
 
-NamedTensors Fsdp::gather_parameters(Wanted const& wanted) {
-  return gather([this](int unit, std::size_t chunk) { return parameters_.shard(unit, chunk); },
-                wanted);
-}
-
-NamedTensors Fsdp::gather_momentum(Wanted const& wanted) {
-  if (!update_.momentum().defined()) return {};
-  return gather([this](int unit, std::size_t chunk) { return momentum_shard(unit, chunk); },
-                wanted);
-}
-
-at::Tensor Fsdp::momentum_shard(int unit, std::size_t chunk) const {
-  auto const& own = plan_.unit(unit).chunks[chunk];
-  return update_.momentum().narrow(0, own.owned, own.shard);
-}
-
-std::map<int, NamedTensors> Fsdp::own_buffers() {
-  return {{parts_.communicator.rank(), named(parts_.model, buffers_)}};
-}
-
-NamedTensors Fsdp::gather(std::function<at::Tensor(int, std::size_t)> const& shard,
-                          Wanted const& wanted) {
-  NamedTensors tensors;
-  for (int index = 0; index < plan_.units(); ++index) {
-    auto const& unit = plan_.unit(index);
-    std::vector<std::pair<std::size_t, at::Tensor>> parameters;  // by entry of the layout
-    for (std::size_t c = 0; c < unit.chunks.size(); ++c) {
-      auto const& chunk = unit.chunks[c];
-      auto const own = shard(index, c);
-      auto const whole = at::empty({chunk.shard * plan_.shards.ranks}, own.options());
-      parts_.communicator.all_gather(whole, own).wait_on_stream();
-      for (auto const& place : chunk.places) {
-        auto const& entry = layout_.entries()[place.entry];
-        if (!wanted(entry.spec.name)) continue;
-        parameters.emplace_back(place.entry,
-                                whole.as_strided(entry.spec.shape, entry.strides, place.offset));
-      }
-    }
-    std::ranges::sort(parameters, {}, &std::pair<std::size_t, at::Tensor>::first);
-    for (auto const& [entry, tensor] : parameters)
-      append(tensors, layout_.entries()[entry].spec, tensor);
-  }
-  return tensors;
-}
-
-void Fsdp::load(std::map<std::string, at::Tensor> const& tensors) {
-  parameters_.reshard_all();
-  parameters_.load(tensors);
-  stratagem::load(parts_.model, tensors, buffers_);
-}
-
-void Fsdp::load_momentum(std::map<std::string, at::Tensor> const& tensors) {
-  if (!update_.momentum().defined()) return;
-  parameters_.load_into(
-      tensors, [this](int unit, std::size_t chunk) { return momentum_shard(unit, chunk); });
-}
-
-void Fsdp::load_buffers(int worker, std::map<std::string, at::Tensor> const& tensors) {
-  if (worker == parts_.communicator.rank()) stratagem::load(parts_.model, tensors, buffers_);
+State Fsdp::state() {
+  auto const type = plan_.types.master;
+  State state{
+      .of_parameters = {{State::parameters, type, parameters_.pieces([this](int unit, std::size_t c) {
+                           return parameters_.shard(unit, c);
+                         })}},
+      .buffers = {{parts_.communicator.rank(), buffers_}},
+      .counters = update_.counters(),
+      .replicas = replicas()};
+  for (auto const& [kind, owned] : update_.state())
+    state.of_parameters.push_back(
+        {kind, type, parameters_.pieces([&](int unit, std::size_t c) {
+           auto const& own = plan_.unit(unit).chunks[c];
+           return owned.narrow(0, own.owned, own.shard);
+         })});
+  return state;
 }
 
 }  // namespace stratagem

@@ -1,16 +1,14 @@
 #pragma once
 
-#include <functional>
-
 #include "comm/work.hpp"
 #include "model/block_tape.hpp"
-#include "strategy/buffers.hpp"
+#include "strategy/state/buffers.hpp"
 #include "strategy/control.hpp"
 #include "strategy/factory.hpp"
 #include "strategy/fsdp/fsdp_plan.hpp"
 #include "strategy/fsdp/gradient_units.hpp"
 #include "strategy/fsdp/parameter_units.hpp"
-#include "strategy/replicas.hpp"
+#include "strategy/state/replicas.hpp"
 #include "strategy/update.hpp"
 
 namespace stratagem {
@@ -26,27 +24,13 @@ class Fsdp final : public Strategy {
 
   StepResult step(Batch const& batch, StepOptions const& options) override;
   void drain() override { parameters_.wait(); }
-  /// Of units that are not given up: what was gathered of them.
-  NamedTensors replicas() override;
-  void prepare_evaluation() override {
-    evaluation_buffers_ = average(buffers_, parts_.communicator);
-  }
-  at::Tensor predict(at::Tensor const& images) override;
-  NamedTensors gather_parameters(Wanted const& wanted) override;
-  NamedTensors gather_momentum(Wanted const& wanted) override;
-  NamedTensors gather_buffers() override {
-    return named(parts_.model, average(buffers_, parts_.communicator));
-  }
-  std::map<int, NamedTensors> own_buffers() override;
-  std::map<std::string, double> counters() const override { return update_.counters(); }
-  void load(std::map<std::string, at::Tensor> const& tensors) override;
-  void load_momentum(std::map<std::string, at::Tensor> const& tensors) override;
-  void load_buffers(int worker, std::map<std::string, at::Tensor> const& tensors) override;
-  void load_counters(std::map<std::string, double> const& counters) override {
-    update_.load(counters);
-  }
+  at::Tensor predict(at::Tensor const& images, Buffers const& statistics) override;
+  State state() override;
+  void state_replaced() override { parameters_.reshard_all(); }
 
  private:
+  /// Of units that are not given up: what was gathered of them.
+  NamedTensors replicas() const;
   at::Tensor forward(Batch const& micro);
   void backward(at::Tensor gradient, int micro_batch);
   void send_control(bool compare_replicas);
@@ -64,16 +48,12 @@ class Fsdp final : public Strategy {
   void unshard_for_forward(int unit);
   void unshard_for_backward(int unit);
   void gather_ahead(int unit);
-  /// Whole tensors of which every rank holds `shard(unit, chunk)`.
-  NamedTensors gather(std::function<at::Tensor(int, std::size_t)> const& shard,
-                      Wanted const& wanted);
-  at::Tensor momentum_shard(int unit, std::size_t chunk) const;
 
   FsdpConfig config_;
   StrategyParts parts_;
   ParameterLayout layout_;
   FsdpPlan plan_;
-  Buffers buffers_, evaluation_buffers_;
+  Buffers buffers_;
   ParameterUnits parameters_;
   GradientUnits gradients_;
   ReplicaHashes hashes_;  ///< of this step, where it compares them

@@ -8,7 +8,6 @@
 #include "base/contract.hpp"
 #include "gpu/memory.hpp"
 #include "params/initialise.hpp"
-#include "strategy/named_tensors.hpp"
 
 namespace stratagem {
 
@@ -57,32 +56,32 @@ void ParameterUnits::for_each_own(Visit visit) const {
       for (auto const& place : chunk.places) {
         auto const& entry = layout_.entries()[place.entry];
         FlatRange const whole{place.offset, place.offset + entry.spec.numel()};
-        if (overlap(whole, own).size() > 0) visit(entry, place.offset, own, unit, c);
+        if (overlap(whole, own).size() > 0) visit(place, own, unit, c);
       }
     }
 }
 
 void ParameterUnits::initialise_shards(std::uint64_t seed) {
   auto const options = at::TensorOptions().dtype(plan_.types.master).device(device_.torch());
-  for_each_own([&](ParameterEntry const& entry, std::int64_t offset, FlatRange own, int unit,
-                   std::size_t chunk) {
+  for_each_own([&](Chunk::Place const& place, FlatRange own, int unit, std::size_t chunk) {
+    auto const& entry = layout_.entries()[place.entry];
     auto const values = at::empty_strided(entry.spec.shape, entry.strides, options);
     initialise(values, entry.spec, seed);
-    copy_overlap(values, entry, offset, own, shard(unit, chunk));
+    copy_overlap(values, entry, place.offset, own, shard(unit, chunk));
   });
 }
 
-void ParameterUnits::load(std::map<std::string, at::Tensor> const& tensors) {
-  load_into(tensors, [this](int unit, std::size_t chunk) { return shard(unit, chunk); });
-}
-
-void ParameterUnits::load_into(std::map<std::string, at::Tensor> const& tensors,
-                               std::function<at::Tensor(int, std::size_t)> const& shard) const {
-  for_each_own([&](ParameterEntry const& entry, std::int64_t offset, FlatRange own, int unit,
-                   std::size_t chunk) {
-    if (auto const given = find(tensors, entry.spec); given.defined())
-      copy_overlap(given, entry, offset, own, shard(unit, chunk));
+std::vector<StatePiece> ParameterUnits::pieces(
+    std::function<at::Tensor(int, std::size_t)> const& shard) const {
+  std::vector<StatePiece> pieces;
+  for_each_own([&](Chunk::Place const& place, FlatRange own, int unit, std::size_t chunk) {
+    auto const numel = layout_.entries()[place.entry].spec.numel();
+    auto const part = overlap({place.offset, place.offset + numel}, own);
+    pieces.push_back({place.entry,
+                      {part.begin - place.offset, part.end - place.offset},
+                      {shard(unit, chunk).narrow(0, part.begin - own.begin, part.size())}});
   });
+  return pieces;
 }
 
 void ParameterUnits::gather(int index) {

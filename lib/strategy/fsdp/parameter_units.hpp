@@ -1,14 +1,13 @@
 #pragma once
 
 #include <functional>
-#include <map>
-#include <string>
 #include <vector>
 
 #include "comm/communicator.hpp"
 #include "comm/work.hpp"
 #include "strategy/fsdp/fsdp_plan.hpp"
 #include "strategy/fsdp/unit_views.hpp"
+#include "strategy/state/state.hpp"
 
 namespace stratagem {
 
@@ -41,11 +40,9 @@ class ParameterUnits {
   at::Tensor const& shard(int unit, std::size_t chunk) const {
     return units_[static_cast<std::size_t>(unit)].shards[chunk];
   }
-  /// Replaces what `tensors` names. Nothing is gathered.
-  void load(std::map<std::string, at::Tensor> const& tensors);
-  /// The same in `shard(unit, chunk)`, which is laid out as this rank's part of the chunk.
-  void load_into(std::map<std::string, at::Tensor> const& tensors,
-                 std::function<at::Tensor(int, std::size_t)> const& shard) const;
+  /// What this rank owns, where `shard(unit, chunk)` is laid out as its part of the chunk.
+  std::vector<StatePiece> pieces(
+      std::function<at::Tensor(int, std::size_t)> const& shard) const;
 
  private:
   enum class State { sharded, gathering, gathered };
@@ -61,8 +58,8 @@ class ParameterUnits {
   void allocate_shards();
   void allocate_slots();
   void initialise_shards(std::uint64_t seed);
-  /// Of every parameter of which this rank owns a part: visit(entry, where it begins in its chunk,
-  /// what this rank owns of the chunk, unit, chunk).
+  /// Of every parameter of which this rank owns a part: visit(its place in the chunk, what this rank
+  /// owns of the chunk, unit, chunk).
   template <class Visit>
   void for_each_own(Visit visit) const;
   void poison(Gathered& unit, int index) const;

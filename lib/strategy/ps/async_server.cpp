@@ -6,7 +6,6 @@
 
 #include "base/clock.hpp"
 #include "base/text.hpp"
-#include "strategy/ps/loss_scales.hpp"
 
 namespace stratagem {
 namespace {
@@ -32,13 +31,11 @@ AsyncPsServer::AsyncPsServer(PsConfig const& config, StrategyParts const& parts)
                           .leaving = std::vector<std::vector<Work>>(count)});
 }
 
-void AsyncPsServer::begin_round(std::int64_t first_step, std::int64_t end_step) {
-  round_ = ShareSequence(first_step, end_step, workers(), policy_.pushes);
+void AsyncPsServer::serve(Round const& round) {
+  round_ = ShareSequence(round.first_step, round.end_step, workers(), policy_.pushes);
   next_share_ = round_.dealt_at_first();
+  requests_ = round.requests;
   parts_.recorder.event(trace::Severity::info, round_event, "");
-}
-
-void AsyncPsServer::drain() {
   auto const begin = monotonic_ns();
   for (auto& timeline : timelines_) timeline.clock.restart();
   for (auto& store : stores_) store.begin_round();
@@ -116,7 +113,7 @@ void AsyncPsServer::read_line(int worker) {
 
 void AsyncPsServer::answer(int worker) {
   auto& push = of(worker);
-  if (push.line.requests.end() || parts_.requests().end()) next_share_ = round_.count();
+  if (push.line.requests.end() || requests_().end()) next_share_ = round_.count();
   PsAnswer answer{.lag = timelines_.front().clock.lag(worker)};
   if (next_share_ < round_.count()) answer.share = next_share_++;
   push.answered = parts_.communicator.send(to_message(answer), rank_of(worker), answer_tag);
@@ -218,10 +215,6 @@ void AsyncPsServer::exclude(std::size_t domain, int worker) {
 void AsyncPsServer::tell_of_return(int worker) {
   parts_.recorder.event(trace::Severity::info, "back",
                         str("worker ", worker, " on rank ", rank_of(worker), " pushes again"));
-}
-
-std::map<std::string, double> AsyncPsServer::counters() const {
-  return join_loss_scales(scale_, -1, workers(), parts_.communicator);
 }
 
 }  // namespace stratagem

@@ -15,9 +15,7 @@ class AsyncPsServer final : public PsServer {
  public:
   AsyncPsServer(PsConfig const& config, StrategyParts const& parts);
 
-  void begin_round(std::int64_t first_step, std::int64_t end_step) override;
-  void drain() override;
-  std::map<std::string, double> counters() const override;
+  void serve(Round const& round) override;
 
  private:
   /// What a worker has announced, or will.
@@ -64,6 +62,7 @@ class AsyncPsServer final : public PsServer {
   std::vector<Timeline> timelines_;  ///< by domain, as stores_
   Attendance attendance_;
   ShareSequence round_;
+  std::function<Requests()> requests_;  ///< of this rank
   std::int64_t next_share_ = 0;  ///< of round_
   std::vector<Push> pushes_;     ///< by worker
 };

@@ -272,15 +272,16 @@ at::Tensor ParameterStore::momentum() const {
   return sum;
 }
 
-std::vector<at::Tensor> ParameterStore::momenta() const {
-  std::vector<at::Tensor> momenta;
-  for (auto const& optimizer : optimizers_)
-    if (optimizer.momentum().defined()) momenta.push_back(optimizer.momentum());
-  return momenta;
+std::vector<OptimizerState> ParameterStore::kept() const {
+  std::vector<OptimizerState> kept;
+  for (auto const& optimizer : optimizers_) kept.push_back(optimizer.state());
+  return kept;
 }
 
 void ParameterStore::sum_of_momenta(at::Tensor const& out) const {
-  sum_range(momenta(), out, {0, out.numel()});
+  std::vector<at::Tensor> momenta;
+  for (auto const& optimizer : optimizers_) momenta.push_back(optimizer.momentum());
+  sum_range(momenta, out, {0, out.numel()});
 }
 
 }  // namespace stratagem

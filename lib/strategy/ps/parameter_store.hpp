@@ -109,8 +109,8 @@ class ParameterStore {
 
   /// Sum over workers where each has its own; undefined without momentum.
   at::Tensor momentum() const;
-  /// One, one per worker, or none.
-  std::vector<at::Tensor> momenta() const;
+  /// What each optimizer keeps: of one, or one per worker.
+  std::vector<OptimizerState> kept() const;
 
  private:
   bool looks_ahead() const;

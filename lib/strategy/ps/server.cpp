@@ -1,10 +1,10 @@
 #include "strategy/ps/server.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include <ATen/ATen.h>
 
-#include "base/contract.hpp"
 #include "base/text.hpp"
 #include "params/initialise.hpp"
 #include "strategy/control.hpp"
@@ -22,49 +22,54 @@ PsServer::PsServer(PsConfig const& config, StrategyParts const& parts)
       own_(plan_.chunks_of(server_)),
       transport_(make_transport(config, plan_, parts)),
       domains_(version_domains(policy_, plan_, server_)),
-      scale_(make_gradient_scale(config, parts.optimizer, parts.precision, workers())),
-      buffers_(make_buffers(parts.model, parts.device, parts.precision.compute)) {
+      scale_(make_gradient_scale(config, parts.optimizer, parts.precision, workers())) {
   for (auto const& domain : domains_)
     stores_.emplace_back(policy_, parts.optimizer, memory().part(domain.range));
+  initialise_shard();
+}
+
+void PsServer::initialise_shard() {
   for (auto const& entry : layout_.entries()) {
-    if (!owns_part_of(entry)) continue;
+    FlatRange const whole{entry.offset, entry.offset + entry.spec.numel()};
+    auto const is_in = [&](ServerChunk const& chunk) {
+      return overlap(whole, chunk.range).size() > 0;
+    };
+    if (!std::ranges::any_of(own_, is_in)) continue;
     auto const values =
         at::empty_strided(entry.spec.shape, entry.strides, memory().parameters.options());
-    initialise(values, entry.spec, parts.seed);
-    place(entry, values, own_, memory().parameters);
+    initialise(values, entry.spec, parts_.seed);
+    for (auto const& chunk : own_)
+      copy_overlap(values, entry, entry.offset, chunk.range, in_shard(memory().parameters, chunk));
   }
 }
 
-bool PsServer::owns_part_of(ParameterEntry const& entry) const {
-  return std::ranges::any_of(own_, [&](ServerChunk const& chunk) {
-    return overlap({entry.offset, entry.offset + entry.spec.numel()}, chunk.range).size() > 0;
-  });
+State PsServer::state() {
+  auto const type = memory().parameters.scalar_type();
+  State state{.of_parameters = {{State::parameters, type, {}}}};
+  for (auto const& kind : state_kinds(parts_.optimizer))
+    state.of_parameters.push_back({kind, type, {}});
+  for (auto const& chunk : own_)
+    std::ranges::move(pieces_of(layout_, chunk.range, in_shard(memory().parameters, chunk)),
+                      std::back_inserter(state.of_parameters.front().pieces));
+  for (std::size_t domain = 0; domain < domains_.size(); ++domain) add_kept(domain, state);
+  return state;
 }
 
-void PsServer::place(ParameterEntry const& entry, at::Tensor const& values,
-                     std::vector<ServerChunk> const& chunks, at::Tensor const& part,
-                     std::int64_t begin) {
-  for (auto const& chunk : chunks)
-    copy_overlap(values, entry, entry.offset, chunk.range, in_part(part, begin, chunk));
-}
-
-void PsServer::load(std::map<std::string, at::Tensor> const& tensors) {
-  for (auto const& entry : layout_.entries())
-    if (auto const given = find(tensors, entry.spec); given.defined())
-      place(entry, given, own_, memory().parameters);
-}
-
-void PsServer::load_momentum(std::map<std::string, at::Tensor> const& tensors) {
-  // What is known is the sum over workers: where each has a momentum of its own, equal parts of it.
-  auto const share = 1.0 / static_cast<double>(stores_.front().momenta().size());
-  for (auto const& entry : layout_.entries()) {
-    auto const given = find(tensors, entry.spec);
-    if (!given.defined()) continue;
-    auto const part = share < 1 ? given * share : given;
-    for (std::size_t i = 0; i < domains_.size(); ++i)
-      for (auto const& momentum : stores_[i].momenta())
-        place(entry, part, domains_[i].chunks, momentum, domains_[i].range.begin);
-  }
+void PsServer::add_kept(std::size_t domain, State& state) const {
+  auto const kept = stores_[domain].kept();  // by optimizer
+  auto const begin = domains_[domain].range.begin;
+  for (std::size_t kind = 0; kind < kept.front().size(); ++kind)
+    for (auto const& chunk : domains_[domain].chunks) {
+      auto pieces =
+          pieces_of(layout_, chunk.range, in_part(kept.front()[kind].second, begin, chunk));
+      for (std::size_t i = 1; i < kept.size(); ++i) {
+        auto const others =
+            pieces_of(layout_, chunk.range, in_part(kept[i][kind].second, begin, chunk));
+        for (std::size_t piece = 0; piece < pieces.size(); ++piece)
+          pieces[piece].terms.push_back(others[piece].terms.front());
+      }
+      std::ranges::move(pieces, std::back_inserter(state.of_parameters[kind + 1].pieces));
+    }
 }
 
 std::vector<Work> PsServer::receive_gradients(int worker, std::vector<ServerChunk> const& chunks) {
@@ -106,20 +111,6 @@ std::int64_t PsServer::bytes_of(std::vector<ServerChunk> const& chunks) const {
   return elements * static_cast<std::int64_t>(memory().parameters.element_size());
 }
 
-StepResult PsServer::step(Batch const&, StepOptions const&) {
-  expects(false, "a server is handed no batch");
-  return {};
-}
-
-void PsServer::prepare_evaluation() {
-  static_cast<void>(average(buffers_, parts_.communicator, plan_.roles.workers));
-}
-
-at::Tensor PsServer::predict(at::Tensor const&) {
-  expects(false, "a server has no model to predict with");
-  return {};
-}
-
 std::string PsServer::report() {
   auto const text = describe(counts_.joined(parts_.communicator), policy_);
   counts_ = {};
@@ -132,23 +123,6 @@ void PsServer::note(trace::PsRecord const& record) {
   counts_.dropped += record.dropped ? 1 : 0;
   counts_.overflowed += record.overflowed ? 1 : 0;
   counts_.busy_ns += record.busy;
-}
-
-NamedTensors PsServer::gather_momentum(Wanted const&) {
-  std::vector<Work> works;
-  for (std::size_t i = 0; i < domains_.size(); ++i) {
-    auto const momentum = stores_[i].momentum();
-    if (!momentum.defined()) return {};
-    for (auto const& chunk : domains_[i].chunks)
-      works.push_back(parts_.communicator.send(in_part(momentum, domains_[i].range.begin, chunk),
-                                               rank_of(0), chunk_tag(chunk.index)));
-  }
-  for (auto& work : works) work.wait_on_host();
-  return {};
-}
-
-NamedTensors PsServer::gather_buffers() {
-  return named(parts_.model, average(buffers_, parts_.communicator, plan_.roles.workers));
 }
 
 }  // namespace stratagem

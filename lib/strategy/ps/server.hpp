@@ -3,7 +3,6 @@
 #include <vector>
 
 #include "comm/work.hpp"
-#include "strategy/buffers.hpp"
 #include "strategy/factory.hpp"
 #include "strategy/ps/messages.hpp"
 #include "strategy/ps/parameter_store.hpp"
@@ -13,28 +12,17 @@
 
 namespace stratagem {
 
-/// A server: holds a shard of the parameters and is handed no batches. Its drain() serves one
-/// round: it ends when every worker has finished its own, and all of them have the parameters then.
-class PsServer : public Strategy {
+/// A server: holds a shard of the parameters. A round ends when every worker has finished its own,
+/// and all of them have the parameters then.
+class PsServer : public Server {
  public:
   PsServer(PsConfig const& config, StrategyParts const& parts);
 
-  StepResult step(Batch const& batch, StepOptions const& options) override;
   std::string report() override;
   /// Of the rounds since the last report.
   RoundCounts const& counts() const { return counts_; }
-  void prepare_evaluation() override;
-  at::Tensor predict(at::Tensor const& images) override;
-  NamedTensors gather_parameters(Wanted const&) override { return {}; }
-  NamedTensors gather_momentum(Wanted const&) override;
-  NamedTensors gather_buffers() override;
-  std::map<int, NamedTensors> own_buffers() override { return {}; }
-  void load(std::map<std::string, at::Tensor> const& tensors) override;
-  void load_momentum(std::map<std::string, at::Tensor> const& tensors) override;
-  void load_buffers(int, std::map<std::string, at::Tensor> const&) override {}
-  void load_counters(std::map<std::string, double> const& counters) override {
-    scale_.load(counters);
-  }
+  /// The shard, and what the optimizer keeps of it.
+  State state() override;
 
  protected:
   int workers() const { return plan_.workers(); }
@@ -67,14 +55,10 @@ class PsServer : public Strategy {
   RoundCounts counts_;  ///< since the last report
 
  private:
-  bool owns_part_of(ParameterEntry const& entry) const;
-  /// Copies what these chunks have of a parameter into the part of the shard that begins at
-  /// `begin`.
-  static void place(ParameterEntry const& entry, at::Tensor const& values,
-                    std::vector<ServerChunk> const& chunks, at::Tensor const& part,
-                    std::int64_t begin = 0);
-
-  Buffers buffers_;  ///< never trained; what the workers' are averaged like
+  /// Of one of the domains: what its optimizers keep, which add up to the state.
+  void add_kept(std::size_t domain, State& state) const;
+  /// The seed's values.
+  void initialise_shard();
 };
 
 }  // namespace stratagem

@@ -7,7 +7,6 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "strategy/ps/loss_scales.hpp"
 #include "strategy/ps/ps_plan.hpp"
 #include "strategy/update.hpp"
 
@@ -37,9 +36,11 @@ void PsSimulation::load(std::map<std::string, at::Tensor> const& tensors) {
   for (auto& buffers : buffers_) stratagem::load(parts_.model, tensors, buffers);
 }
 
-void PsSimulation::load_counters(std::map<std::string, double> const& counters) {
-  for (std::size_t i = 0; i < scales_.size(); ++i)
-    scales_[i].load(loss_scale_of(static_cast<int>(i), counters));
+void PsSimulation::load_counters(Counters const& counters) {
+  for (std::size_t i = 0; i < scales_.size(); ++i) {
+    int const worker = policy_.asynchronous() ? static_cast<int>(i) : -1;
+    stratagem::load_counters({.counters = scales_[i].counters(), .counters_of = worker}, counters);
+  }
 }
 
 double PsSimulation::run_round(std::int64_t first_step, std::int64_t end_step) {

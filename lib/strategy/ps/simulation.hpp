@@ -12,6 +12,7 @@
 #include "strategy/ps/ps_config.hpp"
 #include "strategy/ps/pull_pace.hpp"
 #include "strategy/ps/share.hpp"
+#include "strategy/state/counters.hpp"
 
 namespace stratagem {
 
@@ -44,7 +45,7 @@ class PsSimulation {
   /// Before training: what it begins with in place of the seed's values.
   void load(std::map<std::string, at::Tensor> const& tensors);
   /// The same of the loss scales.
-  void load_counters(std::map<std::string, double> const& counters);
+  void load_counters(Counters const& counters);
 
   /// Trains steps [first, end). Error(non_finite) when a loss is not finite. Returns the mean loss.
   double run_round(std::int64_t first_step, std::int64_t end_step);

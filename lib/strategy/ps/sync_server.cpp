@@ -9,7 +9,7 @@
 
 #include "base/clock.hpp"
 #include "strategy/control.hpp"
-#include "strategy/replicas.hpp"
+#include "strategy/state/replicas.hpp"
 #include "strategy/update.hpp"
 
 namespace stratagem {
@@ -39,7 +39,7 @@ bool are_alike(std::vector<PsLine> const& lines, CollectiveLog const& own) {
 
 }  // namespace
 
-void SyncPsServer::drain() {
+void SyncPsServer::serve(Round const& round) {
   auto const began = monotonic_ns();
   // The round's first version is what everybody begins with.
   in_use_.assign(static_cast<std::size_t>(policy_.delay) + 1, version_);
@@ -49,7 +49,7 @@ void SyncPsServer::drain() {
     auto const& line = lines.front();
     if (line.last) break;
     auto sums = sum_of(lines);
-    sums.requests |= parts_.requests();
+    sums.requests |= round.requests();
     sums.alike = are_alike(lines, parts_.communicator.collectives());
     if (scale_.needs_norm()) {
       update_as_a_whole(line, sums);
@@ -66,6 +66,12 @@ void SyncPsServer::drain() {
     wait_all(works);
   }
   counts_.whole_ns += monotonic_ns() - began;
+}
+
+State SyncPsServer::state() {
+  auto state = PsServer::state();
+  state.counters = scale_.counters();
+  return state;
 }
 
 std::vector<PsLine> SyncPsServer::receive_lines() {

@@ -15,9 +15,9 @@ class SyncPsServer final : public PsServer {
  public:
   using PsServer::PsServer;
 
-  void drain() override;
-  /// All workers have the same.
-  std::map<std::string, double> counters() const override { return scale_.counters(); }
+  void serve(Round const& round) override;
+  /// With the loss scale, which all workers have alike.
+  State state() override;
 
  private:
   /// Of all workers, in their order; nothing when they have finished the round.

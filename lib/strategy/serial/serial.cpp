@@ -47,14 +47,13 @@ StepResult Serial::step(Batch const& batch, StepOptions const& options) {
   result.loss /= config_.emulate_ranks * config_.micro_batches;
 
   parts_.recorder.enter(Phase::optimizer);
-  FlatRange const all{0, replica_.layout().size()};
   result.skipped = update_.way() == Update::Way::by_decision &&
                    !update_.admit(gradient_norm({&sum_.flat, 1}));
-  if (!result.skipped) update_.apply(all, replica_.flat(), sum_.flat, options.lr);
+  if (!result.skipped) update_.apply(all(), replica_.flat(), sum_.flat, options.lr);
   if (!update_.finite())
     throw AgreedError(
         bad_gradient(batch.step, "summed over all ranks", replica_.views(sum_.flat, "")));
-  replica_.refresh(all);
+  replica_.refresh(all());
   return result;
 }
 
@@ -111,37 +110,11 @@ void Serial::refuse_loss(std::int64_t step, int worker, int block) const {
                     "first in the output of " + where, "lower optimizer.lr or look at the data");
 }
 
-at::Tensor Serial::predict(at::Tensor const& images) {
-  return infer(replica_, evaluation_buffers_, tape_, images);
-}
-
-NamedTensors Serial::gather_parameters(Wanted const& wanted) {
-  return replica_.named(replica_.flat(), wanted);
-}
-
-NamedTensors Serial::gather_momentum(Wanted const& wanted) {
-  return update_.momentum().defined() ? replica_.named(update_.momentum(), wanted) : NamedTensors{};
-}
-
-std::map<int, NamedTensors> Serial::own_buffers() {
-  std::map<int, NamedTensors> by_worker;
+State Serial::state() {
+  State state{.of_parameters = replica_.state(update_.state()), .counters = update_.counters()};
   for (std::size_t worker = 0; worker < buffers_.size(); ++worker)
-    by_worker.emplace(static_cast<int>(worker), named(parts_.model, buffers_[worker]));
-  return by_worker;
-}
-
-void Serial::load(std::map<std::string, at::Tensor> const& tensors) {
-  replica_.load(tensors);
-  for (auto& buffers : buffers_) stratagem::load(parts_.model, tensors, buffers);
-}
-
-void Serial::load_momentum(std::map<std::string, at::Tensor> const& tensors) {
-  replica_.load(update_.momentum(), tensors);
-}
-
-void Serial::load_buffers(int worker, std::map<std::string, at::Tensor> const& tensors) {
-  if (worker < config_.emulate_ranks)
-    stratagem::load(parts_.model, tensors, buffers_[static_cast<std::size_t>(worker)]);
+    state.buffers.emplace(static_cast<int>(worker), buffers_[worker]);
+  return state;
 }
 
 }  // namespace stratagem

@@ -15,20 +15,11 @@ class Serial final : public Strategy {
   Serial(SerialConfig const& config, StrategyParts const& parts);
 
   StepResult step(Batch const& batch, StepOptions const& options) override;
-  void drain() override {}
-  void prepare_evaluation() override { evaluation_buffers_ = average(buffers_); }
-  at::Tensor predict(at::Tensor const& images) override;
-  NamedTensors gather_parameters(Wanted const& wanted) override;
-  NamedTensors gather_momentum(Wanted const& wanted) override;
-  NamedTensors gather_buffers() override { return named(parts_.model, average(buffers_)); }
-  std::map<int, NamedTensors> own_buffers() override;
-  std::map<std::string, double> counters() const override { return update_.counters(); }
-  void load(std::map<std::string, at::Tensor> const& tensors) override;
-  void load_momentum(std::map<std::string, at::Tensor> const& tensors) override;
-  void load_buffers(int worker, std::map<std::string, at::Tensor> const& tensors) override;
-  void load_counters(std::map<std::string, double> const& counters) override {
-    update_.load(counters);
+  at::Tensor predict(at::Tensor const& images, Buffers const& statistics) override {
+    return infer(replica_, statistics, tape_, images);
   }
+  State state() override;
+  void state_replaced() override { replica_.refresh(all()); }
 
  private:
   /// Like the parameters.
@@ -38,6 +29,7 @@ class Serial final : public Strategy {
   };
 
   Gradients make_gradients() const;
+  FlatRange all() const { return {0, replica_.layout().size()}; }
   /// Every worker's own gradients first, then over workers: as DDP adds.
   void accumulate_unsharded(std::vector<Batch> const& workers, StepResult& result);
   /// Over workers first, then over micro-batches: as FSDP adds that reduces each micro-batch.
@@ -51,7 +43,6 @@ class Serial final : public Strategy {
   StrategyParts parts_;
   Replica replica_;
   std::vector<Buffers> buffers_;  ///< by worker
-  Buffers evaluation_buffers_;
   Gradients sum_;    ///< of all so far
   Gradients own_;    ///< of the present worker, where there are several
   Gradients micro_;  ///< of the present micro-batch so far, where that is needed

@@ -7,7 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "strategy/buffers.hpp"
+#include "strategy/state/state.hpp"
 
 namespace stratagem {
 namespace {
@@ -73,12 +73,11 @@ void Checkpoint::read(CheckpointFile const& file, Visit const& visit) const {
 }
 
 TensorMap Checkpoint::weights() const {
-  using Kind = StateName::Kind;
   TensorMap tensors;
   std::map<std::string, std::map<int, at::Tensor>> buffers;
   read([&](StateName const& name, at::Tensor const& tensor) {
-    if (name.kind == Kind::parameters) tensors.emplace(name.tensor, tensor);
-    if (name.kind == Kind::buffers) buffers[name.tensor].emplace(name.worker, tensor);
+    if (name.kind == State::parameters) tensors.emplace(name.tensor, tensor);
+    if (name.kind == StateName::buffers) buffers[name.tensor].emplace(name.worker, tensor);
   });
   tensors.merge(average(buffers));
   return tensors;

@@ -8,7 +8,7 @@
 #include "base/log.hpp"
 #include "model/safetensors.hpp"
 #include "model/weights.hpp"
-#include "strategy/named_tensors.hpp"
+#include "strategy/state/named_tensors.hpp"
 #include "train/checkpoint/record.hpp"
 
 namespace stratagem {

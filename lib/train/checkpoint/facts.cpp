@@ -67,7 +67,7 @@ std::string order_of_sums(StrategyConfig const& config, StrategyPlan const& plan
   if (auto const* fsdp = std::get_if<FsdpConfig>(&config))
     return order(fsdp->accumulate) +
            (fsdp->reduce == ReduceType::compute ? ", in the compute type" : "");
-  return plan.deals_shares ? "asynchronous, " + passes : passes;
+  return plan.synchronous ? passes : "asynchronous, " + passes;
 }
 
 /// How a parameter server treats gradients, where that is not what every synchronous training does;

@@ -13,6 +13,8 @@
 #include "base/file.hpp"
 #include "base/hash.hpp"
 #include "base/text.hpp"
+#include "optim/optimizer_state.hpp"
+#include "strategy/state/state.hpp"
 
 namespace stratagem {
 namespace {
@@ -22,9 +24,6 @@ using nlohmann::json;
 
 constexpr std::uintmax_t largest_record = 64 << 20;
 constexpr int deepest_record = 8;  // what walks a value does so by recursion
-constexpr char const* parameters_prefix = "parameters/";
-constexpr char const* momentum_prefix = "momentum/";
-constexpr char const* buffers_prefix = "buffers/";
 
 [[noreturn]] void reject(fs::path const& path, std::string const& why) {
   throw Error(ExitCode::checkpoint, str("not a usable checkpoint: ", path.string()), why,
@@ -119,31 +118,24 @@ std::string digest_of(std::string const& text) {
 }  // namespace
 
 std::string StateName::text() const {
-  switch (kind) {
-    case Kind::parameters:
-      return parameters_prefix + tensor;
-    case Kind::momentum:
-      return momentum_prefix + tensor;
-    case Kind::buffers:
-      return str(buffers_prefix, worker, "/", tensor);
-  }
-  return tensor;
+  return kind == buffers ? str(kind, '/', worker, '/', tensor) : str(kind, '/', tensor);
 }
 
 StateName StateName::parse(std::string const& text) {
-  auto const behind = [&](std::string_view prefix) { return text.substr(prefix.size()); };
-  if (text.starts_with(parameters_prefix))
-    return {.kind = Kind::parameters, .tensor = behind(parameters_prefix)};
-  if (text.starts_with(momentum_prefix))
-    return {.kind = Kind::momentum, .tensor = behind(momentum_prefix)};
-  if (text.starts_with(buffers_prefix)) {
-    auto const rest = behind(buffers_prefix);
-    auto const slash = rest.find('/');
-    if (auto const worker = parse_integer(rest.substr(0, slash)); slash != rest.npos && worker)
-      return {Kind::buffers, static_cast<int>(*worker), rest.substr(slash + 1)};
+  std::vector<std::string> kinds{State::parameters};
+  kinds.insert(kinds.end(), known_state_kinds.begin(), known_state_kinds.end());
+  auto const slash = text.find('/');
+  if (slash != std::string::npos) {
+    auto const kind = text.substr(0, slash), rest = text.substr(slash + 1);
+    if (std::ranges::find(kinds, kind) != kinds.end()) return {kind, rest};
+    auto const second = rest.find('/');
+    auto const worker = parse_integer(rest.substr(0, second));
+    if (kind == buffers && second != std::string::npos && worker)
+      return {kind, rest.substr(second + 1), static_cast<int>(*worker)};
   }
+  kinds.emplace_back(buffers);
   throw Error(ExitCode::checkpoint, str("a checkpoint has a tensor \"", text, "\""),
-              "it is none of parameters/, momentum/, buffers/");
+              str("it is none of ", join(kinds, "/, "), "/"));
 }
 
 TensorRecord describe(std::string const& name, at::Tensor const& tensor) {

@@ -12,13 +12,14 @@
 
 namespace stratagem {
 
-/// Where a tensor of a training's state belongs. In files: "parameters/<name>", "momentum/<name>",
-/// "buffers/<worker>/<name>".
+/// Where a tensor of a training's state belongs. In files: "<kind>/<name>", as "parameters/<name>",
+/// or "buffers/<worker>/<name>".
 struct StateName {
-  enum class Kind { parameters, momentum, buffers };
-  Kind kind = Kind::parameters;
-  int worker = 0;      ///< of buffers: every worker has its own
+  static constexpr char const* buffers = "buffers";  ///< running statistics: each worker has its own
+
+  std::string kind;    ///< `buffers`, or of State::of_parameters
   std::string tensor;  ///< torchvision's name
+  int worker = 0;      ///< of buffers
 
   std::string text() const;
   /// Error(checkpoint) for a text of another form.

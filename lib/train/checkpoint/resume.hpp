@@ -14,7 +14,9 @@ namespace stratagem {
 void check_resumable(Checkpoint const& checkpoint, Facts const& facts, Model const& model,
                      Likeness likeness, Log& log);
 
-/// Gives the strategy the state that was saved, under whichever strategy and number of workers.
-void restore(Checkpoint const& checkpoint, int workers, Strategy& strategy);
+/// Gives this rank its part of the state that was saved, under whichever strategy and number of
+/// workers.
+void restore(Checkpoint const& checkpoint, int workers, Model const& model,
+             Participant& participant);
 
 }  // namespace stratagem

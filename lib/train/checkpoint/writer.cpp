@@ -16,6 +16,7 @@
 #include "base/text.hpp"
 #include "comm/agreement.hpp"
 #include "gpu/memory.hpp"
+#include "strategy/state/counters.hpp"
 #include "trace/rank_trace.hpp"
 #include "train/checkpoint/checkpoint.hpp"
 #include "train/failure.hpp"
@@ -110,21 +111,22 @@ bool CheckpointWriter::due() const {
   return hastened_ || (interval_s_ > 0 && seconds_since(last_ns_) >= interval_s_);
 }
 
-std::string CheckpointWriter::save(Position const& position, Strategy& strategy) {
+std::string CheckpointWriter::save(Position const& position, Participant& participant) {
   auto const began = monotonic_ns();
   static_cast<void>(finish());
   last_ns_ = began;
   hastened_ = false;
+  auto const state = participant.state();
   Job job{.folder = checkpoint_folder(parts_.run_directory) /
                     str(half_written, checkpoint_name(position.step), "-a", parts_.attempt),
           .record = {.position = position,
                      .saved_wall_ns = wall_ns(),
                      .workers = parts_.workers,
                      .facts = parts_.facts,
-                     .counters = strategy.counters()},
+                     .counters = gather_counters(state, parts_.communicator)},
           .began_ns = began};
   if (!make_folder(job.folder)) return str("step ", position.step, ": not saved");
-  job.tensors = stage(strategy);
+  job.tensors = stage(state);
   job.blocked_s = seconds_since(began);
   if (leads()) lengthen_interval(job.blocked_s);
   auto const text =
@@ -154,21 +156,18 @@ bool CheckpointWriter::make_folder(fs::path const& folder) {
   return false;
 }
 
-NamedTensors CheckpointWriter::stage(Strategy& strategy) const {
+NamedTensors CheckpointWriter::stage(State const& state) const {
   gpu::MemoryScope const scope(gpu::MemoryCategory::workspace);
-  using Kind = StateName::Kind;
   auto const mine = [this](std::string const& name) {
     return parts_.dealt.at(name) == parts_.communicator.rank();
   };
   NamedTensors staged;
-  auto const add = [&staged](Kind kind, int worker, NamedTensors tensors) {
-    for (auto& [name, tensor] : tensors)
-      staged.emplace_back(StateName{kind, worker, name}.text(), std::move(tensor));
-  };
-  add(Kind::parameters, 0, strategy.gather_parameters(mine));
-  add(Kind::momentum, 0, strategy.gather_momentum(mine));
-  for (auto& [worker, tensors] : strategy.own_buffers())
-    add(Kind::buffers, worker, std::move(tensors));
+  for (auto const& [kind, type, pieces] : state.of_parameters)
+    for (auto& [name, tensor] : gather(state, kind, parts_.model, mine, parts_.communicator))
+      staged.emplace_back(StateName{kind, name}.text(), std::move(tensor));
+  for (auto const& [worker, buffers] : state.buffers)
+    for (auto& [name, tensor] : named(parts_.model, buffers))
+      staged.emplace_back(StateName{StateName::buffers, name, worker}.text(), std::move(tensor));
   return staged;
 }
 

@@ -39,6 +39,7 @@ class CheckpointWriter {
     std::filesystem::path run_directory;
     std::optional<std::filesystem::path> began_from = {};  ///< the checkpoint, which is whole
     int attempt = 0;
+    Model const& model;
     int workers = 1;
     std::map<std::string, int> dealt;          ///< deal_tensors()
     std::map<std::string, std::string> facts;  ///< training_facts()
@@ -64,7 +65,7 @@ class CheckpointWriter {
 
   /// Between two steps. Waits until the one before is written, copies the state, and returns what
   /// is to be told of it. Collective.
-  std::string save(Position const& position, Strategy& strategy);
+  std::string save(Position const& position, Participant& participant);
 
   /// Waits until all is written; what kept the last one from being committed. Collective, with the
   /// same result on every rank.
@@ -83,7 +84,7 @@ class CheckpointWriter {
   };
 
   bool leads() const { return parts_.communicator.rank() == 0; }
-  NamedTensors stage(Strategy& strategy) const;
+  NamedTensors stage(State const& state) const;
   /// Collective; false, and warned of, when it cannot be made.
   bool make_folder(std::filesystem::path const& folder);
   void lengthen_interval(double blocked_s);

@@ -1,9 +1,11 @@
-#include "strategy/buffers.hpp"
+#include "strategy/state/buffers.hpp"
 
-#include <numeric>
+#include <algorithm>
 
 #include <ATen/ATen.h>
 
+#include "base/text.hpp"
+#include "comm/agreement.hpp"
 #include "gpu/memory.hpp"
 #include "strategy/model_layout.hpp"
 
@@ -12,6 +14,15 @@ namespace {
 
 at::ScalarType type_of(BufferSpec const& spec, Precision precision) {
   return spec.type == at::kFloat ? master_type(precision) : spec.type;
+}
+
+/// All elements one after the other, as double, which changes none of them.
+at::Tensor flatten(Buffers const& buffers) {
+  std::vector<at::Tensor> pieces{at::empty({0}, at::kDouble)};
+  for (auto const& of_block : buffers)
+    for (auto const& buffer : of_block) pieces.push_back(buffer.flatten().to(at::kDouble));
+  if (pieces.size() > 1) pieces.erase(pieces.begin());
+  return at::cat(pieces);
 }
 
 /// The shapes and types of `like` with the values of `flat`, from `offset` on, which moves.
@@ -73,27 +84,40 @@ Buffers average(std::vector<Buffers> const& workers) {
   return result;
 }
 
-Buffers average(Buffers const& own, Communicator& communicator) {
-  std::vector<int> ranks(static_cast<std::size_t>(communicator.size()));
-  std::iota(ranks.begin(), ranks.end(), 0);
-  return average(own, communicator, ranks);
-}
-
-Buffers average(Buffers const& own, Communicator& communicator, std::span<int const> workers) {
-  std::vector<at::Tensor> pieces;
-  for (auto const& of_block : own)
-    for (auto const& buffer : of_block) pieces.push_back(buffer.flatten().to(at::kDouble));
-  if (pieces.empty()) return own;
-  auto const flat = at::cat(pieces);
-  auto const all = at::empty({flat.numel() * communicator.size()}, flat.options());
-  communicator.all_gather(all, flat).wait_on_stream();
-
-  std::vector<Buffers> theirs;
-  for (int const worker : workers) {
-    auto offset = worker * flat.numel();
-    theirs.push_back(unpack(all, offset, own));
+Buffers average(std::map<int, Buffers> const& own, Communicator& communicator) {
+  std::vector<at::Tensor> flat;
+  std::string text;  // elements of a worker, and whom this rank plays
+  for (auto const& [worker, buffers] : own) {
+    flat.push_back(flatten(buffers));
+    text += str(text.empty() ? str(flat.back().numel(), ' ') : "", worker, ' ');
   }
-  return average(theirs);
+  std::vector<std::vector<std::int64_t>> ranks;
+  std::int64_t each = 0;
+  std::size_t most = 0;  // workers of a rank
+  for (auto const& theirs : gather_texts(communicator, text)) {
+    auto& numbers = ranks.emplace_back(parse_integers(theirs));
+    if (numbers.empty()) continue;
+    each = numbers.front();
+    most = std::max(most, numbers.size() - 1);
+  }
+  if (each == 0) return own.empty() ? Buffers() : own.begin()->second;
+
+  auto const room = static_cast<std::int64_t>(most) * each;
+  auto const mine = communicator.allocate(room, at::kDouble);
+  auto const all = communicator.allocate(room * communicator.size(), at::kDouble);
+  for (std::size_t i = 0; i < flat.size(); ++i)
+    mine.narrow(0, static_cast<std::int64_t>(i) * each, each).copy_(flat[i]);
+  communicator.all_gather(all, mine).wait_on_stream();
+  if (own.empty()) return {};
+  std::map<std::int64_t, Buffers> of_all;  // by worker
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    auto offset = static_cast<std::int64_t>(rank) * room;
+    for (std::size_t i = 1; i < ranks[rank].size(); ++i)
+      of_all[ranks[rank][i]] = unpack(all, offset, own.begin()->second);
+  }
+  std::vector<Buffers> workers;
+  for (auto& [_, buffers] : of_all) workers.push_back(std::move(buffers));
+  return average(workers);
 }
 
 NamedTensors named(Model const& model, Buffers const& buffers) {
@@ -106,7 +130,8 @@ NamedTensors named(Model const& model, Buffers const& buffers) {
   return tensors;
 }
 
-void load(Model const& model, std::map<std::string, at::Tensor> const& tensors, Buffers& buffers) {
+void load(Model const& model, std::map<std::string, at::Tensor> const& tensors,
+          Buffers const& buffers) {
   at::NoGradGuard const no_grad;
   for (std::size_t block = 0; block < buffers.size(); ++block) {
     auto const& specs = model.blocks[block]->declaration().buffers();

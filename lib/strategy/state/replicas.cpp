@@ -1,4 +1,4 @@
-#include "strategy/replicas.hpp"
+#include "strategy/state/replicas.hpp"
 
 #include <algorithm>
 #include <map>
@@ -12,7 +12,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "comm/agreement.hpp"
-#include "strategy/device_hash.hpp"
+#include "strategy/state/device_hash.hpp"
 
 namespace stratagem {
 namespace {

@@ -1,4 +1,4 @@
-#include "strategy/device_hash.hpp"
+#include "strategy/state/device_hash.hpp"
 
 #include <algorithm>
 

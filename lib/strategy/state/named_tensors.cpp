@@ -1,4 +1,4 @@
-#include "strategy/named_tensors.hpp"
+#include "strategy/state/named_tensors.hpp"
 
 #include <algorithm>
 #include <span>

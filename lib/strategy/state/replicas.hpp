@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "comm/communicator.hpp"
-#include "strategy/named_tensors.hpp"
+#include "strategy/state/named_tensors.hpp"
 
 namespace stratagem {
 

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <map>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -12,7 +11,7 @@
 #include "gpu/device.hpp"
 #include "model/model.hpp"
 #include "optim/optim_config.hpp"
-#include "strategy/named_tensors.hpp"
+#include "strategy/state/named_tensors.hpp"
 
 namespace stratagem {
 
@@ -28,14 +27,14 @@ std::int64_t buffer_bytes(Model const& model, Precision precision);
 at::Tensor average(std::vector<at::Tensor> const& workers);
 /// Of every buffer.
 Buffers average(std::vector<Buffers> const& workers);
-/// The same over the ranks of a group, each of which brings its own. Collective.
-Buffers average(Buffers const& own, Communicator& communicator);
-/// Over `workers` alone; the other ranks bring what has the same shapes.
-Buffers average(Buffers const& own, Communicator& communicator, std::span<int const> workers);
+/// The same over the workers of all ranks; `own`: those that this rank plays. Empty on a rank that
+/// plays none. Collective.
+Buffers average(std::map<int, Buffers> const& own, Communicator& communicator);
 
 /// By name, on the CPU.
 NamedTensors named(Model const& model, Buffers const& buffers);
 /// Replaces those that `tensors` names.
-void load(Model const& model, std::map<std::string, at::Tensor> const& tensors, Buffers& buffers);
+void load(Model const& model, std::map<std::string, at::Tensor> const& tensors,
+          Buffers const& buffers);
 
 }  // namespace stratagem

@@ -1,0 +1,39 @@
+#include "strategy/ps/sync_worker.hpp"
+
+#include <cmath>
+
+#include "strategy/control.hpp"
+
+namespace stratagem {
+
+void SyncPsWorker::describe_push(PsLine& line, StepOptions const& options) {
+  hashes_ = options.compare_replicas ? ReplicaHashes(replicas()) : ReplicaHashes();
+  line.replicas = in_message(hashes_.total());
+  // What comes is the answer to `delay` pushes ago.
+  line.pulls = pushes_ > policy_.delay;
+}
+
+StepResult SyncPsWorker::result_of(Batch const& batch, PsLine const&) {
+  auto const answer = await_answer();
+  bool const sound = answer.alike && std::isfinite(answer.loss);
+  bool const usable = !sound || !scale_.needs_norm() || scale_.admit(answer.norm);
+  if (!sound || scale_.problem()) {
+    await_parameters(all().end);
+    if (!answer.alike) refuse_difference(parts_.communicator, hashes_, batch.step);
+    if (!sound) refuse_loss(parts_.model, parts_.communicator, batch.step, first_bad_block_);
+    throw AgreedError(*scale_.problem());
+  }
+  return {.loss = answer.loss / workers(),
+          .correct = answer.correct,
+          .samples = batch.size() * workers(),
+          .skipped = !usable,
+          .requests = answer.requests};
+}
+
+State SyncPsWorker::state() {
+  auto state = PsWorker::state();
+  state.counters = scale_.counters();
+  return state;
+}
+
+}  // namespace stratagem
