@@ -20,8 +20,7 @@ std::vector<RunConfig> runs_of(Options const& options) {
   auto const files = options.words();
   if (!names_study(files.front())) {
     auto config = read_configuration(options);
-    if (config.run.ranks == 0)
-      config.run.ranks = std::holds_alternative<SerialConfig>(config.strategy) ? 1 : 2;
+    if (config.run.ranks == 0) config.run.ranks = least_ranks(config.strategy);
     return {config};
   }
   std::vector<RunConfig> runs;

@@ -11,7 +11,7 @@
 #include "config/parse.hpp"
 #include "data/dataset.hpp"
 #include "model/model.hpp"
-#include "strategy/factory.hpp"
+#include "strategy/strategy_config.hpp"
 
 namespace stratagem::app {
 namespace {
@@ -66,7 +66,7 @@ std::string next_steps(std::string const& file, RunPlan const& plan, Options con
 void declare_init(Options& options) {
   auto const names = known_names();
   std::vector<std::string> strategies;
-  for (auto const& entry : strategy_catalogue()) strategies.push_back(entry.name);
+  for (auto const& each : all_strategies()) strategies.emplace_back(name_of(each));
   options.add_word({.name = "FILE", .meaning = "the configuration to write, such as my.yaml"});
   options.add({.name = "model",
                .value = "NAME",

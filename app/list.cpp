@@ -10,7 +10,7 @@
 #include "config/suggestion.hpp"
 #include "data/dataset.hpp"
 #include "model/model.hpp"
-#include "strategy/factory.hpp"
+#include "strategy/strategy_config.hpp"
 
 namespace stratagem::app {
 namespace {
@@ -52,7 +52,8 @@ Table datasets() {
 
 Table strategies() {
   Table table({{"strategy", Align::left}, {"", Align::left}});
-  for (auto const& entry : strategy_catalogue()) table.add_row({entry.name, entry.description});
+  for (auto const& each : all_strategies())
+    table.add_row({std::string(name_of(each)), std::string(description_of(each))});
   return table;
 }
 

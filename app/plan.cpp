@@ -7,6 +7,7 @@
 #include "app/submit_line.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "strategy/ps/ps_plan.hpp"
 #include "train/comparison_report.hpp"
 #include "train/plan_comparison.hpp"
 #include "train/plan_report.hpp"
@@ -20,18 +21,18 @@ namespace {
 int ranks_of(Options const& options, RunConfig const& config) {
   if (options.has("ranks")) return static_cast<int>(options.integer("ranks", 1, 1 << 20));
   if (config.run.ranks > 0) return config.run.ranks;
-  return std::holds_alternative<SerialConfig>(config.strategy) ? 1 : 2;
+  return least_ranks(config.strategy);
 }
 
 /// Of a parameter server: as the calibration has it where the plan has a time, else measured on
 /// this machine.
 std::optional<ServerLoad> server_load_of(RunPlan const& plan, Model const& model,
                                          Calibration const* calibration) {
-  auto const* ps = std::get_if<PsConfig>(&plan.config.strategy);
-  if (ps == nullptr) return std::nullopt;
-  auto const shard = std::ranges::max(plan.strategy.servers->shards);
+  auto const& servers = plan.strategy.roles.servers;
+  if (servers.empty()) return std::nullopt;
+  auto const shard = plan.strategy.server_elements;
   auto const load = [&](double pass_s, double push_s) {
-    return predict_load(pass_s, push_s, plan.strategy.workers, ps->servers);
+    return predict_load(pass_s, push_s, plan.strategy.workers, static_cast<int>(servers.size()));
   };
   if (plan.time) {
     auto const costs = step_costs(plan, model, *calibration);
@@ -41,7 +42,7 @@ std::optional<ServerLoad> server_load_of(RunPlan const& plan, Model const& model
   return load(
       ActivationPredictor::time_pass(model, config.model, plan.input, config.precision.compute,
                                      plan.samples_per_pass, config.run.threads),
-      measure_push(policy_of(*ps, plan.strategy.workers), config.optimizer, shard));
+      measure_push(ps_of(plan.strategy)->policy, config.optimizer, shard));
 }
 
 /// "" where no site is named.

@@ -40,10 +40,6 @@ class Models {
   std::map<std::string, Model> made_;
 };
 
-std::string bytes_text(std::int64_t bytes) {
-  return bytes > 0 ? format_bytes(static_cast<double>(bytes)) : "-";
-}
-
 RunPlan plan_cell(RunConfig const& config, Model const& model, ActivationPredictor* predictor,
                   Calibration const* calibration) {
   auto plan = make_run_plan(config, model, published_size(config.data), config.run.ranks);

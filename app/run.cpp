@@ -70,8 +70,7 @@ SignalWatch::Milliseconds time_to_save() {
 /// Who forgets the launcher gets a run that compares nothing.
 void warn_of_one_rank(RunConfig const& config, std::vector<std::string> const& arguments,
                       mpi::Comm const& world, Log& log) {
-  bool const spreads = std::holds_alternative<DdpConfig>(config.strategy) ||
-                       std::holds_alternative<FsdpConfig>(config.strategy);
+  bool const spreads = least_ranks(config.strategy) > 1 && servers_of(config.strategy) == 0;
   if (!spreads || world.size() > 1 || config.run.ranks == 1) return;
   log.warning(str("strategy ", name_of(config.strategy),
                   " has one rank, which communicates with nobody; start several with `mpirun "

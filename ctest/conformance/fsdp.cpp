@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "conformance/expected.hpp"
-#include "strategy/factory.hpp"
+#include "strategy/registry.hpp"
 
 namespace stratagem::test {
 namespace {

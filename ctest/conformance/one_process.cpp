@@ -25,13 +25,12 @@ struct OneProcess {
 NamedTensors replay(Training const& training, int ranks, std::filesystem::path const& folder) {
   OneProcess const process(training);
   auto const& ps = std::get<PsConfig>(training.strategy);
-  auto const plan = plan_servers(ps, make_layout(process.model), ranks, 4);
+  auto const plan = plan_ps(ps, make_layout(process.model), ranks, 4);
   std::vector<std::vector<RecordedPush>> pushes;
-  for (int const rank : plan.roles.servers)
+  for (int const rank : plan.servers.roles.servers)
     pushes.push_back(recorded_pushes(trace::read_rank_trace(trace_of(folder, rank))));
-  auto const workers = static_cast<int>(plan.roles.workers.size());
-  auto const parts = workers * policy_of(ps, workers).pushes;
-  PsReplay replay(ps, process.parts, plan, std::move(pushes));
+  auto const parts = plan.workers() * plan.policy.pushes;
+  PsReplay replay(plan, process.parts, std::move(pushes));
   return replay.run([&](std::int64_t step, std::int64_t first_slot) {
     return training_batch(training, step, first_slot, parts);
   });
@@ -43,8 +42,9 @@ Simulated simulate(Training const& training, int workers, ClusterModel const& cl
     auto const slot = share.slice.of_batch(training.global_batch).begin;
     return training_batch(training, share.step, slot, share.slice.ranks);
   };
+  auto const& ps = std::get<PsConfig>(training.strategy);
   PsSimulation simulation(
-      std::get<PsConfig>(training.strategy), cluster, workers, process.parts,
+      plan_ps(ps, make_layout(process.model), workers + ps.servers, 4), cluster, process.parts,
       {.batch = batch, .lr = [&](std::int64_t) { return training.optimizer.lr; }});
   simulation.load_counters(training.counters);
   for (std::int64_t step = 0; step < training.steps; step += training.round())

@@ -96,7 +96,8 @@ struct Stress {
   StrategyParts parts = parts_of(training, model, *communicator, recorder);
   PsConfig ps = std::get<PsConfig>(training.strategy);
   ParameterLayout layout = make_layout(model);
-  ServerPlan plan = plan_servers(ps, layout, communicator->size(), sizeof(double));
+  PsPlan planned = plan_ps(ps, layout, communicator->size(), sizeof(double));
+  ServerPlan const& plan = planned.servers;
 
   bool chunkwise() const { return ps.pulls == ServerPolicy::Pulls::chunkwise; }
   std::size_t domains() const {
@@ -132,7 +133,7 @@ std::int64_t count_torn(Stress const& stress, Pattern const& pattern, at::Tensor
 }
 
 void be_worker(Stress& stress, std::int64_t pushes) {
-  auto const transport = make_transport(stress.ps, stress.plan, stress.parts);
+  auto const transport = make_transport(stress.planned, stress.parts);
   int const worker = stress.plan.roles.worker_of(stress.communicator->rank());
   Pattern const pattern(stress.layout.size(), stress.plan.workers());
   auto const flat = stress.parts.allocate(gpu::MemoryCategory::parameters, stress.layout.size());
@@ -168,7 +169,7 @@ void be_worker(Stress& stress, std::int64_t pushes) {
 
 template <class Server>
 void be_server(Stress& stress, std::int64_t pushes) {
-  Server server(stress.ps, stress.parts);
+  Server server(stress.planned, stress.parts);
   std::map<std::string, at::Tensor> zeros;
   for (auto const& entry : stress.layout.entries())
     zeros[entry.spec.name] = at::zeros(entry.spec.shape, at::kDouble);
@@ -186,7 +187,7 @@ void expect_nothing_torn(PsConfig ps) {
   char const* const wanted = std::getenv("STRATAGEM_STRESS_UPDATES");
   auto const all = wanted != nullptr ? std::stoll(wanted) : usual_pushes;
   auto const each = std::max<std::int64_t>(all / stress.plan.workers(), 1);
-  bool const async = policy_of(ps, stress.plan.workers()).asynchronous();
+  bool const async = stress.planned.policy.asynchronous();
   auto const began = monotonic_ns();
   world().barrier();
   {

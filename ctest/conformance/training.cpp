@@ -10,9 +10,8 @@
 #include "data/loader.hpp"
 #include "h5/error.hpp"
 #include "model/zoo/lenet.hpp"
-#include "strategy/factory.hpp"
 #include "strategy/model_layout.hpp"
-#include "strategy/plan.hpp"
+#include "strategy/registry.hpp"
 #include "strategy/round.hpp"
 #include "strategy/state/counters.hpp"
 #include "support/tiny_models.hpp"
@@ -106,28 +105,28 @@ Trained train(Training const& training, Communicator& communicator) {
     loader.emplace(digits(), input_format(training, model), wanted, nullptr);
   }
   std::int64_t sent = 0;  // before the step
-  RoundHooks const hooks{
-      .options =
-          [&](Batch const& batch) {
-            recorder.begin_step(batch.step, batch.epoch);
-            sent = communicator.bytes_sent();
-            auto const every = training.compare_every;
-            return StepOptions{.lr = training.optimizer.lr,
-                               .compare_replicas = every > 0 && batch.step % every == 0};
-          },
-      .after =
-          [&](Batch const&, StepResult const& result) {
-            trained.losses.push_back(result.loss);
-            trained.correct.push_back(result.correct);
-            trained.skipped += result.skipped ? 1 : 0;
-            trained.bytes_sent.push_back(communicator.bytes_sent() - sent);
-            return true;
-          }};
+  RoundHooks const hooks{.options =
+                             [&](Batch const& batch) {
+                               recorder.begin_step(batch.step, batch.epoch);
+                               sent = communicator.bytes_sent();
+                               auto const every = training.compare_every;
+                               return StepOptions{
+                                   .lr = training.optimizer.lr,
+                                   .compare_replicas = every > 0 && batch.step % every == 0};
+                             },
+                         .after =
+                             [&](Batch const&, StepResult const& result) {
+                               trained.losses.push_back(result.loss);
+                               trained.correct.push_back(result.correct);
+                               trained.skipped += result.skipped ? 1 : 0;
+                               trained.bytes_sent.push_back(communicator.bytes_sent() - sent);
+                               return true;
+                             }};
   for (auto begin = training.first_step; begin < training.steps; begin += training.round()) {
     auto const end = std::min(begin + training.round(), training.steps);
-    run_round(
-        member,
-        {.first_step = begin, .end_step = end, .batches = loader ? &*loader : nullptr}, hooks);
+    run_round(member,
+              {.first_step = begin, .end_step = end, .batches = loader ? &*loader : nullptr},
+              hooks);
     if (training.between) training.between(participant, end);
   }
   if (training.after) training.after(participant, communicator);

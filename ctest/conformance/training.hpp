@@ -10,7 +10,7 @@
 #include "comm/communicator.hpp"
 #include "model/model.hpp"
 #include "optim/optim_config.hpp"
-#include "strategy/factory.hpp"
+#include "strategy/registry.hpp"
 
 namespace stratagem::test {
 

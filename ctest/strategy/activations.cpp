@@ -11,8 +11,8 @@
 #include "gpu/memory.hpp"
 #include "model/layers.hpp"
 #include "model/support.hpp"
-#include "strategy/factory.hpp"
 #include "strategy/model_layout.hpp"
+#include "strategy/registry.hpp"
 
 namespace stratagem::test {
 namespace {
@@ -50,12 +50,12 @@ std::int64_t measured_peak(Case const& of, std::int64_t samples) {
   SerialCommunicator alone({});
   trace::Recorder recorder(host, 0);
   auto const member = make_member(of.strategy, {.model = of.model,
-                                                    .communicator = alone,
-                                                    .recorder = recorder,
-                                                    .device = host,
-                                                    .precision = of.precision,
-                                                    .dropout = of.config.dropout,
-                                                    .recompute = of.config.recompute});
+                                                .communicator = alone,
+                                                .recorder = recorder,
+                                                .device = host,
+                                                .precision = of.precision,
+                                                .dropout = of.config.dropout,
+                                                .recompute = of.config.recompute});
   Batch const batch{.images = images(of, samples), .labels = at::randint(10, {samples}, at::kLong)};
   member.strategy->step(batch, {.lr = 0.01});
   auto const before = gpu::live_memory(host).total();

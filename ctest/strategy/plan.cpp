@@ -1,12 +1,10 @@
-#include "strategy/plan.hpp"
-
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
 #include "comm/inprocess/inprocess_communicator.hpp"
 #include "comm/serial/serial_communicator.hpp"
 #include "conformance/training.hpp"
-#include "strategy/factory.hpp"
+#include "strategy/registry.hpp"
 
 namespace stratagem {
 namespace {
@@ -63,11 +61,11 @@ gpu::MemoryUse allocated(Case const& of, Model const& model, Communicator& commu
   trace::Recorder recorder({}, 0);
   auto const before = gpu::live_memory({});
   auto const member = make_member(of.strategy, {.model = model,
-                                                    .communicator = communicator,
-                                                    .recorder = recorder,
-                                                    .device = {},
-                                                    .optimizer = of.optimizer,
-                                                    .precision = {.compute = of.compute}});
+                                                .communicator = communicator,
+                                                .recorder = recorder,
+                                                .device = {},
+                                                .optimizer = of.optimizer,
+                                                .precision = {.compute = of.compute}});
   auto use = gpu::live_memory({});
   for (std::size_t i = 0; i < gpu::memory_categories; ++i) use.bytes[i] -= before.bytes[i];
   return use;

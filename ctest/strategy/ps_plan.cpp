@@ -10,9 +10,16 @@
 namespace stratagem {
 namespace {
 
+/// All but its servers.
+PsPlan of_workers(int workers, PsConfig const& config) {
+  PsPlan plan{config, policy_of(config, workers), {}};
+  for (int rank = 0; rank < workers; ++rank) plan.servers.roles.workers.push_back(rank);
+  return plan;
+}
+
 std::string refusal(PsConfig const& config, OptimizerConfig const& optimizer = {}) {
   try {
-    check_ps(config, optimizer, 2);
+    check_ps(of_workers(2, config), optimizer);
   } catch (Error const& error) {
     EXPECT_EQ(error.code(), ExitCode::usage);
     return error.what();
@@ -37,7 +44,7 @@ TEST(PsPlan, RefusesWhatNoServerDoes) {
 
 TEST(PsPlan, GradientsAreMeansOverWhatTheyAreSumsOf) {
   auto const factor = [](PsConfig const& config, OptimizerConfig const& optimizer = {}) {
-    return make_gradient_scale(config, optimizer, {}, 4).value();
+    return make_gradient_scale(of_workers(4, config), optimizer, {}).value();
   };
   EXPECT_EQ(factor({}), 0.25);
   EXPECT_EQ(factor({}, {.reduction = Reduction::sum}), 1);

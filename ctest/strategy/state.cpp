@@ -83,8 +83,7 @@ TEST(State, WhatIsLoadedIsGathered) {
         given[entry.spec.name] = at::randn(entry.spec.shape);
       load(cut.state, kind, model, given);
       // Each rank drew its own: the pieces of a tensor are its holders'.
-      for (auto const& [name, tensor] :
-           gather(cut.state, kind, model, all_tensors, communicator)) {
+      for (auto const& [name, tensor] : gather(cut.state, kind, model, all_tensors, communicator)) {
         auto const same = tensor.eq(given.at(name)).sum().item<std::int64_t>();
         EXPECT_GE(same, tensor.numel() / 3) << kind << " " << name;
       }

@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "strategy/ps/ps_config.hpp"
+#include "strategy/ps/server_load.hpp"
 #include "train/calibrate.hpp"
 
 namespace stratagem {

@@ -11,7 +11,7 @@
 #include "base/text.hpp"
 #include "comm/serial/serial_communicator.hpp"
 #include "conformance/training.hpp"
-#include "strategy/plan.hpp"
+#include "strategy/registry.hpp"
 #include "support/scratch.hpp"
 #include "train/checkpoint/checkpoint.hpp"
 #include "train/checkpoint/writer.hpp"

@@ -7,7 +7,7 @@
 #include "base/random.hpp"
 #include "comm/inprocess/inprocess_communicator.hpp"
 #include "conformance/training.hpp"
-#include "strategy/plan.hpp"
+#include "strategy/registry.hpp"
 #include "strategy/state/counters.hpp"
 #include "support/scratch.hpp"
 #include "train/checkpoint/writer.hpp"

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "strategy/ddp/ddp_plan.hpp"
+#include "strategy/fsdp/fsdp_plan.hpp"
 #include "strategy/model_layout.hpp"
 
 namespace stratagem {
@@ -63,7 +65,7 @@ TEST(StepTime, DdpWaitsForAllOfASumThatNothingHides) {
   expect_step(one.step(), 9, 2, 0);
   expect_step(micro.step(), 18, 2, 0);
   // The update of each bucket goes on while the next is summed.
-  auto const& buckets = one.plan().strategy.buckets.buckets;
+  auto const& buckets = ddp_of(one.plan().strategy)->buckets.buckets;
   auto const first =
       static_cast<double>(buckets.front().range.size()) / static_cast<double>(one.elements);
   one.costs.optimizer_s = 1;
@@ -75,7 +77,7 @@ TEST(StepTime, OverlappedDdpWaitsForItsLastBucketAlone) {
   Planned one(DdpConfig{.bucket_mb = 0.05}, 2);
   one.costs.all_reduce = one.of_all(2);
   one.costs.optimizer_s = 0;
-  auto const& buckets = one.plan().strategy.buckets.buckets;
+  auto const& buckets = ddp_of(one.plan().strategy)->buckets.buckets;
   ASSERT_GT(buckets.size(), 1U);
   auto const last =
       static_cast<double>(buckets.back().range.size()) / static_cast<double>(one.elements);
@@ -102,7 +104,7 @@ TEST(StepTime, RanksThatShareACoreComputeOneAfterTheOther) {
 
 TEST(StepTime, FsdpGathersAndScattersWhatItsPlanSays) {
   Planned zero1(FsdpConfig{.shard = Shard::optimizer, .unit_mb = 0.05, .overlap = false}, 2);
-  auto const& plan = *zero1.plan().strategy.fsdp;
+  auto const& plan = *fsdp_of(zero1.plan().strategy);
   ASSERT_GT(plan.units(), 1);
   zero1.costs.all_gather = zero1.of_all(2);
   zero1.costs.reduce_scatter = zero1.of_all(4);
@@ -112,7 +114,7 @@ TEST(StepTime, FsdpGathersAndScattersWhatItsPlanSays) {
 
   Planned full(FsdpConfig{.unit_mb = 0.05, .overlap = false}, 2);
   full.costs.all_gather = full.of_all(2);
-  auto const& sharded = *full.plan().strategy.fsdp;
+  auto const& sharded = *fsdp_of(full.plan().strategy);
   double gathered = 0;
   for (int unit = 0; unit < sharded.units(); ++unit)
     gathered += static_cast<double>(sharded.parameter_bytes(unit)) *
@@ -125,7 +127,7 @@ TEST(StepTime, GathersAheadHideBehindBlocks) {
   Planned full(FsdpConfig{.unit_mb = 0.05}, 2);
   full.costs.all_gather = full.of_all(0.01);
   full.costs.optimizer_s = 0;
-  auto const plan = *full.plan().strategy.fsdp;
+  auto const plan = *fsdp_of(full.plan().strategy);
   // Every unit's but the first, which is gathered when the update is over.
   auto const first =
       0.01 * static_cast<double>(plan.parameter_bytes(0)) / static_cast<double>(4 * full.elements);

@@ -97,6 +97,10 @@ std::string format_bytes(double bytes) {
   return print("%.*f %s", digits, bytes, units[unit]);
 }
 
+std::string bytes_text(std::int64_t bytes) {
+  return format_bytes(static_cast<double>(bytes));
+}
+
 std::string format_duration(double seconds) {
   if (std::isnan(seconds)) return "-";
   if (seconds < 1e-3) return print("%.1f us", seconds * 1e6);

@@ -30,6 +30,7 @@ std::string did_you_mean(std::string_view word, std::span<std::string const> can
 
 /// 1536 -> "1.5 KiB".
 std::string format_bytes(double bytes);
+std::string bytes_text(std::int64_t bytes);
 /// 0.0123 s -> "12.3 ms"; 4000 s -> "1h06m40s".
 std::string format_duration(double seconds);
 /// In whole seconds, for what is estimated: 47.3 s -> "47 s"; 4000 s -> "1h06m40s".

@@ -363,11 +363,6 @@ Keys keys_of(IntegrityConfig& integrity) {
   };
 }
 
-template <std::size_t... Index>
-std::vector<StrategyConfig> each_strategy(std::index_sequence<Index...>) {
-  return {StrategyConfig(std::in_place_index<Index>)...};
-}
-
 KeyDescription describe(Key const& key) {
   return {key.path,        key.value.type, key.required ? "required" : key.value.get(),
           key.value.range, key.meaning,    {}};
@@ -396,10 +391,6 @@ std::vector<Key> keys_of(RunConfig& config, KnownNames const& names) {
   add("watchdog", keys_of(config.watchdog));
   add("integrity", keys_of(config.integrity));
   return all;
-}
-
-std::vector<StrategyConfig> all_strategies() {
-  return each_strategy(std::make_index_sequence<std::variant_size_v<StrategyConfig>>());
 }
 
 std::string section_of(std::string const& path) {

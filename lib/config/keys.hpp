@@ -27,9 +27,6 @@ struct Key {
 /// written. Valid while `config` lives and keeps the kind of its strategy.
 std::vector<Key> keys_of(RunConfig& config, KnownNames const& names);
 
-/// Every strategy there is, with its defaults.
-std::vector<StrategyConfig> all_strategies();
-
 /// "optimizer.lr" -> "optimizer"; "" for a key outside of sections.
 std::string section_of(std::string const& path);
 /// "optimizer.lr" -> "lr".

@@ -13,9 +13,9 @@
 #include "base/text.hpp"
 #include "gpu/memory.hpp"
 #include "model/block_tape.hpp"
-#include "strategy/state/buffers.hpp"
 #include "strategy/cross_entropy.hpp"
 #include "strategy/model_layout.hpp"
+#include "strategy/state/buffers.hpp"
 
 namespace stratagem {
 namespace {

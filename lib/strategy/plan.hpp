@@ -1,60 +1,96 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "comm/bench.hpp"
 #include "data/sampler.hpp"
 #include "gpu/memory.hpp"
 #include "model/model.hpp"
 #include "optim/optim_config.hpp"
-#include "params/bucket_plan.hpp"
+#include "params/parameter_layout.hpp"
 #include "params/server_plan.hpp"
-#include "strategy/fsdp/fsdp_plan.hpp"
-#include "strategy/strategy_config.hpp"
+#include "strategy/accumulate.hpp"
 
 namespace stratagem {
 
-/// The buckets of `config` for parameters of `element_size` bytes: what `plan` shows is what runs.
-BucketPlan plan_buckets(DdpConfig const& config, ParameterLayout const& layout,
-                        std::int64_t element_size);
+class PlannedStrategy;
 
-/// What a strategy will hold and move, known before it runs.
+/// What a strategy will hold and move, known before it runs: a value that all layers above read
+/// without knowing which strategy it is.
 struct StrategyPlan {
-  int workers = 1;               ///< that compute gradients, each on a part of the global batch
-  int pushes = 1;                ///< of a worker per step: parts of its share
-  int micro_batches = 1;         ///< passes for each of them
+  int workers = 1;           ///< that compute gradients, each on a part of the global batch
+  int pushes = 1;            ///< of a worker per step: parts of its share
+  int micro_batches = 1;     ///< passes for each of them
+  Roles roles;               ///< only workers are handed batches
+  std::vector<int> holders;  ///< ranks that may want whole tensors
+  bool synchronous = true;   ///< every step is one of all workers; else each goes on by itself, and
+                             ///< shares of a round are dealt as it goes
+
   gpu::MemoryUse memory;         ///< lasting bytes per rank; activations and workspace are 0 here
-  BucketPlan buckets;            ///< DDP's; empty for others
-  std::optional<FsdpPlan> fsdp;  ///< FSDP's
-  std::optional<ServerPlan> servers;       ///< the parameter server's
-  gpu::MemoryUse server_memory;            ///< as `memory`, of the server with the most
-  std::vector<std::int64_t> server_bytes;  ///< the same of each server, in all
-  Roles roles;                             ///< only workers are handed batches
-  std::vector<int> holders;                ///< ranks that can gather whole tensors
-  bool synchronous = true;                 ///< every step is one of all workers; else each goes on
-                                           ///< by itself, and shares of a round are dealt as it goes
-  std::int64_t element_size = 4;           ///< of parameters and gradients [B]
-  std::int64_t bytes_sent_per_step = 0;    ///< by each rank
+  gpu::MemoryUse server_memory;  ///< the same of the server with the most
+  std::vector<std::int64_t> server_bytes;     ///< the same of each server, in all
+  std::int64_t element_size = 4;              ///< of parameters and gradients [B]
+  std::int64_t bytes_sent_per_step = 0;       ///< by each rank that computes
+  std::int64_t most_bytes_sent_per_step = 0;  ///< by the rank that sends most
+
+  /// On what the numbers of a training depend: the order in which gradients are added, whether that
+  /// is the one of every synchronous strategy, and what else is chosen, by its key.
+  std::string order_of_sums;
+  bool numbers_of_serial = true;
+  std::map<std::string, std::string> choices;
+
+  // On what its time depends.
+  std::vector<BenchOperation> operations;  ///< that a step consists of
+  std::string server_work;           ///< of a push, as calibrations name it; empty: no servers
+  std::int64_t server_elements = 0;  ///< of the largest shard
+  std::int64_t warm_start = 0;       ///< first steps, which are like those of `begins_like`
+  std::shared_ptr<StrategyPlan const> begins_like;
+
   /// Of the parts of the plan, by name; equal on all ranks.
   std::vector<std::pair<std::string, std::uint64_t>> hashes;
+  std::shared_ptr<PlannedStrategy const> strategy;  ///< never empty
 
   /// Of all of them.
   std::uint64_t hash() const;
   /// False where the others can go on without this rank: asynchronous servers do without a worker,
   /// but no worker does without a server.
-  bool is_vital(int rank) const;
+  bool is_vital(int rank) const { return synchronous || roles.worker_of(rank) < 0; }
   /// True where some rank does not see the result of every step: all ranks meet after a round.
   bool meets_after_rounds() const { return !roles.servers.empty(); }
+  /// Ranks that want a core all the time: workers, and asynchronous servers, which look for
+  /// messages.
+  int awake_ranks() const;
   /// A rank's part of a global batch, or of the test images; none for a server.
   std::optional<RankSlice> slice_of(int rank) const;
 };
 
-/// Error(usage) when the strategy cannot run on so many ranks.
-StrategyPlan plan_strategy(StrategyConfig const& config, Model const& model,
-                           OptimizerConfig const& optimizer, PrecisionConfig const& precision,
-                           int ranks);
+/// What a plan depends on beside the strategy's own options.
+struct PlanInput {
+  Model const& model;
+  OptimizerConfig optimizer;
+  PrecisionConfig precision;
+  int ranks = 1;
+  ParameterLayout layout;
+};
+PlanInput plan_input(Model const& model, OptimizerConfig const& optimizer,
+                     PrecisionConfig const& precision, int ranks);
+
+/// Of ranks that all compute and hold everything: what strategies change from.
+StrategyPlan plan_of_replicas(PlanInput const& input);
+
+/// "2 micro-batches", and whether they are summed over workers first: StrategyPlan::order_of_sums.
+std::string order_of_sums(int micro_batches, Accumulate accumulate = Accumulate::unsharded);
+
+/// Of each rank, on average [B].
+std::int64_t all_reduce_bytes(std::int64_t bytes, int ranks);
+
+/// "first .. last", or the one name of both blocks; for tables.
+std::string block_range(int first, int last, Model const& model);
 
 }  // namespace stratagem

@@ -84,11 +84,10 @@ std::vector<std::string> titles() {
 }  // namespace
 
 void describe(CellEntry& cell, RunConfig const& config) {
-  auto const* ps = std::get_if<PsConfig>(&config.strategy);
   cell.model = config.model.name;
   cell.dataset = config.data.dataset;
   cell.strategy = name_of(config.strategy);
-  cell.servers = ps != nullptr ? ps->servers : 0;
+  cell.servers = servers_of(config.strategy);
   cell.seed = config.run.seed;
   cell.global_batch = config.data.global_batch_for(cell.workers);
   cell.input_size = config.data.input_size;

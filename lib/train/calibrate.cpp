@@ -21,10 +21,10 @@
 #include "comm/serial/serial_communicator.hpp"
 #include "mpi/session.hpp"
 #include "strategy/activations.hpp"
-#include "strategy/factory.hpp"
-#include "strategy/round.hpp"
 #include "strategy/model_layout.hpp"
 #include "strategy/ps/server_load.hpp"
+#include "strategy/registry.hpp"
+#include "strategy/round.hpp"
 #include "trace/rank_trace.hpp"
 #include "trace/recorder.hpp"
 #include "train/checkpoint/checkpoint.hpp"
@@ -93,13 +93,13 @@ class Stepper {
         alone_(device),
         recorder_(device, 0),
         member_(make_member(SerialConfig{}, {.model = model_,
-                                                 .communicator = alone_,
-                                                 .recorder = recorder_,
-                                                 .device = device,
-                                                 .optimizer = config.optimizer,
-                                                 .precision = config.precision,
-                                                 .dropout = config.model.dropout,
-                                                 .recompute = config.model.recompute})) {}
+                                             .communicator = alone_,
+                                             .recorder = recorder_,
+                                             .device = device,
+                                             .optimizer = config.optimizer,
+                                             .precision = config.precision,
+                                             .dropout = config.model.dropout,
+                                             .recompute = config.model.recompute})) {}
 
   Model const& model() const { return model_; }
 
@@ -109,9 +109,9 @@ class Stepper {
                             ? at::MemoryFormat::ChannelsLast
                             : at::MemoryFormat::Contiguous;
     batches_.batch.images = at::randn({samples, input.channels, input.size, input.size})
-                        .to(compute_type(config_.precision.compute))
-                        .contiguous(format)
-                        .to(device_.torch());
+                                .to(compute_type(config_.precision.compute))
+                                .contiguous(format)
+                                .to(device_.torch());
     batches_.batch.labels =
         at::randint(config_.model.num_classes, {samples}, at::kLong).to(device_.torch());
   }

@@ -173,12 +173,6 @@ std::string describe(PassKind const& kind) {
   return text;
 }
 
-std::string_view server_work(ServerPolicy const& policy) {
-  if (policy.momentum != ServerPolicy::Momentum::shared) return "look_ahead";
-  if (policy.correction > 0) return "corrected";
-  return policy.asynchronous() ? "each" : "sum";
-}
-
 int Calibration::ranks_on_node(int ranks) const {
   int most = 0;
   bool several_nodes = false;

@@ -8,7 +8,7 @@
 #include "model/model.hpp"
 #include "strategy/activations.hpp"
 #include "strategy/ps/server_policy.hpp"
-#include "train/curve.hpp"
+#include "strategy/timing/curve.hpp"
 #include "train/run_config.hpp"
 
 namespace stratagem {
@@ -62,10 +62,6 @@ struct SavingTimes {
   int ranks_on_node = 1;
   Curve time;
 };
-
-/// How much a server has to do for a push of this policy: "sum", "each", "corrected" or
-/// "look_ahead".
-std::string_view server_work(ServerPolicy const& policy);
 
 /// What was measured of a machine, by `stratagem calibrate`, or was published of it, so that the
 /// time of a step can be predicted for it: a value, kept as a JSON file.

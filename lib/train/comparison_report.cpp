@@ -16,10 +16,6 @@ namespace {
 /// Less is not worth another strategy; more of a rank's memory in activations is what to save.
 constexpr double little = 0.1, most = 0.5;
 
-std::string bytes_text(std::int64_t bytes) {
-  return format_bytes(static_cast<double>(bytes));
-}
-
 std::string percent(double fraction) {
   return format_number(std::round(100 * fraction) + 0.0, 0) + " %";  // no "-0 %"
 }
@@ -187,7 +183,8 @@ std::string fsdp_text(Comparison const& comparison) {
   auto text = str("Would FSDP help? ",
                   whole ? str(answer, ": shard full ")
                         : "That depends on activations, which were not predicted: of what lasts "
-                          "from step to step, shard full ", gain < 0 ? "holds " : "saves ", bytes_text(std::abs(saved)),
+                          "from step to step, shard full ",
+                  gain < 0 ? "holds " : "saves ", bytes_text(std::abs(saved)),
                   gain < 0 ? " more than the " : " of ", bytes_text(before), " per rank",
                   gain < 0 ? " of ddp" : "", " (", percent(std::abs(gain)), ") and sends ",
                   percent(more), " more");

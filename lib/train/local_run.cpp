@@ -25,12 +25,10 @@ RunPlan plan_of(RunConfig const& config, Model const& model, Dataset const& data
   return make_run_plan(config, model, {dataset.train.size(), dataset.test.size()}, ranks);
 }
 
-PsConfig const& ps_of(RunConfig const& config) {
-  auto const* ps = std::get_if<PsConfig>(&config.strategy);
-  if (ps == nullptr)
+void require_servers(RunConfig const& config) {
+  if (servers_of(config.strategy) == 0)
     throw Error(ExitCode::usage, str("strategy ", name_of(config.strategy)),
                 "only a parameter server has an order of events", "name one of strategy ps");
-  return *ps;
 }
 
 void check_traces(trace::RunTraces const& traces) {
@@ -97,7 +95,7 @@ double LocalRun::test_accuracy(
 }
 
 Replayed replay_run(RunConfig const& config, trace::RunTraces const& traces) {
-  auto const& ps = ps_of(config);
+  require_servers(config);
   check_traces(traces);
   auto const& first = traces.ranks.front();
   at::set_num_threads(static_cast<int>(std::get<std::int64_t>(first.process.at("threads"))));
@@ -105,14 +103,14 @@ Replayed replay_run(RunConfig const& config, trace::RunTraces const& traces) {
   if (std::get<std::string>(first.provenance.at("dataset")) != run.dataset().fingerprint)
     throw Error(ExitCode::bad_data, "the data are not those of the run",
                 run.dataset().name + " has another fingerprint", "name its files in config.yaml");
-  auto const& servers = *run.plan().strategy.servers;
-  Replayed replayed{.servers = static_cast<int>(servers.roles.servers.size())};
+  auto const& servers = run.plan().strategy.roles.servers;
+  Replayed replayed{.servers = static_cast<int>(servers.size())};
   std::vector<std::vector<RecordedPush>> pushes;
-  for (int const rank : servers.roles.servers) {
+  for (int const rank : servers) {
     pushes.push_back(recorded_pushes(traces.ranks.at(static_cast<std::size_t>(rank))));
     replayed.pushes += static_cast<std::int64_t>(pushes.back().size());
   }
-  PsReplay replay(ps, run.parts(), servers, std::move(pushes));
+  PsReplay replay(*ps_of(run.plan().strategy), run.parts(), std::move(pushes));
   replay.load(run.weights());
   auto const parts = run.plan().strategy.workers * run.plan().strategy.pushes;
   auto const samples = run.plan().global_batch / parts;
@@ -126,12 +124,12 @@ Replayed replay_run(RunConfig const& config, trace::RunTraces const& traces) {
 
 SimulatedEpoch simulate_run(RunConfig const& config, ClusterModel const& cluster, int workers,
                             std::function<void(SimulatedEpoch const&)> const& told) {
-  auto ps = ps_of(config);
+  require_servers(config);
   if (config.run.threads > 0) at::set_num_threads(config.run.threads);
-  LocalRun run(config, workers + ps.servers);
+  LocalRun run(config, workers + servers_of(config.strategy));
   auto const& plan = run.plan();
   Schedule const schedule(config.optimizer, workers, plan.steps_per_epoch, plan.total_steps);
-  PsSimulation simulation(ps, cluster, workers, run.parts(),
+  PsSimulation simulation(*ps_of(plan.strategy), cluster, run.parts(),
                           {.batch = [&](Share const& share) { return run.batch(share); },
                            .lr = [&](std::int64_t step) { return schedule.lr(step); }});
   simulation.load(run.weights());

@@ -7,8 +7,8 @@
 #include "comm/serial/serial_communicator.hpp"
 #include "data/loader.hpp"
 #include "model/safetensors.hpp"
-#include "strategy/factory.hpp"
 #include "strategy/ps/simulation.hpp"
+#include "strategy/registry.hpp"
 #include "trace/collect.hpp"
 #include "train/run_plan.hpp"
 

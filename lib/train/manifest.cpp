@@ -77,6 +77,8 @@ std::string to_json(Manifest const& manifest, RunPlan const& plan, Model const& 
                     Dataset const& dataset) {
   json ranks = json::array();
   for (auto const& line : manifest.rank_facts) ranks.push_back(json::parse(line));
+  json decided = json::object();
+  plan.strategy.strategy->add_to(decided);
   json const document{
       {"written", utc_time(wall_ns())},
       {"arguments", manifest.arguments},
@@ -104,7 +106,7 @@ std::string to_json(Manifest const& manifest, RunPlan const& plan, Model const& 
         {"batch_per_rank", plan.batch_per_rank},
         {"steps_per_epoch", plan.steps_per_epoch},
         {"total_steps", plan.total_steps},
-        {"buckets", plan.strategy.buckets.buckets.size()},
+        {"buckets", decided.value("buckets", json::array()).size()},
         {"bytes_sent_per_step", plan.strategy.bytes_sent_per_step}}},
   };
   return document.dump(2, ' ', false, json::error_handler_t::replace) + "\n";

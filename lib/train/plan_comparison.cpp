@@ -76,17 +76,11 @@ double step_of(ComparedPlan const& one) {
 }  // namespace
 
 std::int64_t ComparedPlan::busiest_bytes() const {
-  auto const& strategy = plan->strategy;
-  auto sent = strategy.bytes_sent_per_step;
-  if (strategy.servers)
-    for (auto const elements : strategy.servers->loads)
-      sent = std::max(sent, elements * strategy.element_size * strategy.workers);
-  return sent;
+  return plan->strategy.most_bytes_sent_per_step;
 }
 
 bool ComparedPlan::trains_alike() const {
-  auto const* ps = std::get_if<PsConfig>(&plan->config.strategy);
-  return ps == nullptr || ps->mode == PsMode::sync;
+  return plan->strategy.numbers_of_serial;
 }
 
 Comparison compare_strategies(RunConfig const& config, Model const& model, int workers,

@@ -9,21 +9,11 @@
 #include "base/table.hpp"
 #include "base/text.hpp"
 #include "data/sampler.hpp"
-#include "strategy/model_layout.hpp"
+#include "strategy/planned_strategy.hpp"
 #include "train/plan_time.hpp"
 
 namespace stratagem {
 namespace {
-
-/// "first .. last", or the one name of both.
-std::string block_range(int first, int last, Model const& model) {
-  auto name = [&](int block) { return model.blocks[static_cast<std::size_t>(block)]->name(); };
-  return first == last ? name(first) : name(first) + " .. " + name(last);
-}
-
-std::string bytes_text(std::int64_t bytes) {
-  return format_bytes(static_cast<double>(bytes));
-}
 
 std::string run_table(RunPlan const& plan, Model const& model) {
   auto const& config = plan.config;
@@ -41,7 +31,7 @@ std::string run_table(RunPlan const& plan, Model const& model) {
                                  plan.ranks == 1 ? " rank, " : " ranks, ", plan.strategy.workers,
                                  plan.strategy.workers == 1 ? " worker" : " workers")});
   table.add_row({"batch", str(plan.global_batch, " per step, ", plan.batch_per_rank,
-                              plan.strategy.servers ? " per worker, " : " per rank, ",
+                              plan.strategy.roles.servers.empty() ? " per rank, " : " per worker, ",
                               plan.samples_per_pass, " per pass")});
   table.add_row({"steps", str(format_count(plan.total_steps), ", ",
                               format_count(plan.steps_per_epoch), " per epoch")});
@@ -77,66 +67,6 @@ std::string room_text(RunPlan const& plan, Room const& room) {
                                          : std::string();
   return str("a GPU of ", bytes_text(room.bytes), reserved, ": ", room.verdict(plan.peak_bytes()),
              "\n");
-}
-
-std::string bucket_table(RunPlan const& plan, Model const& model) {
-  Table table({{"bucket"}, {"size"}, {"blocks, as the backward pass completes them", Align::left}});
-  int number = 0;
-  for (auto const& bucket : plan.strategy.buckets.buckets)
-    table.add_row(
-        {std::to_string(number++),
-         format_bytes(static_cast<double>(bucket.range.size() * plan.strategy.element_size)),
-         block_range(bucket.last_block, bucket.first_block, model)});
-  return table.render();
-}
-
-/// "2 slots of 9 MiB", or that there are none.
-std::string slots_text(int slots, std::int64_t bytes) {
-  if (slots == 0) return "no slots: every unit has room of its own";
-  return str(slots, slots == 1 ? " slot of " : " slots of ", bytes_text(bytes));
-}
-
-std::string unit_tables(FsdpPlan const& plan, Model const& model) {
-  Table summary({{"fsdp", Align::left}, {"", Align::left}});
-  summary.add_row({"units", str(plan.units(), ", of which ", plan.rotating,
-                                " are gathered into slots, ", plan.prefetch, " ahead")});
-  summary.add_row({"parameters", slots_text(plan.parameter_slots, plan.parameter_slot_bytes())});
-  summary.add_row({"gradients", slots_text(plan.gradient_slots, plan.gradient_slot_bytes())});
-  summary.add_row({"gathered per step", bytes_text(plan.gathered_bytes_sent()) + " sent"});
-  summary.add_row({"reduced per step", bytes_text(plan.reduced_bytes_sent()) + " sent"});
-
-  Table table({{"unit"},
-               {"gathered"},
-               {"shard"},
-               {"padding"},
-               {"memory", Align::left},
-               {"blocks, in forward order", Align::left}});
-  for (int i = 0; i < plan.units(); ++i) {
-    auto const& unit = plan.unit(i);
-    std::int64_t shard = 0, padding = 0;
-    for (auto const& chunk : unit.chunks) {
-      shard += chunk.shard * size_of(plan.types.master);
-      padding += chunk.shard * plan.shards.ranks - chunk.used;
-    }
-    table.add_row({std::to_string(i), bytes_text(plan.parameter_bytes(i)), bytes_text(shard),
-                   bytes_text(padding * size_of(plan.types.master)),
-                   plan.rotates(i) ? "slot" : "own",
-                   block_range(unit.first_block, unit.last_block, model)});
-  }
-  return summary.render() + "\n" + table.render();
-}
-
-std::string server_table(StrategyPlan const& strategy) {
-  auto const& plan = *strategy.servers;
-  Table table({{"server"}, {"rank"}, {"chunks"}, {"parameters"}, {"memory"}});
-  for (int server = 0; server < static_cast<int>(plan.roles.servers.size()); ++server) {
-    auto const s = static_cast<std::size_t>(server);
-    table.add_row({std::to_string(server), std::to_string(plan.roles.servers[s]),
-                   std::to_string(plan.chunks_of(server).size()),
-                   bytes_text(plan.loads[s] * strategy.element_size),
-                   bytes_text(strategy.server_bytes[s])});
-  }
-  return table.render() + str("largest over mean load: ", format_number(plan.imbalance(), 3), "\n");
 }
 
 /// 1439 -> "1400", 2.34 -> "2.3".
@@ -185,25 +115,6 @@ std::string rank_table(RunPlan const& plan) {
   return text;
 }
 
-nlohmann::json units_json(FsdpPlan const& plan) {
-  auto units = nlohmann::json::array();
-  for (int i = 0; i < plan.units(); ++i) {
-    auto const& unit = plan.unit(i);
-    auto chunks = nlohmann::json::array();
-    for (auto const& chunk : unit.chunks)
-      chunks.push_back({{"low_precision", chunk.low_precision},
-                        {"elements", chunk.used},
-                        {"shard_elements", chunk.shard},
-                        {"owned_begin", chunk.owned}});
-    units.push_back({{"first_block", unit.first_block},
-                     {"last_block", unit.last_block},
-                     {"gathered_B", plan.parameter_bytes(i)},
-                     {"rotates", plan.rotates(i)},
-                     {"chunks", chunks}});
-  }
-  return units;
-}
-
 nlohmann::json memory_json(gpu::MemoryUse const& memory) {
   auto document = nlohmann::json::object();
   for (std::size_t i = 0; i < gpu::memory_categories; ++i)
@@ -214,18 +125,15 @@ nlohmann::json memory_json(gpu::MemoryUse const& memory) {
 }  // namespace
 
 std::string plan_text(RunPlan const& plan, Model const& model, Room const& room) {
-  auto const& servers = plan.strategy.servers;
+  bool const serves = !plan.strategy.roles.servers.empty();
   auto text = run_table(plan, model) + "\n" +
-              memory_table(servers ? "worker" : "rank", plan.strategy.memory, plan, true) +
+              memory_table(serves ? "worker" : "rank", plan.strategy.memory, plan, true) +
               room_text(plan, room) + "\n";
-  if (servers)
-    text +=
-        memory_table("server", plan.strategy.server_memory, plan, false) + "\n" +
-        server_table(plan.strategy) +
-        (plan.server_load ? load_text(*plan.server_load, plan.time.has_value()) : std::string()) +
-        "\n";
-  if (!plan.strategy.buckets.buckets.empty()) text += bucket_table(plan, model) + "\n";
-  if (plan.strategy.fsdp) text += unit_tables(*plan.strategy.fsdp, model) + "\n";
+  if (serves) text += memory_table("server", plan.strategy.server_memory, plan, false) + "\n";
+  if (auto tables = plan.strategy.strategy->tables(model); !tables.empty()) {
+    if (plan.server_load) tables += load_text(*plan.server_load, plan.time.has_value());
+    text += tables + "\n";
+  }
   text += rank_table(plan);
   auto const time = time_text(plan);
   return time.empty() ? text : text + "\n" + time;
@@ -233,13 +141,7 @@ std::string plan_text(RunPlan const& plan, Model const& model, Room const& room)
 
 std::string plan_json(RunPlan const& plan, Model const& model, Room const& room) {
   using nlohmann::json;
-  json buckets = json::array(), ranks = json::array();
-  for (auto const& bucket : plan.strategy.buckets.buckets)
-    buckets.push_back({{"begin", bucket.range.begin},
-                       {"end", bucket.range.end},
-                       {"bytes", bucket.range.size() * plan.strategy.element_size},
-                       {"first_block", bucket.first_block},
-                       {"last_block", bucket.last_block}});
+  auto ranks = json::array();
   for (int rank = 0; rank < plan.ranks; ++rank) {
     auto const slice = plan.strategy.slice_of(rank);
     json entry{{"rank", rank}, {"role", slice ? "worker" : "server"}};
@@ -263,33 +165,18 @@ std::string plan_json(RunPlan const& plan, Model const& model, Room const& room)
                 {"total_steps", plan.total_steps},
                 {"bytes_sent_per_step", plan.strategy.bytes_sent_per_step},
                 {"memory_B", memory_json(plan.strategy.memory)},
-                {"buckets", buckets},
+                {"buckets", json::array()},
                 {"rank_map", ranks},
                 {"hash", Hash().add(plan.strategy.hash()).hex()}};
-  if (auto const& fsdp = plan.strategy.fsdp) {
-    document["units"] = units_json(*fsdp);
-    document["fsdp"] = {{"prefetch", fsdp->prefetch},
-                        {"parameter_slots", fsdp->parameter_slots},
-                        {"parameter_slot_B", fsdp->parameter_slot_bytes()},
-                        {"gradient_slots", fsdp->gradient_slots},
-                        {"gradient_slot_B", fsdp->gradient_slot_bytes()},
-                        {"scratch_slot_B", fsdp->scratch_slot_bytes()},
-                        {"gathered_bytes_per_step", fsdp->gathered_bytes_sent()},
-                        {"reduced_bytes_per_step", fsdp->reduced_bytes_sent()}};
-  }
+  plan.strategy.strategy->add_to(document);
   if (plan.activations) {
     document["activations_B"] = plan.activations->kept;
     document["workspace_B"] = plan.activations->peak - plan.activations->kept;
     document["peak_B"] = plan.peak_bytes();
   }
   if (room.known()) document["room"] = room.json(plan.peak_bytes());
-  if (auto const& servers = plan.strategy.servers)
-    document["ps"] = {{"server_ranks", servers->roles.servers},
-                      {"chunks", servers->chunks.size()},
-                      {"elements", servers->loads},
-                      {"imbalance", servers->imbalance()},
-                      {"server_B", plan.strategy.server_bytes},
-                      {"server_memory_B", memory_json(plan.strategy.server_memory)}};
+  if (!plan.strategy.roles.servers.empty())
+    document["ps"]["server_memory_B"] = memory_json(plan.strategy.server_memory);
   if (auto const& load = plan.server_load)
     document["ps"]["load"] = {{"pass_s", load->pass_s},
                               {"push_s", load->push_s},

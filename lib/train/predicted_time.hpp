@@ -2,16 +2,9 @@
 
 #include <string>
 
+#include "strategy/timing/step_time.hpp"
+
 namespace stratagem {
-
-/// Where the time of one step will go.
-struct StepTime {
-  double compute_s = 0;  ///< a worker's passes and its part of the update
-  double exposed_s = 0;  ///< waits for communication that computation does not hide
-  double cores_s = 0;    ///< waits for cores that the other ranks of the node, and messages, need
-
-  double total() const { return compute_s + exposed_s + cores_s; }
-};
 
 /// How long a run will take on a machine that was measured.
 struct PredictedTime {

@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <cstdlib>
 #include <thread>
-#include <variant>
 
 #include <ATen/Context.h>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "params/server_plan.hpp"
+#include "strategy/registry.hpp"
 
 namespace stratagem {
 
@@ -25,15 +24,13 @@ ProcessInfo choose_device(ProcessInfo process, DeviceChoice choice) {
 }
 
 bool is_server(StrategyConfig const& strategy, int rank, int ranks) {
-  auto const* ps = std::get_if<PsConfig>(&strategy);
-  if (ps == nullptr) return false;
-  return assign_roles(ranks, ps->servers, ps->server_ranks, ps->listed_ranks).server_of(rank) >= 0;
+  return roles_of(strategy, ranks).server_of(rank) >= 0;
 }
 
 CommConfig comm_of(StrategyConfig const& strategy, CommConfig comm) {
-  if (!std::holds_alternative<PsConfig>(strategy)) return comm;
+  if (servers_of(strategy) == 0) return comm;
   if (comm.backend == CommBackend::nccl)
-    throw Error(ExitCode::usage, "comm.backend: nccl beside strategy ps",
+    throw Error(ExitCode::usage, str("comm.backend: nccl beside strategy ", name_of(strategy)),
                 "servers keep parameters on the host, and wait for whoever comes first",
                 "leave comm.backend out, or take comm.backend: mpi");
   comm.backend = CommBackend::mpi;

@@ -15,7 +15,7 @@
 #include "comm/watchdog/watchdog.hpp"
 #include "model/weights.hpp"
 #include "mpi/session.hpp"
-#include "strategy/factory.hpp"
+#include "strategy/registry.hpp"
 #include "strategy/replica.hpp"
 #include "trace/trace_file.hpp"
 #include "train/beginning.hpp"
@@ -294,18 +294,16 @@ void Run::open_trace(Communicator& communicator) {
 
 Member Run::build_member(Communicator& communicator) {
   auto const& config = request_.config;
-  return make_member(
-      config.strategy,
-      {.model = setup_.model,
-       .communicator = communicator,
-       .recorder = recorder_,
-       .device = setup_.process.device,
-       .optimizer = config.optimizer,
-       .precision = config.precision,
-       .seed = config.run.seed,
-       .dropout = config.model.dropout,
-       .recompute = config.model.recompute,
-       .watchdog = config.watchdog});
+  return setup_.plan.strategy.strategy->make({.model = setup_.model,
+                                              .communicator = communicator,
+                                              .recorder = recorder_,
+                                              .device = setup_.process.device,
+                                              .optimizer = config.optimizer,
+                                              .precision = config.precision,
+                                              .seed = config.run.seed,
+                                              .dropout = config.model.dropout,
+                                              .recompute = config.model.recompute,
+                                              .watchdog = config.watchdog});
 }
 
 Position Run::start_of(Communicator& communicator, Participant& participant) {
@@ -434,7 +432,8 @@ std::optional<Error> Run::save_weights(Communicator& communicator, Participant& 
   std::string problem;
   if (holds) {
     TensorMap tensors(parameters.begin(), parameters.end());
-    for (auto const& [name, tensor] : named(setup_.model, statistics)) tensors.emplace(name, tensor);
+    for (auto const& [name, tensor] : named(setup_.model, statistics))
+      tensors.emplace(name, tensor);
     NamedTensors ordered;
     for (auto const& state : state_of(setup_.model))
       ordered.emplace_back(state.name, tensors.at(state.name));

@@ -7,8 +7,8 @@
 #include "data/dataset.hpp"
 #include "model/model.hpp"
 #include "strategy/activations.hpp"
-#include "strategy/plan.hpp"
 #include "strategy/ps/server_load.hpp"
+#include "strategy/registry.hpp"
 #include "train/predicted_time.hpp"
 #include "train/run_config.hpp"
 

@@ -58,8 +58,7 @@ Curve operation_among(Calibration const& calibration, BenchOperation operation, 
   return best->time.scaled(bus_factor(operation, ranks) / bus_factor(operation, best->ranks));
 }
 
-Curve push_of(Calibration const& calibration, ServerPolicy const& policy) {
-  auto const work = server_work(policy);
+Curve push_of(Calibration const& calibration, std::string const& work) {
   auto const found = std::ranges::find(calibration.servers, work, &ServerTimes::work);
   if (found == calibration.servers.end())
     throw Error(ExitCode::usage, "the calibration has no times of servers", {},
@@ -78,18 +77,13 @@ bool on_gpu(RunPlan const& plan, Calibration const& calibration) {
 
 }  // namespace
 
-int awake_ranks(StrategyPlan const& plan) {
-  return static_cast<int>(plan.roles.workers.size() +
-                          (!plan.synchronous ? plan.roles.servers.size() : 0));
-}
-
 StepCosts step_costs(RunPlan const& plan, Model const& model, Calibration const& calibration) {
   StepCosts costs{.ranks_on_node = calibration.ranks_on_node(plan.ranks)};
   costs.threads = plan.config.run.threads > 0
                       ? plan.config.run.threads
                       : std::max(calibration.cores / costs.ranks_on_node, 1);
   if (!on_gpu(plan, calibration)) costs.cores = calibration.cores;
-  auto const together = std::max(awake_ranks(plan.strategy) * costs.ranks_on_node / plan.ranks, 1);
+  auto const together = std::max(plan.strategy.awake_ranks() * costs.ranks_on_node / plan.ranks, 1);
   auto const kind = pass_kind(plan.config, model, costs.threads);
   auto const& passes = passes_of(calibration, kind, together);
   auto const samples = static_cast<double>(plan.samples_per_pass);
@@ -99,17 +93,18 @@ StepCosts step_costs(RunPlan const& plan, Model const& model, Calibration const&
   auto const among = [&](BenchOperation operation) {
     return operation_among(calibration, operation, plan.ranks);
   };
-  if (plan.strategy.servers) {
-    // Of two ranks that exchange messages each sends one and receives one.
-    costs.message = operation_among(calibration, BenchOperation::send_receive, 2).scaled(0.5);
-    costs.push = push_of(
-        calibration, policy_of(std::get<PsConfig>(plan.config.strategy), plan.strategy.workers));
-  } else if (plan.strategy.fsdp) {
-    costs.all_gather = among(BenchOperation::all_gather);
+  auto const needs = [&](BenchOperation operation) {
+    return std::ranges::count(plan.strategy.operations, operation) > 0;
+  };
+  if (needs(BenchOperation::all_gather)) costs.all_gather = among(BenchOperation::all_gather);
+  if (needs(BenchOperation::reduce_scatter))
     costs.reduce_scatter = among(BenchOperation::reduce_scatter);
-  } else {
-    costs.all_reduce = among(BenchOperation::all_reduce);
-  }
+  if (needs(BenchOperation::all_reduce)) costs.all_reduce = among(BenchOperation::all_reduce);
+  // Of two ranks that exchange messages each sends one and receives one.
+  if (needs(BenchOperation::send_receive))
+    costs.message = operation_among(calibration, BenchOperation::send_receive, 2).scaled(0.5);
+  if (!plan.strategy.server_work.empty())
+    costs.push = push_of(calibration, plan.strategy.server_work);
   return costs;
 }
 

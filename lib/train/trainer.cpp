@@ -157,8 +157,8 @@ Requests Trainer::train_round(std::optional<Loader>& loader) {
   sums.comm_bytes += parts_.communicator.bytes_sent() - bytes_before;
   sums.energy_J += (telemetry_->sample().energy - energy_before) / 1000;
   if (plan.meets_after_rounds()) join(sums, requests);
-  position_.step =
-      first_step + (sums.steps - steps_before) / (plan.synchronous ? 1 : plan.workers * plan.pushes);
+  position_.step = first_step + (sums.steps - steps_before) /
+                                    (plan.synchronous ? 1 : plan.workers * plan.pushes);
   parts_.reached.step = position_.step;
   if (!plan.synchronous) sums += position_.epoch;
   position_.epoch = sums;
@@ -173,15 +173,13 @@ StepOptions Trainer::options_of(Batch const& batch) const {
           "the loader hands out the steps in order");
   auto const every = plan.config.integrity.hash_every;
   bool const compares = every > 0 && batch.step % every == 0 && parts_.communicator.size() > 1;
-  return {
-      .lr = schedule_.lr(batch.step), .requests = own_requests(), .compare_replicas = compares};
+  return {.lr = schedule_.lr(batch.step), .requests = own_requests(), .compare_replicas = compares};
 }
 
 bool Trainer::note(Batch const& batch, StepResult const& result, EpochSums& sums) {
   auto& recorder = parts_.recorder;
   corrupt(batch.step);
-  recorder.end_step(
-      {.loss = result.loss, .samples = batch.size(), .lr = schedule_.lr(batch.step)});
+  recorder.end_step({.loss = result.loss, .samples = batch.size(), .lr = schedule_.lr(batch.step)});
   if (result.skipped)
     recorder.event(trace::Severity::info, "step_skipped",
                    str("step ", batch.step, ": the scaled gradients overflowed"));
@@ -294,9 +292,9 @@ void Trainer::write_metrics(trace::EpochRecord const& epoch) {
 
 void Trainer::require_equal_replicas() const {
   if (parts_.plan.config.integrity.hash_every == 0) return;
-  stratagem::require_equal_replicas(
-      parts_.communicator, ReplicaHashes(parts_.member.participant().state().replicas),
-      position_.step);
+  stratagem::require_equal_replicas(parts_.communicator,
+                                    ReplicaHashes(parts_.member.participant().state().replicas),
+                                    position_.step);
 }
 
 void Trainer::save() {

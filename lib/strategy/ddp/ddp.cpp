@@ -4,26 +4,23 @@
 
 #include "strategy/cross_entropy.hpp"
 #include "strategy/micro_batches.hpp"
-#include "strategy/plan.hpp"
 
 namespace stratagem {
 
 using trace::Phase;
 
-Ddp::Ddp(DdpConfig const& config, StrategyParts const& parts)
-    : config_(config),
+Ddp::Ddp(DdpPlan plan, StrategyParts const& parts)
+    : plan_(std::move(plan)),
       parts_(parts),
       replica_(parts.model, parts.precision.compute, parts.device, parts.seed),
-      plan_(plan_buckets(config, replica_.layout(),
-                         static_cast<std::int64_t>(replica_.flat().element_size()))),
       buffers_(make_buffers(parts.model, parts.device, parts.precision.compute)),
       reduced_(
           parts.allocate(gpu::MemoryCategory::gradients, control_room + replica_.layout().size())),
       control_(reduced_.narrow(0, 0, control_room)),
       gradients_(reduced_.narrow(0, control_room, replica_.layout().size())),
       tape_(parts.model.blocks, parts.recompute),
-      update_(parts.optimizer, parts.precision, parts.communicator.size(), config.micro_batches,
-              replica_.layout().size(), parts.device) {
+      update_(parts.optimizer, parts.precision, parts.communicator.size(),
+              plan_.config.micro_batches, replica_.layout().size(), parts.device) {
   for (int block = 0; block < tape_.blocks(); ++block)
     gradient_views_.push_back(views_of(gradients_, replica_.layout(), block));
 }
@@ -31,7 +28,7 @@ Ddp::Ddp(DdpConfig const& config, StrategyParts const& parts)
 StepResult Ddp::step(Batch const& batch, StepOptions const& options) {
   control_.begin(options);
   hash_replicas(options.compare_replicas);
-  auto const micros = split(batch, config_.micro_batches);
+  auto const micros = split(batch, plan_.config.micro_batches);
   for (std::size_t i = 0; i < micros.size(); ++i) {
     parts_.recorder.enter(Phase::forward);
     auto const logits = forward(micros[i]);
@@ -41,13 +38,13 @@ StepResult Ddp::step(Batch const& batch, StepOptions const& options) {
     backward(loss.gradient, i == 0 ? Landing::store : Landing::add, i + 1 == micros.size());
   }
 
-  if (!config_.overlap)
-    for (auto const& bucket : plan_.buckets) launch(bucket);
+  if (!plan_.config.overlap)
+    for (auto const& bucket : plan_.buckets.buckets) launch(bucket);
   for (std::size_t i = 0; i < works_.size(); ++i) {
     parts_.recorder.enter(Phase::comm_exposed);
     works_[i].wait_on_stream();
     parts_.recorder.enter(Phase::optimizer);
-    if (update_.way() == Update::Way::by_range) update(plan_.buckets[i].range, options.lr);
+    if (update_.way() == Update::Way::by_range) update(plan_.buckets.buckets[i].range, options.lr);
   }
   works_.clear();
 
@@ -73,12 +70,12 @@ at::Tensor Ddp::forward(Batch const& micro) {
 }
 
 void Ddp::backward(at::Tensor gradient, Landing landing, bool last_micro_batch) {
-  auto next = plan_.buckets.begin();
+  auto next = plan_.buckets.buckets.begin();
   for (int block = tape_.blocks() - 1; block >= 0; --block) {
     gradient =
         tape_.backward(block, gradient, gradient_views_[static_cast<std::size_t>(block)], landing);
-    if (!config_.overlap || !last_micro_batch) continue;
-    for (; next != plan_.buckets.end() && next->first_block == block; ++next) launch(*next);
+    if (!plan_.config.overlap || !last_micro_batch) continue;
+    for (; next != plan_.buckets.buckets.end() && next->first_block == block; ++next) launch(*next);
   }
 }
 
@@ -105,7 +102,7 @@ bool Ddp::update_if_admitted(double lr) {
 
 StepResult Ddp::agreed(Batch const& batch) {
   auto const [result, finite, alike] =
-      control_.result(batch, parts_.communicator.size(), config_.micro_batches);
+      control_.result(batch, parts_.communicator.size(), plan_.config.micro_batches);
   if (!alike) refuse_difference(parts_.communicator, hashes_, batch.step);
   if (finite) return result;
   int block = control_.first_bad_block();

@@ -4,11 +4,11 @@
 
 #include "comm/work.hpp"
 #include "model/block_tape.hpp"
-#include "params/bucket_plan.hpp"
 #include "strategy/control.hpp"
-#include "strategy/factory.hpp"
+#include "strategy/ddp/ddp_plan.hpp"
 #include "strategy/replica.hpp"
 #include "strategy/state/replicas.hpp"
+#include "strategy/strategy_parts.hpp"
 #include "strategy/update.hpp"
 
 namespace stratagem {
@@ -18,7 +18,7 @@ namespace stratagem {
 /// "PyTorch distributed", VLDB 2020). What ranks must agree on travels in the last bucket.
 class Ddp final : public Strategy {
  public:
-  Ddp(DdpConfig const& config, StrategyParts const& parts);
+  Ddp(DdpPlan plan, StrategyParts const& parts);
 
   StepResult step(Batch const& batch, StepOptions const& options) override;
   at::Tensor predict(at::Tensor const& images, Buffers const& statistics) override {
@@ -41,10 +41,9 @@ class Ddp final : public Strategy {
   /// What the step returns; ends the run when a loss or a gradient was not finite, or ranks differ.
   StepResult agreed(Batch const& batch);
 
-  DdpConfig config_;
+  DdpPlan plan_;
   StrategyParts parts_;
   Replica replica_;
-  BucketPlan plan_;
   Buffers buffers_;
   at::Tensor reduced_;     ///< control record and gradients: what is summed over ranks
   ReplicaHashes hashes_;   ///< of this step, where it compares them

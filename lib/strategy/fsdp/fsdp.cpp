@@ -13,41 +13,27 @@ namespace stratagem {
 
 using trace::Phase;
 
-namespace {
-
-#ifdef NDEBUG
-constexpr bool always_poison = false;
-#else
-constexpr bool always_poison = true;
-#endif
-
-}  // namespace
-
-Fsdp::Fsdp(FsdpConfig const& config, StrategyParts const& parts)
-    : config_(config),
-      parts_(parts),
+Fsdp::Fsdp(FsdpPlan plan, StrategyParts const& parts)
+    : parts_(parts),
       layout_(make_layout(parts.model)),
-      plan_(plan_fsdp(config, layout_, parts.optimizer, parts.precision.compute,
-                      parts.communicator.size(),
-                      buffer_bytes(parts.model, parts.precision.compute))),
+      plan_(std::move(plan)),
       buffers_(make_buffers(parts.model, parts.device, parts.precision.compute)),
-      parameters_(plan_, layout_, parts.communicator, parts.device, parts.seed,
-                  config.poison || always_poison),
-      gradients_(plan_, layout_, parts.communicator, parts.device, config.poison || always_poison),
+      parameters_(plan_, layout_, parts.communicator, parts.device, parts.seed, plan_.poison),
+      gradients_(plan_, layout_, parts.communicator, parts.device, plan_.poison),
       control_(parts.allocate(gpu::MemoryCategory::gradients, control_room)),
       tape_(parts.model.blocks, parts.recompute),
-      update_(parts.optimizer, parts.precision, parts.communicator.size(), config.micro_batches,
+      update_(parts.optimizer, parts.precision, parts.communicator.size(), plan_.micro_batches,
               plan_.shards.owned, parts.device) {}
 
 StepResult Fsdp::step(Batch const& batch, StepOptions const& options) {
   control_.begin(options);
-  auto const micros = split(batch, config_.micro_batches);
-  for (int i = 0; i < config_.micro_batches; ++i) {
+  auto const micros = split(batch, plan_.micro_batches);
+  for (int i = 0; i < plan_.micro_batches; ++i) {
     auto const& micro = micros[static_cast<std::size_t>(i)];
     auto const logits = forward(micro);
     auto const loss = cross_entropy(logits, micro.labels, update_.loss_scale());
     control_.note(loss, tape_);
-    if (i + 1 == config_.micro_batches) send_control(options.compare_replicas);
+    if (i + 1 == plan_.micro_batches) send_control(options.compare_replicas);
     backward(loss.gradient, i);
   }
 
@@ -80,7 +66,7 @@ at::Tensor Fsdp::forward(Batch const& micro) {
 }
 
 void Fsdp::backward(at::Tensor gradient, int micro_batch) {
-  bool const last = micro_batch + 1 == config_.micro_batches;
+  bool const last = micro_batch + 1 == plan_.micro_batches;
   auto const accumulated = micro_batch == 0 ? Landing::store : Landing::add;
   // Whole gradients add up where they land; others are summed over ranks first.
   auto const landing = plan_.whole_gradients ? accumulated : Landing::store;
@@ -94,7 +80,7 @@ void Fsdp::backward(at::Tensor gradient, int micro_batch) {
       gradients_.reduce_scatter(unit, accumulated);
     else if (last)
       gradients_.reduce_scatter(unit, Landing::store);
-    if (!config_.overlap) {
+    if (!plan_.overlap) {
       parts_.recorder.enter(Phase::comm_exposed);
       gradients_.finish(unit);
     }
@@ -111,7 +97,7 @@ void Fsdp::unshard_for_forward(int unit) {
 
 /// Units that share slots are gathered as far ahead as slots reach, the others without delay.
 void Fsdp::gather_ahead(int unit) {
-  if (!config_.overlap || plan_.prefetch == 0) return;
+  if (!plan_.overlap || plan_.prefetch == 0) return;
   for (int next = unit + 1; next < plan_.units(); ++next) {
     if (plan_.rotates(next) && next - unit > plan_.prefetch) return;
     parameters_.gather(next);
@@ -121,7 +107,7 @@ void Fsdp::gather_ahead(int unit) {
 void Fsdp::unshard_for_backward(int unit) {
   parts_.recorder.enter(Phase::comm_exposed);
   parameters_.unshard(unit);
-  if (!config_.overlap) return;
+  if (!plan_.overlap) return;
   for (int next = unit - 1; next >= std::max(unit - plan_.prefetch, 0); --next)
     parameters_.gather(next);
 }
@@ -130,12 +116,12 @@ void Fsdp::send_control(bool compare_replicas) {
   hashes_ = compare_replicas ? ReplicaHashes(replicas()) : ReplicaHashes();
   control_.seal(fingerprint(parts_.communicator.collectives(), hashes_));
   control_sum_ = parts_.communicator.all_reduce(control_.memory());
-  if (!config_.overlap) control_sum_.wait_on_stream();
+  if (!plan_.overlap) control_sum_.wait_on_stream();
 }
 
 StepResult Fsdp::agreed(Batch const& batch) {
   auto const [result, finite, alike] =
-      control_.result(batch, parts_.communicator.size(), config_.micro_batches);
+      control_.result(batch, parts_.communicator.size(), plan_.micro_batches);
   if (!alike) refuse_difference(parts_.communicator, hashes_, batch.step);
   if (finite) return result;
   int block = control_.first_bad_block();
@@ -220,19 +206,18 @@ NamedTensors Fsdp::replicas() const {
 
 State Fsdp::state() {
   auto const type = plan_.types.master;
-  State state{
-      .of_parameters = {{State::parameters, type, parameters_.pieces([this](int unit, std::size_t c) {
-                           return parameters_.shard(unit, c);
-                         })}},
-      .buffers = {{parts_.communicator.rank(), buffers_}},
-      .counters = update_.counters(),
-      .replicas = replicas()};
+  State state{.of_parameters = {{State::parameters, type,
+                                 parameters_.pieces([this](int unit, std::size_t c) {
+                                   return parameters_.shard(unit, c);
+                                 })}},
+              .buffers = {{parts_.communicator.rank(), buffers_}},
+              .counters = update_.counters(),
+              .replicas = replicas()};
   for (auto const& [kind, owned] : update_.state())
-    state.of_parameters.push_back(
-        {kind, type, parameters_.pieces([&](int unit, std::size_t c) {
-           auto const& own = plan_.unit(unit).chunks[c];
-           return owned.narrow(0, own.owned, own.shard);
-         })});
+    state.of_parameters.push_back({kind, type, parameters_.pieces([&](int unit, std::size_t c) {
+                                     auto const& own = plan_.unit(unit).chunks[c];
+                                     return owned.narrow(0, own.owned, own.shard);
+                                   })});
   return state;
 }
 

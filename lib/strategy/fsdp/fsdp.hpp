@@ -2,13 +2,13 @@
 
 #include "comm/work.hpp"
 #include "model/block_tape.hpp"
-#include "strategy/state/buffers.hpp"
 #include "strategy/control.hpp"
-#include "strategy/factory.hpp"
 #include "strategy/fsdp/fsdp_plan.hpp"
 #include "strategy/fsdp/gradient_units.hpp"
 #include "strategy/fsdp/parameter_units.hpp"
+#include "strategy/state/buffers.hpp"
 #include "strategy/state/replicas.hpp"
+#include "strategy/strategy_parts.hpp"
 #include "strategy/update.hpp"
 
 namespace stratagem {
@@ -20,7 +20,7 @@ namespace stratagem {
 /// given up.
 class Fsdp final : public Strategy {
  public:
-  Fsdp(FsdpConfig const& config, StrategyParts const& parts);
+  Fsdp(FsdpPlan plan, StrategyParts const& parts);
 
   StepResult step(Batch const& batch, StepOptions const& options) override;
   void drain() override { parameters_.wait(); }
@@ -49,7 +49,6 @@ class Fsdp final : public Strategy {
   void unshard_for_backward(int unit);
   void gather_ahead(int unit);
 
-  FsdpConfig config_;
   StrategyParts parts_;
   ParameterLayout layout_;
   FsdpPlan plan_;

@@ -15,6 +15,12 @@ namespace {
 
 using gpu::MemoryCategory;
 
+#ifdef NDEBUG
+constexpr bool always_poison = false;
+#else
+constexpr bool always_poison = true;
+#endif
+
 /// Slots for the units that rotate, so that `prefetch` of them can be ahead of the one that runs.
 void share_slots(FsdpPlan& plan, int prefetch, int rotating) {
   plan.prefetch = prefetch;
@@ -155,6 +161,8 @@ FsdpPlan plan_fsdp(FsdpConfig const& config, ParameterLayout const& layout,
   auto const unit_elements = saturated(config.unit_mb * (1 << 20)) / size_of(plan.types.master);
   plan.shards = make_shard_plan(layout, ranks, std::max<std::int64_t>(unit_elements, 1), mixed);
   plan.micro_batches = config.micro_batches;
+  plan.overlap = config.overlap;
+  plan.poison = config.poison || always_poison;
   plan.whole_gradients = alone || config.shard == Shard::optimizer ||
                          (config.accumulate == Accumulate::unsharded && config.micro_batches > 1);
   check(config, plan);

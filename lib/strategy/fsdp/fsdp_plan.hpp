@@ -5,7 +5,8 @@
 #include "gpu/memory.hpp"
 #include "optim/optim_config.hpp"
 #include "params/shard_plan.hpp"
-#include "strategy/strategy_config.hpp"
+#include "strategy/fsdp/fsdp_config.hpp"
+#include "strategy/plan.hpp"
 
 namespace stratagem {
 
@@ -38,6 +39,8 @@ struct FsdpPlan {
   int gradient_slots = 0;
   bool whole_gradients = false;
   int micro_batches = 1;
+  bool overlap = true;  ///< communicate while blocks compute
+  bool poison = false;  ///< fill memory that is given up with NaN
 
   int units() const { return static_cast<int>(shards.units.size()); }
   Unit const& unit(int index) const { return shards.units[static_cast<std::size_t>(index)]; }
@@ -81,5 +84,9 @@ struct FsdpPlan {
 FsdpPlan plan_fsdp(FsdpConfig const& config, ParameterLayout const& layout,
                    OptimizerConfig const& optimizer, Precision precision, int ranks,
                    std::int64_t other_bytes);
+
+StrategyPlan plan_of(FsdpConfig const& config, PlanInput const& input);
+/// Nothing where the plan is another strategy's.
+FsdpPlan const* fsdp_of(StrategyPlan const& plan);
 
 }  // namespace stratagem

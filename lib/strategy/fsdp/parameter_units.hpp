@@ -41,8 +41,7 @@ class ParameterUnits {
     return units_[static_cast<std::size_t>(unit)].shards[chunk];
   }
   /// What this rank owns, where `shard(unit, chunk)` is laid out as its part of the chunk.
-  std::vector<StatePiece> pieces(
-      std::function<at::Tensor(int, std::size_t)> const& shard) const;
+  std::vector<StatePiece> pieces(std::function<at::Tensor(int, std::size_t)> const& shard) const;
 
  private:
   enum class State { sharded, gathering, gathered };
@@ -58,8 +57,8 @@ class ParameterUnits {
   void allocate_shards();
   void allocate_slots();
   void initialise_shards(std::uint64_t seed);
-  /// Of every parameter of which this rank owns a part: visit(its place in the chunk, what this rank
-  /// owns of the chunk, unit, chunk).
+  /// Of every parameter of which this rank owns a part: visit(its place in the chunk, what this
+  /// rank owns of the chunk, unit, chunk).
   template <class Visit>
   void for_each_own(Visit visit) const;
   void poison(Gathered& unit, int index) const;

@@ -20,19 +20,19 @@ bool all_done(std::vector<Work> const& works) {
 
 }  // namespace
 
-AsyncPsServer::AsyncPsServer(PsConfig const& config, StrategyParts const& parts)
-    : PsServer(config, parts),
+AsyncPsServer::AsyncPsServer(PsPlan plan, StrategyParts const& parts)
+    : PsServer(std::move(plan), parts),
       attendance_(parts.watchdog, workers()),
       pushes_(static_cast<std::size_t>(workers())) {
   auto const count = static_cast<std::size_t>(workers());
   for (std::size_t domain = 0; domain < domains_.size(); ++domain)
-    timelines_.push_back({.clock = ServerClock(policy_, workers()),
+    timelines_.push_back({.clock = ServerClock(plan_.policy, workers()),
                           .arriving = std::vector<std::vector<Work>>(count),
                           .leaving = std::vector<std::vector<Work>>(count)});
 }
 
 void AsyncPsServer::serve(Round const& round) {
-  round_ = ShareSequence(round.first_step, round.end_step, workers(), policy_.pushes);
+  round_ = ShareSequence(round.first_step, round.end_step, workers(), plan_.policy.pushes);
   next_share_ = round_.dealt_at_first();
   requests_ = round.requests;
   parts_.recorder.event(trace::Severity::info, round_event, "");
@@ -166,7 +166,7 @@ void AsyncPsServer::apply(std::size_t domain, int worker) {
 
 trace::PsRecord AsyncPsServer::record_of(int worker, VersionDomain const& domain) const {
   auto const& push = pushes_[static_cast<std::size_t>(worker)];
-  bool const whole = policy_.pulls == ServerPolicy::Pulls::consistent;
+  bool const whole = plan_.policy.pulls == ServerPolicy::Pulls::consistent;
   return {.worker = worker,
           .step = push.line.step,
           .first_slot = push.line.first_slot,

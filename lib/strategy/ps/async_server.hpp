@@ -13,7 +13,7 @@ namespace stratagem {
 /// as if each had a server of its own.
 class AsyncPsServer final : public PsServer {
  public:
-  AsyncPsServer(PsConfig const& config, StrategyParts const& parts);
+  AsyncPsServer(PsPlan plan, StrategyParts const& parts);
 
   void serve(Round const& round) override;
 
@@ -63,8 +63,8 @@ class AsyncPsServer final : public PsServer {
   Attendance attendance_;
   ShareSequence round_;
   std::function<Requests()> requests_;  ///< of this rank
-  std::int64_t next_share_ = 0;  ///< of round_
-  std::vector<Push> pushes_;     ///< by worker
+  std::int64_t next_share_ = 0;         ///< of round_
+  std::vector<Push> pushes_;            ///< by worker
 };
 
 }  // namespace stratagem

@@ -10,7 +10,7 @@ using trace::Phase;
 
 void AsyncPsWorker::begin_round(Round const& round) {
   PsWorker::begin_round(round);
-  round_ = ShareSequence(round.first_step, round.end_step, workers(), policy_.pushes);
+  round_ = ShareSequence(round.first_step, round.end_step, workers(), plan_.policy.pushes);
   batches_ = round.batches;
   for (auto const& share : round_.first_of(worker_)) batches_->ask(share);
   pace_.begin_round();
@@ -41,10 +41,9 @@ bool AsyncPsWorker::end_push() {
 }
 
 void AsyncPsWorker::note_bad_loss(Batch const& batch, int block) {
-  auto const where =
-      block < 0 ? std::string("the loss itself; look at the labels")
-                : "the output of block " +
-                      parts_.model.blocks[static_cast<std::size_t>(block)]->name();
+  auto const where = block < 0 ? std::string("the loss itself; look at the labels")
+                               : "the output of block " +
+                                     parts_.model.blocks[static_cast<std::size_t>(block)]->name();
   throw Error(
       ExitCode::non_finite,
       str("the loss is not finite at step ", batch.step, " on rank ", parts_.communicator.rank()),

@@ -10,8 +10,8 @@ namespace stratagem {
 /// its next share of the round with each answer. It has a loss scale of its own.
 class AsyncPsWorker final : public PsWorker {
  public:
-  AsyncPsWorker(PsConfig const& config, StrategyParts const& parts)
-      : PsWorker(config, parts), end_(empty_message()), pace_(policy_) {}
+  AsyncPsWorker(PsPlan plan, StrategyParts const& parts)
+      : PsWorker(std::move(plan), parts), end_(empty_message()), pace_(plan_.policy) {}
 
   void begin_round(Round const& round) override;
   State state() override;

@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "model/block_tape.hpp"
-#include "strategy/factory.hpp"
 #include "strategy/replica.hpp"
+#include "strategy/strategy_parts.hpp"
 
 namespace stratagem {
 

@@ -27,6 +27,8 @@ enum class PsMode {
 /// Servers hold the parameters, workers compute gradients.
 struct PsConfig {
   static constexpr std::string_view name = "ps";
+  static constexpr std::string_view description =
+      "servers own the parameters; workers send them gradients, together or each on its own";
   int servers = 1;
   ServerPlacement server_ranks = ServerPlacement::last;
   std::vector<int> listed_ranks;  ///< of server_ranks: listed

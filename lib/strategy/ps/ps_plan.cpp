@@ -18,6 +18,12 @@ ServerPlan plan_servers(PsConfig const& config, ParameterLayout const& layout, i
       element_size);
 }
 
+PsPlan plan_ps(PsConfig const& config, ParameterLayout const& layout, int ranks,
+               std::int64_t element_size) {
+  auto servers = plan_servers(config, layout, ranks, element_size);
+  return {config, policy_of(config, servers.workers()), std::move(servers)};
+}
+
 FlatRange shard_range(ServerChunk const& chunk) {
   return {chunk.offset, chunk.offset + chunk.range.size()};
 }
@@ -61,21 +67,20 @@ gpu::MemoryUse server_memory(ServerPolicy const& policy, OptimizerConfig const& 
   return use;
 }
 
-GradientScale make_gradient_scale(PsConfig const& config, OptimizerConfig const& optimizer,
-                                  PrecisionConfig const& precision, int workers) {
-  bool const sums = !policy_of(config, workers).asynchronous();
-  return {optimizer, precision, terms_of_mean(optimizer, sums ? workers : 1, config.micro_batches)};
+GradientScale make_gradient_scale(PsPlan const& plan, OptimizerConfig const& optimizer,
+                                  PrecisionConfig const& precision) {
+  int const summed = plan.policy.asynchronous() ? 1 : plan.workers();
+  return {optimizer, precision, terms_of_mean(optimizer, summed, plan.config.micro_batches)};
 }
 
-void check_ps(PsConfig const& config, OptimizerConfig const& optimizer, int workers) {
-  auto const policy = policy_of(config, workers);
-  check_transport(config, policy);
-  if (policy.momentum == ServerPolicy::Momentum::look_ahead && optimizer.nesterov)
+void check_ps(PsPlan const& plan, OptimizerConfig const& optimizer) {
+  check_transport(plan);
+  if (plan.policy.momentum == ServerPolicy::Momentum::look_ahead && optimizer.nesterov)
     throw Error(ExitCode::usage, "optimizer.nesterov beside look-ahead momentum",
                 "the look-ahead is Nesterov's already", "leave one of them out");
-  if (config.slow_worker >= workers)
-    throw Error(ExitCode::usage, str("strategy.slow_worker: ", config.slow_worker),
-                str("workers are numbered from 0 to ", workers - 1), "take one of them");
+  if (plan.config.slow_worker >= plan.workers())
+    throw Error(ExitCode::usage, str("strategy.slow_worker: ", plan.config.slow_worker),
+                str("workers are numbered from 0 to ", plan.workers() - 1), "take one of them");
 }
 
 }  // namespace stratagem

@@ -4,9 +4,21 @@
 #include "optim/optim_config.hpp"
 #include "params/server_plan.hpp"
 #include "strategy/gradient_scale.hpp"
+#include "strategy/plan.hpp"
 #include "strategy/ps/ps_config.hpp"
 
 namespace stratagem {
+
+/// What a parameter server has decided before it runs.
+struct PsPlan {
+  PsConfig config;
+  ServerPolicy policy;
+  ServerPlan servers;
+
+  int workers() const { return servers.workers(); }
+};
+PsPlan plan_ps(PsConfig const& config, ParameterLayout const& layout, int ranks,
+               std::int64_t element_size);
 
 /// The table of chunks and servers that all ranks of a run make alike.
 ServerPlan plan_servers(PsConfig const& config, ParameterLayout const& layout, int ranks,
@@ -36,10 +48,14 @@ gpu::MemoryUse server_memory(ServerPolicy const& policy, OptimizerConfig const& 
                              std::int64_t shard, int workers, std::int64_t element_size);
 
 /// Of a gradient: in sync, the sum over workers; else one worker's own.
-GradientScale make_gradient_scale(PsConfig const& config, OptimizerConfig const& optimizer,
-                                  PrecisionConfig const& precision, int workers);
+GradientScale make_gradient_scale(PsPlan const& plan, OptimizerConfig const& optimizer,
+                                  PrecisionConfig const& precision);
 
 /// Error(usage) naming what a parameter server does not do.
-void check_ps(PsConfig const& config, OptimizerConfig const& optimizer, int workers);
+void check_ps(PsPlan const& plan, OptimizerConfig const& optimizer);
+
+StrategyPlan plan_of(PsConfig const& config, PlanInput const& input);
+/// Nothing where the plan is another strategy's.
+PsPlan const* ps_of(StrategyPlan const& plan);
 
 }  // namespace stratagem

@@ -58,22 +58,22 @@ std::vector<RecordedPush> recorded_pushes(trace::RankTrace const& server) {
   return pushes;
 }
 
-PsReplay::PsReplay(PsConfig const& config, StrategyParts const& parts, ServerPlan const& plan,
+PsReplay::PsReplay(PsPlan const& plan, StrategyParts const& parts,
                    std::vector<std::vector<RecordedPush>> pushes)
     : parts_(parts),
-      policy_(policy_of(config, static_cast<int>(plan.roles.workers.size()))),
-      pass_(parts, config.micro_batches),
-      computed_(plan.roles.workers.size()) {
+      policy_(plan.policy),
+      pass_(parts, plan.config.micro_batches),
+      computed_(static_cast<std::size_t>(plan.workers())) {
   if (!policy_.asynchronous())
     throw Error(ExitCode::usage, "a synchronous training has no order of events to repeat",
                 "its result follows from the configuration alone", "run it again");
-  for (std::size_t i = 0; i < plan.shards.size(); ++i)
-    for (auto const& domain : version_domains(policy_, plan, static_cast<int>(i))) {
+  for (std::size_t i = 0; i < plan.servers.shards.size(); ++i)
+    for (auto const& domain : version_domains(policy_, plan.servers, static_cast<int>(i))) {
       auto const shard = parts.allocate(gpu::MemoryCategory::parameters, domain.range.size());
       servers_.push_back({.own = domain.chunks,
                           .store = {policy_, parts.optimizer, workers(), shard},
                           .pushes = pushes_of(domain, pushes[i]),
-                          .workers = std::vector<Server::Worker>(plan.roles.workers.size())});
+                          .workers = std::vector<Server::Worker>(computed_.size())});
       for (auto& chunk : servers_.back().own) chunk.offset -= domain.range.begin;
     }
   for (int worker = 0; worker < workers(); ++worker)

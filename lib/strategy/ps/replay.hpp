@@ -35,7 +35,7 @@ std::vector<RecordedPush> recorded_pushes(trace::RankTrace const& server);
 class PsReplay {
  public:
   /// `pushes`: by server.
-  PsReplay(PsConfig const& config, StrategyParts const& parts, ServerPlan const& plan,
+  PsReplay(PsPlan const& plan, StrategyParts const& parts,
            std::vector<std::vector<RecordedPush>> pushes);
 
   /// Before run(): what training began with in place of the seed's values.

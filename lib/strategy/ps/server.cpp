@@ -12,19 +12,17 @@
 #include "strategy/ps/ps_plan.hpp"
 
 namespace stratagem {
-PsServer::PsServer(PsConfig const& config, StrategyParts const& parts)
-    : parts_(parts),
+PsServer::PsServer(PsPlan plan, StrategyParts const& parts)
+    : plan_(std::move(plan)),
+      parts_(parts),
       layout_(make_layout(parts.model)),
-      plan_(plan_servers(config, layout_, parts.communicator.size(),
-                         size_of(master_type(parts.precision.compute)))),
-      policy_(policy_of(config, workers())),
-      server_(plan_.roles.server_of(parts.communicator.rank())),
-      own_(plan_.chunks_of(server_)),
-      transport_(make_transport(config, plan_, parts)),
-      domains_(version_domains(policy_, plan_, server_)),
-      scale_(make_gradient_scale(config, parts.optimizer, parts.precision, workers())) {
+      server_(plan_.servers.roles.server_of(parts.communicator.rank())),
+      own_(plan_.servers.chunks_of(server_)),
+      transport_(make_transport(plan_, parts)),
+      domains_(version_domains(plan_.policy, plan_.servers, server_)),
+      scale_(make_gradient_scale(plan_, parts.optimizer, parts.precision)) {
   for (auto const& domain : domains_)
-    stores_.emplace_back(policy_, parts.optimizer, memory().part(domain.range));
+    stores_.emplace_back(plan_.policy, parts.optimizer, memory().part(domain.range));
   initialise_shard();
 }
 
@@ -112,7 +110,7 @@ std::int64_t PsServer::bytes_of(std::vector<ServerChunk> const& chunks) const {
 }
 
 std::string PsServer::report() {
-  auto const text = describe(counts_.joined(parts_.communicator), policy_);
+  auto const text = describe(counts_.joined(parts_.communicator), plan_.policy);
   counts_ = {};
   return parts_.communicator.rank() == 0 ? text : "";
 }

@@ -3,12 +3,12 @@
 #include <vector>
 
 #include "comm/work.hpp"
-#include "strategy/factory.hpp"
 #include "strategy/ps/messages.hpp"
 #include "strategy/ps/parameter_store.hpp"
 #include "strategy/ps/ps_plan.hpp"
 #include "strategy/ps/round_counts.hpp"
 #include "strategy/ps/transport.hpp"
+#include "strategy/strategy_parts.hpp"
 
 namespace stratagem {
 
@@ -16,7 +16,7 @@ namespace stratagem {
 /// and all of them have the parameters then.
 class PsServer : public Server {
  public:
-  PsServer(PsConfig const& config, StrategyParts const& parts);
+  PsServer(PsPlan plan, StrategyParts const& parts);
 
   std::string report() override;
   /// Of the rounds since the last report.
@@ -26,7 +26,7 @@ class PsServer : public Server {
 
  protected:
   int workers() const { return plan_.workers(); }
-  int rank_of(int worker) const { return plan_.rank_of_worker(worker); }
+  int rank_of(int worker) const { return plan_.servers.rank_of_worker(worker); }
   /// Server 0 answers the workers' lines.
   bool answers() const { return server_ == 0; }
 
@@ -42,10 +42,9 @@ class PsServer : public Server {
   /// Into the trace, and into what is told of the round.
   void note(trace::PsRecord const& record);
 
+  PsPlan plan_;
   StrategyParts parts_;
   ParameterLayout layout_;
-  ServerPlan plan_;
-  ServerPolicy policy_;
   int server_;
   std::vector<ServerChunk> own_;  ///< in the order of the plan
   std::unique_ptr<PsTransport> transport_;

@@ -36,6 +36,12 @@ void serve(ParameterStore& store, ServerPolicy const& policy, at::Tensor const& 
 
 }  // namespace
 
+std::string_view server_work(ServerPolicy const& policy) {
+  if (policy.momentum != ServerPolicy::Momentum::shared) return "look_ahead";
+  if (policy.correction > 0) return "corrected";
+  return policy.asynchronous() ? "each" : "sum";
+}
+
 double measure_push(ServerPolicy const& policy, OptimizerConfig const& optimizer,
                     std::int64_t elements) {
   auto const part = std::min(elements, most_elements);

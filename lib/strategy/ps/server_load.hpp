@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "optim/optim_config.hpp"
 #include "strategy/ps/server_policy.hpp"
@@ -17,6 +18,10 @@ struct ServerLoad {
 
 /// Beyond it pushes queue up, and gradients grow old.
 inline constexpr double most_utilisation = 0.7;
+
+/// How much a server has to do for a push of this policy: "sum", "each", "corrected" or
+/// "look_ahead".
+std::string_view server_work(ServerPolicy const& policy);
 
 /// The time of a server for one push to a shard of `elements` fp32 parameters, measured on this
 /// machine, with a part of the shard where it is large: to take the gradient out of a message, to

@@ -7,26 +7,25 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "strategy/ps/ps_plan.hpp"
 #include "strategy/update.hpp"
 
 namespace stratagem {
 
-PsSimulation::PsSimulation(PsConfig const& config, ClusterModel const& cluster, int workers,
+PsSimulation::PsSimulation(PsPlan const& plan, ClusterModel const& cluster,
                            StrategyParts const& parts, Inputs inputs)
     : parts_(parts),
-      workers_(workers),
-      policy_(policy_of(config, workers)),
+      workers_(plan.workers()),
+      policy_(plan.policy),
       inputs_(std::move(inputs)),
-      pass_(parts, config.micro_batches),
-      store_(policy_, parts.optimizer, workers, pass_.replica().flat().clone()),
-      cluster_(cluster, workers),
-      scales_(static_cast<std::size_t>(policy_.asynchronous() ? workers : 1),
-              make_gradient_scale(config, parts.optimizer, parts.precision, workers)),
-      dealt_(static_cast<std::size_t>(workers)),
-      paces_(static_cast<std::size_t>(workers), PullPace(policy_)) {
-  if (policy_.asynchronous()) clock_.emplace(policy_, workers);
-  for (int worker = 0; worker < workers; ++worker)
+      pass_(parts, plan.config.micro_batches),
+      store_(policy_, parts.optimizer, workers_, pass_.replica().flat().clone()),
+      cluster_(cluster, workers_),
+      scales_(static_cast<std::size_t>(policy_.asynchronous() ? workers_ : 1),
+              make_gradient_scale(plan, parts.optimizer, parts.precision)),
+      dealt_(static_cast<std::size_t>(workers_)),
+      paces_(static_cast<std::size_t>(workers_), PullPace(policy_)) {
+  if (policy_.asynchronous()) clock_.emplace(policy_, workers_);
+  for (int worker = 0; worker < workers_; ++worker)
     buffers_.push_back(make_buffers(parts.model, parts.device, parts.precision.compute));
 }
 

@@ -9,7 +9,7 @@
 #include "strategy/ps/lag_counts.hpp"
 #include "strategy/ps/local_pass.hpp"
 #include "strategy/ps/parameter_store.hpp"
-#include "strategy/ps/ps_config.hpp"
+#include "strategy/ps/ps_plan.hpp"
 #include "strategy/ps/pull_pace.hpp"
 #include "strategy/ps/share.hpp"
 #include "strategy/state/counters.hpp"
@@ -39,8 +39,9 @@ class PsSimulation {
     std::function<double(std::int64_t step)> lr;
   };
 
-  PsSimulation(PsConfig const& config, ClusterModel const& cluster, int workers,
-               StrategyParts const& parts, Inputs inputs);
+  /// Of the plan's servers together.
+  PsSimulation(PsPlan const& plan, ClusterModel const& cluster, StrategyParts const& parts,
+               Inputs inputs);
 
   /// Before training: what it begins with in place of the seed's values.
   void load(std::map<std::string, at::Tensor> const& tensors);

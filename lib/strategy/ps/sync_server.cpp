@@ -42,7 +42,7 @@ bool are_alike(std::vector<PsLine> const& lines, CollectiveLog const& own) {
 void SyncPsServer::serve(Round const& round) {
   auto const began = monotonic_ns();
   // The round's first version is what everybody begins with.
-  in_use_.assign(static_cast<std::size_t>(policy_.delay) + 1, version_);
+  in_use_.assign(static_cast<std::size_t>(plan_.policy.delay) + 1, version_);
   leaving_.resize(own_.size());
   while (true) {
     auto const lines = receive_lines();
@@ -185,7 +185,7 @@ double SyncPsServer::norm() {
   std::vector<at::Tensor> sums;
   for (auto const& chunk : own_) sums.push_back(in_shard(store().sum(), chunk));
   auto& communicator = parts_.communicator;
-  auto const& servers = plan_.roles.servers;
+  auto const& servers = plan_.servers.roles.servers;
   return gradient_norm(sums, [&](at::Tensor const& sum) {
     if (!answers()) {
       communicator.send(sum, servers.front(), norm_tag).wait_on_host();

@@ -10,7 +10,7 @@ void SyncPsWorker::describe_push(PsLine& line, StepOptions const& options) {
   hashes_ = options.compare_replicas ? ReplicaHashes(replicas()) : ReplicaHashes();
   line.replicas = in_message(hashes_.total());
   // What comes is the answer to `delay` pushes ago.
-  line.pulls = pushes_ > policy_.delay;
+  line.pulls = pushes_ > plan_.policy.delay;
 }
 
 StepResult SyncPsWorker::result_of(Batch const& batch, PsLine const&) {

@@ -21,12 +21,13 @@ using Transport = PsConfig::Transport;
 /// Messages, with a copy on both sides.
 class TwoSided final : public PsTransport {
  public:
-  TwoSided(ServerPolicy const& policy, ServerPlan const& plan, StrategyParts const& parts)
-      : plan_(plan), communicator_(parts.communicator) {
+  TwoSided(PsPlan const& ps, StrategyParts const& parts)
+      : plan_(ps.servers), communicator_(parts.communicator) {
+    auto const& plan = ps.servers;
     auto const server = plan.roles.server_of(communicator_.rank());
     if (server < 0) return;
     auto const shard = plan.shards[static_cast<std::size_t>(server)];
-    memory_ = make_store_memory(policy, parts.optimizer, plan.workers(),
+    memory_ = make_store_memory(ps.policy, parts.optimizer, plan.workers(),
                                 parts.allocate(gpu::MemoryCategory::parameters, shard));
   }
 
@@ -57,10 +58,11 @@ class TwoSided final : public PsTransport {
 /// workers' slots, then what goes out to each of them or to all, a shard each.
 class Rma final : public PsTransport {
  public:
-  Rma(ServerPolicy const& policy, ServerPlan const& plan, StrategyParts const& parts)
-      : plan_(plan),
-        worker_(plan.roles.worker_of(parts.communicator.rank())),
-        outgoing_(policy.asynchronous() ? plan.workers() : 1) {
+  Rma(PsPlan const& ps, StrategyParts const& parts)
+      : plan_(ps.servers),
+        worker_(ps.servers.roles.worker_of(parts.communicator.rank())),
+        outgoing_(ps.policy.asynchronous() ? ps.workers() : 1) {
+    auto const& plan = ps.servers;
     auto const server = plan.roles.server_of(parts.communicator.rank());
     auto const shard = server < 0 ? 0 : plan.shards[static_cast<std::size_t>(server)];
     remote_ = parts.communicator.share_memory(shard * (plan.workers() + outgoing_),
@@ -69,7 +71,7 @@ class Rma final : public PsTransport {
     auto const part = [&](int number) { return remote_->local().narrow(0, number * shard, shard); };
     for (int worker = 0; worker < plan.workers(); ++worker) memory_.slots.push_back(part(worker));
     for (int i = 0; i < outgoing_; ++i) memory_.outgoing.push_back(part(plan.workers() + i));
-    memory_.parameters = sends_parameters(policy, parts.optimizer)
+    memory_.parameters = sends_parameters(ps.policy, parts.optimizer)
                              ? memory_.outgoing.front()
                              : parts.allocate(gpu::MemoryCategory::parameters, shard);
   }
@@ -129,22 +131,21 @@ double measure(PsTransport& transport, ServerPlan const& plan, StrategyParts con
   return static_cast<double>(best) * 1e-9;
 }
 
-std::unique_ptr<PsTransport> choose(ServerPolicy const& policy, ServerPlan const& plan,
-                                    StrategyParts const& parts) {
-  std::unique_ptr<PsTransport> two_sided = std::make_unique<TwoSided>(policy, plan, parts), rma;
+std::unique_ptr<PsTransport> choose(PsPlan const& plan, StrategyParts const& parts) {
+  std::unique_ptr<PsTransport> two_sided = std::make_unique<TwoSided>(plan, parts), rma;
   auto const tell = [&](std::string const& text) {
     parts.recorder.event(trace::Severity::info, "transport", text);
   };
   try {
-    rma = std::make_unique<Rma>(policy, plan, parts);
+    rma = std::make_unique<Rma>(plan, parts);
   } catch (AgreedError const& failure) {
     tell(str("two_sided: ", failure.what()));
     return two_sided;
   }
   auto const times = at::zeros({2}, at::kDouble);
   auto* seconds = times.data_ptr<double>();
-  seconds[0] = measure(*two_sided, plan, parts);
-  seconds[1] = measure(*rma, plan, parts);
+  seconds[0] = measure(*two_sided, plan.servers, parts);
+  seconds[1] = measure(*rma, plan.servers, parts);
   parts.communicator.all_reduce(times).wait_on_host();
   bool const rma_wins = seconds[1] < seconds[0];
   tell(str(rma_wins ? "rma" : "two_sided", ": push and pull of a chunk took ",
@@ -159,8 +160,9 @@ bool allows_rma(ServerPolicy const& policy) {
 
 }  // namespace
 
-void check_transport(PsConfig const& config, ServerPolicy const& policy) {
-  if (config.transport == Transport::rma && !allows_rma(policy))
+void check_transport(PsPlan const& plan) {
+  auto const& policy = plan.policy;
+  if (plan.config.transport == Transport::rma && !allows_rma(policy))
     throw Error(
         ExitCode::usage,
         str("strategy.transport: rma beside ", policy.delay > 0         ? "a delay"
@@ -170,13 +172,11 @@ void check_transport(PsConfig const& config, ServerPolicy const& policy) {
         "take strategy.transport: two_sided");
 }
 
-std::unique_ptr<PsTransport> make_transport(PsConfig const& config, ServerPlan const& plan,
-                                            StrategyParts const& parts) {
-  auto const policy = policy_of(config, plan.workers());
-  if (config.transport == Transport::rma) return std::make_unique<Rma>(policy, plan, parts);
-  if (config.transport == Transport::automatic && allows_rma(policy))
-    return choose(policy, plan, parts);
-  return std::make_unique<TwoSided>(policy, plan, parts);
+std::unique_ptr<PsTransport> make_transport(PsPlan const& plan, StrategyParts const& parts) {
+  auto const wanted = plan.config.transport;
+  if (wanted == Transport::rma) return std::make_unique<Rma>(plan, parts);
+  if (wanted == Transport::automatic && allows_rma(plan.policy)) return choose(plan, parts);
+  return std::make_unique<TwoSided>(plan, parts);
 }
 
 }  // namespace stratagem

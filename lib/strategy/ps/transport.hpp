@@ -3,11 +3,10 @@
 #include <memory>
 
 #include "comm/communicator.hpp"
-#include "params/server_plan.hpp"
-#include "strategy/factory.hpp"
 #include "strategy/ps/messages.hpp"
 #include "strategy/ps/parameter_store.hpp"
-#include "strategy/ps/ps_config.hpp"
+#include "strategy/ps/ps_plan.hpp"
+#include "strategy/strategy_parts.hpp"
 
 namespace stratagem {
 
@@ -32,11 +31,10 @@ class PsTransport {
 /// As `config` names it; automatic takes what was faster here for one chunk between the first
 /// worker and the first server, and says so in the trace. Collective. AgreedError where it cannot
 /// be had.
-std::unique_ptr<PsTransport> make_transport(PsConfig const& config, ServerPlan const& plan,
-                                            StrategyParts const& parts);
+std::unique_ptr<PsTransport> make_transport(PsPlan const& plan, StrategyParts const& parts);
 
 /// Error(usage) when a policy cannot be carried out by transport rma: a worker may put a gradient
 /// only when its last one was used, which it knows from the parameters that came back for it.
-void check_transport(PsConfig const& config, ServerPolicy const& policy);
+void check_transport(PsPlan const& plan);
 
 }  // namespace stratagem

@@ -16,10 +16,8 @@ constexpr double lr = 0.01;
 struct Bench {
   Bench(Communicator& of, std::int64_t bytes, double chunk_mb)
       : communicator(of),
-        config{.chunk_mb = chunk_mb},
-        policy(policy_of(config, of.size() - 1)),
         layout({{{.name = "vector", .shape = {bytes / 4}, .initialiser = {}}}}, false),
-        plan(plan_servers(config, layout, of.size(), sizeof(float))) {}
+        ps(plan_ps({.chunk_mb = chunk_mb}, layout, of.size(), sizeof(float))) {}
 
   StrategyParts parts() {
     return {.model = model,
@@ -32,10 +30,8 @@ struct Bench {
   }
 
   Communicator& communicator;
-  PsConfig config;
-  ServerPolicy policy;
   ParameterLayout layout;
-  ServerPlan plan;
+  PsPlan ps;
   Model model;
   trace::Recorder recorder{{}, 0};
 };
@@ -81,35 +77,35 @@ void push_and_pull(ServerPlan const& plan, PsTransport& transport, at::Tensor co
 }
 
 double measure(Bench& bench, PsConfig::Transport kind, int rounds) {
-  bench.config.transport = kind;
-  auto const transport = make_transport(bench.config, bench.plan, bench.parts());
-  bool const serves = bench.plan.roles.server_of(bench.communicator.rank()) >= 0;
+  bench.ps.config.transport = kind;
+  auto const transport = make_transport(bench.ps, bench.parts());
+  bool const serves = bench.ps.servers.roles.server_of(bench.communicator.rank()) >= 0;
   if (serves) {
-    ParameterStore store(bench.policy, optimizer, transport->memory());
-    return time_of(bench.communicator, rounds, [&] { serve(bench.plan, *transport, store); });
+    ParameterStore store(bench.ps.policy, optimizer, transport->memory());
+    return time_of(bench.communicator, rounds, [&] { serve(bench.ps.servers, *transport, store); });
   }
   auto const allocate = [&] {
     return bench.communicator.allocate(bench.layout.size(), at::kFloat);
   };
   auto const gradient = allocate(), parameters = allocate();
   return time_of(bench.communicator, rounds,
-                 [&] { push_and_pull(bench.plan, *transport, gradient, parameters); });
+                 [&] { push_and_pull(bench.ps.servers, *transport, gradient, parameters); });
 }
 
 /// On the server alone, while the others wait.
 double measure_bound(Bench& bench, int rounds) {
-  bool const serves = bench.plan.roles.server_of(bench.communicator.rank()) >= 0;
+  bool const serves = bench.ps.servers.roles.server_of(bench.communicator.rank()) >= 0;
   if (!serves) return time_of(bench.communicator, rounds, [] {});
   auto const parameters = at::zeros({bench.layout.size()});
-  ParameterStore store(bench.policy, optimizer, bench.plan.workers(), parameters);
+  ParameterStore store(bench.ps.policy, optimizer, bench.ps.servers.workers(), parameters);
   FlatRange const all{0, bench.layout.size()};
   auto const gradient = at::zeros_like(parameters), received = at::zeros_like(parameters);
   return time_of(bench.communicator, rounds, [&] {
-    for (int worker = 0; worker < bench.plan.workers(); ++worker)
+    for (int worker = 0; worker < bench.ps.servers.workers(); ++worker)
       store.slot(worker).copy_(gradient);
     store.add_up(all);
-    store.apply_sum(all, lr, 1.0 / bench.plan.workers());
-    for (int worker = 0; worker < bench.plan.workers(); ++worker) received.copy_(parameters);
+    store.apply_sum(all, lr, 1.0 / bench.ps.servers.workers());
+    for (int worker = 0; worker < bench.ps.servers.workers(); ++worker) received.copy_(parameters);
   });
 }
 

@@ -15,22 +15,19 @@ namespace stratagem {
 
 using trace::Phase;
 
-PsWorker::PsWorker(PsConfig const& config, StrategyParts const& parts)
-    : config_(config),
+PsWorker::PsWorker(PsPlan plan, StrategyParts const& parts)
+    : plan_(std::move(plan)),
       parts_(parts),
       replica_(parts.model, parts.precision.compute, parts.device, parts.seed),
-      plan_(plan_servers(config, replica_.layout(), parts.communicator.size(),
-                         static_cast<std::int64_t>(replica_.flat().element_size()))),
-      transport_(make_transport(config, plan_, parts)),
-      policy_(policy_of(config, workers())),
-      scale_(make_gradient_scale(config, parts.optimizer, parts.precision, workers())),
-      worker_(plan_.roles.worker_of(parts.communicator.rank())),
+      transport_(make_transport(plan_, parts)),
+      scale_(make_gradient_scale(plan_, parts.optimizer, parts.precision)),
+      worker_(plan_.servers.roles.worker_of(parts.communicator.rank())),
       buffers_(make_buffers(parts.model, parts.device, parts.precision.compute)),
       gradients_(parts.allocate(gpu::MemoryCategory::gradients, replica_.layout().size())),
       tape_(parts.model.blocks, parts.recompute),
       line_(empty_message()),
       answer_(empty_message()),
-      pulls_(plan_.chunks.size()) {
+      pulls_(plan_.servers.chunks.size()) {
   for (int block = 0; block < tape_.blocks(); ++block)
     gradient_views_.push_back(views_of(gradients_, replica_.layout(), block));
 }
@@ -42,7 +39,7 @@ StepResult PsWorker::step(Batch const& batch, StepOptions const& options) {
               .first_slot = batch.first_slot,
               .lr = options.lr,
               .requests = options.requests};
-  auto const micros = split(batch, config_.micro_batches);
+  auto const micros = split(batch, plan_.config.micro_batches);
   for (std::size_t i = 0; i < micros.size(); ++i) {
     bool const last = i + 1 == micros.size();
     auto const pass = cross_entropy(forward(micros[i]), micros[i].labels, scale_.loss_scale());
@@ -63,7 +60,7 @@ StepResult PsWorker::step(Batch const& batch, StepOptions const& options) {
 void PsWorker::note(CrossEntropy const& pass, Batch const& micro, PsLine& line) {
   auto const loss = pass.loss.item<double>();
   if (!std::isfinite(loss)) note_bad_loss(micro, tape_.first_non_finite());
-  line.loss += loss / config_.micro_batches;
+  line.loss += loss / plan_.config.micro_batches;
   line.correct += pass.correct.item<std::int64_t>();
 }
 
@@ -85,13 +82,14 @@ at::Tensor PsWorker::forward(Batch const& micro) {
 void PsWorker::backward(at::Tensor gradient, Landing landing, bool last_micro_batch, bool pulls) {
   parts_.recorder.enter(Phase::backward);
   auto const begin = monotonic_ns();
-  auto next = plan_.chunks.begin();
+  auto next = plan_.servers.chunks.begin();
   for (int block = tape_.blocks() - 1; block >= 0; --block) {
     gradient =
         tape_.backward(block, gradient, gradient_views_[static_cast<std::size_t>(block)], landing);
     if (!last_micro_batch) continue;
     // What lies beyond the block's begin is complete, and its parameters have served.
-    for (; next != plan_.chunks.end() && next->range.begin >= replica_.layout().range(block).begin;
+    for (; next != plan_.servers.chunks.end() &&
+           next->range.begin >= replica_.layout().range(block).begin;
          ++next) {
       push(*next);
       if (pulls) pull(*next);
@@ -101,7 +99,7 @@ void PsWorker::backward(at::Tensor gradient, Landing landing, bool last_micro_ba
 }
 
 void PsWorker::send_to_servers(at::Tensor const& message, int tag) {
-  for (auto const server : plan_.roles.servers)
+  for (auto const server : plan_.servers.roles.servers)
     sends_.push_back(parts_.communicator.send(message, server, tag));
 }
 
@@ -109,7 +107,8 @@ void PsWorker::announce(PsLine const& line) {
   line_.copy_(to_message(line));
   send_to_servers(line_, line_tag);
   if (!line.last)
-    answered_ = parts_.communicator.receive(answer_, plan_.roles.servers.front(), answer_tag);
+    answered_ =
+        parts_.communicator.receive(answer_, plan_.servers.roles.servers.front(), answer_tag);
 }
 
 PsAnswer PsWorker::await_answer() {
@@ -131,30 +130,31 @@ void PsWorker::pull(ServerChunk const& chunk) {
 }
 
 void PsWorker::pull_all() {
-  for (auto const& chunk : plan_.chunks) pull(chunk);
+  for (auto const& chunk : plan_.servers.chunks) pull(chunk);
   await_parameters(replica_.layout().size());
 }
 
 void PsWorker::await_parameters(std::int64_t end) {
-  if (awaited_ == 0 || plan_.chunks[awaited_ - 1].range.begin >= end) return;
+  if (awaited_ == 0 || plan_.servers.chunks[awaited_ - 1].range.begin >= end) return;
   parts_.recorder.enter(Phase::comm_exposed);
   auto const begin = monotonic_ns();
-  for (; awaited_ > 0 && plan_.chunks[awaited_ - 1].range.begin < end; --awaited_) {
+  for (; awaited_ > 0 && plan_.servers.chunks[awaited_ - 1].range.begin < end; --awaited_) {
     pulls_[awaited_ - 1].wait_on_stream();
-    replica_.refresh(plan_.chunks[awaited_ - 1].range);
+    replica_.refresh(plan_.servers.chunks[awaited_ - 1].range);
   }
   waited_ns_ += monotonic_ns() - begin;
 }
 
 void PsWorker::be_slow(std::int64_t busy_ns) const {
-  if (worker_ != config_.slow_worker) return;
+  if (worker_ != plan_.config.slow_worker) return;
   std::this_thread::sleep_for(
-      std::chrono::nanoseconds(saturated(static_cast<double>(busy_ns) * (config_.slow - 1))));
+      std::chrono::nanoseconds(saturated(static_cast<double>(busy_ns) * (plan_.config.slow - 1))));
 }
 
 void PsWorker::drain() {
   await_parameters(replica_.layout().size());
-  if (policy_.delay > 0 && pushes_ > 0) pull_all();  // the answer to the last push is still due
+  if (plan_.policy.delay > 0 && pushes_ > 0)
+    pull_all();  // the answer to the last push is still due
   sends_.clear();
   announce({.last = true});
   pull_all();
@@ -163,7 +163,7 @@ void PsWorker::drain() {
 
 std::string PsWorker::report() {
   auto const counts = RoundCounts().joined(parts_.communicator);
-  return parts_.communicator.rank() == 0 ? describe(counts, policy_) : "";
+  return parts_.communicator.rank() == 0 ? describe(counts, plan_.policy) : "";
 }
 
 State PsWorker::state() {

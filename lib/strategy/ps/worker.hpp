@@ -4,13 +4,12 @@
 
 #include "comm/work.hpp"
 #include "model/block_tape.hpp"
-#include "params/server_plan.hpp"
 #include "strategy/cross_entropy.hpp"
-#include "strategy/factory.hpp"
 #include "strategy/ps/messages.hpp"
 #include "strategy/ps/ps_plan.hpp"
 #include "strategy/ps/transport.hpp"
 #include "strategy/replica.hpp"
+#include "strategy/strategy_parts.hpp"
 
 namespace stratagem {
 
@@ -21,7 +20,7 @@ namespace stratagem {
 /// is what they say about a push, and what they make of the answer.
 class PsWorker : public Strategy {
  public:
-  PsWorker(PsConfig const& config, StrategyParts const& parts);
+  PsWorker(PsPlan plan, StrategyParts const& parts);
 
   void begin_round(Round const&) override { pushes_ = 0; }
   StepResult step(Batch const& batch, StepOptions const& options) final;
@@ -52,12 +51,10 @@ class PsWorker : public Strategy {
   FlatRange all() const { return {0, replica_.layout().size()}; }
   int workers() const { return plan_.workers(); }
 
-  PsConfig config_;
+  PsPlan plan_;
   StrategyParts parts_;
   Replica replica_;
-  ServerPlan plan_;
   std::unique_ptr<PsTransport> transport_;
-  ServerPolicy policy_;
   GradientScale scale_;
   int worker_;
   Buffers buffers_;
@@ -80,10 +77,10 @@ class PsWorker : public Strategy {
 
   std::vector<std::vector<at::Tensor>> gradient_views_;  ///< by block
   BlockTape tape_;
-  at::Tensor line_, answer_;      ///< messages
-  std::vector<Work> sends_;       ///< of messages and of gradients
-  std::vector<Work> pulls_;       ///< by chunk
-  std::size_t awaited_ = 0;       ///< chunks from here on have arrived
+  at::Tensor line_, answer_;  ///< messages
+  std::vector<Work> sends_;   ///< of messages and of gradients
+  std::vector<Work> pulls_;   ///< by chunk
+  std::size_t awaited_ = 0;   ///< chunks from here on have arrived
   Work answered_;
   std::int64_t waited_ns_ = 0;    ///< for parameters, in this step's forward passes
   std::int64_t backward_ns_ = 0;  ///< of the last backward pass

@@ -47,8 +47,8 @@ StepResult Serial::step(Batch const& batch, StepOptions const& options) {
   result.loss /= config_.emulate_ranks * config_.micro_batches;
 
   parts_.recorder.enter(Phase::optimizer);
-  result.skipped = update_.way() == Update::Way::by_decision &&
-                   !update_.admit(gradient_norm({&sum_.flat, 1}));
+  result.skipped =
+      update_.way() == Update::Way::by_decision && !update_.admit(gradient_norm({&sum_.flat, 1}));
   if (!result.skipped) update_.apply(all(), replica_.flat(), sum_.flat, options.lr);
   if (!update_.finite())
     throw AgreedError(

@@ -1,8 +1,9 @@
 #pragma once
 
 #include "model/block_tape.hpp"
-#include "strategy/factory.hpp"
 #include "strategy/replica.hpp"
+#include "strategy/serial/serial_plan.hpp"
+#include "strategy/strategy_parts.hpp"
 #include "strategy/update.hpp"
 
 namespace stratagem {
@@ -43,9 +44,9 @@ class Serial final : public Strategy {
   StrategyParts parts_;
   Replica replica_;
   std::vector<Buffers> buffers_;  ///< by worker
-  Gradients sum_;    ///< of all so far
-  Gradients own_;    ///< of the present worker, where there are several
-  Gradients micro_;  ///< of the present micro-batch so far, where that is needed
+  Gradients sum_;                 ///< of all so far
+  Gradients own_;                 ///< of the present worker, where there are several
+  Gradients micro_;               ///< of the present micro-batch so far, where that is needed
   BlockTape tape_;
   Update update_;
 };

@@ -16,8 +16,8 @@ namespace stratagem {
 
 /// Elements of one parameter that a rank holds.
 struct StatePiece {
-  std::size_t entry = 0;  ///< of the layout
-  FlatRange range;        ///< of the parameter's elements, in the order of its memory
+  std::size_t entry = 0;          ///< of the layout
+  FlatRange range;                ///< of the parameter's elements, in the order of its memory
   std::vector<at::Tensor> terms;  ///< 1-D, [range.size()] each; the state is their sum
 };
 
@@ -37,8 +37,8 @@ struct State {
   std::vector<ParameterState> of_parameters;  ///< `parameters` first, then the optimizer's
   std::map<int, Buffers> buffers;             ///< running statistics, by worker
   std::map<std::string, double*> counters;    ///< what else the next step depends on
-  int counters_of = -1;    ///< the worker that alone has these counters; -1: all ranks have them
-  NamedTensors replicas;   ///< what other ranks hold too, bit for bit
+  int counters_of = -1;   ///< the worker that alone has these counters; -1: all ranks have them
+  NamedTensors replicas;  ///< what other ranks hold too, bit for bit
 };
 
 /// What lies in `memory`, 1-D, which holds the elements `held` of the flat space.

@@ -4,7 +4,6 @@
 #include <array>
 #include <set>
 #include <string_view>
-#include <type_traits>
 
 #include <ATen/ATen.h>
 #include <ATen/Version.h>
@@ -12,7 +11,6 @@
 #include "base/build_info.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "strategy/ps/ps_config.hpp"
 #include "train/instruction_set.hpp"
 
 namespace stratagem {
@@ -37,75 +35,6 @@ bool among(Names const& names, std::string const& name) {
   return std::ranges::find(names, name) != names.end();
 }
 
-char const* name_of(ServerPolicy::Gate gate) {
-  static constexpr std::array names{"none", "bsp", "ssp", "softsync", "backup"};
-  return names.at(static_cast<std::size_t>(gate));
-}
-char const* name_of(ServerPolicy::Momentum momentum) {
-  static constexpr std::array names{"shared", "per_worker", "look_ahead"};
-  return names.at(static_cast<std::size_t>(momentum));
-}
-char const* name_of(ServerPolicy::Weight weight) {
-  static constexpr std::array names{"one", "inverse_lag", "inverse_gap"};
-  return names.at(static_cast<std::size_t>(weight));
-}
-char const* name_of(ServerPolicy::OverCap over_cap) {
-  return over_cap == ServerPolicy::OverCap::drop ? "drop" : "attenuate";
-}
-char const* name_of(ServerPolicy::Pulls pulls) {
-  return pulls == ServerPolicy::Pulls::consistent ? "consistent" : "chunkwise";
-}
-
-/// In which order gradients are added and applied.
-std::string order_of_sums(StrategyConfig const& config, StrategyPlan const& plan) {
-  auto const passes = str(plan.micro_batches, " micro-batches");
-  auto const order = [&](Accumulate accumulate) {
-    bool const sharded = accumulate == Accumulate::sharded && plan.micro_batches > 1;
-    return passes + (sharded ? ", summed over workers first" : "");
-  };
-  if (auto const* serial = std::get_if<SerialConfig>(&config)) return order(serial->accumulate);
-  if (auto const* fsdp = std::get_if<FsdpConfig>(&config))
-    return order(fsdp->accumulate) +
-           (fsdp->reduce == ReduceType::compute ? ", in the compute type" : "");
-  return plan.synchronous ? passes : "asynchronous, " + passes;
-}
-
-/// How a parameter server treats gradients, where that is not what every synchronous training does;
-/// named as the keys are that choose it, whether they or a mode have chosen it.
-void add_policy(PsConfig const& config, StrategyPlan const& plan, Facts& facts) {
-  auto const policy = policy_of(config, plan.workers);
-  ServerPolicy const synchronous{.gate = ServerPolicy::Gate::bsp};
-  auto const add = [&](char const* key, auto part) {
-    if (policy.*part == synchronous.*part) return;
-    if constexpr (std::is_enum_v<std::remove_cvref_t<decltype(policy.*part)>>)
-      facts[str("strategy.", key)] = name_of(policy.*part);
-    else
-      facts[str("strategy.", key)] = shortest(static_cast<double>(policy.*part));
-  };
-  add("gate", &ServerPolicy::gate);
-  add("staleness", &ServerPolicy::staleness);
-  if (policy.gate == ServerPolicy::Gate::backup)
-    facts["strategy.backup"] = std::to_string(plan.workers - policy.count);
-  else
-    add("count", &ServerPolicy::count);
-  add("lag_cap", &ServerPolicy::lag_cap);
-  add("over_cap", &ServerPolicy::over_cap);
-  add("weight", &ServerPolicy::weight);
-  add("dc_lambda", &ServerPolicy::correction);
-  add("momentum", &ServerPolicy::momentum);
-  add("delay", &ServerPolicy::delay);
-  add("pushes", &ServerPolicy::pushes);
-  add("pull_every", &ServerPolicy::pull_every);
-  add("pull_at_lag", &ServerPolicy::pull_at_lag);
-  add("pulls", &ServerPolicy::pulls);
-  add("warm_start", &ServerPolicy::warm_start);
-  if (!policy.asynchronous()) return;
-  // What has versions of its own: each server, and with pulls chunkwise each chunk.
-  facts["strategy.servers"] = std::to_string(config.servers);
-  if (policy.pulls == ServerPolicy::Pulls::chunkwise)
-    facts["strategy.chunk_mb"] = shortest(config.chunk_mb);
-}
-
 }  // namespace
 
 Facts training_facts(std::map<std::string, std::string> const& values, Setup const& setup) {
@@ -122,9 +51,8 @@ Facts training_facts(std::map<std::string, std::string> const& values, Setup con
   facts["memory format"] =
       setup.model.memory_format == MemoryFormat::channels_last ? "channels_last" : "contiguous";
   facts["workers"] = std::to_string(plan.strategy.workers);
-  facts["order of sums"] = order_of_sums(plan.config.strategy, plan.strategy);
-  if (auto const* ps = std::get_if<PsConfig>(&plan.config.strategy))
-    add_policy(*ps, plan.strategy, facts);
+  facts["order of sums"] = plan.strategy.order_of_sums;
+  facts.insert(plan.strategy.choices.begin(), plan.strategy.choices.end());
   facts["threads"] = std::to_string(setup.threads);
   facts["device"] = gpu::device_name(setup.process.device);
   facts["LibTorch"] = build_info().libtorch;

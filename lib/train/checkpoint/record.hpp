@@ -15,7 +15,8 @@ namespace stratagem {
 /// Where a tensor of a training's state belongs. In files: "<kind>/<name>", as "parameters/<name>",
 /// or "buffers/<worker>/<name>".
 struct StateName {
-  static constexpr char const* buffers = "buffers";  ///< running statistics: each worker has its own
+  static constexpr char const* buffers =
+      "buffers";  ///< running statistics: each worker has its own
 
   std::string kind;    ///< `buffers`, or of State::of_parameters
   std::string tensor;  ///< torchvision's name

@@ -105,9 +105,9 @@ class CheckpointWriter {
   std::int64_t last_ns_;
   std::atomic<bool> own_written_ = true, busy_ = false, hastened_ = false;
   std::atomic<std::int64_t> all_written_ns_ = 0;  ///< when rank 0 heard it of all; 0: not yet
-  std::set<std::filesystem::path> whole_;  ///< on rank 0: read and found right; the thread's
-  std::int64_t told_ns_ = 0;               ///< of the last that people were told of; the thread's
-  std::optional<Error> problem_;           ///< of the last one; the thread's until it was joined
+  std::set<std::filesystem::path> whole_;         ///< on rank 0: read and found right; the thread's
+  std::int64_t told_ns_ = 0;      ///< of the last that people were told of; the thread's
+  std::optional<Error> problem_;  ///< of the last one; the thread's until it was joined
   std::mutex mutex_;
   std::optional<std::string> news_;  ///< under mutex_
   std::jthread thread_;

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string_view>
+
+namespace stratagem {
+
+/// Replicas whose gradients are averaged in buckets.
+struct DdpConfig {
+  static constexpr std::string_view name = "ddp";
+  static constexpr std::string_view description =
+      "replicas whose gradients are all-reduced in buckets behind the backward pass";
+  double bucket_mb = 25;  ///< a bucket closes when it holds this much [MiB]
+  bool overlap = true;    ///< communicate while the backward pass goes on
+  int micro_batches = 1;  ///< forward and backward passes per step
+};
+
+}  // namespace stratagem

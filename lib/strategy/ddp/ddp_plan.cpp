@@ -1,0 +1,122 @@
+#include "strategy/ddp/ddp_plan.hpp"
+
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+#include "base/arithmetic.hpp"
+#include "base/table.hpp"
+#include "base/text.hpp"
+#include "strategy/control.hpp"
+#include "strategy/ddp/ddp.hpp"
+#include "strategy/planned_strategy.hpp"
+#include "strategy/timing/lanes.hpp"
+
+namespace stratagem {
+namespace {
+
+/// A bucket's all-reduce begins when its first block is back and the bucket before has been
+/// reduced; then each bucket is awaited and updated: Ddp::step() on lanes.
+class DdpStep {
+ public:
+  DdpStep(DdpPlan const& plan, StepParts const& parts) : plan_(plan), parts_(parts) {}
+
+  void run(Lanes& lanes) const {
+    auto const& config = plan_.config;
+    auto const& buckets = plan_.buckets.buckets;
+    std::vector<double> reduced;
+    auto const launch = [&](Bucket const& bucket) {
+      reduced.push_back(lanes.communicate(parts_.all_reduce(bucket.range.size())));
+    };
+    for (int micro = 0; micro < config.micro_batches; ++micro) {
+      bool const overlaps = config.overlap && micro + 1 == config.micro_batches;
+      lanes.compute(parts_.costs.forward_s);
+      auto next = buckets.begin();
+      for (int block = parts_.blocks() - 1; block >= 0; --block) {
+        lanes.compute(parts_.backward_of_block());
+        for (; overlaps && next != buckets.end() && next->first_block == block; ++next)
+          launch(*next);
+      }
+    }
+    if (!config.overlap) std::ranges::for_each(buckets, launch);
+    for (std::size_t i = 0; i < buckets.size(); ++i) {
+      lanes.await(reduced[i]);
+      lanes.compute(parts_.update_of(buckets[i].range.size()));
+    }
+  }
+
+ private:
+  DdpPlan const& plan_;
+  StepParts const& parts_;
+};
+
+class PlannedDdp final : public PlannedStrategy {
+ public:
+  explicit PlannedDdp(DdpPlan plan) : plan_(std::move(plan)) {}
+
+  DdpPlan const& plan() const { return plan_; }
+
+  Member make(StrategyParts const& parts) const override {
+    return {.strategy = std::make_unique<Ddp>(plan_, parts)};
+  }
+
+  StepTime time(StepParts const& parts) const override {
+    DdpStep const step(plan_, parts);
+    return time_of_collectives(steady([&](Lanes& lanes) { step.run(lanes); }), parts);
+  }
+
+  std::string tables(Model const& model) const override {
+    Table table(
+        {{"bucket"}, {"size"}, {"blocks, as the backward pass completes them", Align::left}});
+    int number = 0;
+    for (auto const& bucket : plan_.buckets.buckets)
+      table.add_row({std::to_string(number++), bytes_text(bytes_of(bucket)),
+                     block_range(bucket.last_block, bucket.first_block, model)});
+    return table.render();
+  }
+
+  void add_to(nlohmann::json& document) const override {
+    auto& buckets = document["buckets"] = nlohmann::json::array();
+    for (auto const& bucket : plan_.buckets.buckets)
+      buckets.push_back({{"begin", bucket.range.begin},
+                         {"end", bucket.range.end},
+                         {"bytes", bytes_of(bucket)},
+                         {"first_block", bucket.first_block},
+                         {"last_block", bucket.last_block}});
+  }
+
+ private:
+  std::int64_t bytes_of(Bucket const& bucket) const {
+    return bucket.range.size() * plan_.element_size;
+  }
+
+  DdpPlan plan_;
+};
+
+}  // namespace
+
+StrategyPlan plan_of(DdpConfig const& config, PlanInput const& input) {
+  auto plan = plan_of_replicas(input);
+  DdpPlan ddp{.config = config, .buckets = {}, .element_size = plan.element_size};
+  ddp.buckets =
+      make_bucket_plan(input.layout, saturated(config.bucket_mb * (1 << 20)), plan.element_size);
+  plan.micro_batches = config.micro_batches;
+  plan.memory[gpu::MemoryCategory::gradients] += control_room * plan.element_size;
+  for (auto const& bucket : ddp.buckets.buckets) {
+    auto const elements = bucket.range.size() + (bucket.range.begin == 0 ? control_room : 0);
+    plan.bytes_sent_per_step += all_reduce_bytes(elements * plan.element_size, input.ranks);
+  }
+  plan.most_bytes_sent_per_step = plan.bytes_sent_per_step;
+  plan.order_of_sums = order_of_sums(config.micro_batches);
+  plan.operations = {BenchOperation::all_reduce};
+  plan.hashes.emplace_back("buckets", ddp.buckets.hash());
+  plan.strategy = std::make_shared<PlannedDdp>(std::move(ddp));
+  return plan;
+}
+
+DdpPlan const* ddp_of(StrategyPlan const& plan) {
+  auto const* planned = dynamic_cast<PlannedDdp const*>(plan.strategy.get());
+  return planned == nullptr ? nullptr : &planned->plan();
+}
+
+}  // namespace stratagem

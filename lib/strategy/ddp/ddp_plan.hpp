@@ -1,0 +1,20 @@
+#pragma once
+
+#include "params/bucket_plan.hpp"
+#include "strategy/ddp/ddp_config.hpp"
+#include "strategy/plan.hpp"
+
+namespace stratagem {
+
+/// What DDP has decided before it runs.
+struct DdpPlan {
+  DdpConfig config;
+  BucketPlan buckets;
+  std::int64_t element_size = 4;  ///< of gradients [B]
+};
+
+StrategyPlan plan_of(DdpConfig const& config, PlanInput const& input);
+/// Nothing where the plan is another strategy's.
+DdpPlan const* ddp_of(StrategyPlan const& plan);
+
+}  // namespace stratagem

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "strategy/accumulate.hpp"
+
+namespace stratagem {
+
+/// What is spread over the ranks instead of kept by each of them, as ZeRO-1, 2 and 3 have it.
+enum class Shard { optimizer, gradients, full };
+/// The type in which gradients are summed over ranks.
+enum class ReduceType { master, compute };
+
+/// Fully sharded data parallelism.
+struct FsdpConfig {
+  static constexpr std::string_view name = "fsdp";
+  static constexpr std::string_view description =
+      "each rank owns a shard of the optimizer's state, the gradients and the parameters (ZeRO)";
+  Shard shard = Shard::full;
+  double unit_mb = 4;                 ///< blocks join a unit until it holds this much [MiB]
+  bool reshard_after_forward = true;  ///< gather again for the backward pass
+  int prefetch = 1;                   ///< units gathered ahead, in both passes
+  int keep_units = 0;                 ///< of the last units in forward order: never resharded
+  std::string memory_budget;  ///< of lasting bytes per rank; decides prefetch and keep_units
+  bool overlap = true;        ///< communicate while blocks compute
+  Accumulate accumulate = Accumulate::sharded;
+  int micro_batches = 1;
+  ReduceType reduce = ReduceType::master;
+  bool poison = false;  ///< fill memory that is given up with NaN; debug builds always do
+};
+
+}  // namespace stratagem

@@ -1,0 +1,217 @@
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+#include "base/table.hpp"
+#include "base/text.hpp"
+#include "optim/exact_square_sum.hpp"
+#include "strategy/control.hpp"
+#include "strategy/fsdp/fsdp.hpp"
+#include "strategy/fsdp/fsdp_plan.hpp"
+#include "strategy/model_layout.hpp"
+#include "strategy/planned_strategy.hpp"
+#include "strategy/timing/lanes.hpp"
+
+namespace stratagem {
+namespace {
+
+/// Gathers go ahead of the blocks as far as the plan says; each unit's reduce-scatter begins when
+/// its blocks are back, and is awaited before its shard is updated: Fsdp::step() on lanes.
+class FsdpStep {
+ public:
+  FsdpStep(FsdpPlan const& plan, StepParts const& parts)
+      : plan_(plan), parts_(parts), gathered_(static_cast<std::size_t>(plan_.units())) {}
+
+  void run(Lanes& lanes) {
+    std::vector<double> reduced(gathered_.size());
+    for (int micro = 0; micro < plan_.micro_batches; ++micro) {
+      forward(lanes);
+      backward(lanes, micro + 1 == plan_.micro_batches, reduced);
+    }
+    for (int unit = plan_.units() - 1; unit >= 0; --unit) {
+      lanes.await(reduced[static_cast<std::size_t>(unit)]);
+      for (auto const& chunk : plan_.unit(unit).chunks)
+        lanes.compute(parts_.update_of(chunk.shard));
+    }
+    gather_ahead(-1, lanes);
+  }
+
+ private:
+  struct Gathered {
+    bool present = false;
+    double moment = 0;
+  };
+  Gathered& state(int unit) { return gathered_[static_cast<std::size_t>(unit)]; }
+  int blocks_of(int unit) const {
+    return plan_.unit(unit).last_block - plan_.unit(unit).first_block + 1;
+  }
+
+  void gather(int unit, Lanes& lanes) {
+    if (state(unit).present) return;
+    auto const bytes = static_cast<double>(plan_.parameter_bytes(unit));
+    state(unit) = {true, lanes.communicate(parts_.costs.all_gather.at(bytes))};
+  }
+  void unshard(int unit, Lanes& lanes) {
+    gather(unit, lanes);
+    lanes.await(state(unit).moment);
+  }
+  void gather_ahead(int unit, Lanes& lanes) {
+    if (!plan_.overlap || plan_.prefetch == 0) return;
+    for (int next = unit + 1; next < plan_.units(); ++next) {
+      if (plan_.rotates(next) && next - unit > plan_.prefetch) return;
+      gather(next, lanes);
+    }
+  }
+
+  void forward(Lanes& lanes) {
+    for (int unit = 0; unit < plan_.units(); ++unit) {
+      unshard(unit, lanes);
+      gather_ahead(unit, lanes);
+      lanes.compute(blocks_of(unit) * parts_.forward_of_block());
+      state(unit).present = plan_.stays_after_forward(unit);
+    }
+  }
+  void backward(Lanes& lanes, bool last, std::vector<double>& reduced) {
+    for (int unit = plan_.units() - 1; unit >= 0; --unit) {
+      unshard(unit, lanes);
+      for (int next = unit - 1; plan_.overlap && next >= std::max(unit - plan_.prefetch, 0); --next)
+        gather(next, lanes);
+      lanes.compute(blocks_of(unit) * parts_.backward_of_block());
+      auto const bytes = static_cast<double>(plan_.gradient_bytes(unit));
+      if (!plan_.whole_gradients || last) {
+        auto const end = lanes.communicate(parts_.costs.reduce_scatter.at(bytes));
+        reduced[static_cast<std::size_t>(unit)] = end;
+        if (!plan_.overlap) lanes.await(end);
+      }
+      state(unit).present = plan_.stays_after_backward(unit, last);
+    }
+  }
+
+  FsdpPlan const& plan_;
+  StepParts const& parts_;
+  std::vector<Gathered> gathered_;
+};
+
+/// "2 slots of 9 MiB", or that there are none.
+std::string slots_text(int slots, std::int64_t bytes) {
+  if (slots == 0) return "no slots: every unit has room of its own";
+  return str(slots, slots == 1 ? " slot of " : " slots of ", bytes_text(bytes));
+}
+
+std::string summary_table(FsdpPlan const& plan) {
+  Table summary({{"fsdp", Align::left}, {"", Align::left}});
+  summary.add_row({"units", str(plan.units(), ", of which ", plan.rotating,
+                                " are gathered into slots, ", plan.prefetch, " ahead")});
+  summary.add_row({"parameters", slots_text(plan.parameter_slots, plan.parameter_slot_bytes())});
+  summary.add_row({"gradients", slots_text(plan.gradient_slots, plan.gradient_slot_bytes())});
+  summary.add_row({"gathered per step", bytes_text(plan.gathered_bytes_sent()) + " sent"});
+  summary.add_row({"reduced per step", bytes_text(plan.reduced_bytes_sent()) + " sent"});
+  return summary.render();
+}
+
+std::string unit_table(FsdpPlan const& plan, Model const& model) {
+  Table table({{"unit"},
+               {"gathered"},
+               {"shard"},
+               {"padding"},
+               {"memory", Align::left},
+               {"blocks, in forward order", Align::left}});
+  for (int i = 0; i < plan.units(); ++i) {
+    auto const& unit = plan.unit(i);
+    std::int64_t shard = 0, padding = 0;
+    for (auto const& chunk : unit.chunks) {
+      shard += chunk.shard * size_of(plan.types.master);
+      padding += chunk.shard * plan.shards.ranks - chunk.used;
+    }
+    table.add_row({std::to_string(i), bytes_text(plan.parameter_bytes(i)), bytes_text(shard),
+                   bytes_text(padding * size_of(plan.types.master)),
+                   plan.rotates(i) ? "slot" : "own",
+                   block_range(unit.first_block, unit.last_block, model)});
+  }
+  return table.render();
+}
+
+nlohmann::json units_json(FsdpPlan const& plan) {
+  auto units = nlohmann::json::array();
+  for (int i = 0; i < plan.units(); ++i) {
+    auto const& unit = plan.unit(i);
+    auto chunks = nlohmann::json::array();
+    for (auto const& chunk : unit.chunks)
+      chunks.push_back({{"low_precision", chunk.low_precision},
+                        {"elements", chunk.used},
+                        {"shard_elements", chunk.shard},
+                        {"owned_begin", chunk.owned}});
+    units.push_back({{"first_block", unit.first_block},
+                     {"last_block", unit.last_block},
+                     {"gathered_B", plan.parameter_bytes(i)},
+                     {"rotates", plan.rotates(i)},
+                     {"chunks", chunks}});
+  }
+  return units;
+}
+
+class PlannedFsdp final : public PlannedStrategy {
+ public:
+  explicit PlannedFsdp(FsdpPlan plan) : plan_(std::move(plan)) {}
+
+  FsdpPlan const& plan() const { return plan_; }
+
+  Member make(StrategyParts const& parts) const override {
+    return {.strategy = std::make_unique<Fsdp>(plan_, parts)};
+  }
+
+  StepTime time(StepParts const& parts) const override {
+    FsdpStep step(plan_, parts);
+    return time_of_collectives(steady([&](Lanes& lanes) { step.run(lanes); }), parts);
+  }
+
+  std::string tables(Model const& model) const override {
+    return summary_table(plan_) + "\n" + unit_table(plan_, model);
+  }
+
+  void add_to(nlohmann::json& document) const override {
+    document["units"] = units_json(plan_);
+    document["fsdp"] = {{"prefetch", plan_.prefetch},
+                        {"parameter_slots", plan_.parameter_slots},
+                        {"parameter_slot_B", plan_.parameter_slot_bytes()},
+                        {"gradient_slots", plan_.gradient_slots},
+                        {"gradient_slot_B", plan_.gradient_slot_bytes()},
+                        {"scratch_slot_B", plan_.scratch_slot_bytes()},
+                        {"gathered_bytes_per_step", plan_.gathered_bytes_sent()},
+                        {"reduced_bytes_per_step", plan_.reduced_bytes_sent()}};
+  }
+
+ private:
+  FsdpPlan plan_;
+};
+
+}  // namespace
+
+StrategyPlan plan_of(FsdpConfig const& config, PlanInput const& input) {
+  auto plan = plan_of_replicas(input);
+  auto const buffers = plan.memory[gpu::MemoryCategory::buffers];
+  auto fsdp = plan_fsdp(config, input.layout, input.optimizer, input.precision.compute, input.ranks,
+                        buffers);
+  plan.micro_batches = config.micro_batches;
+  plan.memory = fsdp.memory(input.optimizer.momentum != 0);
+  plan.memory[gpu::MemoryCategory::buffers] = buffers;
+  plan.bytes_sent_per_step = fsdp.gathered_bytes_sent() + fsdp.reduced_bytes_sent() +
+                             all_reduce_bytes(control_room * plan.element_size, input.ranks);
+  if (input.optimizer.clip_norm > 0 || scales_loss(input.precision))
+    plan.bytes_sent_per_step += all_reduce_bytes(ExactSquareSum::bytes, input.ranks);
+  plan.most_bytes_sent_per_step = plan.bytes_sent_per_step;
+  plan.order_of_sums = order_of_sums(config.micro_batches, config.accumulate) +
+                       (config.reduce == ReduceType::compute ? ", in the compute type" : "");
+  plan.operations = {BenchOperation::all_gather, BenchOperation::reduce_scatter};
+  plan.hashes.emplace_back("shards", fsdp.shards.hash());
+  plan.hashes.emplace_back("slots and order of gathering", fsdp.hash());
+  plan.strategy = std::make_shared<PlannedFsdp>(std::move(fsdp));
+  return plan;
+}
+
+FsdpPlan const* fsdp_of(StrategyPlan const& plan) {
+  auto const* planned = dynamic_cast<PlannedFsdp const*>(plan.strategy.get());
+  return planned == nullptr ? nullptr : &planned->plan();
+}
+
+}  // namespace stratagem

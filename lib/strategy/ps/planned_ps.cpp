@@ -1,0 +1,319 @@
+#include <algorithm>
+#include <deque>
+#include <type_traits>
+
+#include <nlohmann/json.hpp>
+
+#include "base/table.hpp"
+#include "base/text.hpp"
+#include "strategy/planned_strategy.hpp"
+#include "strategy/ps/async_server.hpp"
+#include "strategy/ps/async_worker.hpp"
+#include "strategy/ps/pull_pace.hpp"
+#include "strategy/ps/server_load.hpp"
+#include "strategy/ps/sync_server.hpp"
+#include "strategy/ps/sync_worker.hpp"
+#include "strategy/timing/lanes.hpp"
+
+namespace stratagem {
+namespace {
+
+/// When asynchronous workers that go on at the same speed pull.
+class EvenPace {
+ public:
+  EvenPace(ServerPolicy const& policy, int workers) : pace_(policy), workers_(workers) {}
+
+  bool next() {
+    bool const pulls = pace_.next();
+    ++age_;
+    pace_.learn(age_ * workers_ - 1);
+    if (pulls) age_ = 0;
+    return pulls;
+  }
+
+ private:
+  PullPace pace_;
+  int workers_;
+  std::int64_t age_ = 0;  ///< pushes since the last pull
+};
+
+/// A chunk is pushed when its blocks are back, and awaited by the first block that needs it, in the
+/// next forward pass or `delay` passes later; sync servers serve a chunk when it has come from all
+/// workers, others all chunks of a worker when they have come: PsWorker::step() on lanes.
+class PsStep {
+ public:
+  PsStep(PsPlan const& plan, StepParts const& parts)
+      : parts_(parts),
+        plan_(plan.servers),
+        policy_(plan.policy),
+        pace_(policy_, plan_.workers()),
+        arrivals_(static_cast<std::size_t>(policy_.delay) + 1,
+                  std::vector<double>(plan_.chunks.size())),
+        free_(plan_.shards.size()) {}
+
+  void run(Lanes& lanes) {
+    for (int push = 0; push < policy_.pushes; ++push)
+      for (int micro = 1; micro <= parts_.plan.micro_batches; ++micro) {
+        forward(lanes);  // but for the first all is there
+        backward(lanes, micro == parts_.plan.micro_batches);
+      }
+  }
+
+  /// Seconds of one step in which the busiest server serves what all workers push.
+  double busiest_server() const {
+    std::vector<double> busy(plan_.shards.size());
+    for (auto const& chunk : plan_.chunks)
+      busy[static_cast<std::size_t>(chunk.server)] += plan_.workers() * served(chunk);
+    return policy_.pushes * std::ranges::max(busy);
+  }
+  /// Seconds of cores for servers and, on the side of the workers, messages of one step.
+  double processor_s() const {
+    auto const messages = 1 + pulls_of_push();
+    double each = 0;
+    for (auto const& chunk : plan_.chunks) each += served(chunk) + messages * message(chunk);
+    return policy_.pushes * plan_.workers() * each;
+  }
+
+ private:
+  double message(ServerChunk const& chunk) const { return parts_.message(chunk.range.size()); }
+  double served(ServerChunk const& chunk) const {
+    return parts_.costs.push.at(static_cast<double>(chunk.range.size()));
+  }
+
+  void forward(Lanes& lanes) {
+    auto awaited = plan_.chunks.size();
+    for (int block = 0; block < parts_.blocks(); ++block) {
+      for (; awaited > 0 && plan_.chunks[awaited - 1].range.begin < parts_.layout.range(block).end;
+           --awaited)
+        lanes.await(arrivals_.front()[awaited - 1]);
+      lanes.compute(parts_.forward_of_block());
+    }
+  }
+
+  void backward(Lanes& lanes, bool pushes) {
+    if (!pushes) return lanes.compute(parts_.costs.backward_s);
+    bool const pulls = !policy_.asynchronous() || pace_.next();
+    arrivals_.pop_front();
+    arrivals_.emplace_back(plan_.chunks.size());
+    std::size_t next = 0;
+    for (int block = parts_.blocks() - 1; block >= 0; --block) {
+      lanes.compute(parts_.backward_of_block());
+      for (; next < plan_.chunks.size() &&
+             plan_.chunks[next].range.begin >= parts_.layout.range(block).begin;
+           ++next)
+        push(plan_.chunks[next], lanes, pulls);
+    }
+    if (waits_for_all()) serve_all(pulls);
+  }
+
+  double pulls_of_push() const {
+    if (!policy_.asynchronous()) return 1;
+    EvenPace pace(policy_, plan_.workers());
+    for (int i = 0; i < steps_to_settle; ++i) pace.next();
+    int pulls = 0;
+    for (int i = 0; i < mean_over_steps; ++i) pulls += pace.next() ? 1 : 0;
+    return static_cast<double>(pulls) / mean_over_steps;
+  }
+
+  /// A server treats a push when all of it has come.
+  bool waits_for_all() const {
+    return policy_.asynchronous() && policy_.pulls == ServerPolicy::Pulls::consistent;
+  }
+
+  void push(ServerChunk const& chunk, Lanes& lanes, bool pulls) {
+    auto& free = free_of(chunk);
+    free = std::max(free, lanes.communicate(message(chunk)));
+    if (waits_for_all()) return;
+    free += (policy_.asynchronous() ? 1 : plan_.workers()) * served(chunk);
+    if (pulls) arrival_of(chunk) = free + message(chunk);
+  }
+
+  /// A worker's chunks, which have all come; the first block's are the first to go back.
+  void serve_all(bool pulls) {
+    for (auto const& chunk : plan_.chunks) free_of(chunk) += served(chunk);
+    if (!pulls) return;
+    auto sent = free_;
+    for (auto chunk = plan_.chunks.rbegin(); chunk != plan_.chunks.rend(); ++chunk)
+      arrival_of(*chunk) = sent[static_cast<std::size_t>(chunk->server)] += message(*chunk);
+  }
+
+  double& arrival_of(ServerChunk const& chunk) {
+    return arrivals_.back()[static_cast<std::size_t>(chunk.index)];
+  }
+  double& free_of(ServerChunk const& chunk) {
+    return free_[static_cast<std::size_t>(chunk.server)];
+  }
+
+  StepParts const& parts_;
+  ServerPlan const& plan_;
+  ServerPolicy const& policy_;
+  EvenPace pace_;
+  std::deque<std::vector<double>> arrivals_;  ///< of chunks, by push; the next awaits the first
+  std::vector<double> free_;                  ///< when each server is
+};
+
+class PlannedPs final : public PlannedStrategy {
+ public:
+  PlannedPs(PsPlan plan, std::int64_t element_size, std::vector<std::int64_t> server_bytes)
+      : plan_(std::move(plan)),
+        element_size_(element_size),
+        server_bytes_(std::move(server_bytes)) {}
+
+  PsPlan const& plan() const { return plan_; }
+
+  Member make(StrategyParts const& parts) const override {
+    bool const serves = plan_.servers.roles.server_of(parts.communicator.rank()) >= 0;
+    if (plan_.policy.asynchronous()) {
+      if (serves) return {.server = std::make_unique<AsyncPsServer>(plan_, parts)};
+      return {.strategy = std::make_unique<AsyncPsWorker>(plan_, parts)};
+    }
+    if (serves) return {.server = std::make_unique<SyncPsServer>(plan_, parts)};
+    return {.strategy = std::make_unique<SyncPsWorker>(plan_, parts)};
+  }
+
+  StepTime time(StepParts const& parts) const override {
+    PsStep step(plan_, parts);
+    auto const found = steady([&](Lanes& lanes) { step.run(lanes); });
+    auto const& roles = plan_.servers.roles;
+    auto const ranks = static_cast<int>(roles.workers.size() + roles.servers.size());
+    return with_cores(std::max(found.path_s, step.busiest_server()), found.compute_s,
+                      step.processor_s(), ranks, parts.plan.awake_ranks(), parts.costs);
+  }
+
+  std::string tables(Model const&) const override {
+    auto const& servers = plan_.servers;
+    Table table({{"server"}, {"rank"}, {"chunks"}, {"parameters"}, {"memory"}});
+    for (std::size_t i = 0; i < servers.roles.servers.size(); ++i)
+      table.add_row({std::to_string(i), std::to_string(servers.roles.servers[i]),
+                     std::to_string(servers.chunks_of(static_cast<int>(i)).size()),
+                     bytes_text(servers.loads[i] * element_size_), bytes_text(server_bytes_[i])});
+    return table.render() +
+           str("largest over mean load: ", format_number(servers.imbalance(), 3), "\n");
+  }
+
+  void add_to(nlohmann::json& document) const override {
+    auto const& servers = plan_.servers;
+    document["ps"] = {{"server_ranks", servers.roles.servers},
+                      {"chunks", servers.chunks.size()},
+                      {"elements", servers.loads},
+                      {"imbalance", servers.imbalance()},
+                      {"server_B", server_bytes_}};
+  }
+
+ private:
+  PsPlan plan_;
+  std::int64_t element_size_;               ///< of parameters [B]
+  std::vector<std::int64_t> server_bytes_;  ///< lasting, of each server
+};
+
+char const* name_of(ServerPolicy::Gate gate) {
+  static constexpr std::array names{"none", "bsp", "ssp", "softsync", "backup"};
+  return names.at(static_cast<std::size_t>(gate));
+}
+char const* name_of(ServerPolicy::Momentum momentum) {
+  static constexpr std::array names{"shared", "per_worker", "look_ahead"};
+  return names.at(static_cast<std::size_t>(momentum));
+}
+char const* name_of(ServerPolicy::Weight weight) {
+  static constexpr std::array names{"one", "inverse_lag", "inverse_gap"};
+  return names.at(static_cast<std::size_t>(weight));
+}
+char const* name_of(ServerPolicy::OverCap over_cap) {
+  return over_cap == ServerPolicy::OverCap::drop ? "drop" : "attenuate";
+}
+char const* name_of(ServerPolicy::Pulls pulls) {
+  return pulls == ServerPolicy::Pulls::consistent ? "consistent" : "chunkwise";
+}
+
+/// How a parameter server treats gradients, where that is not what every synchronous training does;
+/// named as the keys are that choose it, whether they or a mode have chosen it.
+std::map<std::string, std::string> choices_of(PsPlan const& plan) {
+  auto const& [config, policy, servers] = plan;
+  std::map<std::string, std::string> facts;
+  ServerPolicy const synchronous{.gate = ServerPolicy::Gate::bsp};
+  auto const add = [&](char const* key, auto part) {
+    if (policy.*part == synchronous.*part) return;
+    if constexpr (std::is_enum_v<std::remove_cvref_t<decltype(policy.*part)>>)
+      facts[str("strategy.", key)] = name_of(policy.*part);
+    else
+      facts[str("strategy.", key)] = shortest(static_cast<double>(policy.*part));
+  };
+  add("gate", &ServerPolicy::gate);
+  add("staleness", &ServerPolicy::staleness);
+  if (policy.gate == ServerPolicy::Gate::backup)
+    facts["strategy.backup"] = std::to_string(plan.workers() - policy.count);
+  else
+    add("count", &ServerPolicy::count);
+  add("lag_cap", &ServerPolicy::lag_cap);
+  add("over_cap", &ServerPolicy::over_cap);
+  add("weight", &ServerPolicy::weight);
+  add("dc_lambda", &ServerPolicy::correction);
+  add("momentum", &ServerPolicy::momentum);
+  add("delay", &ServerPolicy::delay);
+  add("pushes", &ServerPolicy::pushes);
+  add("pull_every", &ServerPolicy::pull_every);
+  add("pull_at_lag", &ServerPolicy::pull_at_lag);
+  add("pulls", &ServerPolicy::pulls);
+  add("warm_start", &ServerPolicy::warm_start);
+  if (!policy.asynchronous()) return facts;
+  // What has versions of its own: each server, and with pulls chunkwise each chunk.
+  facts["strategy.servers"] = std::to_string(config.servers);
+  if (policy.pulls == ServerPolicy::Pulls::chunkwise)
+    facts["strategy.chunk_mb"] = shortest(config.chunk_mb);
+  return facts;
+}
+
+/// Mode sync on the same ranks, whose steps a warm start's are like.
+PsConfig synchronous(PsConfig const& config) {
+  return {.servers = config.servers,
+          .server_ranks = config.server_ranks,
+          .listed_ranks = config.listed_ranks,
+          .chunk_mb = config.chunk_mb,
+          .transport = config.transport,
+          .micro_batches = config.micro_batches};
+}
+
+}  // namespace
+
+StrategyPlan plan_of(PsConfig const& config, PlanInput const& input) {
+  auto plan = plan_of_replicas(input);
+  auto ps = plan_ps(config, input.layout, input.ranks, plan.element_size);
+  check_ps(ps, input.optimizer);
+  auto const& policy = ps.policy;
+  plan.roles = ps.servers.roles;
+  plan.holders = {plan.roles.workers.front()};
+  plan.workers = ps.workers();
+  plan.synchronous = !policy.asynchronous();
+  plan.pushes = policy.pushes;
+  plan.micro_batches = config.micro_batches;
+  plan.memory[gpu::MemoryCategory::optimizer] = 0;
+  for (auto const shard : ps.servers.shards) {
+    auto const use = server_memory(policy, input.optimizer, shard, plan.workers, plan.element_size);
+    plan.server_bytes.push_back(use.total());
+    if (use.total() > plan.server_memory.total()) plan.server_memory = use;
+  }
+  plan.bytes_sent_per_step = input.layout.size() * plan.element_size;
+  plan.most_bytes_sent_per_step =
+      std::max(plan.bytes_sent_per_step,
+               std::ranges::max(ps.servers.loads) * plan.element_size * plan.workers);
+  plan.order_of_sums =
+      (plan.synchronous ? "" : "asynchronous, ") + order_of_sums(config.micro_batches);
+  plan.numbers_of_serial = config.mode == PsMode::sync;
+  plan.choices = choices_of(ps);
+  plan.operations = {BenchOperation::send_receive};
+  plan.server_work = server_work(policy);
+  plan.server_elements = std::ranges::max(ps.servers.shards);
+  plan.warm_start = config.warm_start;
+  if (config.warm_start > 0)
+    plan.begins_like = std::make_shared<StrategyPlan const>(plan_of(synchronous(config), input));
+  plan.hashes.emplace_back("servers", ps.servers.hash());
+  plan.strategy = std::make_shared<PlannedPs>(std::move(ps), plan.element_size, plan.server_bytes);
+  return plan;
+}
+
+PsPlan const* ps_of(StrategyPlan const& plan) {
+  auto const* planned = dynamic_cast<PlannedPs const*>(plan.strategy.get());
+  return planned == nullptr ? nullptr : &planned->plan();
+}
+
+}  // namespace stratagem

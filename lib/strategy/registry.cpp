@@ -1,0 +1,32 @@
+#include "strategy/registry.hpp"
+
+#include <numeric>
+
+#include "strategy/ddp/ddp_plan.hpp"
+#include "strategy/fsdp/fsdp_plan.hpp"
+#include "strategy/ps/ps_plan.hpp"
+#include "strategy/serial/serial_plan.hpp"
+
+namespace stratagem {
+Roles roles_of(StrategyConfig const& config, int ranks) {
+  if (auto const* ps = std::get_if<PsConfig>(&config))
+    return assign_roles(ranks, ps->servers, ps->server_ranks, ps->listed_ranks);
+  Roles roles{.servers = {}, .workers = std::vector<int>(static_cast<std::size_t>(ranks))};
+  std::iota(roles.workers.begin(), roles.workers.end(), 0);
+  return roles;
+}
+
+StrategyPlan plan_strategy(StrategyConfig const& config, Model const& model,
+                           OptimizerConfig const& optimizer, PrecisionConfig const& precision,
+                           int ranks) {
+  auto const input = plan_input(model, optimizer, precision, ranks);
+  return std::visit([&](auto const& chosen) { return plan_of(chosen, input); }, config);
+}
+
+Member make_member(StrategyConfig const& config, StrategyParts const& parts) {
+  auto const plan = plan_strategy(config, parts.model, parts.optimizer, parts.precision,
+                                  parts.communicator.size());
+  return plan.strategy->make(parts);
+}
+
+}  // namespace stratagem

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string_view>
+
+#include "strategy/accumulate.hpp"
+
+namespace stratagem {
+
+/// One process; with emulate_ranks N it makes the steps that N ranks would make together.
+struct SerialConfig {
+  static constexpr std::string_view name = "serial";
+  static constexpr std::string_view description =
+      "one process; with emulate_ranks, the steps that so many ranks would make";
+  int emulate_ranks = 1;
+  int micro_batches = 1;
+  Accumulate accumulate = Accumulate::unsharded;  ///< DDP adds as `unsharded` does
+
+  /// True when the gradients of one micro-batch are summed apart from those of all.
+  bool sums_micro_batches() const { return accumulate == Accumulate::sharded && micro_batches > 1; }
+};
+
+}  // namespace stratagem

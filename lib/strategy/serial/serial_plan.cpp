@@ -1,0 +1,51 @@
+#include "strategy/serial/serial_plan.hpp"
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "strategy/planned_strategy.hpp"
+#include "strategy/serial/serial.hpp"
+#include "strategy/timing/lanes.hpp"
+
+namespace stratagem {
+namespace {
+
+class PlannedSerial final : public PlannedStrategy {
+ public:
+  explicit PlannedSerial(SerialConfig const& config) : config_(config) {}
+
+  Member make(StrategyParts const& parts) const override {
+    return {.strategy = std::make_unique<Serial>(config_, parts)};
+  }
+
+  StepTime time(StepParts const& parts) const override {
+    auto const found = steady([&](Lanes& lanes) {
+      auto const pass = parts.costs.forward_s + parts.costs.backward_s;
+      lanes.compute(config_.emulate_ranks * config_.micro_batches * pass);
+      lanes.compute(parts.costs.optimizer_s);
+    });
+    return with_cores(found.path_s, found.compute_s, 0, 1, 1, parts.costs);
+  }
+
+ private:
+  SerialConfig config_;
+};
+
+}  // namespace
+
+StrategyPlan plan_of(SerialConfig const& config, PlanInput const& input) {
+  if (input.ranks != 1)
+    throw Error(ExitCode::usage, str("strategy serial on ", input.ranks, " ranks"),
+                "it is one process", "start one rank, or take strategy ddp");
+  auto plan = plan_of_replicas(input);
+  plan.workers = config.emulate_ranks;
+  plan.micro_batches = config.micro_batches;
+  plan.memory[gpu::MemoryCategory::gradients] *=
+      1 + (config.emulate_ranks > 1 ? 1 : 0) + (config.sums_micro_batches() ? 1 : 0);
+  plan.memory[gpu::MemoryCategory::buffers] *= config.emulate_ranks;
+  plan.order_of_sums = order_of_sums(config.micro_batches, config.accumulate);
+  plan.operations = {BenchOperation::all_reduce};
+  plan.strategy = std::make_shared<PlannedSerial>(config);
+  return plan;
+}
+
+}  // namespace stratagem

@@ -1,0 +1,57 @@
+#include "strategy/timing/lanes.hpp"
+
+#include <algorithm>
+
+#include "strategy/model_layout.hpp"
+
+namespace stratagem {
+namespace {
+
+/// Of the node's cores a rank's communication had these when it was measured.
+double cores_of_rank(StepCosts const& costs) {
+  return std::min(1.0, static_cast<double>(costs.cores) / costs.ranks_on_node);
+}
+
+}  // namespace
+
+double Lanes::communicate(double seconds) {
+  link_ = std::max(link_, now_) + seconds;
+  communicated_ += seconds;
+  return link_;
+}
+
+void Lanes::await(double moment) {
+  now_ = std::max(now_, moment);
+}
+
+StepParts::StepParts(StrategyPlan const& plan, Model const& model, StepCosts const& costs)
+    : plan(plan), costs(costs), layout(make_layout(model)) {}
+
+Steady steady(std::function<void(Lanes&)> const& step) {
+  Lanes lanes;
+  for (int i = 0; i < steps_to_settle; ++i) step(lanes);
+  auto const before = lanes;
+  for (int i = 0; i < mean_over_steps; ++i) step(lanes);
+  return {(lanes.now() - before.now()) / mean_over_steps,
+          (lanes.computed() - before.computed()) / mean_over_steps,
+          (lanes.communicated() - before.communicated()) / mean_over_steps};
+}
+
+StepTime with_cores(double path_s, double compute_s, double communication_s, int ranks, int awake,
+                    StepCosts const& costs) {
+  StepTime time{.compute_s = compute_s, .exposed_s = std::max(path_s - compute_s, 0.0)};
+  if (costs.cores == 0) return time;
+  auto const on_node = static_cast<double>(costs.ranks_on_node) / ranks;
+  auto const needed = on_node * (awake * costs.threads * compute_s + communication_s);
+  time.cores_s = std::max(needed / costs.cores - time.total(), 0.0);
+  return time;
+}
+
+StepTime time_of_collectives(Steady const& found, StepParts const& parts) {
+  int const ranks = parts.plan.workers;
+  return with_cores(found.path_s, found.compute_s,
+                    ranks * cores_of_rank(parts.costs) * found.communicate_s, ranks, ranks,
+                    parts.costs);
+}
+
+}  // namespace stratagem

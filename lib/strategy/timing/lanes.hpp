@@ -1,0 +1,76 @@
+#pragma once
+
+#include <functional>
+
+#include "params/parameter_layout.hpp"
+#include "strategy/plan.hpp"
+#include "strategy/timing/step_time.hpp"
+
+namespace stratagem {
+
+// The time of a step, predicted from a plan and what was measured of a machine: one worker is
+// followed through a step that is like the one before.
+
+/// What one worker does: it computes, and communicates beside that, one operation after the other.
+class Lanes {
+ public:
+  void compute(double seconds) {
+    now_ += seconds;
+    computed_ += seconds;
+  }
+  /// Begins now, or when what was begun before has ended. Returns when it ends.
+  double communicate(double seconds);
+  void await(double moment);
+
+  double now() const { return now_; }
+  double computed() const { return computed_; }
+  double communicated() const { return communicated_; }
+
+ private:
+  double now_ = 0, link_ = 0;
+  double computed_ = 0, communicated_ = 0;
+};
+
+/// A plan with its costs.
+class StepParts {
+ public:
+  StepParts(StrategyPlan const& plan, Model const& model, StepCosts const& costs);
+
+  int blocks() const { return layout.blocks(); }
+  double forward_of_block() const { return costs.forward_s / blocks(); }
+  double backward_of_block() const { return costs.backward_s / blocks(); }
+  double update_of(std::int64_t elements) const {
+    return costs.optimizer_s * static_cast<double>(elements) / static_cast<double>(layout.size());
+  }
+  double all_reduce(std::int64_t elements) const { return costs.all_reduce.at(bytes(elements)); }
+  double message(std::int64_t elements) const { return costs.message.at(bytes(elements)); }
+
+  StrategyPlan const& plan;
+  StepCosts const& costs;
+  ParameterLayout layout;
+
+ private:
+  double bytes(std::int64_t elements) const {
+    return static_cast<double>(elements * plan.element_size);
+  }
+};
+
+/// Steps until one is like the others, and how many of these are looked at: workers may pull in
+/// every second, third, fourth ... of them.
+inline constexpr int steps_to_settle = 3, mean_over_steps = 12;
+
+/// A mean step when it has become like those before.
+struct Steady {
+  double path_s, compute_s, communicate_s;
+};
+Steady steady(std::function<void(Lanes&)> const& step);
+
+/// `communication_s`: seconds of cores, of all ranks together; `awake`: ranks that want a core all
+/// the time.
+StepTime with_cores(double path_s, double compute_s, double communication_s, int ranks, int awake,
+                    StepCosts const& costs);
+
+/// Of ranks that all compute, and communicate by collectives.
+StepTime time_of_collectives(Steady const& found, StepParts const& parts);
+
+}  // namespace stratagem

@@ -1,0 +1,28 @@
+#pragma once
+
+#include "strategy/timing/curve.hpp"
+
+namespace stratagem {
+
+/// What a step of one plan is made of, on one machine.
+struct StepCosts {
+  double forward_s = 0, backward_s = 0;          ///< of one pass of a worker
+  double optimizer_s = 0;                        ///< an update of all parameters
+  Curve all_reduce, reduce_scatter, all_gather;  ///< among all ranks, over bytes
+  Curve message;                                 ///< from one rank to another, over bytes
+  Curve push;     ///< served by a server, with its side of the messages, over elements
+  int cores = 0;  ///< of a node; 0 where ranks compute on GPUs and need few
+  int threads = 1;
+  int ranks_on_node = 1;
+};
+
+/// Where the time of one step will go.
+struct StepTime {
+  double compute_s = 0;  ///< a worker's passes and its part of the update
+  double exposed_s = 0;  ///< waits for communication that computation does not hide
+  double cores_s = 0;    ///< waits for cores that the other ranks of the node, and messages, need
+
+  double total() const { return compute_s + exposed_s + cores_s; }
+};
+
+}  // namespace stratagem
