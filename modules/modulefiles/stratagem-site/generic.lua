@@ -4,7 +4,7 @@ whatis("Name: stratagem-site")
 whatis("Version: generic")
 whatis("Description: what stratagem needs here, as STRATAGEM_MODULES says")
 
-family("stratagem-site")
+family("stratagem_site")
 
 for name in (os.getenv("STRATAGEM_MODULES") or ""):gmatch("%S+") do
   if not isloaded(name) then

@@ -5,7 +5,7 @@ whatis("Name: stratagem-site")
 whatis("Version: hopper")
 whatis("Description: what stratagem needs on Hopper")
 
-family("stratagem-site")
+family("stratagem_site")
 
 -- Loaded a second time, hosts/hopper would put the default compiler back and take away what depends on ours.
 for _, name in ipairs({ "hosts/hopper", "gnu/12.3.0", "openmpi", "cuda/12.6.3", "python/3.12.1-33" }) do

@@ -18,7 +18,7 @@ family("stratagem")
 
 local function above(path, levels)
   for _ = 1, levels do
-    path = path:match("^(.*)/[^/]*$")
+    path = path:match("^(.*)/[^/]*$") or ""
   end
   return path
 end
