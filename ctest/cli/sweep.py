@@ -1,5 +1,6 @@
 """A study from its file to its table: cells, what happens to those that fail, what a second sweep does."""
 
+import contextlib
 import csv
 import json
 import os
@@ -251,8 +252,11 @@ class Sweep(harness.ProgramTest):
         )
         words[words.index("--all") : words.index("--all") + 3] = ["--index", "1"]
         self.check_refused(self.run_program(*words), USAGE, ["p-ddp-w1-s1.lock is locked"])
+        run = self.outcome("d/p-ddp-w1-s1")["process"]
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
+        with contextlib.suppress(ProcessLookupError):  # MPI may have given it a group of its own
+            os.kill(run, signal.SIGKILL)
 
     def test_a_signal_ends_the_sweep(self):
         process, _ = self.start_endless()
