@@ -33,7 +33,7 @@ class DryRun(unittest.TestCase):
             timeout=60,
         )
         self.assertEqual(ended.returncode, code, ended.stdout + ended.stderr)
-        return re.sub(rf"(?<!\w){re.escape(str(ROOT))}(?=/)", "<root>", ended.stdout) if code == 0 else ended.stderr
+        return re.sub(rf"(?<!\w){re.escape(str(ROOT))}(?!\w)", "<root>", ended.stdout) if code == 0 else ended.stderr
 
     def test_the_full_study_on_hopper(self):
         told = self.run_script("submit-study.sh", "--site", "hopper", "--dry-run", STUDY)
