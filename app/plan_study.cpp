@@ -40,6 +40,11 @@ class Models {
   std::map<std::string, Model> made_;
 };
 
+/// "-" for what a cell does not have.
+std::string bytes_or_dash(std::int64_t bytes) {
+  return bytes > 0 ? bytes_text(bytes) : "-";
+}
+
 RunPlan plan_cell(RunConfig const& config, Model const& model, ActivationPredictor* predictor,
                   Calibration const* calibration) {
   auto plan = make_run_plan(config, model, published_size(config.data), config.run.ranks);
@@ -97,10 +102,10 @@ StudyPlan plan_study(std::vector<PlannedCell> const& cells, ActivationPredictor*
       std::vector<std::string> row{name,
                                    std::to_string(plan.ranks),
                                    format_count(plan.total_steps),
-                                   bytes_text(plan.strategy.memory.total()),
-                                   plan.activations ? bytes_text(plan.peak_bytes()) : "-",
-                                   bytes_text(server),
-                                   bytes_text(plan.strategy.bytes_sent_per_step)};
+                                   bytes_or_dash(plan.strategy.memory.total()),
+                                   plan.activations ? bytes_or_dash(plan.peak_bytes()) : "-",
+                                   bytes_or_dash(server),
+                                   bytes_or_dash(plan.strategy.bytes_sent_per_step)};
       if (calibration != nullptr) {
         row.push_back(plan.time ? format_duration(plan.time->step.total()) : "-");
         row.push_back(plan.time ? format_duration(plan.time->run_s) : "-");
