@@ -1,4 +1,4 @@
-#include "train/calibrate.hpp"
+#include "predict/calibrate.hpp"
 
 #include <filesystem>
 #include <iostream>
@@ -6,10 +6,11 @@
 
 #include "app/configuration.hpp"
 #include "app/plan_study.hpp"
+#include "base/console/table.hpp"
 #include "base/error.hpp"
 #include "base/file.hpp"
-#include "base/table.hpp"
 #include "base/text.hpp"
+#include "comm/agreement.hpp"
 #include "train/setup.hpp"
 
 namespace stratagem::app {

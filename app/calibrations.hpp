@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "base/table.hpp"
-#include "train/calibration.hpp"
+#include "base/console/table.hpp"
+#include "predict/calibration.hpp"
 
 namespace stratagem::app {
 

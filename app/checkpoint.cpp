@@ -1,4 +1,4 @@
-#include "train/checkpoint/checkpoint.hpp"
+#include "run_files/checkpoint.hpp"
 
 #include <iostream>
 

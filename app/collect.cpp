@@ -142,8 +142,8 @@ void declare_collect(Options& options) {
                .choices = formats,
                .fallback = "text",
                .meaning = "of the table"});
-  options.add(
-      {.name = "no-write", .meaning = "show the table alone: no collected.h5, summary.csv, measures.json"});
+  options.add({.name = "no-write",
+               .meaning = "show the table alone: no collected.h5, summary.csv, measures.json"});
   options.add({.name = "allow-mixed",
                .meaning = "of a study: also where cells were run by different programs; the table "
                           "marks them"});

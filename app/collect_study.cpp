@@ -54,7 +54,8 @@ class Writer {
                     "collected.h5 of each cell with traces, summary.csv and measures.json"));
     if (failed_ > 0)
       log_.warning(str(failed_, failed_ == 1 ? " file was" : " files were",
-                       " not written, of collected.h5 in cells, summary.csv and measures.json: ", first_failure_));
+                       " not written, of collected.h5 in cells, summary.csv and measures.json: ",
+                       first_failure_));
   }
 
  private:

@@ -3,8 +3,8 @@
 #include <filesystem>
 #include <string>
 
+#include "base/console/log.hpp"
 #include "base/exit_code.hpp"
-#include "base/log.hpp"
 
 namespace stratagem::app {
 
@@ -16,9 +16,9 @@ struct StudyTableRequest {
 };
 
 /// `stratagem collect` of a study directory: a collected.h5 in each cell that has traces,
-/// summary.csv, measures.json, and a table. What cannot be written is warned of, but for the table. Error(usage)
-/// when cells were run by different programs or with other configurations, unless that is allowed;
-/// Error(cells_missing), after the table, when no cell is complete.
+/// summary.csv, measures.json, and a table. What cannot be written is warned of, but for the table.
+/// Error(usage) when cells were run by different programs or with other configurations, unless that
+/// is allowed; Error(cells_missing), after the table, when no cell is complete.
 ExitCode collect_study(std::filesystem::path const& directory, StudyTableRequest const& request,
                        Log& log);
 

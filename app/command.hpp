@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "base/log.hpp"
+#include "base/console/log.hpp"
+#include "base/console/progress_display.hpp"
 #include "mpi/comm.hpp"
-#include "train/progress_display.hpp"
 
 namespace stratagem::app {
 

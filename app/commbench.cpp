@@ -10,7 +10,7 @@
 #include "comm/bench.hpp"
 #include "comm/factory.hpp"
 #include "comm/inprocess/inprocess_communicator.hpp"
-#include "strategy/ps/transport_bench.hpp"
+#include "strategy/registry.hpp"
 
 namespace stratagem::app {
 namespace {
@@ -65,7 +65,7 @@ void add_push_pull(Plan const& plan, Communicator& communicator, std::vector<Row
   if (communicator.size() < 2)
     throw AgreedError(ExitCode::usage, str("--ops: ", push_pull, " on one rank"),
                       "it takes a server and a worker", "start two ranks");
-  auto const row = [](char const* name, std::int64_t bytes, double time_s) {
+  auto const row = [](std::string_view name, std::int64_t bytes, double time_s) {
     auto const bandwidth = 2 * static_cast<double>(bytes) / time_s;
     return Row{str(push_pull, " ", name),
                {.bytes = bytes,
@@ -76,10 +76,8 @@ void add_push_pull(Plan const& plan, Communicator& communicator, std::vector<Row
                 .busbw = bandwidth}};
   };
   for (auto const bytes : plan.sizes) {
-    auto const times = measure_transports(communicator, bytes, PsConfig().chunk_mb, rounds);
-    rows.push_back(row("two_sided", bytes, times.two_sided));
-    rows.push_back(row("rma", bytes, times.rma));
-    rows.push_back(row("copies", bytes, times.bound));
+    for (auto const& [name, time_s] : exchange_times(communicator, bytes, rounds))
+      rows.push_back(row(name, bytes, time_s));
   }
 }
 

@@ -6,7 +6,7 @@
 
 #include "app/options.hpp"
 #include "config/keys.hpp"
-#include "train/run_config.hpp"
+#include "plan/run_config.hpp"
 
 namespace stratagem::app {
 

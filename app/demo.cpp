@@ -5,14 +5,15 @@
 #include "app/configuration.hpp"
 #include "base/arithmetic.hpp"
 #include "base/clock.hpp"
+#include "base/contract.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "model/model.hpp"
+#include "plan/run_plan.hpp"
 #include "study/conclusion.hpp"
 #include "study/held_signals.hpp"
 #include "study/run_cell.hpp"
 #include "study/summary.hpp"
-#include "train/run_plan.hpp"
 
 namespace stratagem::app {
 namespace {
@@ -21,13 +22,22 @@ namespace fs = std::filesystem;
 
 constexpr std::int64_t usual_batch = 64;
 
+/// Of section `strategy`, in the order in which they are set.
+using Settings = std::vector<std::pair<std::string, std::string>>;
+
 /// The batch is the least that `ranks` can share, from the usual one on.
-RunConfig base_configuration(std::string const& name, int ranks, std::int64_t epochs) {
+RunConfig configuration(std::string const& name, int ranks, std::int64_t epochs,
+                        Settings const& settings) {
   RunConfig config;
   config.run = {.name = name, .threads = 1, .epochs = epochs};
   config.data = {.dataset = "synthetic-digits", .global_batch = round_up(usual_batch, ranks)};
   config.model.name = "lenet";
   config.trace.spans_every = 10;
+  for (auto const& [path, text] : settings) {
+    auto const keys = keys_of(config.strategy);
+    auto const key = std::ranges::find(keys, path, &Key::path);
+    ensures(key != keys.end() && !key->value.set({text}), "the demo sets what there is");
+  }
   return config;
 }
 
@@ -48,18 +58,17 @@ Cell make_cell(int index, int workers, RunConfig const& config) {
 /// Every strategy, on one rank where it is serial and on `ranks` otherwise. The same seed gives all
 /// of them the same weights and the same batches.
 Study comparison(int ranks, std::int64_t epochs) {
-  auto serial = base_configuration("serial", ranks, epochs);
-  serial.strategy = SerialConfig{};
-  auto in_turn = base_configuration("ddp-no-overlap", ranks, epochs);
-  in_turn.strategy = DdpConfig{.overlap = false};
-  auto ddp = base_configuration("ddp", ranks, epochs);
-  ddp.strategy = DdpConfig{};
-  auto fsdp = base_configuration("fsdp", ranks, epochs);
-  fsdp.strategy = FsdpConfig{.unit_mb = 1.0 / 16};  // of a model of 3.6 MiB
-  auto sync = base_configuration("ps-sync", ranks, epochs);
-  sync.strategy = PsConfig{.chunk_mb = 0.5};
+  auto const with = [&](std::string const& name, Settings const& settings) {
+    return configuration(name, ranks, epochs, settings);
+  };
+  std::vector const configurations{
+      with("serial", {{"name", "serial"}}),
+      with("ddp-no-overlap", {{"name", "ddp"}, {"overlap", "false"}}),
+      with("ddp", {{"name", "ddp"}}),
+      with("fsdp", {{"name", "fsdp"}, {"unit_mb", "0.0625"}}),  // of a model of 3.6 MiB
+      with("ps-sync", {{"name", "ps"}, {"chunk_mb", "0.5"}})};
   Study study{.name = "demo", .file = {}, .text = {}, .overrides = {}, .cells = {}};
-  for (auto const& config : {serial, in_turn, ddp, fsdp, sync}) {
+  for (auto const& config : configurations) {
     bool const alone = least_ranks(config.strategy) == 1;
     auto const index = static_cast<int>(study.cells.size());
     study.cells.push_back(make_cell(index, alone ? 1 : ranks, config));

@@ -4,7 +4,7 @@
 #include "app/options.hpp"
 #include "base/error.hpp"
 #include "base/file.hpp"
-#include "study/chrome_trace.hpp"
+#include "trace/chrome_trace.hpp"
 #include "trace/collect.hpp"
 
 namespace stratagem::app {

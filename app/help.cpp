@@ -6,7 +6,7 @@
 #include "base/build_info.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "config/suggestion.hpp"
+#include "keys/suggestion.hpp"
 
 namespace stratagem::app {
 namespace {

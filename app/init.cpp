@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 /// About 64, so that the workers can share it.
 int batch_of(Options const& options, std::string const& strategy, int ranks) {
   if (options.has("batch")) return static_cast<int>(options.integer("batch", 1, 1 << 24));
-  int const workers = std::max(strategy == "ps" ? ranks - 1 : ranks, 1);
+  int const workers = std::max(ranks - servers_of(strategy_named(strategy)), 1);
   return std::max(64 / workers, 1) * workers;
 }
 
@@ -40,7 +40,7 @@ Starter starter_of(Options const& options) {
 RunPlan plan_of(std::string const& text, std::string const& file, Starter const& starter) {
   auto const config = parse_config(text, file, {}, known_names(), process_variable);
   auto const model = make_model(config.model, input_shape(config));
-  int const ranks = starter.ranks > 0 ? starter.ranks : starter.strategy == "serial" ? 1 : 2;
+  int const ranks = starter.ranks > 0 ? starter.ranks : least_ranks(config.strategy);
   return make_run_plan(config, model, published_size(config.data), ranks);
 }
 
@@ -57,7 +57,7 @@ std::string next_steps(std::string const& file, RunPlan const& plan, Options con
               "stratagem run ", file, "\n  stratagem collect ", plan.config.run.out,
               "    # the table of it\n");
   if (options.has("site"))
-    text += str("  ", submit_line(options.text("site"), plan, file), "    # in place of run\n");
+    text += str("  ", submit_line(options.text("site"), {plan}, file), "    # in place of run\n");
   return text;
 }
 

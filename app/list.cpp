@@ -7,8 +7,8 @@
 #include "base/text.hpp"
 #include "config/json_schema.hpp"
 #include "config/keys.hpp"
-#include "config/suggestion.hpp"
 #include "data/dataset.hpp"
+#include "keys/suggestion.hpp"
 #include "model/model.hpp"
 #include "strategy/strategy_config.hpp"
 

@@ -12,13 +12,13 @@
 #include "app/screen.hpp"
 #include "app/standard_streams.hpp"
 #include "base/build_info.hpp"
+#include "base/console/terminal.hpp"
 #include "base/error.hpp"
-#include "base/terminal.hpp"
 #include "base/text.hpp"
+#include "comm/failure.hpp"
 #include "gpu/memory.hpp"
 #include "h5/error.hpp"
 #include "mpi/launcher.hpp"
-#include "train/failure.hpp"
 
 namespace stratagem::app {
 namespace {

@@ -12,7 +12,7 @@
 #include "base/error.hpp"
 #include "base/system.hpp"
 #include "base/text.hpp"
-#include "config/suggestion.hpp"
+#include "keys/suggestion.hpp"
 
 namespace stratagem::app {
 namespace {

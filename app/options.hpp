@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "app/command.hpp"
-#include "base/table.hpp"
+#include "base/console/table.hpp"
 
 namespace stratagem::app {
 

@@ -7,13 +7,13 @@
 #include "app/submit_line.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "strategy/ps/ps_plan.hpp"
-#include "train/comparison_report.hpp"
-#include "train/plan_comparison.hpp"
-#include "train/plan_report.hpp"
-#include "train/room.hpp"
-#include "train/step_costs.hpp"
-#include "train/step_time.hpp"
+#include "predict/comparison_report.hpp"
+#include "predict/plan_comparison.hpp"
+#include "predict/plan_report.hpp"
+#include "predict/room.hpp"
+#include "predict/step_costs.hpp"
+#include "predict/step_time.hpp"
+#include "strategy/server_work.hpp"
 
 namespace stratagem::app {
 namespace {
@@ -26,15 +26,16 @@ int ranks_of(Options const& options, RunConfig const& config) {
 
 /// Of a parameter server: as the calibration has it where the plan has a time, else measured on
 /// this machine.
-std::optional<ServerLoad> server_load_of(RunPlan const& plan, Model const& model,
+std::optional<ServerLoad> server_load_of(Forecast const& forecast, Model const& model,
                                          Calibration const* calibration) {
+  auto const& plan = forecast.plan;
   auto const& servers = plan.strategy.roles.servers;
   if (servers.empty()) return std::nullopt;
   auto const shard = plan.strategy.server_elements;
   auto const load = [&](double pass_s, double push_s) {
     return predict_load(pass_s, push_s, plan.strategy.workers, static_cast<int>(servers.size()));
   };
-  if (plan.time) {
+  if (forecast.time) {
     auto const costs = step_costs(plan, model, *calibration);
     return load(costs.forward_s + costs.backward_s, costs.push.at(static_cast<double>(shard)));
   }
@@ -42,13 +43,13 @@ std::optional<ServerLoad> server_load_of(RunPlan const& plan, Model const& model
   return load(
       ActivationPredictor::time_pass(model, config.model, plan.input, config.precision.compute,
                                      plan.samples_per_pass, config.run.threads),
-      measure_push(ps_of(plan.strategy)->policy, config.optimizer, shard));
+      time_push(plan.strategy.server_work, config.optimizer, shard));
 }
 
 /// "" where no site is named.
-std::string submission_of(RunPlan const& plan, Options const& options) {
+std::string submission_of(Forecast const& forecast, Options const& options) {
   if (!options.has("site")) return {};
-  auto const line = submit_line(options.text("site"), plan, options.words().front());
+  auto const line = submit_line(options.text("site"), forecast, options.words().front());
   return "\nsubmit: " + line + "\n" +
          (options.texts("set").empty() ? "" : "        with what -s says in the file itself\n");
 }
@@ -92,13 +93,13 @@ ExitCode compare(RunConfig const& config, Model const& model, int workers,
   return recommended(compared, room) == nullptr ? ExitCode::does_not_fit : ExitCode::done;
 }
 
-void check_room(RunPlan const& plan, Room const& room) {
-  auto const needed = plan.peak_bytes();
+void check_room(Forecast const& forecast, Room const& room) {
+  auto const needed = forecast.peak_bytes();
   if (room.fits(needed)) return;
   auto const bytes = [](std::int64_t value) { return format_bytes(static_cast<double>(value)); };
   throw Error(ExitCode::does_not_fit,
               str("each rank needs ", bytes(needed), ", of which ",
-                  bytes(plan.strategy.memory.total()), " before any activation"),
+                  bytes(forecast.plan.strategy.memory.total()), " before any activation"),
               str("--gpu-memory is ", bytes(room.bytes), ", less --gpu-reserve ",
                   bytes(room.reserve), ": it ", room.verdict(needed)),
               "take a smaller batch or model, more ranks, model.recompute, or another strategy "
@@ -155,14 +156,14 @@ ExitCode execute_plan(Options const& options) {
   auto const ranks = ranks_of(options, config);
   if (options.flag("compare"))
     return compare(config, model, ranks, predictor, calibration, room, options.flag("json"));
-  auto plan = make_run_plan(config, model, published_size(config.data), ranks);
-  if (predictor != nullptr) predict_activations(plan, model, *predictor);
-  if (calibration != nullptr) predict_time(plan, model, *calibration);
-  if (predictor != nullptr) plan.server_load = server_load_of(plan, model, calibration);
-  auto const submission = submission_of(plan, options);
-  std::cout << (options.flag("json") ? plan_json(plan, model, room)
-                                     : plan_text(plan, model, room) + submission);
-  check_room(plan, room);
+  Forecast forecast{make_run_plan(config, model, published_size(config.data), ranks)};
+  if (predictor != nullptr) predict_activations(forecast, model, *predictor);
+  if (calibration != nullptr) predict_time(forecast, model, *calibration);
+  if (predictor != nullptr) forecast.server_load = server_load_of(forecast, model, calibration);
+  auto const submission = submission_of(forecast, options);
+  std::cout << (options.flag("json") ? plan_json(forecast, model, room)
+                                     : plan_text(forecast, model, room) + submission);
+  check_room(forecast, room);
   return ExitCode::done;
 }
 

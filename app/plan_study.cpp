@@ -6,17 +6,17 @@
 #include <nlohmann/json.hpp>
 
 #include "app/configuration.hpp"
+#include "base/console/paragraph.hpp"
+#include "base/console/table.hpp"
 #include "base/error.hpp"
-#include "base/table.hpp"
 #include "base/text.hpp"
 #include "config/parse.hpp"
 #include "config/study_file.hpp"
 #include "config/yaml_file.hpp"
+#include "predict/plan_report.hpp"
+#include "predict/step_time.hpp"
 #include "study/matrix.hpp"
 #include "study/study_directory.hpp"
-#include "train/paragraph.hpp"
-#include "train/plan_report.hpp"
-#include "train/step_time.hpp"
 
 namespace stratagem::app {
 namespace {
@@ -45,12 +45,12 @@ std::string bytes_or_dash(std::int64_t bytes) {
   return bytes > 0 ? bytes_text(bytes) : "-";
 }
 
-RunPlan plan_cell(RunConfig const& config, Model const& model, ActivationPredictor* predictor,
-                  Calibration const* calibration) {
-  auto plan = make_run_plan(config, model, published_size(config.data), config.run.ranks);
-  if (predictor != nullptr) predict_activations(plan, model, *predictor);
-  if (calibration != nullptr) predict_time(plan, model, *calibration);
-  return plan;
+Forecast forecast_of(RunConfig const& config, Model const& model, ActivationPredictor* predictor,
+                     Calibration const* calibration) {
+  Forecast forecast{make_run_plan(config, model, published_size(config.data), config.run.ranks)};
+  if (predictor != nullptr) predict_activations(forecast, model, *predictor);
+  if (calibration != nullptr) predict_time(forecast, model, *calibration);
+  return forecast;
 }
 
 }  // namespace
@@ -96,23 +96,25 @@ StudyPlan plan_study(std::vector<PlannedCell> const& cells, ActivationPredictor*
   for (auto const& [name, config] : cells) {
     try {
       auto const& model = models.of(config);
-      auto const plan = plan_cell(config, model, predictor, calibration);
-      document[name] = nlohmann::json::parse(plan_json(plan, model, room));
+      auto const forecast = forecast_of(config, model, predictor, calibration);
+      auto const& plan = forecast.plan;
+      document[name] = nlohmann::json::parse(plan_json(forecast, model, room));
       auto const server = plan.strategy.server_memory.total();
-      std::vector<std::string> row{name,
-                                   std::to_string(plan.ranks),
-                                   format_count(plan.total_steps),
-                                   bytes_or_dash(plan.strategy.memory.total()),
-                                   plan.activations ? bytes_or_dash(plan.peak_bytes()) : "-",
-                                   bytes_or_dash(server),
-                                   bytes_or_dash(plan.strategy.bytes_sent_per_step)};
+      std::vector<std::string> row{
+          name,
+          std::to_string(plan.ranks),
+          format_count(plan.total_steps),
+          bytes_or_dash(plan.strategy.memory.total()),
+          forecast.activations ? bytes_or_dash(forecast.peak_bytes()) : "-",
+          bytes_or_dash(server),
+          bytes_or_dash(plan.strategy.bytes_sent_per_step)};
       if (calibration != nullptr) {
-        row.push_back(plan.time ? format_duration(plan.time->step.total()) : "-");
-        row.push_back(plan.time ? format_duration(plan.time->run_s) : "-");
-        if (plan.time) all_s += plan.time->run_s;
-        if (!plan.time) ++untimed[plan.time_problem];
+        row.push_back(forecast.time ? format_duration(forecast.time->step.total()) : "-");
+        row.push_back(forecast.time ? format_duration(forecast.time->run_s) : "-");
+        if (forecast.time) all_s += forecast.time->run_s;
+        if (!forecast.time) ++untimed[forecast.time_problem];
       }
-      row.push_back(room.known() ? room.verdict(plan.peak_bytes()) : "can run");
+      row.push_back(room.known() ? room.verdict(forecast.peak_bytes()) : "can run");
       table.add_row(row);
     } catch (Error const& problem) {
       ++result.refused;

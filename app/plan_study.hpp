@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "strategy/activations.hpp"
-#include "train/calibration.hpp"
-#include "train/room.hpp"
-#include "train/run_config.hpp"
+#include "plan/run_config.hpp"
+#include "predict/activations.hpp"
+#include "predict/calibration.hpp"
+#include "predict/room.hpp"
 
 namespace stratagem::app {
 

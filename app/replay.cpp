@@ -6,8 +6,8 @@
 #include "base/text.hpp"
 #include "config/parse.hpp"
 #include "config/yaml_file.hpp"
-#include "train/local_run.hpp"
-#include "train/outcome.hpp"
+#include "offline/local_run.hpp"
+#include "run_files/outcome.hpp"
 
 namespace stratagem::app {
 

@@ -6,15 +6,15 @@
 
 #include "app/configuration.hpp"
 #include "app/launched.hpp"
+#include "base/console/terminal.hpp"
 #include "base/error.hpp"
-#include "base/terminal.hpp"
 #include "base/text.hpp"
 #include "comm/agreement.hpp"
 #include "config/parse.hpp"
 #include "config/print.hpp"
 #include "mpi/launcher.hpp"
 #include "mpi/session.hpp"
-#include "train/plan_report.hpp"
+#include "predict/plan_report.hpp"
 #include "train/setup.hpp"
 
 namespace stratagem::app {
@@ -126,7 +126,7 @@ ExitCode execute_run(Options const& options) {
     warn_of_one_rank(request.config, options.arguments(), world, log);
     if (options.flag("dry-run")) {
       auto const setup = set_up(request.config, world, log);
-      if (world.rank() == 0) std::cout << plan_text(setup.plan, setup.model);
+      if (world.rank() == 0) std::cout << plan_text({setup.plan}, setup.model);
       return ExitCode::done;
     }
     return run(request, world, signals, log);

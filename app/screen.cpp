@@ -5,8 +5,8 @@
 
 #include <unistd.h>
 
-#include "base/fit_text.hpp"
-#include "base/terminal.hpp"
+#include "base/console/fit_text.hpp"
+#include "base/console/terminal.hpp"
 
 namespace stratagem::app {
 

@@ -5,7 +5,7 @@
 #include "app/configuration.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "train/local_run.hpp"
+#include "offline/local_run.hpp"
 
 namespace stratagem::app {
 namespace {
@@ -20,10 +20,6 @@ double number(Options const& options, char const* name) {
 
 ClusterModel cluster_of(Options const& options, RunConfig const& config) {
   ClusterModel cluster{.seed = config.run.seed};
-  if (auto const* ps = std::get_if<PsConfig>(&config.strategy)) {
-    cluster.slow_worker = ps->slow_worker;
-    cluster.slow = ps->slow;
-  }
   cluster.jitter = number(options, "jitter");
   cluster.message = number(options, "message");
   cluster.update = number(options, "update");

@@ -16,19 +16,17 @@ struct Entry {
   std::string value;  ///< empty: the default
 };
 
-std::vector<Entry> strategy_entries(std::string const& name) {
-  if (name == "serial") return {{"strategy.emulate_ranks"}, {"strategy.micro_batches"}};
-  if (name == "ddp")
-    return {{"strategy.bucket_mb"}, {"strategy.overlap"}, {"strategy.micro_batches"}};
-  if (name == "fsdp")
-    return {{"strategy.shard", true},
-            {"strategy.unit_mb"},
-            {"strategy.prefetch"},
-            {"strategy.micro_batches"}};
-  return {{"strategy.servers", true}, {"strategy.mode", true}, {"strategy.transport"}};
+std::vector<Entry> strategy_entries(std::string const& name,
+                                    std::vector<KeyDescription> const& keys) {
+  std::vector<Entry> list;
+  for (auto const& key : keys)
+    if (section_of(key.path) == "strategy" && key.belongs_to(name) &&
+        key.in_first_file != InFirstFile::no)
+      list.push_back({key.path, key.in_first_file == InFirstFile::yes, {}});
+  return list;
 }
 
-std::vector<Entry> entries(Starter const& starter) {
+std::vector<Entry> entries(Starter const& starter, std::vector<KeyDescription> const& keys) {
   std::vector<Entry> list{{"run.name", true, starter.model + "-" + starter.strategy},
                           {"run.epochs", true},
                           {"run.ranks", starter.ranks > 0, std::to_string(starter.ranks)},
@@ -49,7 +47,7 @@ std::vector<Entry> entries(Starter const& starter) {
                           {"optimizer.lr_scaling"},
                           {"optimizer.schedule"},
                           {"strategy.name", true, starter.strategy}};
-  std::ranges::move(strategy_entries(starter.strategy), std::back_inserter(list));
+  std::ranges::move(strategy_entries(starter.strategy, keys), std::back_inserter(list));
   list.push_back({"checkpoint.every_minutes"});
   list.push_back({"trace.spans_every"});
   return list;
@@ -77,7 +75,7 @@ std::string starter_config(Starter const& starter, std::vector<KeyDescription> c
       str("# ", starter.model, " on ", starter.dataset, " under ", starter.strategy,
           ".\n# A key behind # has the value that is shown; `stratagem list keys` tells of all.\n"
           "schema: 1\n");
-  auto const list = entries(starter);
+  auto const list = entries(starter, keys);
   std::string section;
   for (auto const& entry : list) {
     auto const key = std::ranges::find_if(keys, [&](KeyDescription const& known) {

@@ -33,7 +33,9 @@ std::vector<std::string> sites_in(fs::path const& folder) {
 
 }  // namespace
 
-std::string submit_line(std::string const& site, RunPlan const& plan, std::string const& config) {
+std::string submit_line(std::string const& site, Forecast const& forecast,
+                        std::string const& config) {
+  auto const& plan = forecast.plan;
   auto const slurm = home() / "slurm";
   auto const known = sites_in(slurm / "sites");
   if (std::ranges::find(known, site) == known.end())
@@ -48,7 +50,8 @@ std::string submit_line(std::string const& site, RunPlan const& plan, std::strin
   auto line = str((slurm / "submit.sh").lexically_normal().string(), " --site ", site,
                   " --workers ", roles.workers.size());
   if (!roles.servers.empty()) line += str(" --servers ", roles.servers.size());
-  if (plan.time) line += str(" --time ", plan.time->request(), " --lead ", plan.time->lead_s());
+  if (auto const& time = forecast.time)
+    line += str(" --time ", time->request(), " --lead ", time->lead_s());
   return line + " run " + config;
 }
 

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "train/run_plan.hpp"
+#include "predict/forecast.hpp"
 
 namespace stratagem::app {
 
@@ -10,6 +10,7 @@ namespace stratagem::app {
 /// time where it is predicted; what the site asks of the scheduler is the script's to know. Looks
 /// for slurm/ under STRATAGEM_HOME, else the present folder. Error(usage) for an unknown site,
 /// naming the known ones, or one without a scheduler; Error(environment) where there is no slurm/.
-std::string submit_line(std::string const& site, RunPlan const& plan, std::string const& config);
+std::string submit_line(std::string const& site, Forecast const& forecast,
+                        std::string const& config);
 
 }  // namespace stratagem::app

@@ -9,7 +9,7 @@
 #include "app/configuration.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "config/variables.hpp"
+#include "keys/variables.hpp"
 #include "study/matrix.hpp"
 
 namespace stratagem::app {

@@ -2,9 +2,9 @@
 #include "base/build_info.hpp"
 #include "base/text.hpp"
 #include "comm/agreement.hpp"
+#include "comm/failure.hpp"
 #include "mpi/launcher.hpp"
 #include "mpi/session.hpp"
-#include "train/failure.hpp"
 
 namespace stratagem::app {
 namespace {

@@ -1,4 +1,4 @@
-#include "base/bulk_hash.hpp"
+#include "base/hash/bulk_hash.hpp"
 
 #include <algorithm>
 #include <set>

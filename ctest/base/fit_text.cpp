@@ -1,10 +1,10 @@
-#include "base/fit_text.hpp"
+#include "base/console/fit_text.hpp"
 
 #include <algorithm>
 
 #include <gtest/gtest.h>
 
-#include "base/table.hpp"
+#include "base/console/table.hpp"
 #include "base/text.hpp"
 
 namespace stratagem {

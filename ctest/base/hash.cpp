@@ -1,4 +1,4 @@
-#include "base/hash.hpp"
+#include "base/hash/hash.hpp"
 
 #include <set>
 

@@ -1,4 +1,4 @@
-#include "base/log.hpp"
+#include "base/console/log.hpp"
 
 #include <gtest/gtest.h>
 

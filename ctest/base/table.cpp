@@ -1,4 +1,4 @@
-#include "base/table.hpp"
+#include "base/console/table.hpp"
 
 #include <algorithm>
 #include <stdexcept>

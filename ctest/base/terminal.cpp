@@ -1,4 +1,4 @@
-#include "base/terminal.hpp"
+#include "base/console/terminal.hpp"
 
 #include <cstdlib>
 

@@ -4,7 +4,7 @@
 
 #include "base/contract.hpp"
 #include "comm/serial/serial_communicator.hpp"
-#include "strategy/ps/replay.hpp"
+#include "strategy/ps/offline/replay.hpp"
 
 namespace stratagem::test {
 namespace {

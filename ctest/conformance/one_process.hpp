@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "conformance/training.hpp"
-#include "strategy/ps/simulation.hpp"
+#include "strategy/ps/offline/simulation.hpp"
 
 namespace stratagem::test {
 

@@ -5,7 +5,7 @@
 
 #include <ATen/ATen.h>
 
-#include "base/hash.hpp"
+#include "base/hash/hash.hpp"
 #include "comm/serial/serial_communicator.hpp"
 #include "data/loader.hpp"
 #include "h5/error.hpp"

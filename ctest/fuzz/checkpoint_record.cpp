@@ -1,8 +1,8 @@
 #include <nlohmann/json.hpp>
 
-#include "base/hash.hpp"
+#include "base/hash/hash.hpp"
 #include "fuzz/input_file.hpp"
-#include "train/checkpoint/record.hpp"
+#include "run_files/record.hpp"
 
 using namespace stratagem;
 

@@ -8,6 +8,7 @@ from common import run, sources
 # What stands directly below each layer; a layer may use everything that can be reached from it.
 BELOW = {
     "base": [],
+    "keys": ["base"],
     "mpi": ["base"],
     "gpu": ["base"],
     "h5": ["base"],
@@ -16,12 +17,16 @@ BELOW = {
     "comm": ["trace"],
     "data": ["trace"],
     "model": ["params"],
-    "optim": ["params"],
-    "strategy": ["model", "data", "optim", "params", "comm"],
-    "train": ["strategy"],
-    "config": ["train"],
-    "study": ["config"],
-    "app": ["study"],
+    "optim": ["keys", "params"],
+    "strategy": ["keys", "model", "data", "optim", "params", "comm"],
+    "plan": ["strategy"],
+    "run_files": ["strategy"],
+    "predict": ["plan", "run_files"],
+    "offline": ["plan"],
+    "train": ["plan", "run_files"],
+    "config": ["plan"],
+    "study": ["config", "run_files"],
+    "app": ["study", "train", "predict", "offline"],
 }
 
 # Which folders may include a vendor's headers.

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "strategy/ps/attendance.hpp"
+#include "strategy/ps/policy/attendance.hpp"
 
 namespace stratagem {
 namespace {

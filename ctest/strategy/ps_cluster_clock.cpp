@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
-#include "strategy/ps/cluster_clock.hpp"
-#include "strategy/ps/server_policy.hpp"
+#include "strategy/ps/offline/cluster_clock.hpp"
+#include "strategy/ps/policy/server_policy.hpp"
 
 namespace stratagem {
 namespace {

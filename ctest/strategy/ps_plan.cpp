@@ -4,7 +4,7 @@
 
 #include "base/error.hpp"
 #include "strategy/model_layout.hpp"
-#include "strategy/ps/server_load.hpp"
+#include "strategy/server_work.hpp"
 #include "support/tiny_models.hpp"
 
 namespace stratagem {
@@ -76,25 +76,11 @@ TEST(PsPlan, MemoryCountsWhatThePolicyKeeps) {
   EXPECT_EQ(of({.gate = ServerPolicy::Gate::softsync, .count = 2}, {}), 1 + 3 + 1 + 3 + 1);
 }
 
-TEST(PsPlan, TellsHowManyServersAreEnough) {
-  auto const light = predict_load(0.1, 0.005, 4, 1);
-  EXPECT_NEAR(light.utilisation, 0.02 / 0.105, 1e-12);
-  EXPECT_EQ(light.servers_needed, 1);
-  auto const heavy = predict_load(0.1, 0.05, 8, 2);
-  EXPECT_GT(heavy.utilisation, 1);
-  int const enough = heavy.servers_needed;
-  EXPECT_LE(predict_load(0.1, 0.1 / enough, 8, enough).utilisation, most_utilisation);
-  EXPECT_GT(predict_load(0.1, 0.1 / (enough - 1), 8, enough - 1).utilisation, most_utilisation);
-}
-
 TEST(PsPlan, APushIsMeasured) {
-  for (auto const& policy :
-       {ServerPolicy{}, ServerPolicy{.gate = ServerPolicy::Gate::bsp},
-        ServerPolicy{.gate = ServerPolicy::Gate::softsync, .count = 2},
-        ServerPolicy{.correction = 1, .momentum = ServerPolicy::Momentum::look_ahead}}) {
-    auto const small = measure_push(policy, {}, 1 << 16);
-    EXPECT_GT(small, 0);
-    EXPECT_GT(measure_push(policy, {}, 1 << 21), 4 * small);
+  for (auto const work : server_works()) {
+    auto const small = time_push(work, {}, 1 << 16);
+    EXPECT_GT(small, 0) << work;
+    EXPECT_GT(time_push(work, {}, 1 << 21), 4 * small) << work;
   }
 }
 

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "base/random.hpp"
-#include "strategy/ps/pull_pace.hpp"
+#include "strategy/ps/policy/pull_pace.hpp"
 
 namespace stratagem {
 namespace {

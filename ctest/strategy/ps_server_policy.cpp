@@ -6,9 +6,9 @@
 
 #include "base/error.hpp"
 #include "base/random.hpp"
+#include "strategy/ps/policy/pull_pace.hpp"
+#include "strategy/ps/policy/server_policy.hpp"
 #include "strategy/ps/ps_config.hpp"
-#include "strategy/ps/pull_pace.hpp"
-#include "strategy/ps/server_policy.hpp"
 
 namespace stratagem {
 namespace {

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "conformance/one_process.hpp"
-#include "strategy/ps/simulation.hpp"
+#include "strategy/ps/offline/simulation.hpp"
 
 namespace stratagem::test {
 namespace {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/text.hpp"
-#include "study/traces.hpp"
+#include "support/traces.hpp"
 
 namespace stratagem {
 namespace {

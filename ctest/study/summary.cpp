@@ -9,7 +9,7 @@
 
 #include "base/text.hpp"
 #include "study/measures.hpp"
-#include "study/traces.hpp"
+#include "support/traces.hpp"
 
 namespace stratagem {
 namespace {
@@ -33,7 +33,8 @@ trace::RankTrace sample(int rank, double exposed_ms, double epoch_s) {
 }
 
 nlohmann::json json_of(RunSummary const& summary) {
-  return nlohmann::json::parse(summary_json({{.directory = "runs/cell", .summary = summary}})).at(0);
+  return nlohmann::json::parse(summary_json({{.directory = "runs/cell", .summary = summary}}))
+      .at(0);
 }
 
 TEST(Summary, NumbersFollowFromTheTraces) {
@@ -111,9 +112,12 @@ TEST(Summary, SteadyRatesAreOfMedianStepsButTheFirst) {
 TEST(Summary, WorkersAndServersHaveTheirOwnMemory) {
   trace::RunTraces traces{{sample(0, 0, 1), empty_trace(1)}, {}};
   add_row(traces.ranks[1], "/ps", {{"applied_version", 1}});
-  add_row(traces.ranks[0], "/memory/breakdown", {{"parameters", 3.0 * MiB}, {"workspace", 1.0 * MiB}});
-  add_row(traces.ranks[0], "/memory/breakdown", {{"parameters", 3.0 * MiB}, {"workspace", 4.0 * MiB}});
-  add_row(traces.ranks[1], "/memory/breakdown", {{"parameters", 3.0 * MiB}, {"optimizer", 6.0 * MiB}});
+  add_row(traces.ranks[0], "/memory/breakdown",
+          {{"parameters", 3.0 * MiB}, {"workspace", 1.0 * MiB}});
+  add_row(traces.ranks[0], "/memory/breakdown",
+          {{"parameters", 3.0 * MiB}, {"workspace", 4.0 * MiB}});
+  add_row(traces.ranks[1], "/memory/breakdown",
+          {{"parameters", 3.0 * MiB}, {"optimizer", 6.0 * MiB}});
   auto const row = json_of(summarise("cell", traces));
   EXPECT_EQ(row.at("peak_B"), 9 * MiB);
   EXPECT_EQ(row.at("worker_peak_B"), 7 * MiB);
@@ -129,7 +133,8 @@ TEST(Summary, WorkersAndServersHaveTheirOwnMemory) {
 TEST(Summary, DevicesAreAskedWhileTraining) {
   auto rank = sample(0, 0, 1);
   for (auto const& [t, busy] : {std::pair{-5.0, 0.9}, {0.0, 0.2}, {15.0, 0.4}, {500.0, 0.9}})
-    add_row(rank, "/device", {{"t_ns", t * ms}, {"utilization", busy}, {"memory_used_B", 100 * busy}});
+    add_row(rank, "/device",
+            {{"t_ns", t * ms}, {"utilization", busy}, {"memory_used_B", 100 * busy}});
   auto const summary = summarise("cell", {{rank}, {}});
   EXPECT_NEAR(summary.utilization, 0.3, 1e-12);
   EXPECT_NEAR(summary.utilization_sd, 0.1, 1e-12);
@@ -154,7 +159,8 @@ TEST(Summary, WhatIsNotKnownIsNan) {
     EXPECT_TRUE(std::isnan(value));
   EXPECT_EQ(summary.peak.total(), 0);
   auto const row = json_of(summary);
-  for (auto const& measure : measures()) EXPECT_TRUE(row.at(measure.name).is_null()) << measure.name;
+  for (auto const& measure : measures())
+    EXPECT_TRUE(row.at(measure.name).is_null()) << measure.name;
   EXPECT_TRUE(row.at("curve").empty());
   EXPECT_EQ(row.at("ranks"), 1);
 }

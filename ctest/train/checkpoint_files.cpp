@@ -6,14 +6,14 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
-#include "base/hash.hpp"
+#include "base/hash/hash.hpp"
 #include "base/random.hpp"
 #include "base/text.hpp"
 #include "comm/serial/serial_communicator.hpp"
 #include "conformance/training.hpp"
+#include "run_files/checkpoint.hpp"
 #include "strategy/registry.hpp"
 #include "support/scratch.hpp"
-#include "train/checkpoint/checkpoint.hpp"
 #include "train/checkpoint/writer.hpp"
 
 namespace stratagem::test {

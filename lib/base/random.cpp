@@ -3,7 +3,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "base/hash.hpp"
+#include "base/hash/hash.hpp"
 
 namespace stratagem {
 

@@ -10,7 +10,7 @@
 #include <c10/core/ScalarType.h>
 
 #include "base/error.hpp"
-#include "base/hash.hpp"
+#include "base/hash/hash.hpp"
 
 namespace stratagem {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "config/text_form.hpp"
+#include "keys/text_form.hpp"
 
 namespace stratagem {
 namespace {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "config/problems.hpp"
-#include "config/value.hpp"
 #include "config/yaml_node.hpp"
+#include "keys/value.hpp"
 
 namespace stratagem {
 

@@ -5,15 +5,12 @@
 #include <utility>
 
 #include "base/text.hpp"
-#include "config/text_form.hpp"
-#include "config/variables.hpp"
+#include "keys/text_form.hpp"
+#include "keys/variables.hpp"
 
 namespace stratagem {
 namespace {
 
-using Keys = std::vector<Key>;
-
-constexpr std::int64_t most_rank = 1 << 20;
 constexpr double most_threads = 1024;  // of one rank: no node has more
 constexpr double most_int = std::numeric_limits<int>::max();
 
@@ -44,7 +41,7 @@ Value fact(std::map<std::string, std::string>& facts, std::string name) {
   return {"text", "",
           [&facts, name] {
             auto const found = facts.find(name);
-            return found == facts.end() ? "" : quoted(escape_variables(found->second));
+            return found == facts.end() ? "" : yaml_quoted(escape_variables(found->second));
           },
           [&facts, name](Scalar const& scalar) -> Complaint {
             if (scalar.text.empty()) {
@@ -157,165 +154,6 @@ Keys keys_of(OptimizerConfig& optimizer) {
   };
 }
 
-Key micro_batches_key(int& micro_batches) {
-  return {"micro_batches", integer(micro_batches, at_least(1)),
-          "forward and backward passes per step"};
-}
-
-Key accumulate_key(Accumulate& accumulate) {
-  return {"accumulate", choice(accumulate, {"sharded", "unsharded"}),
-          "over micro-batches: sums over ranks (sharded), or a worker's own gradients first"};
-}
-
-Keys keys_of(SerialConfig& serial) {
-  return {
-      {"emulate_ranks", integer(serial.emulate_ranks, between(1, 1024)),
-       "make the steps that so many ranks would make together"},
-      micro_batches_key(serial.micro_batches),
-      accumulate_key(serial.accumulate),
-  };
-}
-
-Keys keys_of(DdpConfig& ddp) {
-  return {
-      {"bucket_mb", number(ddp.bucket_mb, above(0)),
-       "a bucket closes when it holds this much [MiB]"},
-      {"overlap", flag(ddp.overlap), "communicate while the backward pass goes on"},
-      micro_batches_key(ddp.micro_batches),
-  };
-}
-
-Keys keys_of(FsdpConfig& fsdp) {
-  return {
-      {"shard", choice(fsdp.shard, {"optimizer", "gradients", "full"}),
-       "what is spread over the ranks: ZeRO-1, ZeRO-2, ZeRO-3"},
-      {"unit_mb", number(fsdp.unit_mb, above(0)), "blocks join a unit until it holds this [MiB]"},
-      {"reshard_after_forward", flag(fsdp.reshard_after_forward),
-       "of shard full: gather again for the backward pass"},
-      {"prefetch", integer(fsdp.prefetch, at_least(0)), "units gathered ahead, in both passes"},
-      {"keep_units", integer(fsdp.keep_units, at_least(0)),
-       "of shard full: so many of the last units are not given up after forward"},
-      {"memory_budget", text(fsdp.memory_budget),
-       "of each rank's lasting memory, such as 600MiB; decides prefetch and keep_units"},
-      {"overlap", flag(fsdp.overlap), "communicate while blocks compute"},
-      accumulate_key(fsdp.accumulate),
-      micro_batches_key(fsdp.micro_batches),
-      {"reduce", choice(fsdp.reduce, {"master", "compute"}),
-       "type in which gradients are summed over ranks"},
-      {"poison", flag(fsdp.poison), "fill memory that is given up with NaN, to find errors"},
-  };
-}
-
-/// A part of a policy, which need not be given.
-template <class Enum>
-Value part(std::optional<Enum>& place, std::vector<std::string> const& names) {
-  return if_given(place, [&](Enum& which) { return choice(which, names); });
-}
-Value part(std::optional<int>& place, Range const& range) {
-  return if_given(place, [&](int& n) { return integer(n, range); });
-}
-
-/// The names of rules, or numbers with commas between them.
-Value server_ranks(PsConfig& ps) {
-  static std::vector<std::string> const rules{"last", "first", "spread"};
-  return {"last | first | spread | <ranks>",
-          "",
-          [&ps] {
-            if (ps.server_ranks != ServerPlacement::listed)
-              return rules.at(static_cast<std::size_t>(ps.server_ranks));
-            std::vector<std::string> ranks;
-            for (int const rank : ps.listed_ranks) ranks.push_back(std::to_string(rank));
-            return quoted(join(ranks, ","));
-          },
-          [&ps](Scalar const& scalar) -> Complaint {
-            if (auto const rule = std::ranges::find(rules, scalar.text); rule != rules.end()) {
-              ps.server_ranks = static_cast<ServerPlacement>(rule - rules.begin());
-              return {};
-            }
-            std::vector<int> ranks;
-            for (auto const& piece : split(scalar.text, ',')) {
-              auto const rank = parse_integer(piece);
-              if (!rank || *rank < 0 || *rank > most_rank)
-                return "is " + abridged(scalar.text) +
-                       ", must be last, first, spread, or ranks such as 0,4";
-              ranks.push_back(static_cast<int>(*rank));
-            }
-            ps.server_ranks = ServerPlacement::listed;
-            ps.listed_ranks = std::move(ranks);
-            return {};
-          },
-          {.pattern = "last|first|spread|[0-9]+(,[0-9]+)*"}};
-}
-
-Keys keys_of(PsConfig& ps) {
-  return {
-      {"servers", integer(ps.servers, at_least(1)), "ranks that own the parameters"},
-      {"server_ranks", server_ranks(ps),
-       "the highest or lowest ranks, the last of each of equal groups, or a list such as 0,4"},
-      {"chunk_mb", number(ps.chunk_mb, above(0)),
-       "pieces in which parameters and gradients travel [MiB]"},
-      {"transport", choice(ps.transport, {"auto", "two_sided", "rma"}),
-       "messages, or access to the servers' memory; auto: what is faster where the run starts"},
-      {"mode",
-       choice(ps.mode, {"sync", "async", "ssp", "modified", "lag_cap", "dana", "dc", "delayed_sync",
-                        "softsync", "backup"}),
-       "when gradients are applied, and how; what is not given below is the mode's"},
-      {"gate", part(ps.gate, {"none", "bsp", "ssp", "softsync", "backup"}),
-       "when an update is made, and when a worker that has pushed may go on"},
-      {"staleness", part(ps.staleness, at_least(0)),
-       "of gate ssp: steps by which a worker may be ahead of the slowest; ssp, modified: 2"},
-      {"count", part(ps.count, at_least(1)),
-       "of gate softsync: gradients that make an update; softsync: the number of workers"},
-      {"backup", part(ps.backup, at_least(1)),
-       "of gate backup: workers that are not waited for; backup: 1"},
-      {"lag_cap", part(ps.lag_cap, at_least(0)),
-       "of gradients that are applied as they are; 0: none; lag_cap: the number of workers"},
-      {"over_cap", part(ps.over_cap, {"drop", "attenuate"}),
-       "a gradient beyond lag_cap is dropped, or counts cap / lag"},
-      {"weight", part(ps.weight, {"one", "inverse_lag", "inverse_gap"}),
-       "factor of a gradient: 1 / lag, 1 / gap in mean updates; modified: inverse_lag"},
-      {"dc_lambda", if_given(ps.dc_lambda, [](double& x) { return number(x, at_least(0)); }),
-       "of g + lambda g g (p - p_base); dc: 0.04"},
-      {"momentum", part(ps.momentum, {"shared", "per_worker", "look_ahead"}),
-       "of which gradients one momentum is the sum; dana, delayed_sync: look_ahead"},
-      {"delay", part(ps.delay, between(0, 1)),
-       "of gate bsp: versions by which workers are behind; delayed_sync: 1"},
-      {"pushes", part(ps.pushes, at_least(1)),
-       "of a worker per share of a global batch, each of fewer samples; modified: 2"},
-      {"pull_every", part(ps.pull_every, at_least(1)),
-       "pushes from one pull of the parameters to the next"},
-      {"pull_at_lag", integer(ps.pull_at_lag, at_least(0)),
-       "in place of pull_every: a pull before a gradient would be so many versions old; 0: none"},
-      {"pulls", choice(ps.pulls, {"consistent", "chunkwise"}),
-       "what has one version: all that a server holds, or each chunk, which comes back at once"},
-      {"warm_start", integer(ps.warm_start, at_least(0)),
-       "first steps, of asynchronous modes, in which an update is the mean of all workers' pushes"},
-      {"micro_batches", integer(ps.micro_batches, at_least(1)),
-       "forward and backward passes for one push"},
-      {"slow_worker", integer(ps.slow_worker, at_least(-1)),
-       "the worker that is made slower, for experiments; -1: none"},
-      {"slow", number(ps.slow, at_least(1)), "by this factor"},
-  };
-}
-
-/// Another name puts another strategy, with its defaults, in the place of this one.
-Value strategy_name(StrategyConfig& strategy) {
-  std::vector<std::string> names;
-  for (auto const& each : all_strategies()) names.emplace_back(name_of(each));
-  return one_of(
-      names, [&strategy] { return std::string(name_of(strategy)); },
-      [&strategy](std::size_t position) {
-        if (position != strategy.index()) strategy = all_strategies()[position];
-      });
-}
-
-Keys keys_of(StrategyConfig& strategy) {
-  Keys keys{{"name", strategy_name(strategy), "how the ranks share the work", true}};
-  std::ranges::move(std::visit([](auto& config) { return keys_of(config); }, strategy),
-                    std::back_inserter(keys));
-  return keys;
-}
-
 Keys keys_of(CommConfig& comm) {
   return {
       {"backend", choice(comm.backend, {"auto", "mpi", "nccl"}),
@@ -364,13 +202,18 @@ Keys keys_of(IntegrityConfig& integrity) {
 }
 
 KeyDescription describe(Key const& key) {
-  return {key.path,        key.value.type, key.required ? "required" : key.value.get(),
-          key.value.range, key.meaning,    {}};
+  return {.path = key.path,
+          .type = key.value.type,
+          .default_value = key.required ? "required" : key.value.get(),
+          .range = key.value.range,
+          .meaning = key.meaning,
+          .in_first_file = key.in_first_file,
+          .strategies = {}};
 }
 
 }  // namespace
 
-std::vector<Key> keys_of(RunConfig& config, KnownNames const& names) {
+Keys keys_of(RunConfig& config, KnownNames const& names) {
   Keys all{{"schema", constant("1"), "version of this list of keys"}};
   auto const add = [&all](std::string const& section, Keys keys) {
     for (auto& key : keys) {

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "config/value.hpp"
-#include "train/run_config.hpp"
+#include "keys/key.hpp"
+#include "plan/run_config.hpp"
 
 namespace stratagem {
 
@@ -15,17 +15,9 @@ struct KnownNames {
   std::vector<std::string> models;
 };
 
-/// One key of the configuration, bound to its place in a RunConfig.
-struct Key {
-  std::string path;  ///< "optimizer.lr"
-  Value value;
-  std::string meaning;
-  bool required = false;
-};
-
 /// The schema: every key that `config` has with its strategy, in the order in which they are
 /// written. Valid while `config` lives and keeps the kind of its strategy.
-std::vector<Key> keys_of(RunConfig& config, KnownNames const& names);
+Keys keys_of(RunConfig& config, KnownNames const& names);
 
 /// "optimizer.lr" -> "optimizer"; "" for a key outside of sections.
 std::string section_of(std::string const& path);
@@ -39,6 +31,7 @@ struct KeyDescription {
   std::string default_value;  ///< "required" where there is none
   std::string range;
   std::string meaning;
+  InFirstFile in_first_file = InFirstFile::no;
   std::vector<std::string> strategies;  ///< that have the key; empty: all
 
   bool belongs_to(std::string const& strategy) const {

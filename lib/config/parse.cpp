@@ -7,8 +7,8 @@
 #include "base/text.hpp"
 #include "config/given.hpp"
 #include "config/rules.hpp"
-#include "config/text_form.hpp"
 #include "config/unknown_key.hpp"
+#include "keys/text_form.hpp"
 
 namespace stratagem {
 namespace {

@@ -6,8 +6,8 @@
 #include "config/document.hpp"
 #include "config/keys.hpp"
 #include "config/problems.hpp"
-#include "config/variables.hpp"
-#include "train/run_config.hpp"
+#include "keys/variables.hpp"
+#include "plan/run_config.hpp"
 
 namespace stratagem {
 

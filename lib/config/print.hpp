@@ -3,7 +3,7 @@
 #include <map>
 #include <string>
 
-#include "train/run_config.hpp"
+#include "plan/run_config.hpp"
 
 namespace stratagem {
 

@@ -8,7 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "config/text_form.hpp"
+#include "keys/text_form.hpp"
 
 namespace stratagem {
 namespace {

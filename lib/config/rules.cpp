@@ -10,10 +10,7 @@ void derive_defaults(RunConfig& config, Given const& given, Environment const& e
   if (run.name.empty()) run.name = str(model.name, '-', name_of(strategy));
   if (run.out.empty()) run.out = "runs/" + run.name;
   if (!given.has("data.root")) data.root = environment("STRATAGEM_DATA").value_or("");
-  if (auto* ps = std::get_if<PsConfig>(&strategy); ps != nullptr &&
-                                                   ps->server_ranks == ServerPlacement::listed &&
-                                                   !given.has("strategy.servers"))
-    ps->servers = static_cast<int>(ps->listed_ranks.size());
+  derive_defaults(strategy, [&](std::string const& key) { return given.has("strategy." + key); });
   if (data.batch_per_worker > 0 && !given.has("data.global_batch")) data.global_batch = 0;
   // bf16 has the range of fp32: its loss is scaled only for those who ask for it.
   if (precision.compute == Precision::bf16 && !given.has("precision.loss_scale"))

@@ -2,8 +2,8 @@
 
 #include "config/given.hpp"
 #include "config/problems.hpp"
-#include "config/variables.hpp"
-#include "train/run_config.hpp"
+#include "keys/variables.hpp"
+#include "plan/run_config.hpp"
 
 namespace stratagem {
 

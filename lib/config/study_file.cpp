@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/text.hpp"
-#include "config/text_form.hpp"
+#include "keys/text_form.hpp"
 
 namespace stratagem {
 namespace {

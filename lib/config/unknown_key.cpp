@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/text.hpp"
-#include "config/suggestion.hpp"
-#include "config/text_form.hpp"
+#include "keys/suggestion.hpp"
+#include "keys/text_form.hpp"
 
 namespace stratagem {
 namespace {
@@ -64,7 +64,7 @@ std::string explain_unknown_key(Entry const& entry, std::vector<KeyDescription> 
   if (!section.empty() && std::ranges::count(sections, section) == 0)
     return explain_unknown_section(section, keys);
   for (auto const& key : keys)
-    if (name == quoted(key.path))
+    if (name == yaml_quoted(key.path))
       return "a path, not a key; write " + section_of(key.path) + ": {" +
              name_in_section(key.path) + ": ...}";
   if (auto const others = namesakes(name, keys, strategy); others.size() == 1)

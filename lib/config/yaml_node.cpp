@@ -11,8 +11,8 @@
 #include <yaml-cpp/parser.h>
 
 #include "base/text.hpp"
-#include "config/text_form.hpp"
 #include "config/yaml_file.hpp"
+#include "keys/text_form.hpp"
 
 namespace stratagem {
 namespace {

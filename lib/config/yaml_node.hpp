@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "config/problems.hpp"
-#include "config/value.hpp"
+#include "keys/value.hpp"
 
 namespace stratagem {
 

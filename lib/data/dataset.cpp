@@ -4,7 +4,7 @@
 
 #include <ATen/ATen.h>
 
-#include "base/hash.hpp"
+#include "base/hash/hash.hpp"
 #include "base/text.hpp"
 #include "data/cifar/cifar10.hpp"
 #include "data/idx/mnist.hpp"

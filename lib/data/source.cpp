@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/sha256.hpp"
+#include "base/hash/sha256.hpp"
 #include "base/text.hpp"
 
 namespace stratagem {

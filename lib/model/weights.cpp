@@ -86,4 +86,9 @@ TensorMap match_weights(Model const& model, TensorMap file, HeadWeights head,
   return matched;
 }
 
+TensorMap read_weights(ModelConfig const& config, Model const& model) {
+  if (config.weights.empty()) return {};
+  return match_weights(model, read_safetensors(config.weights), config.head, config.weights);
+}
+
 }  // namespace stratagem

@@ -26,4 +26,8 @@ std::vector<StateTensor> state_of(Model const& model);
 TensorMap match_weights(Model const& model, TensorMap file, HeadWeights head,
                         std::string const& source);
 
+/// Of the file that `config` names, matched to the model; empty where it names none. Errors as
+/// those of read_safetensors() and match_weights().
+TensorMap read_weights(ModelConfig const& config, Model const& model);
+
 }  // namespace stratagem

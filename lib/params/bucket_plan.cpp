@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/hash.hpp"
+#include "base/hash/hash.hpp"
 
 namespace stratagem {
 namespace {

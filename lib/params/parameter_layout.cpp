@@ -5,7 +5,7 @@
 #include <ATen/ATen.h>
 
 #include "base/contract.hpp"
-#include "base/hash.hpp"
+#include "base/hash/hash.hpp"
 
 namespace stratagem {
 namespace {

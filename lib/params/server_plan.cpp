@@ -5,7 +5,7 @@
 
 #include "base/arithmetic.hpp"
 #include "base/error.hpp"
-#include "base/hash.hpp"
+#include "base/hash/hash.hpp"
 #include "base/largest_first.hpp"
 #include "base/text.hpp"
 

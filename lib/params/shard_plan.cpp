@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/contract.hpp"
-#include "base/hash.hpp"
+#include "base/hash/hash.hpp"
 
 namespace stratagem {
 namespace {

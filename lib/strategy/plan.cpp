@@ -2,7 +2,7 @@
 
 #include <numeric>
 
-#include "base/hash.hpp"
+#include "base/hash/hash.hpp"
 #include "base/text.hpp"
 #include "strategy/model_layout.hpp"
 #include "strategy/state/buffers.hpp"

@@ -1,11 +1,18 @@
 #pragma once
 
+#include <memory>
 #include <string>
+#include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "strategy/offline.hpp"
 #include "strategy/strategy_parts.hpp"
 #include "strategy/timing/step_time.hpp"
+
+namespace stratagem::trace {
+class RankTrace;
+}
 
 namespace stratagem {
 
@@ -24,6 +31,18 @@ class PlannedStrategy {
   /// For people, each with a line's end; and the same for programs, as entries of `document`.
   virtual std::string tables(Model const& /*model*/) const { return {}; }
   virtual void add_to(nlohmann::json& /*document*/) const {}
+
+  /// Nothing where the result follows from the configuration alone.
+  virtual std::unique_ptr<Simulation> simulate(ClusterModel const& /*cluster*/,
+                                               StrategyParts const& /*parts*/,
+                                               SimulationInputs /*inputs*/) const {
+    return nullptr;
+  }
+  /// Likewise; of what the servers recorded.
+  virtual std::unique_ptr<Replay> replay(StrategyParts const& /*parts*/,
+                                         std::vector<trace::RankTrace> const& /*servers*/) const {
+    return nullptr;
+  }
 };
 
 }  // namespace stratagem

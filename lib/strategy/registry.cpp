@@ -4,10 +4,12 @@
 
 #include "strategy/ddp/ddp_plan.hpp"
 #include "strategy/fsdp/fsdp_plan.hpp"
+#include "strategy/ps/protocol/transport_bench.hpp"
 #include "strategy/ps/ps_plan.hpp"
 #include "strategy/serial/serial_plan.hpp"
 
 namespace stratagem {
+
 Roles roles_of(StrategyConfig const& config, int ranks) {
   if (auto const* ps = std::get_if<PsConfig>(&config))
     return assign_roles(ranks, ps->servers, ps->server_ranks, ps->listed_ranks);
@@ -21,6 +23,12 @@ StrategyPlan plan_strategy(StrategyConfig const& config, Model const& model,
                            int ranks) {
   auto const input = plan_input(model, optimizer, precision, ranks);
   return std::visit([&](auto const& chosen) { return plan_of(chosen, input); }, config);
+}
+
+std::vector<std::pair<std::string_view, double>> exchange_times(Communicator& communicator,
+                                                                std::int64_t bytes, int rounds) {
+  auto const times = measure_transports(communicator, bytes, PsConfig().chunk_mb, rounds);
+  return {{"two_sided", times.two_sided}, {"rma", times.rma}, {"copies", times.bound}};
 }
 
 Member make_member(StrategyConfig const& config, StrategyParts const& parts) {

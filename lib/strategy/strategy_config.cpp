@@ -1,6 +1,10 @@
 #include "strategy/strategy_config.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
+
+#include "base/contract.hpp"
 
 namespace stratagem {
 namespace {
@@ -10,10 +14,34 @@ std::vector<StrategyConfig> one_of_each(std::index_sequence<I...>) {
   return {StrategyConfig(std::in_place_index<I>)...};
 }
 
+/// Another name puts another strategy, with its defaults, in the place of this one.
+Value strategy_name(StrategyConfig& strategy) {
+  std::vector<std::string> names;
+  for (auto const& each : all_strategies()) names.emplace_back(name_of(each));
+  return one_of(
+      names, [&strategy] { return std::string(name_of(strategy)); },
+      [&strategy](std::size_t position) {
+        if (position != strategy.index()) strategy = all_strategies()[position];
+      });
+}
+
+template <class Config>
+void add_alternatives(std::vector<Alternative>& all, Config const& given) {
+  for (auto const& [name, config] : alternatives(given)) all.push_back({name, config});
+}
+
 }  // namespace
 
 std::vector<StrategyConfig> all_strategies() {
   return one_of_each(std::make_index_sequence<std::variant_size_v<StrategyConfig>>());
+}
+
+StrategyConfig default_strategy() {
+  return DdpConfig{};
+}
+
+StrategyConfig serial_strategy() {
+  return SerialConfig{};
 }
 
 std::string_view name_of(StrategyConfig const& config) {
@@ -24,6 +52,24 @@ std::string_view description_of(StrategyConfig const& config) {
   return std::visit([](auto const& chosen) { return chosen.description; }, config);
 }
 
+StrategyConfig strategy_named(std::string_view name) {
+  auto const all = all_strategies();
+  auto const found = std::ranges::find(all, name, [](auto const& one) { return name_of(one); });
+  expects(found != all.end(), "there is a strategy of that name");
+  return *found;
+}
+
+Keys keys_of(StrategyConfig& strategy) {
+  Keys keys{{"name", strategy_name(strategy), "how the ranks share the work", true}};
+  std::ranges::move(std::visit([](auto& config) { return keys_of(config); }, strategy),
+                    std::back_inserter(keys));
+  return keys;
+}
+
+void derive_defaults(StrategyConfig& config, GivenKeys const& given) {
+  if (auto* ps = std::get_if<PsConfig>(&config)) derive_defaults(*ps, given);
+}
+
 int servers_of(StrategyConfig const& config) {
   auto const* ps = std::get_if<PsConfig>(&config);
   return ps == nullptr ? 0 : ps->servers;
@@ -31,6 +77,15 @@ int servers_of(StrategyConfig const& config) {
 
 int least_ranks(StrategyConfig const& config) {
   return std::holds_alternative<SerialConfig>(config) ? 1 : 2;
+}
+
+std::vector<Alternative> alternatives(StrategyConfig const& chosen) {
+  std::vector<Alternative> all;
+  for (auto const& each : all_strategies()) {
+    auto const& given = each.index() == chosen.index() ? chosen : each;
+    std::visit([&](auto const& config) { add_alternatives(all, config); }, given);
+  }
+  return all;
 }
 
 }  // namespace stratagem

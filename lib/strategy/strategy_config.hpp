@@ -1,9 +1,11 @@
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
 
+#include "keys/key.hpp"
 #include "strategy/ddp/ddp_config.hpp"
 #include "strategy/fsdp/fsdp_config.hpp"
 #include "strategy/ps/ps_config.hpp"
@@ -16,12 +18,31 @@ using StrategyConfig = std::variant<SerialConfig, DdpConfig, FsdpConfig, PsConfi
 
 /// One of each, with its defaults; in the order of the alternatives.
 std::vector<StrategyConfig> all_strategies();
+/// Where no strategy is named; and the one that is what the others are held against.
+StrategyConfig default_strategy();
+StrategyConfig serial_strategy();
 
 std::string_view name_of(StrategyConfig const& config);
 std::string_view description_of(StrategyConfig const& config);
+/// The strategy of that name, with its defaults. There has to be one.
+StrategyConfig strategy_named(std::string_view name);
+
+/// Of section `strategy`, bound to `config`: valid while it keeps its kind.
+Keys keys_of(StrategyConfig& config);
+/// What follows from other keys where it was not given.
+void derive_defaults(StrategyConfig& config, GivenKeys const& given);
+
 /// Ranks that serve.
 int servers_of(StrategyConfig const& config);
 /// The fewest ranks on which the strategy does what it is for.
 int least_ranks(StrategyConfig const& config);
+
+/// One way to share the work, for those who choose between several.
+struct Alternative {
+  std::string name;  ///< "ddp", "fsdp full", "ps sync", ...
+  StrategyConfig config;
+};
+/// DDP first, the simplest; each with what `chosen` says of strategies of its kind.
+std::vector<Alternative> alternatives(StrategyConfig const& chosen);
 
 }  // namespace stratagem

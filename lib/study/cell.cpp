@@ -5,9 +5,9 @@
 #include <utility>
 #include <variant>
 
+#include "base/console/table.hpp"
 #include "base/error.hpp"
 #include "base/file.hpp"
-#include "base/table.hpp"
 #include "base/text.hpp"
 
 namespace stratagem {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "train/run_config.hpp"
+#include "plan/run_config.hpp"
 
 namespace stratagem {
 

@@ -10,7 +10,7 @@
 #include "base/file.hpp"
 #include "base/system.hpp"
 #include "base/text.hpp"
-#include "train/owner.hpp"
+#include "run_files/run_owner.hpp"
 
 namespace stratagem {
 namespace {

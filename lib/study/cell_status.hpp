@@ -8,9 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include "base/table.hpp"
+#include "base/console/table.hpp"
+#include "run_files/outcome.hpp"
 #include "study/study_directory.hpp"
-#include "train/outcome.hpp"
 
 namespace stratagem {
 

@@ -9,7 +9,7 @@
 #include "base/text.hpp"
 #include "config/parse.hpp"
 #include "config/study_file.hpp"
-#include "config/text_form.hpp"
+#include "keys/text_form.hpp"
 
 namespace stratagem {
 namespace {
@@ -244,9 +244,10 @@ class Expander {
     cell.config.run.name = cell.entry.name;
     cell.config.run.ranks = cell.entry.ranks();
     cell.config.run.out.clear();
-    if (cell.entry.strategy == "serial" && cell.entry.workers > 1)
-      problems_.add(part.place, matrix_path(part),
-                    cell.entry.name + " is serial with several workers; exclude it");
+    if (least_ranks(cell.config.strategy) == 1 && cell.entry.workers > 1)
+      problems_.add(
+          part.place, matrix_path(part),
+          str(cell.entry.name, " is ", cell.entry.strategy, " with several workers; exclude it"));
     cells_.push_back(std::move(cell));
   }
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "config/keys.hpp"
-#include "config/variables.hpp"
+#include "keys/variables.hpp"
 #include "study/cell.hpp"
 
 namespace stratagem {

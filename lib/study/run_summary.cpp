@@ -7,7 +7,7 @@
 
 #include "base/median.hpp"
 #include "base/text.hpp"
-#include "study/overlap.hpp"
+#include "trace/overlap.hpp"
 
 namespace stratagem {
 namespace {

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "gpu/memory.hpp"
-#include "strategy/ps/lag_counts.hpp"
 #include "study/run_facts.hpp"
 #include "trace/collect.hpp"
+#include "trace/lag_counts.hpp"
 #include "trace/phase.hpp"
 #include "trace/records.hpp"
 
@@ -32,8 +32,8 @@ struct ServerSummary {
 
 /// What is known at the end of an epoch.
 struct CurvePoint {
-  std::int64_t epoch = 0;           ///< from 0
-  double time_s = trace::unknown;   ///< training time so far, evaluation apart; of rank 0
+  std::int64_t epoch = 0;          ///< from 0
+  double time_s = trace::unknown;  ///< training time so far, evaluation apart; of rank 0
   double train_loss = trace::unknown, test_accuracy = trace::unknown;
 };
 
@@ -45,8 +45,8 @@ struct RunSummary {
   std::string name;
   std::string strategy, model, dataset;
   int ranks = 0;
-  std::string status;  ///< "complete", "running or killed", ...
-  std::int64_t steps = 0;  ///< that all workers made together
+  std::string status;              ///< "complete", "running or killed", ...
+  std::int64_t steps = 0;          ///< that all workers made together
   double train_time_s = unknown;   ///< sum over epochs, evaluation apart; the slowest rank's
   double images_per_s = unknown;   ///< of all ranks, over all epochs
   double step_ms = unknown;        ///< median over steps and ranks
@@ -70,9 +70,9 @@ struct RunSummary {
   double total_peak_bytes = unknown;        ///< sum of every rank's peak
   double reserved_bytes = unknown;          ///< that an allocator held, most of any worker
   double device_used_bytes = unknown;       ///< as the device tells, most of any worker
-  double utilization = unknown;     ///< of the devices while training, mean over workers
-  double utilization_sd = unknown;  ///< over the samples of a worker, mean over workers
-  double energy_J = unknown;        ///< of the devices of all workers, training epochs
+  double utilization = unknown;             ///< of the devices while training, mean over workers
+  double utilization_sd = unknown;          ///< over the samples of a worker, mean over workers
+  double energy_J = unknown;                ///< of the devices of all workers, training epochs
 };
 
 /// `name` is what tables call the run.

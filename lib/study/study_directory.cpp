@@ -10,9 +10,9 @@
 #include "base/directory_lock.hpp"
 #include "base/error.hpp"
 #include "base/file.hpp"
-#include "base/sha256.hpp"
+#include "base/hash/sha256.hpp"
 #include "base/text.hpp"
-#include "train/run_directory.hpp"
+#include "run_files/run_directory.hpp"
 
 namespace stratagem {
 namespace {

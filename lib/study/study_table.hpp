@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "base/table.hpp"
+#include "base/console/table.hpp"
 #include "study/cell_status.hpp"
-#include "study/study_directory.hpp"
 #include "study/run_summary.hpp"
+#include "study/study_directory.hpp"
 
 namespace stratagem {
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "base/table.hpp"
+#include "base/console/table.hpp"
 #include "study/cell_status.hpp"
 #include "study/run_summary.hpp"
 

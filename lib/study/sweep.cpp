@@ -7,10 +7,10 @@
 
 #include <unistd.h>
 
+#include "base/console/terminal.hpp"
 #include "base/directory_lock.hpp"
 #include "base/error.hpp"
 #include "base/system.hpp"
-#include "base/terminal.hpp"
 #include "base/text.hpp"
 #include "study/held_signals.hpp"
 
@@ -86,7 +86,8 @@ class Sweep {
   std::string left() const {
     double seconds = 0;
     for (auto const* cell : open_) seconds += estimate_.of(cell->entry);
-    return std::isfinite(seconds) && !open_.empty() ? "  left " + format_whole_seconds(seconds) : "";
+    return std::isfinite(seconds) && !open_.empty() ? "  left " + format_whole_seconds(seconds)
+                                                    : "";
   }
 
   void show_current(Cell const& cell) const {

@@ -5,7 +5,7 @@
 
 #include "data/dataset.hpp"
 #include "gpu/device.hpp"
-#include "train/run_config.hpp"
+#include "plan/run_config.hpp"
 
 namespace stratagem {
 

@@ -10,7 +10,7 @@
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/file.hpp"
-#include "base/hash.hpp"
+#include "base/hash/hash.hpp"
 #include "base/system.hpp"
 #include "base/text.hpp"
 #include "h5/error.hpp"

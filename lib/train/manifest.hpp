@@ -8,7 +8,7 @@
 
 #include "comm/process_info.hpp"
 #include "data/dataset.hpp"
-#include "train/run_plan.hpp"
+#include "plan/run_plan.hpp"
 
 namespace stratagem {
 

@@ -4,13 +4,13 @@
 #include <string>
 #include <vector>
 
+#include "base/console/log.hpp"
+#include "base/console/progress_display.hpp"
 #include "base/failpoint.hpp"
-#include "base/log.hpp"
 #include "mpi/comm.hpp"
+#include "plan/run_config.hpp"
+#include "run_files/run_directory.hpp"
 #include "train/checkpoint/resume.hpp"
-#include "train/progress_display.hpp"
-#include "train/run_config.hpp"
-#include "train/run_directory.hpp"
 #include "train/signal_watch.hpp"
 
 namespace stratagem {

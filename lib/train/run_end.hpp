@@ -5,12 +5,12 @@
 #include <optional>
 #include <string>
 
+#include "base/console/log.hpp"
 #include "base/error.hpp"
-#include "base/log.hpp"
+#include "run_files/outcome.hpp"
+#include "run_files/run_directory.hpp"
 #include "trace/trace_file.hpp"
-#include "train/outcome.hpp"
 #include "train/reached.hpp"
-#include "train/run_directory.hpp"
 
 namespace stratagem {
 

@@ -6,14 +6,15 @@
 #include <unistd.h>
 
 #include "base/file.hpp"
-#include "base/hash.hpp"
+#include "base/hash/hash.hpp"
 #include "base/text.hpp"
+#include "comm/agreement.hpp"
 #include "comm/factory.hpp"
 #include "model/weights.hpp"
 #include "mpi/session.hpp"
+#include "plan/process_setup.hpp"
 #include "train/expectations.hpp"
 #include "train/instruction_set.hpp"
-#include "train/resources.hpp"
 
 namespace stratagem {
 namespace {
@@ -46,11 +47,6 @@ void try_weights_file(RunOptions const& run) {
 }
 
 }  // namespace
-
-TensorMap read_weights(ModelConfig const& config, Model const& model) {
-  if (config.weights.empty()) return {};
-  return match_weights(model, read_safetensors(config.weights), config.head, config.weights);
-}
 
 Setup set_up(RunConfig const& config, mpi::Comm const& world, Log& log) {
   if (config.run.ranks != 0 && config.run.ranks != world.size())

@@ -39,16 +39,6 @@ std::string describe_epoch(trace::EpochRecord const& epoch, std::int64_t epochs)
 
 }  // namespace
 
-InputFormat input_format(RunPlan const& plan, Model const& model, gpu::Device const& device) {
-  return {.channels = plan.input.channels,
-          .size = plan.input.size,
-          .type = compute_type(plan.config.precision.compute),
-          .memory_format = model.memory_format == MemoryFormat::channels_last
-                               ? at::MemoryFormat::ChannelsLast
-                               : at::MemoryFormat::Contiguous,
-          .device = device};
-}
-
 Trainer::Trainer(TrainerParts const& parts, Position const& start)
     : parts_(parts),
       schedule_(parts.plan.config.optimizer, parts.plan.strategy.workers,

@@ -5,20 +5,20 @@
 #include <optional>
 #include <string>
 
+#include "base/console/log.hpp"
+#include "base/console/progress_display.hpp"
 #include "base/failpoint.hpp"
-#include "base/log.hpp"
 #include "comm/communicator.hpp"
 #include "data/loader.hpp"
 #include "gpu/telemetry.hpp"
 #include "optim/schedule.hpp"
+#include "plan/run_plan.hpp"
+#include "run_files/metrics.hpp"
+#include "run_files/training_progress.hpp"
 #include "strategy/round.hpp"
 #include "train/checkpoint/writer.hpp"
 #include "train/evaluation.hpp"
-#include "train/metrics.hpp"
-#include "train/position.hpp"
-#include "train/progress_display.hpp"
 #include "train/reached.hpp"
-#include "train/run_plan.hpp"
 #include "train/signal_watch.hpp"
 
 namespace stratagem {
@@ -97,8 +97,5 @@ class Trainer {
   std::int64_t round_steps_ = 0;  ///< of these in this round
   TrainResult result_;
 };
-
-/// What the model of a plan wants its images to be.
-InputFormat input_format(RunPlan const& plan, Model const& model, gpu::Device const& device);
 
 }  // namespace stratagem

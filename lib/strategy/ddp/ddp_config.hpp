@@ -1,6 +1,11 @@
 #pragma once
 
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
+
+#include "keys/key.hpp"
 
 namespace stratagem {
 
@@ -13,5 +18,10 @@ struct DdpConfig {
   bool overlap = true;    ///< communicate while the backward pass goes on
   int micro_batches = 1;  ///< forward and backward passes per step
 };
+
+/// Of section `strategy`, bound to `config`.
+Keys keys_of(DdpConfig& config);
+/// What `plan --compare` shows of it, by name; with what `given` says of more than one of them.
+std::vector<std::pair<std::string, DdpConfig>> alternatives(DdpConfig const& given);
 
 }  // namespace stratagem

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/arithmetic.hpp"
-#include "base/table.hpp"
+#include "base/console/table.hpp"
 #include "base/text.hpp"
 #include "strategy/control.hpp"
 #include "strategy/ddp/ddp.hpp"

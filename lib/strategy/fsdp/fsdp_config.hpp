@@ -2,7 +2,10 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
+#include "keys/key.hpp"
 #include "strategy/accumulate.hpp"
 
 namespace stratagem {
@@ -29,5 +32,10 @@ struct FsdpConfig {
   ReduceType reduce = ReduceType::master;
   bool poison = false;  ///< fill memory that is given up with NaN; debug builds always do
 };
+
+/// Of section `strategy`, bound to `config`.
+Keys keys_of(FsdpConfig& config);
+/// What `plan --compare` shows of it, by name; with what `given` says of more than one of them.
+std::vector<std::pair<std::string, FsdpConfig>> alternatives(FsdpConfig const& given);
 
 }  // namespace stratagem

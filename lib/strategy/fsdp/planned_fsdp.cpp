@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/table.hpp"
+#include "base/console/table.hpp"
 #include "base/text.hpp"
 #include "optim/exact_square_sum.hpp"
 #include "strategy/control.hpp"

@@ -2,9 +2,9 @@
 
 #include <vector>
 
-#include "strategy/ps/attendance.hpp"
+#include "strategy/ps/policy/attendance.hpp"
+#include "strategy/ps/protocol/share.hpp"
 #include "strategy/ps/server.hpp"
-#include "strategy/ps/share.hpp"
 
 namespace stratagem {
 

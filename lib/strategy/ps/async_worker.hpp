@@ -1,7 +1,7 @@
 #pragma once
 
-#include "strategy/ps/pull_pace.hpp"
-#include "strategy/ps/share.hpp"
+#include "strategy/ps/policy/pull_pace.hpp"
+#include "strategy/ps/protocol/share.hpp"
 #include "strategy/ps/worker.hpp"
 
 namespace stratagem {

@@ -7,7 +7,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "optim/sgd.hpp"
-#include "strategy/ps/server_policy.hpp"
+#include "strategy/ps/policy/server_policy.hpp"
 
 namespace stratagem {
 

@@ -4,13 +4,14 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/table.hpp"
+#include "base/console/table.hpp"
 #include "base/text.hpp"
 #include "strategy/planned_strategy.hpp"
 #include "strategy/ps/async_server.hpp"
 #include "strategy/ps/async_worker.hpp"
-#include "strategy/ps/pull_pace.hpp"
-#include "strategy/ps/server_load.hpp"
+#include "strategy/ps/offline/replay.hpp"
+#include "strategy/ps/offline/simulation.hpp"
+#include "strategy/ps/policy/pull_pace.hpp"
 #include "strategy/ps/sync_server.hpp"
 #include "strategy/ps/sync_worker.hpp"
 #include "strategy/timing/lanes.hpp"
@@ -200,6 +201,21 @@ class PlannedPs final : public PlannedStrategy {
                       {"server_B", server_bytes_}};
   }
 
+  std::unique_ptr<Simulation> simulate(ClusterModel const& cluster, StrategyParts const& parts,
+                                       SimulationInputs inputs) const override {
+    auto with_slow = cluster;
+    with_slow.slow_worker = plan_.config.slow_worker;
+    with_slow.slow = plan_.config.slow;
+    return std::make_unique<PsSimulation>(plan_, with_slow, parts, std::move(inputs));
+  }
+
+  std::unique_ptr<Replay> replay(StrategyParts const& parts,
+                                 std::vector<trace::RankTrace> const& servers) const override {
+    std::vector<std::vector<RecordedPush>> pushes;
+    for (auto const& server : servers) pushes.push_back(recorded_pushes(server));
+    return std::make_unique<PsReplay>(plan_, parts, std::move(pushes));
+  }
+
  private:
   PsPlan plan_;
   std::int64_t element_size_;               ///< of parameters [B]
@@ -301,7 +317,7 @@ StrategyPlan plan_of(PsConfig const& config, PlanInput const& input) {
   plan.numbers_of_serial = config.mode == PsMode::sync;
   plan.choices = choices_of(ps);
   plan.operations = {BenchOperation::send_receive};
-  plan.server_work = server_work(policy);
+  plan.server_work = policy.work();
   plan.server_elements = std::ranges::max(ps.servers.shards);
   plan.warm_start = config.warm_start;
   if (config.warm_start > 0)

@@ -1,11 +1,14 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "keys/key.hpp"
 #include "params/server_placement.hpp"
-#include "strategy/ps/server_policy.hpp"
+#include "strategy/ps/policy/server_policy.hpp"
 
 namespace stratagem {
 
@@ -56,6 +59,13 @@ struct PsConfig {
   int slow_worker = -1;   ///< the one that is made slower, for experiments; -1 is none
   double slow = 1;        ///< by this factor
 };
+
+/// Of section `strategy`, bound to `config`.
+Keys keys_of(PsConfig& config);
+/// What follows from other keys where it was not given.
+void derive_defaults(PsConfig& config, GivenKeys const& given);
+/// What `plan --compare` shows of it, by name; with what `given` says of more than one of them.
+std::vector<std::pair<std::string, PsConfig>> alternatives(PsConfig const& given);
 
 /// The policy that mode and parts make. Error(usage) naming parts that contradict one another.
 ServerPolicy policy_of(PsConfig const& config, int workers);

@@ -5,7 +5,7 @@
 #include "base/arithmetic.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "strategy/ps/transport.hpp"
+#include "strategy/ps/protocol/transport.hpp"
 #include "strategy/update.hpp"
 
 namespace stratagem {

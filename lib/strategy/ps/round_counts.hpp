@@ -3,8 +3,8 @@
 #include <string>
 
 #include "comm/communicator.hpp"
-#include "strategy/ps/lag_counts.hpp"
-#include "strategy/ps/server_policy.hpp"
+#include "strategy/ps/policy/server_policy.hpp"
+#include "trace/lag_counts.hpp"
 
 namespace stratagem {
 

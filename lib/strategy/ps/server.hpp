@@ -3,11 +3,11 @@
 #include <vector>
 
 #include "comm/work.hpp"
-#include "strategy/ps/messages.hpp"
 #include "strategy/ps/parameter_store.hpp"
+#include "strategy/ps/protocol/messages.hpp"
+#include "strategy/ps/protocol/transport.hpp"
 #include "strategy/ps/ps_plan.hpp"
 #include "strategy/ps/round_counts.hpp"
-#include "strategy/ps/transport.hpp"
 #include "strategy/strategy_parts.hpp"
 
 namespace stratagem {

@@ -5,9 +5,9 @@
 #include "comm/work.hpp"
 #include "model/block_tape.hpp"
 #include "strategy/cross_entropy.hpp"
-#include "strategy/ps/messages.hpp"
+#include "strategy/ps/protocol/messages.hpp"
+#include "strategy/ps/protocol/transport.hpp"
 #include "strategy/ps/ps_plan.hpp"
-#include "strategy/ps/transport.hpp"
 #include "strategy/replica.hpp"
 #include "strategy/strategy_parts.hpp"
 

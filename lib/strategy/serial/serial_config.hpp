@@ -1,7 +1,11 @@
 #pragma once
 
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
+#include "keys/key.hpp"
 #include "strategy/accumulate.hpp"
 
 namespace stratagem {
@@ -18,5 +22,10 @@ struct SerialConfig {
   /// True when the gradients of one micro-batch are summed apart from those of all.
   bool sums_micro_batches() const { return accumulate == Accumulate::sharded && micro_batches > 1; }
 };
+
+/// Of section `strategy`, bound to `config`.
+Keys keys_of(SerialConfig& config);
+/// None: it shares out nothing.
+std::vector<std::pair<std::string, SerialConfig>> alternatives(SerialConfig const& given);
 
 }  // namespace stratagem

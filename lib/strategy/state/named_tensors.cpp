@@ -5,7 +5,7 @@
 
 #include <ATen/ATen.h>
 
-#include "base/hash.hpp"
+#include "base/hash/hash.hpp"
 #include "base/text.hpp"
 #include "comm/agreement.hpp"
 

@@ -7,9 +7,9 @@
 #include <ATen/Parallel.h>
 
 #include "base/arithmetic.hpp"
-#include "base/bulk_hash.hpp"
 #include "base/contract.hpp"
 #include "base/error.hpp"
+#include "base/hash/bulk_hash.hpp"
 #include "base/text.hpp"
 #include "comm/agreement.hpp"
 #include "strategy/state/device_hash.hpp"

@@ -1,9 +1,9 @@
 #pragma once
 
-#include "base/log.hpp"
+#include "base/console/log.hpp"
 #include "model/model.hpp"
+#include "run_files/checkpoint.hpp"
 #include "strategy/strategy.hpp"
-#include "train/checkpoint/checkpoint.hpp"
 #include "train/checkpoint/facts.hpp"
 
 namespace stratagem {

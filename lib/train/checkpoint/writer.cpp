@@ -15,11 +15,11 @@
 #include "base/system.hpp"
 #include "base/text.hpp"
 #include "comm/agreement.hpp"
+#include "comm/failure.hpp"
 #include "gpu/memory.hpp"
+#include "run_files/checkpoint.hpp"
 #include "strategy/state/counters.hpp"
 #include "trace/rank_trace.hpp"
-#include "train/checkpoint/checkpoint.hpp"
-#include "train/failure.hpp"
 
 namespace stratagem {
 namespace {

@@ -12,14 +12,14 @@
 #include <string>
 #include <thread>
 
+#include "base/console/log.hpp"
 #include "base/error.hpp"
 #include "base/failpoint.hpp"
-#include "base/log.hpp"
 #include "comm/communicator.hpp"
 #include "model/model.hpp"
+#include "plan/checkpoint_config.hpp"
+#include "run_files/record.hpp"
 #include "strategy/strategy.hpp"
-#include "train/checkpoint/checkpoint_config.hpp"
-#include "train/checkpoint/record.hpp"
 
 namespace stratagem {
 

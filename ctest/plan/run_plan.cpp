@@ -1,0 +1,149 @@
+#include "plan/run_plan.hpp"
+
+#include <limits>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "predict/plan_report.hpp"
+
+namespace stratagem {
+namespace {
+
+RunConfig lenet_on_digits() {
+  RunConfig config;
+  config.run = {.name = "cell", .epochs = 3};
+  config.data = {.dataset = "synthetic-digits", .global_batch = 12, .subset = 100};
+  config.model = {.name = "lenet"};
+  return config;
+}
+
+Model model_of(RunConfig const& config) {
+  return make_model(config.model, input_shape(config));
+}
+
+RunPlan plan(RunConfig const& config, int ranks) {
+  return make_run_plan(config, model_of(config), published_size(config.data), ranks);
+}
+
+/// The text of the refusal; empty when there is none.
+std::string refusal(RunConfig const& config, int ranks) {
+  try {
+    plan(config, ranks);
+    return {};
+  } catch (Error const& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    return error.what();
+  }
+}
+
+TEST(RunPlan, MoreEpochsThanCanBeCountedAreRefused) {
+  auto config = lenet_on_digits();
+  constexpr auto most = std::numeric_limits<std::int64_t>::max();
+  config.run.epochs = most;
+  EXPECT_NE(refusal(config, 3).find("run.epochs: 9223372036854775807"), std::string::npos);
+  config.run.max_steps = 5;
+  EXPECT_NE(refusal(config, 3), "") << "epochs are counted all the same";
+  config.run.epochs = most / 100;  // of 100 images
+  EXPECT_EQ(plan(config, 3).total_steps, 5);
+  config.run.max_steps = 0;
+  EXPECT_EQ(plan(config, 3).total_steps, most / 100 * 8);
+}
+
+TEST(RunPlan, CountsStepsAndSamples) {
+  auto config = lenet_on_digits();
+  auto const whole = plan(config, 3);
+  EXPECT_EQ(whole.global_batch, 12);
+  EXPECT_EQ(whole.batch_per_rank, 4);
+  EXPECT_EQ(whole.samples_per_pass, 4);
+  EXPECT_EQ(whole.steps_per_epoch, 8) << "4 images are left over";
+  EXPECT_EQ(whole.total_steps, 24);
+
+  config.run.max_steps = 5;
+  config.strategy = DdpConfig{.micro_batches = 2};
+  EXPECT_EQ(plan(config, 3).total_steps, 5);
+  EXPECT_EQ(plan(config, 3).samples_per_pass, 2);
+
+  config.strategy = SerialConfig{.emulate_ranks = 3};
+  EXPECT_EQ(plan(config, 1).batch_per_rank, 12);
+  EXPECT_EQ(plan(config, 1).samples_per_pass, 4);
+
+  config.data.global_batch = 0;
+  config.data.batch_per_worker = 4;
+  EXPECT_EQ(plan(config, 1).global_batch, 12) << "emulated ranks are workers";
+  config.strategy = DdpConfig{};
+  EXPECT_EQ(plan(config, 5).global_batch, 20);
+}
+
+TEST(RunPlan, TakesChannelsFromTheModelOrElseTheData) {
+  auto config = lenet_on_digits();
+  EXPECT_EQ(input_shape(config).channels, 1);
+  config.model.name = "vgg16";
+  EXPECT_EQ(input_shape(config).channels, 3);
+  EXPECT_EQ(published_size(config.data).train, 100);
+  config.data = {.dataset = "cifar10"};
+  EXPECT_EQ(published_size(config.data).train, 50'000);
+}
+
+TEST(RunPlan, RefusesWhatDoesNotFitTogether) {
+  struct {
+    char const* what;
+    int ranks;
+    void (*change)(RunConfig&);
+    char const* words;
+  } const cases[]{
+      {"good", 2, [](RunConfig&) {}, ""},
+      {"not divisible", 5, [](RunConfig&) {}, "nearest values are 10 and 15"},
+      {"more ranks than samples", 13, [](RunConfig&) {}, "least value is 13"},
+      {"not divisible by micro-batches", 2,
+       [](RunConfig& c) { c.strategy = DdpConfig{.micro_batches = 4}; },
+       "nearest values are 8 and 16"},
+      {"batch larger than the data", 1, [](RunConfig& c) { c.data.global_batch = 101; },
+       "more than the 100 training images"},
+      {"only evaluated", 1,
+       [](RunConfig& c) {
+         c.data.global_batch = 101;
+         c.run.epochs = 0;
+       },
+       ""},
+      {"small input", 1, [](RunConfig& c) { c.data.input_size = 27; }, "less than the 28"},
+      {"batch norm on one sample", 12, [](RunConfig& c) { c.model.name = "resnet50"; },
+       "batch normalisation"},
+      {"batch norm on larger images", 12,
+       [](RunConfig& c) {
+         c.model.name = "resnet50";
+         c.data.input_size = 64;
+       },
+       ""},
+      {"serial on two ranks", 2, [](RunConfig& c) { c.strategy = SerialConfig{}; }, "one process"},
+  };
+  for (auto const& [what, ranks, change, words] : cases) {
+    auto config = lenet_on_digits();
+    change(config);
+    auto const text = refusal(config, ranks);
+    EXPECT_EQ(text.empty(), std::string_view(words).empty()) << what << ": " << text;
+    EXPECT_NE(text.find(words), text.npos) << what << ": " << text;
+  }
+}
+
+TEST(RunPlan, IsReportedInNumbersAndForPeople) {
+  auto const config = lenet_on_digits();
+  auto const model = model_of(config);
+  auto const report = nlohmann::json::parse(plan_json(plan(config, 4), model));
+  EXPECT_EQ(report.at("ranks"), 4);
+  EXPECT_EQ(report.at("total_steps"), 24);
+  EXPECT_EQ(report.at("parameters"), model.parameter_count());
+  EXPECT_EQ(report.at("rank_map").size(), 4U);
+  EXPECT_EQ(report.at("rank_map")[3].at("first_sample"), 9);
+
+  auto const text = plan_text(plan(config, 4), model);
+  for (auto const* words : {"lenet, 931,080 parameters", "12 per step, 3 per rank", "bucket"})
+    EXPECT_NE(text.find(words), text.npos) << text;
+  auto many = lenet_on_digits();
+  many.data.global_batch = 100;
+  EXPECT_NE(plan_text(plan(many, 100), model).find("and so on to rank 99"), text.npos);
+}
+
+}  // namespace
+}  // namespace stratagem

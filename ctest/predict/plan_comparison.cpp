@@ -1,0 +1,193 @@
+#include "predict/plan_comparison.hpp"
+
+#include <algorithm>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "predict/comparison_report.hpp"
+
+namespace stratagem {
+namespace {
+
+constexpr std::int64_t gib = std::int64_t{1} << 30;
+
+RunConfig lenet_on_digits() {
+  RunConfig config;
+  config.data = {.dataset = "synthetic-digits", .global_batch = 12};
+  config.model = {.name = "lenet"};
+  return config;
+}
+
+Comparison compare(RunConfig const& config, int workers) {
+  auto const model = make_model(config.model, input_shape(config));
+  return compare_strategies(config, model, workers, nullptr);
+}
+
+ComparedPlan const& named(Comparison const& compared, std::string_view name) {
+  auto const found = std::ranges::find(compared.strategies, name, &ComparedPlan::name);
+  EXPECT_NE(found, compared.strategies.end()) << name;
+  return *found;
+}
+
+/// Nothing reserved.
+Room room_of(std::int64_t bytes) {
+  return {.bytes = bytes, .reserve = 0};
+}
+
+/// As if a pass held so much.
+Comparison with_activations(Comparison compared, std::int64_t bytes) {
+  for (auto& one : compared.strategies)
+    one.forecast->activations = ActivationUse{.kept = bytes / 2, .peak = bytes};
+  return compared;
+}
+
+/// With its lines joined.
+std::string text_of(Comparison const& compared, Room const& room = {}) {
+  return join(split(comparison_text(compared, room), '\n'), " ");
+}
+
+void expect_words(std::string const& text, std::vector<char const*> const& words) {
+  for (auto const* word : words)
+    EXPECT_NE(text.find(word), std::string::npos) << word << "\n" << text;
+}
+
+std::size_t count(std::string const& text, std::string const& word) {
+  std::size_t number = 0;
+  for (auto at = text.find(word); at != text.npos; at = text.find(word, at + 1)) ++number;
+  return number;
+}
+
+TEST(PlanComparison, HasEveryStrategyWithTheSameWorkers) {
+  auto const compared = compare(lenet_on_digits(), 3);
+  std::vector<std::string> names;
+  for (auto const& one : compared.strategies) {
+    names.push_back(one.name);
+    ASSERT_TRUE(one.forecast) << one.problem;
+    EXPECT_EQ(one.forecast->plan.strategy.workers, 3) << one.name;
+    EXPECT_EQ(one.forecast->plan.ranks, one.name.starts_with("ps") ? 4 : 3);
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"ddp", "fsdp optimizer", "fsdp gradients", "fsdp full",
+                                             "ps sync", "ps async"}));
+  expect_words(text_of(compared), {"ps takes 4 ranks: 3 workers and 1 server, which holds "});
+}
+
+TEST(PlanComparison, AServerSendsToAllWorkers) {
+  auto const compared = compare(lenet_on_digits(), 4);
+  auto const& ps = named(compared, "ps sync");
+  EXPECT_EQ(ps.busiest_bytes(), 4 * ps.forecast->plan.strategy.bytes_sent_per_step);
+  auto config = lenet_on_digits();
+  config.strategy = PsConfig{.servers = 2, .chunk_mb = 0.25};
+  auto const two = compare(config, 4);
+  EXPECT_LT(named(two, "ps sync").busiest_bytes(), ps.busiest_bytes());
+}
+
+TEST(PlanComparison, KeepsWhatTheConfigurationSaysOfAStrategy) {
+  auto config = lenet_on_digits();
+  config.strategy = DdpConfig{.micro_batches = 2};
+  auto const compared = compare(config, 2);
+  EXPECT_EQ(compared.ddp().forecast->plan.samples_per_pass, 3);
+  EXPECT_EQ(named(compared, "fsdp full").forecast->plan.samples_per_pass, 6);
+}
+
+TEST(PlanComparison, RecommendsTheSimplestUntilMemoryIsShort) {
+  auto const compared = compare(lenet_on_digits(), 4);
+  auto const needed = compared.ddp().forecast->peak_bytes();
+  ASSERT_EQ(recommended(compared, {}), &compared.ddp());
+  EXPECT_EQ(recommended(compared, room_of(needed)), &compared.ddp());
+  auto const* sharded = recommended(compared, room_of(needed - 1));
+  ASSERT_NE(sharded, nullptr);
+  EXPECT_LT(sharded->forecast->peak_bytes(), needed);
+  EXPECT_EQ(recommended(compared, {.bytes = needed, .reserve = 1}), sharded);
+  EXPECT_EQ(recommended(compared, room_of(1)), nullptr);
+  expect_words(text_of(compared, room_of(1)), {"None of them fits", "lacks"});
+  auto const document = nlohmann::json::parse(comparison_json(compared, room_of(1)));
+  EXPECT_TRUE(document.at("recommended").is_null());
+  for (auto const& entry : document.at("strategies")) EXPECT_FALSE(entry.at("fits")) << entry;
+}
+
+TEST(PlanComparison, RecommendsTheFastestWhereTimesAreKnown) {
+  auto compared = compare(lenet_on_digits(), 4);
+  double step_s = 1;
+  for (auto& one : compared.strategies)
+    one.forecast->time = PredictedTime{.step = {.compute_s = step_s *= 0.97}};
+  // 0.97, 0.94, 0.91, 0.89, 0.86 and, under async, 0.83.
+  EXPECT_EQ(recommended(compared, {}), &named(compared, "fsdp full"))
+      << "the simplest within 5 % of the shortest";
+  expect_words(text_of(compared), {"Take fsdp full: its step is predicted to take",
+                                   "within 5 % of the shortest (ps sync)", "ps async would take",
+                                   "but trains otherwise"});
+  auto const document = nlohmann::json::parse(comparison_json(compared, {}));
+  EXPECT_DOUBLE_EQ(document.at("strategies")[0].at("time").at("step_s"), 0.97);
+
+  compared.strategies[1].forecast->time.reset();
+  compared.strategies[1].forecast->time_problem = "was not measured";
+  EXPECT_EQ(recommended(compared, {}), &compared.ddp()) << "by bytes, as not all are known";
+  expect_words(text_of(compared), {"fsdp optimizer: no time can be told: was not measured"});
+}
+
+TEST(PlanComparison, TellsAProblemOfAllOnce) {
+  auto compared = compare(lenet_on_digits(), 4);
+  for (auto& one : compared.strategies) one.forecast->time_problem = "was not measured";
+  auto const text = text_of(compared);
+  EXPECT_EQ(count(text, "was not measured"), 1U) << text;
+  EXPECT_NE(text.find(" no time can be told: was not measured"), text.npos) << text;
+}
+
+TEST(PlanComparison, NamesStrategiesThatCannotDoTheRun) {
+  auto config = lenet_on_digits();
+  config.strategy = PsConfig{.servers = 100};
+  auto const compared = compare(config, 2);
+  auto const& ps = named(compared, "ps async");
+  EXPECT_FALSE(ps.forecast);
+  EXPECT_NE(ps.problem.find("servers"), std::string::npos) << ps.problem;
+  EXPECT_EQ(count(text_of(compared), ps.problem), 1U) << text_of(compared);
+  EXPECT_EQ(recommended(compared, {}), &compared.ddp());
+}
+
+TEST(PlanComparison, RefusesOnceWhatNoStrategyCanDo) {
+  auto config = lenet_on_digits();
+  config.data.global_batch = 128;
+  try {
+    compare(config, 6);
+    FAIL() << "128 samples on 6 workers";
+  } catch (Error const& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    EXPECT_EQ(count(error.what(), "cannot be divided"), 1U) << error.what();
+    EXPECT_NE(std::string(error.what()).find("126 and 132"), std::string::npos) << error.what();
+  }
+}
+
+TEST(PlanComparison, AnswersWhetherFsdpWouldHelp) {
+  auto vgg16 = lenet_on_digits();
+  vgg16.data = {.dataset = "synthetic-shapes", .global_batch = 8, .input_size = 32};
+  vgg16.model = {.name = "vgg16"};
+  auto const large = compare(vgg16, 4);
+  expect_words(text_of(with_activations(large, 1 << 20)),
+               {"Would FSDP help? Yes: shard full saves 8", " of 1.50 GiB per rank (5",
+                " %) and sends 4", " % more."});
+
+  auto busy = with_activations(large, 20 * gib);
+  expect_words(text_of(busy), {"Would FSDP help? Hardly: shard full saves 8",
+                               "activations and workspace are 93 % of a rank's memory",
+                               "a smaller batch saves them"});
+  busy.recomputed_bytes = 6 * gib;
+  expect_words(text_of(busy), {"try model.recompute: all, which saves 15.5 GiB (72 %)"});
+
+  expect_words(text_of(large), {"Would FSDP help? That depends on activations", "of what lasts"});
+
+  auto const small = with_activations(compare(lenet_on_digits(), 2), 1 << 20);
+  expect_words(text_of(small), {"Would FSDP help? No: shard full holds ", " more than the "});
+  EXPECT_EQ(text_of(compare(lenet_on_digits(), 1)).find("Would FSDP"), std::string::npos);
+}
+
+TEST(PlanComparison, FitsIntoATerminalOf80Columns) {
+  auto const compared = with_activations(compare(lenet_on_digits(), 4), 1023 << 20);
+  for (auto const& line : split(comparison_text(compared, {.bytes = 24 * gib}), '\n'))
+    EXPECT_LE(line.size(), 80U) << line;
+}
+
+}  // namespace
+}  // namespace stratagem

@@ -1,0 +1,305 @@
+#include "predict/step_time.hpp"
+
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+#include "strategy/ddp/ddp_plan.hpp"
+#include "strategy/fsdp/fsdp_plan.hpp"
+#include "strategy/model_layout.hpp"
+
+namespace stratagem {
+namespace {
+
+/// Seconds of a cost that grows with the size: `seconds` for all parameters.
+Curve in_proportion(std::int64_t size, double seconds) {
+  return Curve({{static_cast<double>(size), seconds}});
+}
+
+/// LeNet under one strategy; a pass takes 3 s and 6 s, an update of all parameters 1 s.
+class Planned {
+ public:
+  explicit Planned(StrategyConfig const& strategy, int ranks) {
+    config_.run.threads = 1;
+    config_.data = {.dataset = "synthetic-digits", .global_batch = 12, .subset = 120};
+    config_.model = {.name = "lenet"};
+    config_.strategy = strategy;
+    model_ = make_model(config_.model, input_shape(config_));
+    plan_ = make_run_plan(config_, model_, published_size(config_.data), ranks);
+    elements = make_layout(model_).size();
+    costs = {.forward_s = 3, .backward_s = 6, .optimizer_s = 1, .ranks_on_node = ranks};
+  }
+
+  StepTime step() const { return predict_step(plan_, model_, costs); }
+  RunPlan& plan() { return plan_; }
+  Model const& model() const { return model_; }
+  Curve of_all(double seconds) const { return in_proportion(4 * elements, seconds); }
+
+  std::int64_t elements = 0;
+  StepCosts costs;
+
+ private:
+  RunConfig config_;
+  Model model_;
+  RunPlan plan_;
+};
+
+void expect_step(StepTime const& step, double compute_s, double exposed_s, double cores_s) {
+  EXPECT_NEAR(step.compute_s, compute_s, 1e-6);
+  EXPECT_NEAR(step.exposed_s, exposed_s, 1e-6);
+  EXPECT_NEAR(step.cores_s, cores_s, 1e-6);
+}
+
+TEST(StepTime, SerialMakesThePassesOfAllRanks) {
+  expect_step(Planned(SerialConfig{}, 1).step(), 10, 0, 0);
+  expect_step(Planned(SerialConfig{.emulate_ranks = 2, .micro_batches = 3}, 1).step(), 55, 0, 0);
+}
+
+TEST(StepTime, DdpWaitsForAllOfASumThatNothingHides) {
+  Planned one(DdpConfig{.overlap = false}, 2),
+      micro(DdpConfig{.overlap = false, .micro_batches = 2}, 2);
+  for (auto* planned : {&one, &micro}) {
+    planned->costs.all_reduce = planned->of_all(2);
+    planned->costs.optimizer_s = 0;
+  }
+  expect_step(one.step(), 9, 2, 0);
+  expect_step(micro.step(), 18, 2, 0);
+  // The update of each bucket goes on while the next is summed.
+  auto const& buckets = ddp_of(one.plan().strategy)->buckets.buckets;
+  auto const first =
+      static_cast<double>(buckets.front().range.size()) / static_cast<double>(one.elements);
+  one.costs.optimizer_s = 1;
+  ASSERT_EQ(buckets.size(), 2U);
+  expect_step(one.step(), 10, 2 * first, 0);
+}
+
+TEST(StepTime, OverlappedDdpWaitsForItsLastBucketAlone) {
+  Planned one(DdpConfig{.bucket_mb = 0.05}, 2);
+  one.costs.all_reduce = one.of_all(2);
+  one.costs.optimizer_s = 0;
+  auto const& buckets = ddp_of(one.plan().strategy)->buckets.buckets;
+  ASSERT_GT(buckets.size(), 1U);
+  auto const last =
+      static_cast<double>(buckets.back().range.size()) / static_cast<double>(one.elements);
+  expect_step(one.step(), 9, 2 * last, 0);
+  // Slower than the pass: all buckets one after the other from when the first is ready.
+  one.costs.all_reduce = one.of_all(2000);
+  EXPECT_GT(one.step().exposed_s, 1990);
+  EXPECT_LT(one.step().exposed_s, 2000);
+}
+
+TEST(StepTime, RanksThatShareACoreComputeOneAfterTheOther) {
+  Planned one(DdpConfig{.overlap = false}, 2);
+  one.costs.all_reduce = one.of_all(2);
+  one.costs.optimizer_s = 0;
+  one.costs.cores = 1;  // two passes, and a sum that was measured when each rank had half of it
+  expect_step(one.step(), 9, 2, 2 * 9 + 2 - 11);
+  one.costs.cores = 2;
+  expect_step(one.step(), 9, 2, 0);
+  one.costs.threads = 2;
+  expect_step(one.step(), 9, 2, 2 * 9 + 2 - 11);
+  one.costs.cores = 0;
+  expect_step(one.step(), 9, 2, 0);
+}
+
+TEST(StepTime, FsdpGathersAndScattersWhatItsPlanSays) {
+  Planned zero1(FsdpConfig{.shard = Shard::optimizer, .unit_mb = 0.05, .overlap = false}, 2);
+  auto const& plan = *fsdp_of(zero1.plan().strategy);
+  ASSERT_GT(plan.units(), 1);
+  zero1.costs.all_gather = zero1.of_all(2);
+  zero1.costs.reduce_scatter = zero1.of_all(4);
+  auto const padded =
+      static_cast<double>(plan.shards.elements()) / static_cast<double>(zero1.elements);
+  expect_step(zero1.step(), 9 + padded / 2, 6 * padded, 0);
+
+  Planned full(FsdpConfig{.unit_mb = 0.05, .overlap = false}, 2);
+  full.costs.all_gather = full.of_all(2);
+  auto const& sharded = *fsdp_of(full.plan().strategy);
+  double gathered = 0;
+  for (int unit = 0; unit < sharded.units(); ++unit)
+    gathered += static_cast<double>(sharded.parameter_bytes(unit)) *
+                (sharded.stays_after_forward(unit) ? 1 : 2);
+  expect_step(full.step(), 9 + padded / 2, 2 * gathered / static_cast<double>(4 * full.elements),
+              0);
+}
+
+TEST(StepTime, GathersAheadHideBehindBlocks) {
+  Planned full(FsdpConfig{.unit_mb = 0.05}, 2);
+  full.costs.all_gather = full.of_all(0.01);
+  full.costs.optimizer_s = 0;
+  auto const plan = *fsdp_of(full.plan().strategy);
+  // Every unit's but the first, which is gathered when the update is over.
+  auto const first =
+      0.01 * static_cast<double>(plan.parameter_bytes(0)) / static_cast<double>(4 * full.elements);
+  expect_step(full.step(), 9, first, 0);
+}
+
+TEST(StepTime, ASyncServerTakesAllWorkersInTurn) {
+  Planned one(PsConfig{}, 2), two(PsConfig{}, 3);
+  for (auto* planned : {&one, &two}) {
+    planned->costs.message = planned->of_all(0.5);
+    planned->costs.push = in_proportion(planned->elements, 0.25);
+  }
+  expect_step(one.step(), 9, 0.5 + 0.25 + 0.5, 0);
+  expect_step(two.step(), 9, 0.5 + 2 * 0.25 + 0.5, 0);
+  two.costs.cores = 1;  // two passes, two pushes, four messages
+  expect_step(two.step(), 9, 1.5, 2 * 9 + 2 * 0.25 + 4 * 0.5 - 10.5);
+}
+
+TEST(StepTime, ADelayHidesTheServer) {
+  Planned one(PsConfig{.mode = PsMode::delayed_sync}, 3);
+  one.costs.message = one.of_all(0.5);
+  one.costs.push = in_proportion(one.elements, 0.25);
+  expect_step(one.step(), 9, 0, 0);
+}
+
+TEST(StepTime, AnAsynchronousServerCannotDoMoreThanAllOfItsTime) {
+  Planned one(PsConfig{.mode = PsMode::async}, 3);
+  one.costs.message = one.of_all(1);
+  one.costs.push = in_proportion(one.elements, 1);
+  expect_step(one.step(), 9, 3, 0);
+  one.costs.push = in_proportion(one.elements, 20);
+  expect_step(one.step(), 9, 2 * 20 - 9, 0);
+}
+
+TEST(StepTime, NobodyWaitsForWhatIsNotPulled) {
+  for (auto const& [ps, part] :
+       {std::pair(PsConfig{.mode = PsMode::async, .pull_every = 3}, 1.0 / 3),
+        {PsConfig{.mode = PsMode::async, .pull_at_lag = 5}, 1.0 / 2}}) {
+    Planned one(ps, 3);
+    one.costs.message = one.of_all(1);
+    one.costs.push = in_proportion(one.elements, 1);
+    expect_step(one.step(), 9, 3 * part, 0);
+    one.costs.cores = 1;  // three are awake; two pushes, two messages there and some back
+    auto const path = 9 + 3 * part;
+    expect_step(one.step(), 9, 3 * part, 3 * 9 + 2 * 1 + 2 * (1 + part) - path);
+  }
+}
+
+TEST(StepTime, ChunksOfTheirOwnVersionsComeBackDuringThePass) {
+  auto const exposed = [](ServerPolicy::Pulls pulls) {
+    Planned one(PsConfig{.chunk_mb = 0.05, .mode = PsMode::async, .pulls = pulls}, 3);
+    one.costs.message = one.of_all(0.5);
+    one.costs.push = in_proportion(one.elements, 0.5);
+    return one.step().exposed_s;
+  };
+  EXPECT_LT(exposed(ServerPolicy::Pulls::chunkwise),
+            0.8 * exposed(ServerPolicy::Pulls::consistent));
+}
+
+TEST(StepTime, TwoPushesOfAShareAreTwoPasses) {
+  Planned one(PsConfig{.mode = PsMode::modified}, 3);
+  ASSERT_EQ(one.plan().strategy.pushes, 2);
+  expect_step(one.step(), 18, 0, 0);
+  Planned micro(PsConfig{.micro_batches = 2}, 3);
+  micro.costs.message = micro.of_all(0.5);
+  expect_step(micro.step(), 18, 1, 0);
+}
+
+Calibration measured() {
+  auto const kind = [](std::string const& model) {
+    return PassKind{
+        .model = model, .channels = 1, .memory_format = "contiguous", .precision = "fp32"};
+  };
+  auto lenet = kind("lenet");
+  Planned const planned(DdpConfig{}, 2);
+  lenet.channels =
+      input_shape({.data = {.dataset = "synthetic-digits"}, .model = {.name = "lenet"}}).channels;
+  lenet.memory_format =
+      planned.model().memory_format == MemoryFormat::channels_last ? "channels_last" : "contiguous";
+  return {.device = "a processor",
+          .cores = 2,
+          .passes = {{lenet, 1, Curve({{2, 1}, {4, 2}}), Curve({{2, 2}, {4, 4}}), 0.5},
+                     {lenet, 2, Curve({{2, 2}, {4, 3}}), Curve({{2, 4}, {4, 6}}), 0.6}},
+          .operations = {{"all_reduce", "mpi", 2, 2, Curve({{1000, 1}, {2000, 2}})}}};
+}
+
+TEST(StepTime, CostsAreThoseOfAsManyRanksAtOnce) {
+  Planned two(DdpConfig{}, 2);
+  auto const costs = step_costs(two.plan(), two.model(), measured());
+  EXPECT_DOUBLE_EQ(costs.forward_s, 4) << "6 samples, beyond the last point";
+  EXPECT_DOUBLE_EQ(costs.backward_s, 8);
+  EXPECT_DOUBLE_EQ(costs.optimizer_s, 0.6);
+  EXPECT_EQ(costs.cores, 2);
+  Planned four(DdpConfig{}, 4);
+  auto const shared = step_costs(four.plan(), four.model(), measured());
+  EXPECT_DOUBLE_EQ(shared.forward_s, 2.5) << "3 samples; four ranks were not measured";
+  EXPECT_EQ(shared.ranks_on_node, 4);
+  // 2 (N-1)/N of the bytes: 1.5 for four ranks, 1 for two.
+  EXPECT_DOUBLE_EQ(shared.all_reduce.at(1500), 1.5 * 1.5);
+  Planned one(DdpConfig{}, 1);
+  EXPECT_DOUBLE_EQ(step_costs(one.plan(), one.model(), measured()).all_reduce.at(1e9), 0);
+}
+
+std::string problem_of(Planned& planned, Calibration const& calibration) {
+  predict_time(planned.plan(), planned.model(), calibration);
+  EXPECT_FALSE(planned.plan().time);
+  return planned.plan().time_problem;
+}
+
+TEST(StepTime, SaysWhatWasNotMeasured) {
+  auto other = measured();
+  for (auto& pass : other.passes) pass.kind.model = "mlp";
+  Planned two(DdpConfig{}, 2);
+  auto const problem = problem_of(two, other);
+  for (auto const* words :
+       {"no passes of lenet at 32 x 32, fp32, 1 thread", "it has mlp at 32", "stratagem calibrate"})
+    EXPECT_NE(problem.find(words), std::string::npos) << problem;
+  Planned sharded(FsdpConfig{}, 2), served(PsConfig{}, 3);
+  EXPECT_NE(problem_of(sharded, measured()).find("no all_gather"), std::string::npos);
+  EXPECT_NE(problem_of(served, measured()).find("no send_receive"), std::string::npos);
+  Planned forced(DdpConfig{}, 2);
+  forced.plan().config.run.device = DeviceChoice::cuda;
+  EXPECT_NE(problem_of(forced, measured()).find("a processor"), std::string::npos);
+}
+
+TEST(StepTime, ARunIsItsStepsAndItsEvaluations) {
+  Planned two(DdpConfig{}, 2);
+  auto& plan = two.plan();
+  plan.config.run.evaluate_every = 0;
+  predict_time(plan, two.model(), measured());
+  ASSERT_TRUE(plan.time) << plan.time_problem;
+  auto const step_s = plan.time->step.total();
+  EXPECT_DOUBLE_EQ(plan.time->epoch_s, 10 * step_s);
+  EXPECT_DOUBLE_EQ(plan.time->run_s, static_cast<double>(plan.total_steps) * step_s);
+  plan.config.run.max_time_s = 30;
+  predict_time(plan, two.model(), measured());
+  EXPECT_DOUBLE_EQ(plan.time->run_s, 30);
+  plan.config.run.evaluate_every = 5;  // twice, in the ten epochs
+  predict_time(plan, two.model(), measured());
+  EXPECT_DOUBLE_EQ(plan.time->run_s, 30 + 2 * 4 * static_cast<double>(plan.images.test) / 12);
+}
+
+TEST(StepTime, AWarmStartTakesStepsOfModeSync) {
+  auto calibration = measured();
+  calibration.operations.push_back(
+      {"send_receive", "mpi", 2, 2, Curve({{1000, 0.1}, {2000, 0.2}})});
+  for (auto const& [mode, seconds] : {std::pair(PsMode::sync, 2.0), {PsMode::async, 1.0}})
+    calibration.servers.push_back(
+        {std::string(policy_of({.mode = mode}, 2).work()), Curve({{1e6, seconds}})});
+  auto const predicted = [&](PsConfig const& config) {
+    Planned planned(config, 3);
+    planned.plan().config.run.evaluate_every = 0;
+    predict_time(planned.plan(), planned.model(), calibration);
+    EXPECT_TRUE(planned.plan().time) << planned.plan().time_problem;
+    return *planned.plan().time;
+  };
+  auto const sync = predicted({}), async = predicted({.mode = PsMode::async}),
+             warm = predicted({.mode = PsMode::async, .warm_start = 7});
+  ASSERT_NE(sync.step.total(), async.step.total());
+  EXPECT_DOUBLE_EQ(warm.step.total(), async.step.total());
+  EXPECT_NEAR(warm.run_s - async.run_s, 7 * (sync.step.total() - async.step.total()), 1e-9);
+}
+
+TEST(StepTime, ARequestIsAQuarterMoreAndFiveMinutes) {
+  EXPECT_EQ(PredictedTime{}.lead_s(), 60);
+  PredictedTime const slow{.step = {.compute_s = 10, .exposed_s = 2}, .save_s = 7};
+  EXPECT_EQ(slow.lead_s(), 130) << "60 + 2 * (2 * 12 + 7) = 122";
+  EXPECT_EQ(PredictedTime{.run_s = 0}.request(), "00:05:00");
+  EXPECT_EQ(PredictedTime{.run_s = 3600}.request(), "01:20:00");
+  EXPECT_EQ(PredictedTime{.run_s = 3601}.request(), "01:21:00");
+  EXPECT_EQ(PredictedTime{.run_s = 400000}.request(), "138:59:00");
+}
+
+}  // namespace
+}  // namespace stratagem

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "keys/value.hpp"
+
+namespace stratagem {
+
+/// Whether a first configuration, as `stratagem init` writes it, has a key.
+enum class InFirstFile { no, as_comment, yes };
+
+/// One key of the configuration, bound to the variable that holds its value.
+struct Key {
+  std::string path;  ///< within its section "lr", of the whole schema "optimizer.lr"
+  Value value;
+  std::string meaning;
+  bool required = false;
+  InFirstFile in_first_file = InFirstFile::no;
+};
+
+using Keys = std::vector<Key>;
+
+/// Whether a user gave the key of that name within a section.
+using GivenKeys = std::function<bool(std::string const& name)>;
+
+}  // namespace stratagem

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <string>
+
+#include "base/console/log.hpp"
+#include "comm/process_info.hpp"
+#include "mpi/comm.hpp"
+#include "plan/run_config.hpp"
+
+namespace stratagem {
+
+/// `process` with the device that run.device asks for. Error(environment) when it is not there.
+ProcessInfo choose_device(ProcessInfo process, DeviceChoice choice);
+
+/// Whether a rank only serves parameters: it then computes on the host, whatever the workers do.
+/// Error(usage) where `strategy` cannot have so many ranks.
+bool is_server(StrategyConfig const& strategy, int rank, int ranks);
+
+/// `comm`, of which a parameter server takes backend mpi: NCCL has no messages that somebody waits
+/// for while he does something else. Error(usage) where `comm` asks for nccl.
+CommConfig comm_of(StrategyConfig const& strategy, CommConfig comm);
+
+/// Error(environment) for more threads than a rank on `process`'s cores could have a use for.
+void check_threads(RunOptions const& run, ProcessInfo const& process);
+
+/// LibTorch's threads of this rank: run.threads, or the usable cores shared among the ranks that
+/// have the same ones. Warns once, on rank 0, when a rank is bound so tightly that its helper
+/// threads (communication, trace, loader) have no core of their own. Collective over `world`.
+int choose_threads(RunOptions const& run, ProcessInfo const& process, mpi::Comm const& world,
+                   Log& log);
+
+/// Warns where the ranks that compute have more threads than cores. Collective.
+void warn_of_crowding(int threads, bool computes, ProcessInfo const& process,
+                      mpi::Comm const& world, Log& log);
+
+/// Error(environment) when `precision` cannot be computed with on the device.
+void check_precision(PrecisionConfig const& precision, gpu::Device const& device);
+
+/// Which kernels LibTorch takes on a GPU, in this process: the fastest by trying, or those that
+/// give the same bits each time; and whether products of fp32 may be rounded to TF32. Comes before
+/// the first of them; nothing to choose on the CPU.
+void choose_kernels(RunConfig const& config, gpu::Device const& device);
+
+}  // namespace stratagem

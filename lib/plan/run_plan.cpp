@@ -1,0 +1,135 @@
+#include "plan/run_plan.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "data/sampler.hpp"
+#include "plan/process_setup.hpp"
+#include "strategy/model_layout.hpp"
+
+namespace stratagem {
+namespace {
+
+std::int64_t passes_per_step(RunPlan const& plan) {
+  return std::int64_t{plan.strategy.workers} * plan.strategy.pushes * plan.strategy.micro_batches;
+}
+
+void check_batch(RunPlan const& plan) {
+  auto const parts = passes_per_step(plan);
+  if (plan.global_batch % parts != 0) {
+    auto const below = plan.global_batch / parts * parts, above = below + parts;
+    throw Error(ExitCode::usage,
+                str("data.global_batch: ", plan.global_batch, " samples cannot be divided by ",
+                    plan.strategy.workers, " workers x ",
+                    plan.strategy.pushes > 1 ? str(plan.strategy.pushes, " pushes x ") : "",
+                    plan.strategy.micro_batches, " micro-batches"),
+                "every pass has the same number of samples",
+                below > 0 ? str("the nearest values are ", below, " and ", above)
+                          : str("the least value is ", above));
+  }
+  if (plan.steps_per_epoch == 0 && plan.config.run.epochs > 0)
+    throw Error(ExitCode::usage,
+                str("data.global_batch: ", plan.global_batch, " samples are more than the ",
+                    plan.images.train, " training images"),
+                "an epoch would have no step", "make the batch smaller or data.subset larger");
+}
+
+void check_input(RunPlan const& plan) {
+  auto const& dataset = find_dataset(plan.config.data.dataset);
+  if (plan.input.size < dataset.image_size)
+    throw Error(ExitCode::usage,
+                str("data.input_size: ", plan.input.size, " pixels are less than the ",
+                    dataset.image_size, " of ", dataset.name),
+                "images are put into a larger frame or scaled up, never cut",
+                str("take ", dataset.image_size, " or more"));
+}
+
+/// Before the data is read: all that can be named have as many classes as a Dataset has from the
+/// start.
+void check_classes(RunPlan const& plan) {
+  auto const least = Dataset().classes;
+  auto const classes = plan.config.model.num_classes;
+  if (classes < least)
+    throw Error(ExitCode::usage, str("model.num_classes is ", classes),
+                str(plan.config.data.dataset, " has ", least, " classes"),
+                str("take ", least, " or more"));
+}
+
+void check_batch_norm(RunPlan const& plan, Model const& model) {
+  bool const single_pixel = plan.input.size <= find_model(model.name).two_sample_input;
+  if (plan.samples_per_pass > 1 || plan.config.run.epochs == 0 || !single_pixel) return;
+  throw Error(ExitCode::usage,
+              str("data.global_batch: each pass of a worker has 1 sample, and the last maps of ",
+                  model.name, " at ", plan.input.size, " pixels have 1 pixel"),
+              "batch normalisation needs more than one value per channel",
+              "make the batch or data.input_size larger");
+}
+
+/// Steps and samples are counted in 64 bits.
+void check_length(RunPlan const& plan) {
+  auto const epochs = plan.config.run.epochs;
+  auto const images = std::max<std::int64_t>(plan.images.train, 1);
+  auto const most = std::numeric_limits<std::int64_t>::max() / images;
+  if (epochs <= most) return;
+  throw Error(ExitCode::usage,
+              str("run.epochs: ", epochs, " times ", images, " images are too many to be counted"),
+              "the product must be below 2^63",
+              str("take ", most, " or less; run.max_time_s ends a run by time"));
+}
+
+std::int64_t steps_of(RunPlan const& plan) {
+  auto const all = plan.config.run.epochs * plan.steps_per_epoch;
+  return plan.config.run.max_steps > 0 ? std::min(all, plan.config.run.max_steps) : all;
+}
+
+}  // namespace
+
+InputShape input_shape(RunConfig const& config) {
+  auto const& model = find_model(config.model.name);
+  auto const& dataset = find_dataset(config.data.dataset);
+  return {.channels = model.input_channels > 0 ? model.input_channels : dataset.channels,
+          .size = config.data.input_size};
+}
+
+std::int64_t saved_bytes(Model const& model, RunConfig const& config) {
+  std::int64_t const element_size = config.precision.compute == Precision::fp64 ? 8 : 4;
+  return 2 * model.parameter_count() * element_size;
+}
+
+DatasetSize published_size(DataConfig const& config) {
+  auto const& dataset = find_dataset(config.dataset);
+  return {config.subset > 0 ? config.subset : dataset.train_images, dataset.test_images};
+}
+
+RunPlan make_run_plan(RunConfig const& config, Model const& model, DatasetSize const& images,
+                      int ranks) {
+  RunPlan plan{.config = config, .ranks = ranks, .input = input_shape(config), .images = images};
+  check_input(plan);
+  check_classes(plan);
+  static_cast<void>(comm_of(config.strategy, config.comm));
+  plan.strategy = plan_strategy(config.strategy, model, config.optimizer, config.precision, ranks);
+  plan.global_batch = config.data.global_batch_for(plan.strategy.workers);
+  plan.steps_per_epoch = steps_per_epoch(images.train, plan.global_batch);
+  check_batch(plan);
+  check_length(plan);
+  plan.batch_per_rank =
+      plan.global_batch / static_cast<std::int64_t>(plan.strategy.roles.workers.size());
+  plan.samples_per_pass = plan.global_batch / passes_per_step(plan);
+  plan.total_steps = steps_of(plan);
+  check_batch_norm(plan, model);
+  return plan;
+}
+
+InputFormat input_format(RunPlan const& plan, Model const& model, gpu::Device const& device) {
+  return {.channels = plan.input.channels,
+          .size = plan.input.size,
+          .type = compute_type(plan.config.precision.compute),
+          .memory_format = model.memory_format == MemoryFormat::channels_last
+                               ? at::MemoryFormat::ChannelsLast
+                               : at::MemoryFormat::Contiguous,
+          .device = device};
+}
+
+}  // namespace stratagem

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+
+#include "data/batch.hpp"
+#include "data/dataset.hpp"
+#include "gpu/device.hpp"
+#include "model/model.hpp"
+#include "plan/run_config.hpp"
+#include "strategy/registry.hpp"
+
+namespace stratagem {
+
+/// How many images there are, without reading any.
+struct DatasetSize {
+  std::int64_t train = 0;
+  std::int64_t test = 0;
+};
+
+/// Everything about a run that follows from its configuration and the number of ranks: computed
+/// before anything is allocated, printed by `stratagem plan`, equal on all ranks.
+struct RunPlan {
+  RunConfig config;
+  int ranks = 1;
+  InputShape input;
+  DatasetSize images;
+  std::int64_t global_batch = 0;
+  std::int64_t batch_per_rank = 0;    ///< samples a worker is handed per step
+  std::int64_t samples_per_pass = 0;  ///< of one forward pass of one worker
+  std::int64_t steps_per_epoch = 0;
+  std::int64_t total_steps = 0;
+  StrategyPlan strategy;
+};
+
+/// Error(usage) saying what does not fit together: the batch and the ranks, more ranks than
+/// samples, batches of one sample that BatchNorm refuses, a strategy and the number of ranks.
+RunPlan make_run_plan(RunConfig const& config, Model const& model, DatasetSize const& images,
+                      int ranks);
+
+/// Parameters and momentum, as a checkpoint has them [B].
+std::int64_t saved_bytes(Model const& model, RunConfig const& config);
+
+/// The shape of what the model of `config` sees: its own number of channels, or the dataset's.
+InputShape input_shape(RunConfig const& config);
+
+/// What the model of a plan wants its images to be.
+InputFormat input_format(RunPlan const& plan, Model const& model, gpu::Device const& device);
+
+/// What the catalogue says of the dataset, cut to data.subset.
+DatasetSize published_size(DataConfig const& config);
+
+}  // namespace stratagem

@@ -1,0 +1,295 @@
+#include "predict/comparison_report.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <nlohmann/json.hpp>
+
+#include "base/console/paragraph.hpp"
+#include "base/console/table.hpp"
+#include "base/text.hpp"
+#include "predict/time_report.hpp"
+
+namespace stratagem {
+namespace {
+
+/// Less is not worth another strategy; more of a rank's memory in activations is what to save.
+constexpr double little = 0.1, most = 0.5;
+
+std::string percent(double fraction) {
+  return format_number(std::round(100 * fraction) + 0.0, 0) + " %";  // no "-0 %"
+}
+/// "+50 %", "-3 %", "" for nothing.
+std::string change(double fraction) {
+  auto const text = percent(fraction);
+  return text == "0 %" ? "" : fraction > 0 ? "+" + text : text;
+}
+
+double over(std::int64_t part, std::int64_t whole) {
+  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
+}
+
+ComparedPlan const* named(Comparison const& comparison, std::string_view name) {
+  auto const found = std::ranges::find(comparison.strategies, name, &ComparedPlan::name);
+  return found == comparison.strategies.end() || !found->forecast ? nullptr : &*found;
+}
+
+// Memory and traffic.
+
+std::string saved_text(ComparedPlan const& one, ComparedPlan const& ddp) {
+  if (!ddp.forecast || &one == &ddp) return "";
+  auto const before = ddp.forecast->peak_bytes(), saved = before - one.forecast->peak_bytes();
+  return str(bytes_text(saved), " ", percent(over(saved, before)));
+}
+
+std::string traffic_text(ComparedPlan const& one, ComparedPlan const& ddp) {
+  auto const sent = one.busiest_bytes();
+  auto const more =
+      ddp.forecast ? change(over(sent - ddp.busiest_bytes(), ddp.busiest_bytes())) : "";
+  return bytes_text(sent) + (more.empty() ? "" : " " + more);
+}
+
+std::string memory_table(Comparison const& comparison, Room const& room) {
+  auto const& ddp = comparison.ddp();
+  bool const whole = std::ranges::any_of(comparison.strategies, [](auto const& one) {
+    return one.forecast && one.forecast->activations;
+  });
+  std::vector<Table::Column> columns{
+      {"strategy", Align::left}, {whole ? "peak" : "lasting"}, {"saves"}, {"sends"}};
+  if (room.known()) columns.push_back({"of " + bytes_text(room.bytes), Align::left});
+  Table table(columns);
+  for (auto const& one : comparison.strategies) {
+    std::vector<std::string> row{one.name, "-", "-", "-"};
+    if (one.forecast)
+      row = {one.name, bytes_text(one.forecast->peak_bytes()), saved_text(one, ddp),
+             traffic_text(one, ddp)};
+    if (room.known())
+      row.push_back(one.forecast ? room.verdict(one.forecast->peak_bytes()) : "cannot do this run");
+    table.add_row(row);
+  }
+  return table.render();
+}
+
+/// Below the table: what its columns are.
+std::string legend(Comparison const& comparison, Room const& room) {
+  auto text = paragraph(
+      "per rank that computes, and what the busiest rank sends per step; saves and "
+      "+ % against ddp");
+  if (room.known() && room.reserve > 0)
+    text += paragraph(str(bytes_text(room.reserve),
+                          " of a GPU are reserved for its context, libraries and communicator "
+                          "(--gpu-reserve)"));
+  auto const* sync = named(comparison, "ps sync");
+  auto const* async = named(comparison, "ps async");
+  if (sync == nullptr || async == nullptr) return text;
+  auto const& roles = sync->forecast->plan.strategy.roles;
+  auto const servers = roles.servers.size();
+  auto const held = [](ComparedPlan const* one) {
+    return bytes_text(one->forecast->plan.strategy.server_memory.total());
+  };
+  return text +
+         paragraph(str("ps takes ", sync->forecast->plan.ranks, " ranks: ", roles.workers.size(),
+                       roles.workers.size() == 1 ? " worker" : " workers", " and ", servers,
+                       servers == 1 ? " server" : " servers", ", which ",
+                       servers == 1 ? "holds " : "hold up to ", held(sync), " (sync), ",
+                       held(async), " (async) in host memory"));
+}
+
+// Time.
+
+bool any_timed(Comparison const& comparison) {
+  return std::ranges::any_of(comparison.strategies,
+                             [](auto const& one) { return one.forecast && one.forecast->time; });
+}
+
+std::string time_table(Comparison const& comparison) {
+  if (!any_timed(comparison)) return "";
+  auto const& ddp = comparison.ddp();
+  Table table({{"strategy", Align::left}, {"step"}, {"to ddp"}, {"of it waits"}, {"run"}});
+  for (auto const& one : comparison.strategies) {
+    if (!one.forecast || !one.forecast->time) continue;
+    auto const step = one.forecast->time->step;
+    auto const reference =
+        ddp.forecast && ddp.forecast->time ? ddp.forecast->time->step.total() : 0.0;
+    table.add_row({one.name, format_duration(step.total()),
+                   reference > 0 ? change(step.total() / reference - 1) : "",
+                   percent(1 - step.compute_s / step.total()),
+                   format_duration(one.forecast->time->run_s)});
+  }
+  return "\n" + table.render();
+}
+
+/// The same for all of them.
+std::string times_source(Comparison const& comparison) {
+  for (auto const& one : comparison.strategies)
+    if (one.forecast && one.forecast->time) return source_text(*one.forecast->time);
+  return "";
+}
+
+/// Each problem once, with the strategies that have it: all of them need no names.
+std::string problems_text(Comparison const& comparison) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> problems;
+  auto const note = [&](std::string const& problem, std::string const& name) {
+    auto found = std::ranges::find(problems, problem, &decltype(problems)::value_type::first);
+    if (found == problems.end()) found = problems.insert(found, {problem, {}});
+    found->second.push_back(name);
+  };
+  for (auto const& one : comparison.strategies) {
+    if (!one.problem.empty()) note(one.problem, one.name);
+    if (one.forecast && !one.forecast->time_problem.empty())
+      note("no time can be told: " + one.forecast->time_problem, one.name);
+  }
+  std::string text;
+  for (auto const& [problem, names] : problems) {
+    bool const all = names.size() == comparison.strategies.size();
+    text += paragraph((all ? "" : join(names, ", ") + ": ") + problem);
+  }
+  return text;
+}
+
+// Advice.
+
+/// What else would save memory, where activations are most of it.
+std::string recompute_hint(Comparison const& comparison) {
+  auto const& ddp = *comparison.ddp().forecast;
+  if (!comparison.recomputed_bytes) return "a smaller batch saves them";
+  auto const saved = ddp.peak_bytes() - *comparison.recomputed_bytes;
+  if (over(saved, ddp.peak_bytes()) < little) return "a smaller batch saves them";
+  return str("try model.recompute: all, which saves ", bytes_text(saved), " (",
+             percent(over(saved, ddp.peak_bytes())), ") for about a third more computing");
+}
+
+std::string why_little(Comparison const& comparison, ComparedPlan const& full) {
+  auto const& ddp = *comparison.ddp().forecast;
+  auto const activations = over(ddp.activations ? ddp.activations->peak : 0, ddp.peak_bytes());
+  auto const lasting = ddp.plan.strategy.memory.total();
+  if (ddp.activations && activations > most)
+    return str("activations and workspace are ", percent(activations),
+               " of a rank's memory, which FSDP does not divide: ", recompute_hint(comparison));
+  if (full.forecast->plan.strategy.memory.total() >= lasting)
+    return str(
+        "its slots for gathered units are as large as what it divides, as the model is "
+        "small: ",
+        bytes_text(lasting), " in all");
+  return "there are few ranks to divide by, and its slots for gathered units come on top";
+}
+
+/// Whether, and by how much.
+std::string fsdp_text(Comparison const& comparison) {
+  auto const& ddp = comparison.ddp();
+  auto const* full = named(comparison, "fsdp full");
+  if (!ddp.forecast || full == nullptr || full->forecast->plan.strategy.workers == 1) return "";
+  auto const before = ddp.forecast->peak_bytes(), saved = before - full->forecast->peak_bytes();
+  auto const more = over(full->busiest_bytes() - ddp.busiest_bytes(), ddp.busiest_bytes());
+  auto const gain = over(saved, before);
+  bool const whole = ddp.forecast->activations.has_value();
+  auto const answer = gain < 0 ? "No" : gain < little ? "Hardly" : "Yes";
+  auto text = str("Would FSDP help? ",
+                  whole ? str(answer, ": shard full ")
+                        : "That depends on activations, which were not predicted: of what lasts "
+                          "from step to step, shard full ",
+                  gain < 0 ? "holds " : "saves ", bytes_text(std::abs(saved)),
+                  gain < 0 ? " more than the " : " of ", bytes_text(before), " per rank",
+                  gain < 0 ? " of ddp" : "", " (", percent(std::abs(gain)), ") and sends ",
+                  percent(more), " more");
+  if (gain < little) text += "; " + why_little(comparison, *full);
+  return paragraph(text + ".");
+}
+
+double step_of(ComparedPlan const& one) {
+  return one.forecast->time->step.total();
+}
+
+std::string time_advice(ComparedPlan const& best, Comparison const& comparison, Room const& room) {
+  auto const found = candidates(comparison, room);
+  auto const& shortest =
+      **std::ranges::min_element(found, {}, [](auto const* one) { return step_of(*one); });
+  auto text = str("its step is predicted to take ", format_duration(step_of(best)));
+  if (&shortest == &best)
+    text += str(", the shortest of those that ", room.known() ? "fit and " : "", "train alike");
+  else
+    text += str(", within 5 % of the shortest (", shortest.name, "), and it is simpler");
+  for (auto const& one : comparison.strategies)
+    if (one.forecast && one.forecast->time && !one.trains_alike() &&
+        room.fits(one.forecast->peak_bytes()) && step_of(one) * time_margin < step_of(best))
+      text += str("; ", one.name, " would take ", format_duration(step_of(one)),
+                  ", but trains otherwise");
+  return text;
+}
+
+std::string byte_advice(ComparedPlan const& best, Comparison const& comparison, Room const& room) {
+  if (!room.known())
+    return "no other sends less from its busiest rank; with --gpu-memory, those that do not fit "
+           "are left out";
+  if (&best == &comparison.ddp()) return "it fits, and no other sends less from its busiest rank";
+  return "of those that fit and train alike, its busiest rank sends least";
+}
+
+/// By how much the nearest misses, and what would help it most.
+std::string none_fits(Comparison const& comparison, Room const& room) {
+  ComparedPlan const* nearest = nullptr;
+  for (auto const& one : comparison.strategies)
+    if (one.forecast && one.trains_alike() &&
+        (nearest == nullptr || one.forecast->peak_bytes() < nearest->forecast->peak_bytes()))
+      nearest = &one;
+  auto text = str("None of them fits", nearest == nullptr ? "" : ": ");
+  if (nearest != nullptr)
+    text += str(nearest->name, " ", room.verdict(nearest->forecast->peak_bytes()));
+  text += "; take more ranks, a smaller batch";
+  if (!comparison.recomputed_bytes) return text + ".";
+  return text + str(", or model.recompute: all, with which ddp would hold ",
+                    bytes_text(*comparison.recomputed_bytes), " (",
+                    room.verdict(*comparison.recomputed_bytes), ").");
+}
+
+std::string advice(Comparison const& comparison, Room const& room) {
+  auto const* best = recommended(comparison, room);
+  if (best == nullptr) return paragraph(none_fits(comparison, room));
+  bool const timed = all_timed(candidates(comparison, room));
+  return paragraph(str(
+      "Take ", best->name, ": ",
+      timed ? time_advice(*best, comparison, room) : byte_advice(*best, comparison, room), "."));
+}
+
+}  // namespace
+
+std::string comparison_text(Comparison const& comparison, Room const& room) {
+  return memory_table(comparison, room) + legend(comparison, room) + time_table(comparison) +
+         times_source(comparison) + problems_text(comparison) + "\n" + fsdp_text(comparison) +
+         advice(comparison, room);
+}
+
+std::string comparison_json(Comparison const& comparison, Room const& room) {
+  auto const& ddp = comparison.ddp();
+  auto strategies = nlohmann::json::array();
+  for (auto const& one : comparison.strategies) {
+    nlohmann::json entry{{"strategy", one.name}};
+    if (!one.forecast) {
+      entry["problem"] = one.problem;
+      strategies.push_back(entry);
+      continue;
+    }
+    entry["ranks"] = one.forecast->plan.ranks;
+    entry["lasting_B"] = one.forecast->plan.strategy.memory.total();
+    entry["server_B"] = one.forecast->plan.strategy.server_memory.total();
+    entry["busiest_rank_sends_B"] = one.busiest_bytes();
+    if (one.forecast->activations) entry["peak_B"] = one.forecast->peak_bytes();
+    if (ddp.forecast) {
+      entry["saves_B"] = ddp.forecast->peak_bytes() - one.forecast->peak_bytes();
+      entry["sends_more_B"] = one.busiest_bytes() - ddp.busiest_bytes();
+    }
+    if (auto const time = time_json(*one.forecast)) entry["time"] = *time;
+    if (room.known()) {
+      entry["fits"] = room.fits(one.forecast->peak_bytes());
+      entry["room"] = room.json(one.forecast->peak_bytes());
+    }
+    strategies.push_back(entry);
+  }
+  auto const* best = recommended(comparison, room);
+  nlohmann::json document{{"strategies", strategies}, {"recommended", nullptr}};
+  if (best != nullptr) document["recommended"] = best->name;
+  if (comparison.recomputed_bytes) document["ddp_recomputed_B"] = *comparison.recomputed_bytes;
+  return document.dump(2) + "\n";
+}
+
+}  // namespace stratagem

@@ -1,0 +1,86 @@
+#include "predict/step_time.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/arithmetic.hpp"
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "predict/forecast.hpp"
+#include "strategy/planned_strategy.hpp"
+#include "strategy/timing/lanes.hpp"
+
+namespace stratagem {
+namespace {
+
+/// Each rank that holds whole tensors saves its part of parameters and momentum.
+double save_time(RunPlan const& plan, Model const& model, Calibration const& calibration) {
+  auto const ranks = static_cast<int>(plan.strategy.holders.size());
+  return calibration.save_s(ranks, static_cast<double>(saved_bytes(model, plan.config)) / ranks);
+}
+
+/// Of all steps, the first of which may be a warm start.
+double training_time(RunPlan const& plan, Model const& model, Calibration const& calibration,
+                     double step_s) {
+  auto const warm = std::min(plan.strategy.warm_start, plan.total_steps);
+  auto const rest = static_cast<double>(plan.total_steps - warm) * step_s;
+  if (warm == 0) return rest;
+  auto like = plan;
+  like.strategy = *plan.strategy.begins_like;
+  like.samples_per_pass = plan.samples_per_pass * plan.strategy.pushes / like.strategy.pushes;
+  auto const step = predict_step(like, model, step_costs(like, model, calibration));
+  return static_cast<double>(warm) * step.total() + rest;
+}
+
+/// Training, which takes so long without a limit, and evaluations.
+double run_time(RunPlan const& plan, StepCosts const& costs, double training) {
+  auto const& run = plan.config.run;
+  if (run.max_time_s > 0) training = std::min(training, run.max_time_s);
+  if (run.evaluate_every == 0) return training;
+  auto const epochs =
+      std::ceil(static_cast<double>(plan.total_steps) /
+                static_cast<double>(std::max<std::int64_t>(plan.steps_per_epoch, 1)));
+  auto const evaluations =
+      std::max(std::ceil(epochs / static_cast<double>(run.evaluate_every)), 1.0);
+  auto const passes = static_cast<double>(plan.images.test) /
+                      static_cast<double>(plan.samples_per_pass * plan.strategy.workers);
+  int const on_node = std::max(costs.ranks_on_node * costs.threads, 1);
+  auto const sharing =
+      costs.cores > 0 ? std::max(1.0, static_cast<double>(on_node) / costs.cores) : 1.0;
+  return training + evaluations * passes * costs.forward_s * sharing;
+}
+
+}  // namespace
+
+std::string PredictedTime::request() const {
+  auto const minutes = saturated(std::ceil((1.25 * run_s + 300) / 60));
+  auto const two = [](std::int64_t number) {
+    return (number < 10 ? "0" : "") + std::to_string(number);
+  };
+  return str(two(minutes / 60), ":", two(minutes % 60), ":00");
+}
+
+int PredictedTime::lead_s() const {
+  return 10 * static_cast<int>(std::ceil((60 + 2 * (2 * step.total() + save_s)) / 10));
+}
+
+StepTime predict_step(RunPlan const& plan, Model const& model, StepCosts const& costs) {
+  return plan.strategy.strategy->time(StepParts(plan.strategy, model, costs));
+}
+
+void predict_time(Forecast& forecast, Model const& model, Calibration const& calibration) {
+  auto const& plan = forecast.plan;
+  try {
+    auto const costs = step_costs(plan, model, calibration);
+    PredictedTime time{.step = predict_step(plan, model, costs),
+                       .published = calibration.published};
+    time.epoch_s = static_cast<double>(plan.steps_per_epoch) * time.step.total();
+    time.run_s = run_time(plan, costs, training_time(plan, model, calibration, time.step.total()));
+    time.save_s = save_time(plan, model, calibration);
+    forecast.time = time;
+  } catch (Error const& problem) {
+    forecast.time_problem = problem.what();
+  }
+}
+
+}  // namespace stratagem

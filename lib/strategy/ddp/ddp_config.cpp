@@ -1,0 +1,21 @@
+#include "strategy/ddp/ddp_config.hpp"
+
+#include "strategy/shared_keys.hpp"
+
+namespace stratagem {
+
+Keys keys_of(DdpConfig& ddp) {
+  return {
+      {"bucket_mb", number(ddp.bucket_mb, above(0)),
+       "a bucket closes when it holds this much [MiB]", false, InFirstFile::as_comment},
+      {"overlap", flag(ddp.overlap), "communicate while the backward pass goes on", false,
+       InFirstFile::as_comment},
+      micro_batches_key(ddp.micro_batches),
+  };
+}
+
+std::vector<std::pair<std::string, DdpConfig>> alternatives(DdpConfig const& given) {
+  return {{"ddp", given}};
+}
+
+}  // namespace stratagem

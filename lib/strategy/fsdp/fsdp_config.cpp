@@ -1,0 +1,41 @@
+#include "strategy/fsdp/fsdp_config.hpp"
+
+#include "strategy/shared_keys.hpp"
+
+namespace stratagem {
+
+Keys keys_of(FsdpConfig& fsdp) {
+  return {
+      {"shard", choice(fsdp.shard, {"optimizer", "gradients", "full"}),
+       "what is spread over the ranks: ZeRO-1, ZeRO-2, ZeRO-3", false, InFirstFile::yes},
+      {"unit_mb", number(fsdp.unit_mb, above(0)), "blocks join a unit until it holds this [MiB]",
+       false, InFirstFile::as_comment},
+      {"reshard_after_forward", flag(fsdp.reshard_after_forward),
+       "of shard full: gather again for the backward pass"},
+      {"prefetch", integer(fsdp.prefetch, at_least(0)), "units gathered ahead, in both passes",
+       false, InFirstFile::as_comment},
+      {"keep_units", integer(fsdp.keep_units, at_least(0)),
+       "of shard full: so many of the last units are not given up after forward"},
+      {"memory_budget", text(fsdp.memory_budget),
+       "of each rank's lasting memory, such as 600MiB; decides prefetch and keep_units"},
+      {"overlap", flag(fsdp.overlap), "communicate while blocks compute"},
+      accumulate_key(fsdp.accumulate),
+      micro_batches_key(fsdp.micro_batches),
+      {"reduce", choice(fsdp.reduce, {"master", "compute"}),
+       "type in which gradients are summed over ranks"},
+      {"poison", flag(fsdp.poison), "fill memory that is given up with NaN, to find errors"},
+  };
+}
+
+std::vector<std::pair<std::string, FsdpConfig>> alternatives(FsdpConfig const& given) {
+  auto optimizer = given;
+  optimizer.shard = Shard::optimizer;
+  optimizer.reshard_after_forward = true;
+  optimizer.keep_units = 0;
+  auto gradients = optimizer, full = given;
+  gradients.shard = Shard::gradients;
+  full.shard = Shard::full;
+  return {{"fsdp optimizer", optimizer}, {"fsdp gradients", gradients}, {"fsdp full", full}};
+}
+
+}  // namespace stratagem

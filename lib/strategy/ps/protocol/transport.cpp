@@ -1,0 +1,182 @@
+#include "strategy/ps/protocol/transport.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+#include <ATen/ATen.h>
+
+#include "base/clock.hpp"
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "comm/remote_memory.hpp"
+#include "strategy/model_layout.hpp"
+#include "strategy/ps/ps_plan.hpp"
+
+namespace stratagem {
+namespace {
+
+using Transport = PsConfig::Transport;
+
+/// Messages, with a copy on both sides.
+class TwoSided final : public PsTransport {
+ public:
+  TwoSided(PsPlan const& ps, StrategyParts const& parts)
+      : plan_(ps.servers), communicator_(parts.communicator) {
+    auto const& plan = ps.servers;
+    auto const server = plan.roles.server_of(communicator_.rank());
+    if (server < 0) return;
+    auto const shard = plan.shards[static_cast<std::size_t>(server)];
+    memory_ = make_store_memory(ps.policy, parts.optimizer, plan.workers(),
+                                parts.allocate(gpu::MemoryCategory::parameters, shard));
+  }
+
+  Work push(at::Tensor const& gradient, ServerChunk const& chunk) override {
+    return communicator_.send(gradient, plan_.owner_of(chunk), chunk_tag(chunk.index));
+  }
+  Work pull(at::Tensor const& parameters, ServerChunk const& chunk) override {
+    return communicator_.receive(parameters, plan_.owner_of(chunk), chunk_tag(chunk.index));
+  }
+  StoreMemory const& memory() const override { return memory_; }
+  Work receive(int worker, ServerChunk const& chunk) override {
+    return communicator_.receive(in_shard(memory_.slot(worker), chunk),
+                                 plan_.rank_of_worker(worker), chunk_tag(chunk.index));
+  }
+  Work send(int worker, ServerChunk const& chunk) override {
+    return communicator_.send(in_shard(memory_.outgoing_to(worker), chunk),
+                              plan_.rank_of_worker(worker), chunk_tag(chunk.index));
+  }
+
+ private:
+  ServerPlan plan_;
+  Communicator& communicator_;
+  StoreMemory memory_;
+};
+
+/// Workers put gradients into their slots of a server's memory and get parameters from it. Servers,
+/// which look for messages all the time, are the only ranks whose memory is accessed. It holds the
+/// workers' slots, then what goes out to each of them or to all, a shard each.
+class Rma final : public PsTransport {
+ public:
+  Rma(PsPlan const& ps, StrategyParts const& parts)
+      : plan_(ps.servers),
+        worker_(ps.servers.roles.worker_of(parts.communicator.rank())),
+        outgoing_(ps.policy.asynchronous() ? ps.workers() : 1) {
+    auto const& plan = ps.servers;
+    auto const server = plan.roles.server_of(parts.communicator.rank());
+    auto const shard = server < 0 ? 0 : plan.shards[static_cast<std::size_t>(server)];
+    remote_ = parts.communicator.share_memory(shard * (plan.workers() + outgoing_),
+                                              master_type(parts.precision.compute));
+    if (server < 0) return;
+    auto const part = [&](int number) { return remote_->local().narrow(0, number * shard, shard); };
+    for (int worker = 0; worker < plan.workers(); ++worker) memory_.slots.push_back(part(worker));
+    for (int i = 0; i < outgoing_; ++i) memory_.outgoing.push_back(part(plan.workers() + i));
+    memory_.parameters = sends_parameters(ps.policy, parts.optimizer)
+                             ? memory_.outgoing.front()
+                             : parts.allocate(gpu::MemoryCategory::parameters, shard);
+  }
+
+  Work push(at::Tensor const& gradient, ServerChunk const& chunk) override {
+    return remote_->put(gradient, plan_.owner_of(chunk), place(worker_, chunk),
+                        chunk_tag(chunk.index));
+  }
+  Work pull(at::Tensor const& parameters, ServerChunk const& chunk) override {
+    int const part = plan_.workers() + (outgoing_ > 1 ? worker_ : 0);
+    return remote_->get(parameters, plan_.owner_of(chunk), place(part, chunk),
+                        chunk_tag(chunk.index));
+  }
+  StoreMemory const& memory() const override { return memory_; }
+  Work receive(int worker, ServerChunk const& chunk) override {
+    return remote_->await_put(plan_.rank_of_worker(worker), chunk_tag(chunk.index));
+  }
+  Work send(int worker, ServerChunk const& chunk) override {
+    return remote_->offer(plan_.rank_of_worker(worker), chunk_tag(chunk.index));
+  }
+
+ private:
+  /// Of a chunk in the n-th part of its server's memory.
+  std::int64_t place(int part, ServerChunk const& chunk) const {
+    return part * plan_.shards[static_cast<std::size_t>(chunk.server)] + chunk.offset;
+  }
+
+  ServerPlan plan_;
+  int worker_;
+  int outgoing_;  ///< shards that workers get parameters from
+  std::unique_ptr<RemoteMemory> remote_;
+  StoreMemory memory_;
+};
+
+/// Seconds of a push and a pull of the first chunk between its server and the first worker, who
+/// alone knows them; 0 elsewhere.
+double measure(PsTransport& transport, ServerPlan const& plan, StrategyParts const& parts) {
+  constexpr int repeats = 5;
+  auto const& chunk = plan.chunks.front();
+  auto const rank = parts.communicator.rank();
+  if (rank == plan.owner_of(chunk)) {
+    for (int i = 0; i < repeats; ++i) {
+      transport.receive(0, chunk).wait_on_host();
+      transport.send(0, chunk).wait_on_host();
+    }
+  }
+  if (rank != plan.rank_of_worker(0)) return 0;
+  auto const gradient = parts.allocate(gpu::MemoryCategory::workspace, chunk.range.size());
+  auto const parameters = at::empty_like(gradient);
+  auto best = std::numeric_limits<std::int64_t>::max();
+  for (int i = 0; i < repeats; ++i) {
+    auto const begin = monotonic_ns();
+    transport.push(gradient, chunk).wait_on_host();
+    transport.pull(parameters, chunk).wait_on_host();
+    best = std::min(best, monotonic_ns() - begin);
+  }
+  return static_cast<double>(best) * 1e-9;
+}
+
+std::unique_ptr<PsTransport> choose(PsPlan const& plan, StrategyParts const& parts) {
+  std::unique_ptr<PsTransport> two_sided = std::make_unique<TwoSided>(plan, parts), rma;
+  auto const tell = [&](std::string const& text) {
+    parts.recorder.event(trace::Severity::info, "transport", text);
+  };
+  try {
+    rma = std::make_unique<Rma>(plan, parts);
+  } catch (AgreedError const& failure) {
+    tell(str("two_sided: ", failure.what()));
+    return two_sided;
+  }
+  auto const times = at::zeros({2}, at::kDouble);
+  auto* seconds = times.data_ptr<double>();
+  seconds[0] = measure(*two_sided, plan.servers, parts);
+  seconds[1] = measure(*rma, plan.servers, parts);
+  parts.communicator.all_reduce(times).wait_on_host();
+  bool const rma_wins = seconds[1] < seconds[0];
+  tell(str(rma_wins ? "rma" : "two_sided", ": push and pull of a chunk took ",
+           format_number(1e3 * seconds[1], 3), " ms by rma, ", format_number(1e3 * seconds[0], 3),
+           " ms by messages"));
+  return rma_wins ? std::move(rma) : std::move(two_sided);
+}
+
+bool allows_rma(ServerPolicy const& policy) {
+  return policy.delay == 0 && policy.always_pulls();
+}
+
+}  // namespace
+
+void check_transport(PsPlan const& plan) {
+  auto const& policy = plan.policy;
+  if (plan.config.transport == Transport::rma && !allows_rma(policy))
+    throw Error(
+        ExitCode::usage,
+        str("strategy.transport: rma beside ", policy.delay > 0         ? "a delay"
+                                               : policy.pull_at_lag > 0 ? "strategy.pull_at_lag"
+                                                                        : "strategy.pull_every"),
+        "workers would push again before they know that their last gradient was used",
+        "take strategy.transport: two_sided");
+}
+
+std::unique_ptr<PsTransport> make_transport(PsPlan const& plan, StrategyParts const& parts) {
+  auto const wanted = plan.config.transport;
+  if (wanted == Transport::rma) return std::make_unique<Rma>(plan, parts);
+  if (wanted == Transport::automatic && allows_rma(plan.policy)) return choose(plan, parts);
+  return std::make_unique<TwoSided>(plan, parts);
+}
+
+}  // namespace stratagem

@@ -1,0 +1,20 @@
+#include "strategy/serial/serial_config.hpp"
+
+#include "strategy/shared_keys.hpp"
+
+namespace stratagem {
+
+Keys keys_of(SerialConfig& serial) {
+  return {
+      {"emulate_ranks", integer(serial.emulate_ranks, between(1, 1024)),
+       "make the steps that so many ranks would make together", false, InFirstFile::as_comment},
+      micro_batches_key(serial.micro_batches),
+      accumulate_key(serial.accumulate),
+  };
+}
+
+std::vector<std::pair<std::string, SerialConfig>> alternatives(SerialConfig const& /*given*/) {
+  return {};
+}
+
+}  // namespace stratagem
