@@ -14,9 +14,9 @@
 #include "base/random.hpp"
 #include "base/text.hpp"
 #include "conformance/expected.hpp"
-#include "strategy/model_layout.hpp"
 #include "strategy/ps/async_server.hpp"
 #include "strategy/ps/sync_server.hpp"
+#include "strategy/shared/model_layout.hpp"
 
 // Real servers and transports, and gradients that tell whose they are: small whole numbers, whose
 // sums show which pushes are in the parameters, and whether all elements have the same ones.

@@ -15,9 +15,9 @@
 #include "base/text.hpp"
 #include "comm/inprocess/inprocess_communicator.hpp"
 #include "conformance/training.hpp"
-#include "strategy/model_layout.hpp"
 #include "strategy/ps/ps_plan.hpp"
 #include "strategy/ps/server.hpp"
+#include "strategy/shared/model_layout.hpp"
 #include "strategy/state/replicas.hpp"
 
 // Whole trainings under simulated disorder: the order in which ranks go on, when what they send

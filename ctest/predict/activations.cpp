@@ -11,8 +11,8 @@
 #include "gpu/memory.hpp"
 #include "model/layers.hpp"
 #include "model/support.hpp"
-#include "strategy/model_layout.hpp"
 #include "strategy/registry.hpp"
+#include "strategy/shared/model_layout.hpp"
 
 namespace stratagem::test {
 namespace {

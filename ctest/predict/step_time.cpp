@@ -6,7 +6,7 @@
 
 #include "strategy/ddp/ddp_plan.hpp"
 #include "strategy/fsdp/fsdp_plan.hpp"
-#include "strategy/model_layout.hpp"
+#include "strategy/shared/model_layout.hpp"
 
 namespace stratagem {
 namespace {

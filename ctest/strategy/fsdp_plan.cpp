@@ -6,7 +6,7 @@
 
 #include "base/error.hpp"
 #include "model/model.hpp"
-#include "strategy/model_layout.hpp"
+#include "strategy/shared/model_layout.hpp"
 
 namespace stratagem {
 namespace {

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
-#include "strategy/model_layout.hpp"
 #include "strategy/server_work.hpp"
+#include "strategy/shared/model_layout.hpp"
 #include "support/tiny_models.hpp"
 
 namespace stratagem {

@@ -7,7 +7,7 @@
 
 #include "base/error.hpp"
 #include "comm/inprocess/inprocess_communicator.hpp"
-#include "strategy/control.hpp"
+#include "strategy/shared/control.hpp"
 #include "strategy/state/device_hash.hpp"
 
 namespace stratagem {

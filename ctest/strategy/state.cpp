@@ -5,7 +5,7 @@
 
 #include "comm/inprocess/inprocess_communicator.hpp"
 #include "conformance/training.hpp"
-#include "strategy/model_layout.hpp"
+#include "strategy/shared/model_layout.hpp"
 
 namespace stratagem {
 namespace {

@@ -1,4 +1,4 @@
-#include "strategy/update.hpp"
+#include "strategy/shared/update.hpp"
 
 #include <functional>
 #include <limits>
@@ -10,7 +10,7 @@
 #include "comm/inprocess/inprocess_communicator.hpp"
 #include "conformance/training.hpp"
 #include "params/initialise.hpp"
-#include "strategy/replica.hpp"
+#include "strategy/shared/replica.hpp"
 
 namespace stratagem {
 namespace {

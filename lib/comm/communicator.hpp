@@ -8,7 +8,7 @@
 
 #include "comm/collective_log.hpp"
 #include "comm/remote_memory.hpp"
-#include "comm/work.hpp"
+#include "comm/work/work.hpp"
 
 namespace stratagem {
 

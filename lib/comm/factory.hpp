@@ -5,7 +5,7 @@
 #include "comm/comm_config.hpp"
 #include "comm/communicator.hpp"
 #include "comm/process_info.hpp"
-#include "comm/pulse.hpp"
+#include "comm/work/pulse.hpp"
 #include "mpi/comm.hpp"
 #include "trace/recorder.hpp"
 

@@ -4,7 +4,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "comm/work.hpp"
+#include "comm/work/work.hpp"
 
 namespace stratagem {
 

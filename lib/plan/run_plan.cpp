@@ -7,7 +7,7 @@
 #include "base/text.hpp"
 #include "data/sampler.hpp"
 #include "plan/process_setup.hpp"
-#include "strategy/model_layout.hpp"
+#include "strategy/shared/model_layout.hpp"
 
 namespace stratagem {
 namespace {

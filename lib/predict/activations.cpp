@@ -13,8 +13,8 @@
 #include "base/text.hpp"
 #include "gpu/memory.hpp"
 #include "model/block_tape.hpp"
-#include "strategy/cross_entropy.hpp"
-#include "strategy/model_layout.hpp"
+#include "strategy/shared/cross_entropy.hpp"
+#include "strategy/shared/model_layout.hpp"
 #include "strategy/state/buffers.hpp"
 
 namespace stratagem {

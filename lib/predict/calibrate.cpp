@@ -25,10 +25,10 @@
 #include "plan/run_plan.hpp"
 #include "predict/activations.hpp"
 #include "run_files/checkpoint.hpp"
-#include "strategy/model_layout.hpp"
 #include "strategy/registry.hpp"
 #include "strategy/round.hpp"
 #include "strategy/server_work.hpp"
+#include "strategy/shared/model_layout.hpp"
 #include "trace/rank_trace.hpp"
 #include "trace/recorder.hpp"
 

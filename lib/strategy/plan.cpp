@@ -4,7 +4,7 @@
 
 #include "base/hash/hash.hpp"
 #include "base/text.hpp"
-#include "strategy/model_layout.hpp"
+#include "strategy/shared/model_layout.hpp"
 #include "strategy/state/buffers.hpp"
 
 namespace stratagem {

@@ -15,7 +15,7 @@
 #include "optim/optim_config.hpp"
 #include "params/parameter_layout.hpp"
 #include "params/server_plan.hpp"
-#include "strategy/accumulate.hpp"
+#include "strategy/shared/accumulate.hpp"
 
 namespace stratagem {
 

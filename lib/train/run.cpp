@@ -18,7 +18,7 @@
 #include "mpi/session.hpp"
 #include "plan/process_setup.hpp"
 #include "strategy/registry.hpp"
-#include "strategy/replica.hpp"
+#include "strategy/shared/replica.hpp"
 #include "trace/trace_file.hpp"
 #include "train/manifest.hpp"
 #include "train/resume_point.hpp"

@@ -10,7 +10,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "gpu/memory.hpp"
-#include "strategy/replica.hpp"
+#include "strategy/shared/replica.hpp"
 #include "strategy/state/replicas.hpp"
 
 namespace stratagem {

@@ -17,7 +17,7 @@
 #include "comm/inprocess/death.hpp"
 #include "comm/inprocess/network.hpp"
 #include "comm/inprocess/turns.hpp"
-#include "comm/work.hpp"
+#include "comm/work/work.hpp"
 
 namespace stratagem {
 

@@ -3,10 +3,10 @@
 #include <ATen/ATen.h>
 
 #include "base/contract.hpp"
-#include "comm/delayed_operation.hpp"
 #include "comm/mpi/mpi_memory.hpp"
 #include "comm/mpi/operations.hpp"
 #include "comm/reduction.hpp"
+#include "comm/work/delayed_operation.hpp"
 
 namespace stratagem {
 namespace {

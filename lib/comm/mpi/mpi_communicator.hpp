@@ -7,7 +7,7 @@
 #include "comm/communicator.hpp"
 #include "comm/mpi/inquest.hpp"
 #include "comm/mpi/staging.hpp"
-#include "comm/progress.hpp"
+#include "comm/work/progress.hpp"
 #include "mpi/comm.hpp"
 #include "trace/recorder.hpp"
 

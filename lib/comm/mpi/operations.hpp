@@ -9,7 +9,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "comm/operation.hpp"
+#include "comm/work/operation.hpp"
 #include "mpi/comm.hpp"
 
 namespace stratagem {

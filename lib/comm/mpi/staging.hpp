@@ -7,7 +7,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "comm/operation.hpp"
+#include "comm/work/operation.hpp"
 #include "gpu/pinned_pool.hpp"
 #include "gpu/stream.hpp"
 

@@ -8,7 +8,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "base/error.hpp"
-#include "comm/operation.hpp"
+#include "comm/work/operation.hpp"
 #include "mpi/comm.hpp"
 #include "mpi/window.hpp"
 

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "comm/communicator.hpp"
-#include "comm/pulse.hpp"
+#include "comm/work/pulse.hpp"
 #include "mpi/comm.hpp"
 #include "trace/recorder.hpp"
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "comm/pulse.hpp"
+#include "comm/work/pulse.hpp"
 #include "mpi/comm.hpp"
 #include "mpi/node_memory.hpp"
 #include "trace/beacon.hpp"

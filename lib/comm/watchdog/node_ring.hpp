@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "comm/pulse.hpp"
 #include "comm/watchdog/board.hpp"
+#include "comm/work/pulse.hpp"
 #include "mpi/comm.hpp"
 
 namespace stratagem {

@@ -2,8 +2,8 @@
 
 #include <ATen/ATen.h>
 
-#include "strategy/cross_entropy.hpp"
-#include "strategy/micro_batches.hpp"
+#include "strategy/shared/cross_entropy.hpp"
+#include "strategy/shared/micro_batches.hpp"
 
 namespace stratagem {
 

@@ -2,14 +2,14 @@
 
 #include <optional>
 
-#include "comm/work.hpp"
+#include "comm/work/work.hpp"
 #include "model/block_tape.hpp"
-#include "strategy/control.hpp"
 #include "strategy/ddp/ddp_plan.hpp"
-#include "strategy/replica.hpp"
+#include "strategy/shared/control.hpp"
+#include "strategy/shared/replica.hpp"
+#include "strategy/shared/update.hpp"
 #include "strategy/state/replicas.hpp"
 #include "strategy/strategy_parts.hpp"
-#include "strategy/update.hpp"
 
 namespace stratagem {
 

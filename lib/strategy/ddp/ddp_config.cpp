@@ -1,6 +1,6 @@
 #include "strategy/ddp/ddp_config.hpp"
 
-#include "strategy/shared_keys.hpp"
+#include "strategy/shared/shared_keys.hpp"
 
 namespace stratagem {
 

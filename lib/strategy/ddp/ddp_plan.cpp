@@ -7,9 +7,9 @@
 #include "base/arithmetic.hpp"
 #include "base/console/table.hpp"
 #include "base/text.hpp"
-#include "strategy/control.hpp"
 #include "strategy/ddp/ddp.hpp"
 #include "strategy/planned_strategy.hpp"
+#include "strategy/shared/control.hpp"
 #include "strategy/timing/lanes.hpp"
 
 namespace stratagem {

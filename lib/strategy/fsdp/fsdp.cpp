@@ -5,9 +5,9 @@
 #include <ATen/ATen.h>
 
 #include "base/text.hpp"
-#include "strategy/cross_entropy.hpp"
-#include "strategy/micro_batches.hpp"
-#include "strategy/model_layout.hpp"
+#include "strategy/shared/cross_entropy.hpp"
+#include "strategy/shared/micro_batches.hpp"
+#include "strategy/shared/model_layout.hpp"
 
 namespace stratagem {
 

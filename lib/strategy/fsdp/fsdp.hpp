@@ -1,15 +1,15 @@
 #pragma once
 
-#include "comm/work.hpp"
+#include "comm/work/work.hpp"
 #include "model/block_tape.hpp"
-#include "strategy/control.hpp"
 #include "strategy/fsdp/fsdp_plan.hpp"
 #include "strategy/fsdp/gradient_units.hpp"
 #include "strategy/fsdp/parameter_units.hpp"
+#include "strategy/shared/control.hpp"
+#include "strategy/shared/update.hpp"
 #include "strategy/state/buffers.hpp"
 #include "strategy/state/replicas.hpp"
 #include "strategy/strategy_parts.hpp"
-#include "strategy/update.hpp"
 
 namespace stratagem {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "keys/key.hpp"
-#include "strategy/accumulate.hpp"
+#include "strategy/shared/accumulate.hpp"
 
 namespace stratagem {
 

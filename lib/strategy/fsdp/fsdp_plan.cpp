@@ -7,8 +7,8 @@
 #include "base/error.hpp"
 #include "base/hash/hash.hpp"
 #include "base/text.hpp"
-#include "strategy/control.hpp"
-#include "strategy/model_layout.hpp"
+#include "strategy/shared/control.hpp"
+#include "strategy/shared/model_layout.hpp"
 
 namespace stratagem {
 namespace {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "comm/communicator.hpp"
-#include "comm/work.hpp"
+#include "comm/work/work.hpp"
 #include "model/block_tape.hpp"
 #include "strategy/fsdp/fsdp_plan.hpp"
 #include "strategy/fsdp/unit_views.hpp"

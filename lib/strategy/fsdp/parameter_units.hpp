@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "comm/communicator.hpp"
-#include "comm/work.hpp"
+#include "comm/work/work.hpp"
 #include "strategy/fsdp/fsdp_plan.hpp"
 #include "strategy/fsdp/unit_views.hpp"
 #include "strategy/state/state.hpp"

@@ -5,11 +5,11 @@
 #include "base/console/table.hpp"
 #include "base/text.hpp"
 #include "optim/exact_square_sum.hpp"
-#include "strategy/control.hpp"
 #include "strategy/fsdp/fsdp.hpp"
 #include "strategy/fsdp/fsdp_plan.hpp"
-#include "strategy/model_layout.hpp"
 #include "strategy/planned_strategy.hpp"
+#include "strategy/shared/control.hpp"
+#include "strategy/shared/model_layout.hpp"
 #include "strategy/timing/lanes.hpp"
 
 namespace stratagem {

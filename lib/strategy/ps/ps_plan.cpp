@@ -6,7 +6,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "strategy/ps/protocol/transport.hpp"
-#include "strategy/update.hpp"
+#include "strategy/shared/update.hpp"
 
 namespace stratagem {
 

@@ -3,9 +3,9 @@
 #include "gpu/memory.hpp"
 #include "optim/optim_config.hpp"
 #include "params/server_plan.hpp"
-#include "strategy/gradient_scale.hpp"
 #include "strategy/plan.hpp"
 #include "strategy/ps/ps_config.hpp"
+#include "strategy/shared/gradient_scale.hpp"
 
 namespace stratagem {
 

@@ -7,9 +7,9 @@
 
 #include "base/text.hpp"
 #include "params/initialise.hpp"
-#include "strategy/control.hpp"
-#include "strategy/model_layout.hpp"
 #include "strategy/ps/ps_plan.hpp"
+#include "strategy/shared/control.hpp"
+#include "strategy/shared/model_layout.hpp"
 
 namespace stratagem {
 PsServer::PsServer(PsPlan plan, StrategyParts const& parts)

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "comm/work.hpp"
+#include "comm/work/work.hpp"
 #include "strategy/ps/parameter_store.hpp"
 #include "strategy/ps/protocol/messages.hpp"
 #include "strategy/ps/protocol/transport.hpp"

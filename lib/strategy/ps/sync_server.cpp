@@ -8,9 +8,9 @@
 #include <ATen/ATen.h>
 
 #include "base/clock.hpp"
-#include "strategy/control.hpp"
+#include "strategy/shared/control.hpp"
+#include "strategy/shared/update.hpp"
 #include "strategy/state/replicas.hpp"
-#include "strategy/update.hpp"
 
 namespace stratagem {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "strategy/control.hpp"
+#include "strategy/shared/control.hpp"
 
 namespace stratagem {
 

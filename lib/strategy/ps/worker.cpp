@@ -8,8 +8,8 @@
 
 #include "base/arithmetic.hpp"
 #include "base/clock.hpp"
-#include "strategy/micro_batches.hpp"
 #include "strategy/ps/round_counts.hpp"
+#include "strategy/shared/micro_batches.hpp"
 
 namespace stratagem {
 

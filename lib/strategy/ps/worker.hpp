@@ -2,13 +2,13 @@
 
 #include <vector>
 
-#include "comm/work.hpp"
+#include "comm/work/work.hpp"
 #include "model/block_tape.hpp"
-#include "strategy/cross_entropy.hpp"
 #include "strategy/ps/protocol/messages.hpp"
 #include "strategy/ps/protocol/transport.hpp"
 #include "strategy/ps/ps_plan.hpp"
-#include "strategy/replica.hpp"
+#include "strategy/shared/cross_entropy.hpp"
+#include "strategy/shared/replica.hpp"
 #include "strategy/strategy_parts.hpp"
 
 namespace stratagem {

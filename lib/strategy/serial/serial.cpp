@@ -7,9 +7,9 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "gpu/memory.hpp"
-#include "strategy/control.hpp"
-#include "strategy/cross_entropy.hpp"
-#include "strategy/micro_batches.hpp"
+#include "strategy/shared/control.hpp"
+#include "strategy/shared/cross_entropy.hpp"
+#include "strategy/shared/micro_batches.hpp"
 
 namespace stratagem {
 

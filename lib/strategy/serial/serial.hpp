@@ -1,10 +1,10 @@
 #pragma once
 
 #include "model/block_tape.hpp"
-#include "strategy/replica.hpp"
 #include "strategy/serial/serial_plan.hpp"
+#include "strategy/shared/replica.hpp"
+#include "strategy/shared/update.hpp"
 #include "strategy/strategy_parts.hpp"
-#include "strategy/update.hpp"
 
 namespace stratagem {
 

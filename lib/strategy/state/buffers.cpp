@@ -7,7 +7,7 @@
 #include "base/text.hpp"
 #include "comm/agreement.hpp"
 #include "gpu/memory.hpp"
-#include "strategy/model_layout.hpp"
+#include "strategy/shared/model_layout.hpp"
 
 namespace stratagem {
 namespace {

@@ -3,7 +3,7 @@
 #include "base/contract.hpp"
 #include "base/text.hpp"
 #include "comm/agreement.hpp"
-#include "strategy/gradient_scale.hpp"
+#include "strategy/shared/gradient_scale.hpp"
 
 namespace stratagem {
 namespace {

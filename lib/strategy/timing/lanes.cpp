@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "strategy/model_layout.hpp"
+#include "strategy/shared/model_layout.hpp"
 
 namespace stratagem {
 namespace {

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "model/block_tape.hpp"
-#include "strategy/replica.hpp"
+#include "strategy/shared/replica.hpp"
 #include "strategy/strategy_parts.hpp"
 
 namespace stratagem {

@@ -7,7 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "strategy/update.hpp"
+#include "strategy/shared/update.hpp"
 
 namespace stratagem {
 

@@ -3,7 +3,6 @@
 #include <deque>
 #include <vector>
 
-#include "strategy/gradient_scale.hpp"
 #include "strategy/offline.hpp"
 #include "strategy/ps/offline/cluster_clock.hpp"
 #include "strategy/ps/offline/local_pass.hpp"
@@ -11,6 +10,7 @@
 #include "strategy/ps/policy/pull_pace.hpp"
 #include "strategy/ps/protocol/share.hpp"
 #include "strategy/ps/ps_plan.hpp"
+#include "strategy/shared/gradient_scale.hpp"
 #include "strategy/state/counters.hpp"
 
 namespace stratagem {

@@ -10,8 +10,8 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "comm/remote_memory.hpp"
-#include "strategy/model_layout.hpp"
 #include "strategy/ps/ps_plan.hpp"
+#include "strategy/shared/model_layout.hpp"
 
 namespace stratagem {
 namespace {

@@ -1,4 +1,4 @@
-#include "strategy/shared_keys.hpp"
+#include "strategy/shared/shared_keys.hpp"
 
 namespace stratagem {
 

@@ -10,7 +10,7 @@
 #include "gpu/device.hpp"
 #include "model/block_tape.hpp"
 #include "optim/optimizer_state.hpp"
-#include "strategy/model_layout.hpp"
+#include "strategy/shared/model_layout.hpp"
 #include "strategy/state/state.hpp"
 
 namespace stratagem {

@@ -1,4 +1,4 @@
-#include "app/submit_line.hpp"
+#include "app/commands/submit_line.hpp"
 
 #include <algorithm>
 #include <cstdlib>

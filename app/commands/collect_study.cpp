@@ -1,4 +1,4 @@
-#include "app/collect_study.hpp"
+#include "app/commands/collect_study.hpp"
 
 #include <algorithm>
 #include <iostream>

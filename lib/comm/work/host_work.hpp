@@ -4,7 +4,7 @@
 #include <exception>
 #include <mutex>
 
-#include "comm/work.hpp"
+#include "comm/work/work.hpp"
 #include "trace/beacon.hpp"
 
 namespace stratagem {

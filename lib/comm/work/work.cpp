@@ -1,4 +1,4 @@
-#include "comm/work.hpp"
+#include "comm/work/work.hpp"
 
 #include <exception>
 

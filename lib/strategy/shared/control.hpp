@@ -8,7 +8,7 @@
 #include "model/block_tape.hpp"
 #include "model/model.hpp"
 #include "params/parameter_layout.hpp"
-#include "strategy/cross_entropy.hpp"
+#include "strategy/shared/cross_entropy.hpp"
 #include "strategy/strategy.hpp"
 
 namespace stratagem {

@@ -1,4 +1,4 @@
-#include "strategy/update.hpp"
+#include "strategy/shared/update.hpp"
 
 #include <cmath>
 
@@ -7,7 +7,7 @@
 #include "base/error.hpp"
 #include "gpu/memory.hpp"
 #include "optim/exact_square_sum.hpp"
-#include "strategy/model_layout.hpp"
+#include "strategy/shared/model_layout.hpp"
 
 namespace stratagem {
 namespace {

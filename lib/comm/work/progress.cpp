@@ -1,4 +1,4 @@
-#include "comm/progress.hpp"
+#include "comm/work/progress.hpp"
 
 #include <algorithm>
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "comm/operation.hpp"
+#include "comm/work/operation.hpp"
 
 namespace stratagem {
 

@@ -1,4 +1,4 @@
-#include "app/plan_study.hpp"
+#include "app/commands/plan_study.hpp"
 
 #include <filesystem>
 #include <map>

@@ -1,4 +1,4 @@
-#include "strategy/model_layout.hpp"
+#include "strategy/shared/model_layout.hpp"
 
 namespace stratagem {
 

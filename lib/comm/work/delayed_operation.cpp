@@ -1,4 +1,4 @@
-#include "comm/delayed_operation.hpp"
+#include "comm/work/delayed_operation.hpp"
 
 #include "base/clock.hpp"
 

@@ -1,4 +1,4 @@
-#include "strategy/gradient_scale.hpp"
+#include "strategy/shared/gradient_scale.hpp"
 
 #include <algorithm>
 #include <cmath>

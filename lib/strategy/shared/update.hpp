@@ -12,7 +12,7 @@
 #include "gpu/device.hpp"
 #include "optim/optim_config.hpp"
 #include "optim/sgd.hpp"
-#include "strategy/gradient_scale.hpp"
+#include "strategy/shared/gradient_scale.hpp"
 
 namespace stratagem {
 

@@ -1,4 +1,4 @@
-#include "comm/host_work.hpp"
+#include "comm/work/host_work.hpp"
 
 namespace stratagem {
 

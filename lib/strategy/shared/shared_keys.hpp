@@ -1,7 +1,7 @@
 #pragma once
 
 #include "keys/key.hpp"
-#include "strategy/accumulate.hpp"
+#include "strategy/shared/accumulate.hpp"
 
 namespace stratagem {
 

@@ -6,7 +6,7 @@
 #include <iterator>
 #include <optional>
 
-#include "app/collect_study.hpp"
+#include "app/commands/collect_study.hpp"
 #include "app/options.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"

@@ -1,4 +1,4 @@
-#include "strategy/cross_entropy.hpp"
+#include "strategy/shared/cross_entropy.hpp"
 
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/autograd.h>

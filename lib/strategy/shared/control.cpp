@@ -1,4 +1,4 @@
-#include "strategy/control.hpp"
+#include "strategy/shared/control.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "app/starter_config.hpp"
+#include "app/commands/starter_config.hpp"
 
 #include <algorithm>
 #include <iterator>

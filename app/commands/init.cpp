@@ -2,9 +2,9 @@
 #include <filesystem>
 #include <iostream>
 
+#include "app/commands/starter_config.hpp"
+#include "app/commands/submit_line.hpp"
 #include "app/configuration.hpp"
-#include "app/starter_config.hpp"
-#include "app/submit_line.hpp"
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/text.hpp"

@@ -2,9 +2,9 @@
 #include <iostream>
 
 #include "app/calibrations.hpp"
+#include "app/commands/plan_study.hpp"
+#include "app/commands/submit_line.hpp"
 #include "app/configuration.hpp"
-#include "app/plan_study.hpp"
-#include "app/submit_line.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "predict/comparison_report.hpp"

@@ -4,8 +4,8 @@
 #include <iostream>
 #include <optional>
 
+#include "app/commands/plan_study.hpp"
 #include "app/configuration.hpp"
-#include "app/plan_study.hpp"
 #include "base/console/table.hpp"
 #include "base/error.hpp"
 #include "base/file.hpp"

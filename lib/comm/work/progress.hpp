@@ -9,10 +9,10 @@
 #include <mutex>
 #include <thread>
 
-#include "comm/host_work.hpp"
 #include "comm/mpi/inquest.hpp"
-#include "comm/operation.hpp"
-#include "comm/pulse.hpp"
+#include "comm/work/host_work.hpp"
+#include "comm/work/operation.hpp"
+#include "comm/work/pulse.hpp"
 #include "trace/recorder.hpp"
 
 namespace stratagem {

@@ -1,4 +1,4 @@
-#include "strategy/replica.hpp"
+#include "strategy/shared/replica.hpp"
 
 #include <ATen/ATen.h>
 
