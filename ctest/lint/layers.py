@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Includes and CMake links only point down the layers; vendor headers stay in the layer that wraps them."""
+"""Includes and CMake links only point down the layers; vendor headers stay in the layer that wraps them; a strategy is
+named by its own folder and the registry alone; no folder is crowded."""
 
 import re
 
@@ -40,6 +41,11 @@ VENDORS = {
     r"zlib\.h": ["lib/data"],
     r"torch/torch\.h": [],  # slow to compile: ATen and torch/csrc/autograd are enough
 }
+
+MOST_FILES = 30  # of a folder
+
+# The only files of lib/ and app/ that name a strategy outside its folder.
+REGISTRY = {"lib/strategy/registry.cpp", "lib/strategy/strategy_config.hpp", "lib/strategy/strategy_config.cpp"}
 
 # Targets whose usage must not leak through a layer's interface.
 VENDOR_TARGETS = r"MPI::\w+|hdf5::\w+|HDF5::\w+|yaml-cpp\S*|Boost::\w+|CUDA::\w+|NCCL::\w+|ZLIB::\w+"
@@ -84,6 +90,24 @@ def include_problems(path, text):
                 yield f"{path}:{number}: {own or system} belongs to {' and '.join(folders) or 'nobody'}"
 
 
+def strategies(root):
+    """The folders of strategies: those with a configuration."""
+    return [config.parent.name for config in root.glob("lib/strategy/*/*_config.hpp")]
+
+
+def strategy_problems(path, text, names):
+    """A strategy is named in its own folder and where all are listed."""
+    if str(path) in REGISTRY:
+        return
+    for name in names:
+        if path.is_relative_to(f"lib/strategy/{name}"):
+            continue
+        of_it = re.compile(rf"\"strategy/{name}/|\b{name.capitalize()}(Config|Plan|Mode)\b|\b{name}_of\(")
+        for number, line in enumerate(text.splitlines(), 1):
+            if match := of_it.search(line.split("//")[0]):
+                yield f"{path}:{number}: {match[0]} belongs to lib/strategy/{name}; say it through the registry"
+
+
 def link_problems(path, text):
     layer = layer_of(path)
     command = keyword = None
@@ -101,10 +125,21 @@ def link_problems(path, text):
                 yield f"{path}:{number}: {layer} must not link {word[11:]}"
 
 
+def crowded(root):
+    """Folders of more files than a reader can overlook."""
+    for folder in [root / "app", *root.glob("lib/**/")]:
+        files = [file for file in folder.glob("*") if file.is_file()]
+        if len(files) > MOST_FILES:
+            yield f"{folder.relative_to(root)}: {len(files)} files, of at most {MOST_FILES}; make rooms of it"
+
+
 def find_problems(root):
-    problems = []
+    problems = list(crowded(root))
+    names = strategies(root)
     for path in sources(root, ["lib", "app"], [".hpp", ".cpp"]):
-        problems += include_problems(path.relative_to(root), path.read_text())
+        text = path.read_text()
+        problems += include_problems(path.relative_to(root), text)
+        problems += strategy_problems(path.relative_to(root), text, names)
     for path in sources(root, ["lib", "app"], ["CMakeLists.txt"]):
         relative = path.relative_to(root)
         if layer_of(relative) in BELOW:

@@ -48,6 +48,30 @@ class LintTest(unittest.TestCase):
             with self.subTest(path=path, include=include):
                 self.check(layers, path, f"#include {include}\n", finding)
 
+    def test_a_strategy_is_named_by_the_registry_alone(self):
+        config = self.root / "lib/strategy/ddp/ddp_config.hpp"
+        config.parent.mkdir(parents=True)
+        config.write_text("struct DdpConfig {};\n")
+        for path, line, finding in [
+            ("lib/strategy/ddp/x.cpp", "DdpPlan const plan;", None),
+            ("lib/strategy/registry.cpp", '#include "strategy/ddp/ddp_plan.hpp"', None),
+            ("lib/train/x.cpp", "auto one = config;  // a DdpConfig", None),
+            ("app/x.cpp", "std::get_if<DdpConfig>(&strategy);", "DdpConfig belongs to lib/strategy/ddp"),
+            ("lib/train/x.cpp", '#include "strategy/ddp/ddp.hpp"', "belongs to lib/strategy/ddp"),
+            ("lib/strategy/fsdp/x.cpp", "auto const* plan = ddp_of(other);", "belongs to lib/strategy/ddp"),
+        ]:
+            with self.subTest(path=path, line=line):
+                self.check(layers, path, line + "\n", finding)
+
+    def test_a_folder_can_be_overlooked(self):
+        folder = self.root / "lib/trace"
+        (folder / "sub").mkdir(parents=True)
+        for file in ["sub/f.cpp", *(f"f{number}.cpp" for number in range(30))]:
+            (folder / file).touch()
+        self.assertEqual(layers.find_problems(self.root), [])
+        (folder / "f30.cpp").touch()
+        self.assertIn("lib/trace: 31 files", "".join(layers.find_problems(self.root)))
+
     def test_clones_use_their_registers(self):
         def function(clone, *instructions):
             return "\n".join([f"{64:016x} <_Z3addPf.{clone}>:", *(f"  40:\t\t{line}" for line in instructions), ""])
