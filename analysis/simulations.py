@@ -16,6 +16,16 @@ NON_FINITE = 84  # the exit code of a training whose loss is not finite
 GUESS = 0.1  # accuracy of one
 
 
+# Parts of a policy that stand in section `advanced` of the configuration.
+ADVANCED = {"gate", "over_cap", "weight", "momentum", "pushes", "pull_every", "pull_at_lag", "pulls", "warm_start"}
+
+
+def path_of(part):
+    """The override for a part: staleness=3 is strategy.staleness=3, gate=ssp is advanced.gate=ssp."""
+    section = "advanced" if part.split("=")[0] in ADVANCED else "strategy"
+    return f"{section}.{part}"
+
+
 @dataclasses.dataclass(frozen=True)
 class Training:
     mode: str = "sync"
@@ -126,10 +136,10 @@ class Simulations:
             f"optimizer.momentum={training.momentum}",
             "strategy.name=ps",
             f"strategy.mode={mode}",
-            *(f"strategy.{part}" for part in parts),
+            *map(path_of, parts),
         ]
         if options.slow > 1:
-            settings += ["strategy.slow_worker=0", f"strategy.slow={options.slow}"]
+            settings += ["experiment.slow_worker=0", f"experiment.slow={options.slow}"]
         return settings + options.set + list(training.further)
 
     def _keep(self):

@@ -213,8 +213,8 @@ class NoHang(FaultTest):
 
     def test_gates_do_without_a_worker(self):
         """Once they have noticed; its first push is dropped then."""
-        warm = ["strategy.mode=async", "strategy.warm_start=1000000"]
-        ssp = ["strategy.mode=ssp", "strategy.transport=rma", "strategy.pulls=chunkwise", "strategy.chunk_mb=0.2"]
+        warm = ["strategy.mode=async", "advanced.warm_start=1000000"]
+        ssp = ["strategy.mode=ssp", "strategy.transport=rma", "advanced.pulls=chunkwise", "strategy.chunk_mb=0.2"]
         for settings in (warm, ssp):
             with self.subTest(settings[0]):
                 self.folder = self.new_folder()

@@ -18,7 +18,7 @@ constexpr int workers = 3;
 /// Settings of the same strategy, one more of them, and the fact that becomes another by it; empty
 /// where the numbers stay the same, bit for bit.
 struct Row {
-  std::string base;  ///< with commas between them, without "strategy."
+  std::string base;  ///< with commas between them, section strategy is left out
   std::string setting;
   std::string fact;
 };
@@ -41,44 +41,49 @@ std::vector<Row> const& rows() {
       {"name=fsdp,micro_batches=2", "accumulate=unsharded", "order of sums"},
       {"name=fsdp", "micro_batches=2", "order of sums"},
       {"name=fsdp", "reduce=compute", "order of sums"},
-      {"name=fsdp", "poison=true", ""},
       {"name=ps", "servers=2", ""},
       {"name=ps", "server_ranks=first", ""},
       {"name=ps", "chunk_mb=1", ""},
       {"name=ps", "transport=rma", ""},
-      {"name=ps", "slow_worker=0", ""},
-      {"name=ps,slow_worker=0", "slow=2", ""},
+      {"name=ps", "experiment.slow_worker=0", ""},
+      {"name=ps,experiment.slow_worker=0", "experiment.slow=2", ""},
       {"name=ps", "micro_batches=2", "order of sums"},
-      {"name=ps", "mode=async", "strategy.gate"},
+      {"name=ps", "mode=async", "advanced.gate"},
       {"name=ps", "mode=delayed_sync", "strategy.delay"},
       {"name=ps", "delay=1", "strategy.delay"},
-      {"name=ps,mode=delayed_sync", "momentum=shared", "strategy.momentum"},
+      {"name=ps,mode=delayed_sync", "advanced.momentum=shared", "advanced.momentum"},
       // What is told apart by time is the same training; what is told apart by versions is not.
       {"name=ps,mode=async", "server_ranks=first", ""},
       {"name=ps,mode=async", "chunk_mb=1", ""},
       {"name=ps,mode=async", "transport=rma", ""},
-      {"name=ps,mode=async", "slow_worker=0", ""},
+      {"name=ps,mode=async", "experiment.slow_worker=0", ""},
       {"name=ps,mode=async", "servers=2", "strategy.servers"},
-      {"name=ps,mode=async,pulls=chunkwise", "chunk_mb=1", "strategy.chunk_mb"},
+      {"name=ps,mode=async,advanced.pulls=chunkwise", "chunk_mb=1", "strategy.chunk_mb"},
       {"name=ps,mode=async", "mode=dc", "strategy.dc_lambda"},
-      {"name=ps,mode=async", "mode=dana", "strategy.momentum"},
-      {"name=ps,mode=async", "gate=ssp", "strategy.gate"},
+      {"name=ps,mode=async", "mode=dana", "advanced.momentum"},
+      {"name=ps,mode=async", "advanced.gate=ssp", "advanced.gate"},
       {"name=ps,mode=ssp", "staleness=3", "strategy.staleness"},
       {"name=ps,mode=softsync", "count=2", "strategy.count"},
       {"name=ps,mode=backup", "backup=2", "strategy.backup"},
       {"name=ps,mode=lag_cap", "lag_cap=7", "strategy.lag_cap"},
-      {"name=ps,mode=lag_cap", "over_cap=attenuate", "strategy.over_cap"},
-      {"name=ps,mode=async", "weight=inverse_lag", "strategy.weight"},
+      {"name=ps,mode=lag_cap", "advanced.over_cap=attenuate", "advanced.over_cap"},
+      {"name=ps,mode=async", "advanced.weight=inverse_lag", "advanced.weight"},
       {"name=ps,mode=async", "dc_lambda=0.1", "strategy.dc_lambda"},
-      {"name=ps,mode=async", "momentum=per_worker", "strategy.momentum"},
-      {"name=ps,mode=async", "pushes=2", "strategy.pushes"},
-      {"name=ps,mode=async", "pull_every=2", "strategy.pull_every"},
-      {"name=ps,mode=async", "pull_at_lag=3", "strategy.pull_at_lag"},
-      {"name=ps,mode=async", "pulls=chunkwise", "strategy.pulls"},
-      {"name=ps,mode=async", "warm_start=5", "strategy.warm_start"},
+      {"name=ps,mode=async", "advanced.momentum=per_worker", "advanced.momentum"},
+      {"name=ps,mode=async", "advanced.pushes=2", "advanced.pushes"},
+      {"name=ps,mode=async", "advanced.pull_every=2", "advanced.pull_every"},
+      {"name=ps,mode=async", "advanced.pull_at_lag=3", "advanced.pull_at_lag"},
+      {"name=ps,mode=async", "advanced.pulls=chunkwise", "advanced.pulls"},
+      {"name=ps,mode=async", "advanced.warm_start=5", "advanced.warm_start"},
       {"name=ps,mode=async", "micro_batches=2", "order of sums"},
   };
   return all;
+}
+
+/// "mode" -> "strategy.mode"; "advanced.gate" as it is.
+std::string path_of(std::string const& setting) {
+  auto const name = setting.substr(0, setting.find('='));
+  return (name.find('.') == std::string::npos ? "strategy." : "") + setting;
 }
 
 /// Of a run with as many workers as the others, unless they are emulated.
@@ -87,7 +92,7 @@ Facts facts_of(std::string const& settings) {
   // Two servers need two chunks.
   if (settings.starts_with("name=ps") && settings.find("chunk_mb") == std::string::npos)
     overrides.emplace_back("strategy.chunk_mb=0.25");
-  for (auto const& setting : split(settings, ',')) overrides.push_back("strategy." + setting);
+  for (auto const& setting : split(settings, ',')) overrides.push_back(path_of(setting));
   auto const config = test::parse(test::minimal, overrides);
   auto const* ps = std::get_if<PsConfig>(&config.strategy);
   bool const alone = std::holds_alternative<SerialConfig>(config.strategy);
@@ -126,11 +131,26 @@ TEST(Facts, EveryKeyOfAStrategyIsRefusedOrWithoutEffect) {
 TEST(Facts, NoKeyOfAStrategyIsForgotten) {
   std::set<std::string> tried{"strategy.name"};
   for (auto const& row : rows())
-    tried.insert("strategy." + row.setting.substr(0, row.setting.find('=')));
+    tried.insert(path_of(row.setting.substr(0, row.setting.find('='))));
   for (auto const& key : describe_keys(test::names())) {
-    if (section_of(key.path) != "strategy") continue;
-    EXPECT_TRUE(tried.contains(key.path)) << key.path;
+    bool const of_strategy = section_of(key.path) == "strategy" || !key.strategies.empty();
+    EXPECT_TRUE(!of_strategy || tried.contains(key.path)) << key.path;
   }
+}
+
+/// A checkpoint may have been written when the parts of a policy were keys of section strategy.
+TEST(Facts, NamesOfOlderCheckpointsAreKnown) {
+  auto const now = facts_of("name=ps,mode=dana");
+  auto old = now;
+  for (auto const* part : {"gate", "momentum"}) {
+    auto entry = old.extract(str("advanced.", part));
+    ASSERT_FALSE(entry.empty()) << part;
+    entry.key() = str("strategy.", part);
+    old.insert(std::move(entry));
+  }
+  EXPECT_EQ(refusal(old, now), "");
+  EXPECT_NE(refusal(old, facts_of("name=ps,mode=async")).find("momentum was look_ahead"),
+            std::string::npos);
 }
 
 /// They give the same bits.

@@ -100,6 +100,21 @@ Json strategy_section(KnownNames const& names) {
   return section;
 }
 
+/// Sections that only some strategies have; which of them is not told here.
+void add_sections_of_strategies(KnownNames const& names, Json& properties) {
+  for (auto const& strategy : all_strategies()) {
+    RunConfig config;
+    config.strategy = strategy;
+    for (auto const& key : keys_of(config, names)) {
+      auto const section = section_of(key.path);
+      if (section.empty() || section == "strategy") continue;
+      if (!properties.contains(section)) properties[section] = closed_map();
+      if (!properties[section]["properties"].contains(name_in_section(key.path)))
+        add_property(key, properties[section]);
+    }
+  }
+}
+
 }  // namespace
 
 std::string json_schema(KnownNames const& names) {
@@ -122,6 +137,7 @@ std::string json_schema(KnownNames const& names) {
     }
     if (key.required) schema["required"].push_back(section);
   }
+  add_sections_of_strategies(names, schema["properties"]);
   for (auto& [name, section] : schema["properties"].items())
     if (section.contains("properties") && !section.contains("required"))
       section["type"] = Json::array({"object", "null"});  // an empty section

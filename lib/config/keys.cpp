@@ -1,6 +1,7 @@
 #include "config/keys.hpp"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <utility>
 
@@ -10,6 +11,9 @@
 
 namespace stratagem {
 namespace {
+
+/// Whose keys depend on the strategy.
+constexpr std::array<std::string_view, 3> strategy_sections{"strategy", "advanced", "experiment"};
 
 constexpr double most_threads = 1024;  // of one rank: no node has more
 constexpr double most_int = std::numeric_limits<int>::max();
@@ -159,8 +163,6 @@ Keys keys_of(CommConfig& comm) {
       {"backend", choice(comm.backend, {"auto", "mpi", "nccl"}),
        "auto: nccl on GPUs with one rank each, else mpi"},
       {"timeout_s", integer(comm.timeout_s, at_least(1)), "of one wait for other ranks [s]"},
-      {"delay_us", integer(comm.delay_us, at_least(0)),
-       "of backend mpi: operations begin late by a random time up to this, to test overlap [us]"},
   };
 }
 
@@ -217,7 +219,7 @@ Keys keys_of(RunConfig& config, KnownNames const& names) {
   Keys all{{"schema", constant("1"), "version of this list of keys"}};
   auto const add = [&all](std::string const& section, Keys keys) {
     for (auto& key : keys) {
-      key.path = section + "." + key.path;
+      if (key.path.find('.') == std::string::npos) key.path = section + "." + key.path;
       all.push_back(std::move(key));
     }
   };
@@ -260,8 +262,8 @@ std::vector<KeyDescription> describe_keys(KnownNames const& names) {
             });
         row = rows.insert(last == rows.rend() ? rows.end() : last.base(), describe(key));
       }
-      if (section_of(key.path) == "strategy" && !key.required)
-        row->strategies.emplace_back(name_of(strategy));
+      bool const of_strategy = std::ranges::count(strategy_sections, section_of(key.path)) > 0;
+      if (of_strategy && !key.required) row->strategies.emplace_back(name_of(strategy));
     }
   }
   return rows;

@@ -13,7 +13,7 @@ enum class InFirstFile { no, as_comment, yes };
 
 /// One key of the configuration, bound to the variable that holds its value.
 struct Key {
-  std::string path;  ///< within its section "lr", of the whole schema "optimizer.lr"
+  std::string path;  ///< "optimizer.lr"; within section `optimizer` also "lr"
   Value value;
   std::string meaning;
   bool required = false;

@@ -23,7 +23,6 @@ Keys keys_of(FsdpConfig& fsdp) {
       micro_batches_key(fsdp.micro_batches),
       {"reduce", choice(fsdp.reduce, {"master", "compute"}),
        "type in which gradients are summed over ranks"},
-      {"poison", flag(fsdp.poison), "fill memory that is given up with NaN, to find errors"},
   };
 }
 

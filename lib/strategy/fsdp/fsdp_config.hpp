@@ -30,7 +30,7 @@ struct FsdpConfig {
   Accumulate accumulate = Accumulate::sharded;
   int micro_batches = 1;
   ReduceType reduce = ReduceType::master;
-  bool poison = false;  ///< fill memory that is given up with NaN; debug builds always do
+  bool poison = false;  ///< fill memory that is given up with NaN, for tests; debug builds always do
 };
 
 /// Of section `strategy`, bound to `config`.

@@ -250,9 +250,9 @@ std::map<std::string, std::string> choices_of(PsPlan const& plan) {
   auto const add = [&](char const* key, auto part) {
     if (policy.*part == synchronous.*part) return;
     if constexpr (std::is_enum_v<std::remove_cvref_t<decltype(policy.*part)>>)
-      facts[str("strategy.", key)] = name_of(policy.*part);
+      facts[path_of_part(key)] = name_of(policy.*part);
     else
-      facts[str("strategy.", key)] = shortest(static_cast<double>(policy.*part));
+      facts[path_of_part(key)] = shortest(static_cast<double>(policy.*part));
   };
   add("gate", &ServerPolicy::gate);
   add("staleness", &ServerPolicy::staleness);

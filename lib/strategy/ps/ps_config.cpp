@@ -1,5 +1,6 @@
 #include "strategy/ps/ps_config.hpp"
 
+#include <algorithm>
 #include <array>
 #include <string>
 
@@ -62,7 +63,7 @@ class Contradictions {
 
   void refuse(bool is_there, char const* part, char const* why, char const* cure) const {
     if (is_there)
-      throw Error(ExitCode::usage, str("strategy.", part, " beside ", beside_), why, cure);
+      throw Error(ExitCode::usage, str(path_of_part(part), " beside ", beside_), why, cure);
   }
 
  private:
@@ -148,6 +149,14 @@ void check_counts(PsConfig const& config, ServerPolicy const& policy, int worker
 
 }  // namespace
 
+std::string path_of_part(std::string_view name) {
+  static constexpr std::array<std::string_view, 9> advanced{
+      "gate",  "over_cap",   "weight",      "momentum",  "pushes",
+      "pulls", "pull_every", "pull_at_lag", "warm_start"};
+  bool const among = std::ranges::find(advanced, name) != advanced.end();
+  return str(among ? "advanced." : "strategy.", name);
+}
+
 ServerPolicy policy_of(PsConfig const& config, int workers) {
   auto policy = preset(config.mode, workers);
   policy.gate = choose_gate(config, policy.gate);
@@ -176,7 +185,7 @@ ServerPolicy policy_of(PsConfig const& config, int workers) {
   if (policy.gate == Gate::backup)
     refuse_treatment(config, policy, "gradients with a lag are dropped already");
   if (config.over_cap && policy.lag_cap == 0)
-    throw Error(ExitCode::usage, "strategy.over_cap without strategy.lag_cap",
+    throw Error(ExitCode::usage, "advanced.over_cap without strategy.lag_cap",
                 "there is no cap to be over", "give one, or leave it out");
   check_counts(config, policy, workers);
   return policy;

@@ -39,7 +39,8 @@ struct PsConfig {
   enum class Transport { automatic, two_sided, rma };
   Transport transport = Transport::two_sided;
   PsMode mode = PsMode::sync;
-  // Parts of the policy; those not given are the mode's.
+  // Parts of the policy; those not given are the mode's. Each mode's own number is in section
+  // strategy, the others are in section advanced.
   std::optional<ServerPolicy::Gate> gate;
   std::optional<int> staleness;  ///< of gate ssp: steps by which a worker may be ahead
   std::optional<int> count;      ///< of gate softsync: gradients that make an update
@@ -60,12 +61,16 @@ struct PsConfig {
   double slow = 1;        ///< by this factor
 };
 
-/// Of section `strategy`, bound to `config`.
+/// Of section `strategy`, bound to `config`; the parts of a policy in section `advanced`, what
+/// disturbs a run in section `experiment`.
 Keys keys_of(PsConfig& config);
 /// What follows from other keys where it was not given.
 void derive_defaults(PsConfig& config, GivenKeys const& given);
 /// What `plan --compare` shows of it, by name; with what `given` says of more than one of them.
 std::vector<std::pair<std::string, PsConfig>> alternatives(PsConfig const& given);
+
+/// Where the key of a part of a policy stands: "gate" -> "advanced.gate".
+std::string path_of_part(std::string_view name);
 
 /// The policy that mode and parts make. Error(usage) naming parts that contradict one another.
 ServerPolicy policy_of(PsConfig const& config, int workers);

@@ -79,7 +79,7 @@ void check_ps(PsPlan const& plan, OptimizerConfig const& optimizer) {
     throw Error(ExitCode::usage, "optimizer.nesterov beside look-ahead momentum",
                 "the look-ahead is Nesterov's already", "leave one of them out");
   if (plan.config.slow_worker >= plan.workers())
-    throw Error(ExitCode::usage, str("strategy.slow_worker: ", plan.config.slow_worker),
+    throw Error(ExitCode::usage, str("experiment.slow_worker: ", plan.config.slow_worker),
                 str("workers are numbered from 0 to ", plan.workers() - 1), "take one of them");
 }
 

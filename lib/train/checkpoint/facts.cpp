@@ -35,6 +35,20 @@ bool among(Names const& names, std::string const& name) {
   return std::ranges::find(names, name) != names.end();
 }
 
+/// Keys that are in section advanced were in section strategy once.
+Facts with_present_names(Facts before, Facts const& now) {
+  constexpr std::string_view old = "strategy.";
+  for (auto const& [name, _] : Facts(before)) {
+    if (!name.starts_with(old) || now.contains(name)) continue;
+    auto const moved = "advanced." + name.substr(old.size());
+    if (!now.contains(moved)) continue;
+    auto entry = before.extract(name);
+    entry.key() = moved;
+    before.insert(std::move(entry));
+  }
+  return before;
+}
+
 }  // namespace
 
 Facts training_facts(std::map<std::string, std::string> const& values, Setup const& setup) {
@@ -68,15 +82,17 @@ Facts without_surroundings(Facts facts) {
   return facts;
 }
 
-std::string require_alike(Facts const& before, Facts const& now, Likeness likeness,
+std::string require_alike(Facts before, Facts const& now, Likeness likeness,
                           std::string const& what) {
+  before = with_present_names(std::move(before), now);
   std::set<std::string> names;
   for (auto const& [name, _] : before) names.insert(name);
   for (auto const& [name, _] : now) names.insert(name);
   auto const value = [](Facts const& of, std::string const& name) {
     auto const found = of.find(name);
     if (found != of.end()) return found->second;
-    return std::string(name.starts_with("strategy.") ? "not set" : "not known");
+    bool const is_choice = name.starts_with("strategy.") || name.starts_with("advanced.");
+    return std::string(is_choice ? "not set" : "not known");
   };
   std::vector<std::string> forbidden, changed;
   for (auto const& name : names) {

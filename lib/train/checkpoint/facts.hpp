@@ -26,7 +26,7 @@ Facts without_surroundings(Facts facts);
 
 /// Error(checkpoint) naming every fact that forbids to go on from `what`. Returns those that only
 /// an exact continuation forbids, where that was not asked for; empty for none.
-std::string require_alike(Facts const& before, Facts const& now, Likeness likeness,
+std::string require_alike(Facts before, Facts const& now, Likeness likeness,
                           std::string const& what);
 
 }  // namespace stratagem

@@ -166,8 +166,8 @@ void check_transport(PsPlan const& plan) {
     throw Error(
         ExitCode::usage,
         str("strategy.transport: rma beside ", policy.delay > 0         ? "a delay"
-                                               : policy.pull_at_lag > 0 ? "strategy.pull_at_lag"
-                                                                        : "strategy.pull_every"),
+                                               : policy.pull_at_lag > 0 ? "advanced.pull_at_lag"
+                                                                        : "advanced.pull_every"),
         "workers would push again before they know that their last gradient was used",
         "take strategy.transport: two_sided");
 }
