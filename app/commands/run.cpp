@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstring>
 #include <iostream>
+#include <optional>
 
 #include "app/configuration.hpp"
 #include "app/launched.hpp"
@@ -22,7 +23,12 @@ namespace {
 
 /// Rank 0 reads the file and its environment; everyone gets what it understood.
 RunConfig agree_on_configuration(Options const& options, mpi::Comm const& world) {
-  auto const text = from_rank_0(world, [&] { return print_config(read_configuration(options)); });
+  std::optional<RunConfig> own;
+  auto const text = from_rank_0(world, [&] {
+    own = read_configuration(options);
+    return print_config(*own);
+  });
+  if (own) return *own;
   return parse_config(text, "the configuration of rank 0", {}, known_names(), process_variable);
 }
 

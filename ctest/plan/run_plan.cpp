@@ -38,6 +38,21 @@ std::string refusal(RunConfig const& config, int ranks) {
   }
 }
 
+/// The plan whose hash ranks compare is the one that makes the members.
+TEST(RunPlan, OtherImagesLeaveTheStrategysPlanAsItIs) {
+  auto const config = lenet_on_digits();
+  auto const published = plan(config, 3);
+  auto const found = with_images(published, {.train = 60, .test = 30});
+  EXPECT_EQ(found.strategy.strategy, published.strategy.strategy) << "the same object";
+  EXPECT_EQ(found.strategy.hash(), published.strategy.hash());
+  auto const anew = make_run_plan(config, model_of(config), {60, 30}, 3);
+  EXPECT_EQ(found.total_steps, anew.total_steps);
+  EXPECT_EQ(found.steps_per_epoch, 5);
+  EXPECT_NE(found.total_steps, published.total_steps);
+  EXPECT_EQ(found.samples_per_pass, anew.samples_per_pass);
+  EXPECT_THROW(with_images(published, {.train = 11, .test = 30}), Error) << "no step";
+}
+
 TEST(RunPlan, MoreEpochsThanCanBeCountedAreRefused) {
   auto config = lenet_on_digits();
   constexpr auto most = std::numeric_limits<std::int64_t>::max();
@@ -130,19 +145,19 @@ TEST(RunPlan, RefusesWhatDoesNotFitTogether) {
 TEST(RunPlan, IsReportedInNumbersAndForPeople) {
   auto const config = lenet_on_digits();
   auto const model = model_of(config);
-  auto const report = nlohmann::json::parse(plan_json(plan(config, 4), model));
+  auto const report = nlohmann::json::parse(plan_json({plan(config, 4)}, model));
   EXPECT_EQ(report.at("ranks"), 4);
   EXPECT_EQ(report.at("total_steps"), 24);
   EXPECT_EQ(report.at("parameters"), model.parameter_count());
   EXPECT_EQ(report.at("rank_map").size(), 4U);
   EXPECT_EQ(report.at("rank_map")[3].at("first_sample"), 9);
 
-  auto const text = plan_text(plan(config, 4), model);
+  auto const text = plan_text({plan(config, 4)}, model);
   for (auto const* words : {"lenet, 931,080 parameters", "12 per step, 3 per rank", "bucket"})
     EXPECT_NE(text.find(words), text.npos) << text;
   auto many = lenet_on_digits();
   many.data.global_batch = 100;
-  EXPECT_NE(plan_text(plan(many, 100), model).find("and so on to rank 99"), text.npos);
+  EXPECT_NE(plan_text({plan(many, 100)}, model).find("and so on to rank 99"), text.npos);
 }
 
 }  // namespace

@@ -105,20 +105,26 @@ DatasetSize published_size(DataConfig const& config) {
 
 RunPlan make_run_plan(RunConfig const& config, Model const& model, DatasetSize const& images,
                       int ranks) {
-  RunPlan plan{.config = config, .ranks = ranks, .input = input_shape(config), .images = images};
+  RunPlan plan{.config = config, .ranks = ranks, .input = input_shape(config)};
   check_input(plan);
   check_classes(plan);
   static_cast<void>(comm_of(config.strategy, config.comm));
   plan.strategy = plan_strategy(config.strategy, model, config.optimizer, config.precision, ranks);
   plan.global_batch = config.data.global_batch_for(plan.strategy.workers);
-  plan.steps_per_epoch = steps_per_epoch(images.train, plan.global_batch);
-  check_batch(plan);
-  check_length(plan);
+  plan = with_images(std::move(plan), images);
   plan.batch_per_rank =
       plan.global_batch / static_cast<std::int64_t>(plan.strategy.roles.workers.size());
   plan.samples_per_pass = plan.global_batch / passes_per_step(plan);
-  plan.total_steps = steps_of(plan);
   check_batch_norm(plan, model);
+  return plan;
+}
+
+RunPlan with_images(RunPlan plan, DatasetSize const& images) {
+  plan.images = images;
+  plan.steps_per_epoch = steps_per_epoch(images.train, plan.global_batch);
+  check_batch(plan);
+  check_length(plan);
+  plan.total_steps = steps_of(plan);
   return plan;
 }
 

@@ -37,6 +37,10 @@ struct RunPlan {
 RunPlan make_run_plan(RunConfig const& config, Model const& model, DatasetSize const& images,
                       int ranks);
 
+/// The same with other numbers of images, which only steps depend on: the strategy's plan stays the
+/// same object. Error(usage) as above.
+RunPlan with_images(RunPlan plan, DatasetSize const& images);
+
 /// Parameters and momentum, as a checkpoint has them [B].
 std::int64_t saved_bytes(Model const& model, RunConfig const& config);
 

@@ -74,10 +74,10 @@ Setup set_up(RunConfig const& config, mpi::Comm const& world, Log& log) {
   auto const mixed = mixed_instructions(world, on_cpu);
   auto model = on_all_ranks(world, [&] { return make_model(config.model, input_shape(config)); });
   // With the published sizes first: what cannot fit together need not wait for the data.
-  on_all_ranks(world, [&] {
-    auto plan = make_run_plan(config, model, published_size(config.data), world.size());
-    if (world.rank() == plan.strategy.holders.front()) try_weights_file(config.run);
-    return plan;
+  auto plan = on_all_ranks(world, [&] {
+    auto made = make_run_plan(config, model, published_size(config.data), world.size());
+    if (world.rank() == made.strategy.holders.front()) try_weights_file(config.run);
+    return made;
   });
   mpi::Session::enter(world, "the reading of weights and data");
   auto weights = on_all_ranks(world, [&] { return read_weights(config.model, model); });
@@ -85,10 +85,10 @@ Setup set_up(RunConfig const& config, mpi::Comm const& world, Log& log) {
   require_equal(world, "dataset " + dataset.name, dataset.fingerprint, ExitCode::bad_data,
                 "give all nodes the same files");
   mpi::Session::enter(world, "the plan");
-  auto plan = on_all_ranks(world, [&] {
+  plan = on_all_ranks(world, [&] {
     check_classes(config.model, dataset);
     if (!serves) check_expectations(config.expect, facts(dataset, process.device, world.size()));
-    return make_run_plan(config, model, {dataset.train.size(), dataset.test.size()}, world.size());
+    return with_images(plan, {dataset.train.size(), dataset.test.size()});
   });
   for (auto const& [part, hash] : plan.strategy.hashes)
     require_equal(world, "the plan of " + part, Hash().add(hash).hex(), ExitCode::mismatch,
