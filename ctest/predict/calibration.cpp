@@ -6,7 +6,7 @@
 #include "base/error.hpp"
 #include "predict/calibrate.hpp"
 #include "strategy/ps/ps_config.hpp"
-#include "strategy/ps/server_load.hpp"
+#include "strategy/ps/ps_config.hpp"
 
 namespace stratagem {
 namespace {

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "predict/forecast.hpp"
 #include "strategy/ddp/ddp_plan.hpp"
 #include "strategy/fsdp/fsdp_plan.hpp"
 #include "strategy/shared/model_layout.hpp"
@@ -232,9 +233,10 @@ TEST(StepTime, CostsAreThoseOfAsManyRanksAtOnce) {
 }
 
 std::string problem_of(Planned& planned, Calibration const& calibration) {
-  predict_time(planned.plan(), planned.model(), calibration);
-  EXPECT_FALSE(planned.plan().time);
-  return planned.plan().time_problem;
+  Forecast forecast{planned.plan()};
+  predict_time(forecast, planned.model(), calibration);
+  EXPECT_FALSE(forecast.time);
+  return forecast.time_problem;
 }
 
 TEST(StepTime, SaysWhatWasNotMeasured) {
@@ -255,19 +257,21 @@ TEST(StepTime, SaysWhatWasNotMeasured) {
 
 TEST(StepTime, ARunIsItsStepsAndItsEvaluations) {
   Planned two(DdpConfig{}, 2);
-  auto& plan = two.plan();
-  plan.config.run.evaluate_every = 0;
-  predict_time(plan, two.model(), measured());
-  ASSERT_TRUE(plan.time) << plan.time_problem;
-  auto const step_s = plan.time->step.total();
-  EXPECT_DOUBLE_EQ(plan.time->epoch_s, 10 * step_s);
-  EXPECT_DOUBLE_EQ(plan.time->run_s, static_cast<double>(plan.total_steps) * step_s);
-  plan.config.run.max_time_s = 30;
-  predict_time(plan, two.model(), measured());
-  EXPECT_DOUBLE_EQ(plan.time->run_s, 30);
-  plan.config.run.evaluate_every = 5;  // twice, in the ten epochs
-  predict_time(plan, two.model(), measured());
-  EXPECT_DOUBLE_EQ(plan.time->run_s, 30 + 2 * 4 * static_cast<double>(plan.images.test) / 12);
+  Forecast forecast{two.plan()};
+  auto const& [plan, activations, load, time, problem] = forecast;
+  auto& run = forecast.plan.config.run;
+  run.evaluate_every = 0;
+  predict_time(forecast, two.model(), measured());
+  ASSERT_TRUE(time) << problem;
+  auto const step_s = time->step.total();
+  EXPECT_DOUBLE_EQ(time->epoch_s, 10 * step_s);
+  EXPECT_DOUBLE_EQ(time->run_s, static_cast<double>(plan.total_steps) * step_s);
+  run.max_time_s = 30;
+  predict_time(forecast, two.model(), measured());
+  EXPECT_DOUBLE_EQ(time->run_s, 30);
+  run.evaluate_every = 5;  // twice, in the ten epochs
+  predict_time(forecast, two.model(), measured());
+  EXPECT_DOUBLE_EQ(time->run_s, 30 + 2 * 4 * static_cast<double>(plan.images.test) / 12);
 }
 
 TEST(StepTime, AWarmStartTakesStepsOfModeSync) {
@@ -280,9 +284,10 @@ TEST(StepTime, AWarmStartTakesStepsOfModeSync) {
   auto const predicted = [&](PsConfig const& config) {
     Planned planned(config, 3);
     planned.plan().config.run.evaluate_every = 0;
-    predict_time(planned.plan(), planned.model(), calibration);
-    EXPECT_TRUE(planned.plan().time) << planned.plan().time_problem;
-    return *planned.plan().time;
+    Forecast forecast{planned.plan()};
+    predict_time(forecast, planned.model(), calibration);
+    EXPECT_TRUE(forecast.time) << forecast.time_problem;
+    return *forecast.time;
   };
   auto const sync = predicted({}), async = predicted({.mode = PsMode::async}),
              warm = predicted({.mode = PsMode::async, .warm_start = 7});

@@ -162,7 +162,7 @@ class PlannedFsdp final : public PlannedStrategy {
 
   StepTime time(StepParts const& parts) const override {
     FsdpStep step(plan_, parts);
-    return time_of_collectives(steady([&](Lanes& lanes) { step.run(lanes); }), parts);
+    return time_of_collectives(steady(parts, [&](Lanes& lanes) { step.run(lanes); }), parts);
   }
 
   std::string tables(Model const& model) const override {

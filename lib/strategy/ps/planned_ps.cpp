@@ -174,7 +174,7 @@ class PlannedPs final : public PlannedStrategy {
 
   StepTime time(StepParts const& parts) const override {
     PsStep step(plan_, parts);
-    auto const found = steady([&](Lanes& lanes) { step.run(lanes); });
+    auto const found = steady(parts, [&](Lanes& lanes) { step.run(lanes); });
     auto const& roles = plan_.servers.roles;
     auto const ranks = static_cast<int>(roles.workers.size() + roles.servers.size());
     return with_cores(std::max(found.path_s, step.busiest_server()), found.compute_s,

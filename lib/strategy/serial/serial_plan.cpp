@@ -18,7 +18,7 @@ class PlannedSerial final : public PlannedStrategy {
   }
 
   StepTime time(StepParts const& parts) const override {
-    auto const found = steady([&](Lanes& lanes) {
+    auto const found = steady(parts, [&](Lanes& lanes) {
       auto const pass = parts.costs.forward_s + parts.costs.backward_s;
       lanes.compute(config_.emulate_ranks * config_.micro_batches * pass);
       lanes.compute(parts.costs.optimizer_s);

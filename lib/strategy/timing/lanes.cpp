@@ -14,21 +14,30 @@ double cores_of_rank(StepCosts const& costs) {
 
 }  // namespace
 
+void Lanes::compute(double seconds) {
+  now_ += seconds;
+  computed_ += seconds;
+  tell({Event::Kind::compute, seconds});
+}
+
 double Lanes::communicate(double seconds) {
   link_ = std::max(link_, now_) + seconds;
   communicated_ += seconds;
+  tell({Event::Kind::communicate, seconds, link_});
   return link_;
 }
 
 void Lanes::await(double moment) {
   now_ = std::max(now_, moment);
+  tell({Event::Kind::await, moment});
 }
 
-StepParts::StepParts(StrategyPlan const& plan, Model const& model, StepCosts const& costs)
-    : plan(plan), costs(costs), layout(make_layout(model)) {}
+StepParts::StepParts(StrategyPlan const& plan, Model const& model, StepCosts const& costs,
+                     Lanes::Heard heard)
+    : plan(plan), costs(costs), layout(make_layout(model)), heard(std::move(heard)) {}
 
-Steady steady(std::function<void(Lanes&)> const& step) {
-  Lanes lanes;
+Steady steady(StepParts const& parts, std::function<void(Lanes&)> const& step) {
+  Lanes lanes(parts.heard);
   for (int i = 0; i < steps_to_settle; ++i) step(lanes);
   auto const before = lanes;
   for (int i = 0; i < mean_over_steps; ++i) step(lanes);

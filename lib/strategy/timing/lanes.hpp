@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <utility>
 
 #include "params/parameter_layout.hpp"
 #include "strategy/plan.hpp"
@@ -14,10 +15,18 @@ namespace stratagem {
 /// What one worker does: it computes, and communicates beside that, one operation after the other.
 class Lanes {
  public:
-  void compute(double seconds) {
-    now_ += seconds;
-    computed_ += seconds;
-  }
+  /// What is done, in its order.
+  struct Event {
+    enum class Kind { compute, communicate, await } kind;
+    double seconds = 0;  ///< that it takes; of await: the moment
+    double end = 0;      ///< of communicate: the moment
+  };
+  using Heard = std::function<void(Event const&)>;
+
+  /// `heard` is told of all events, where it is given.
+  explicit Lanes(Heard heard = {}) : heard_(std::move(heard)) {}
+
+  void compute(double seconds);
   /// Begins now, or when what was begun before has ended. Returns when it ends.
   double communicate(double seconds);
   void await(double moment);
@@ -27,6 +36,11 @@ class Lanes {
   double communicated() const { return communicated_; }
 
  private:
+  void tell(Event const& event) const {
+    if (heard_) heard_(event);
+  }
+
+  Heard heard_;
   double now_ = 0, link_ = 0;
   double computed_ = 0, communicated_ = 0;
 };
@@ -34,7 +48,8 @@ class Lanes {
 /// A plan with its costs.
 class StepParts {
  public:
-  StepParts(StrategyPlan const& plan, Model const& model, StepCosts const& costs);
+  StepParts(StrategyPlan const& plan, Model const& model, StepCosts const& costs,
+            Lanes::Heard heard = {});
 
   int blocks() const { return layout.blocks(); }
   double forward_of_block() const { return costs.forward_s / blocks(); }
@@ -48,6 +63,7 @@ class StepParts {
   StrategyPlan const& plan;
   StepCosts const& costs;
   ParameterLayout layout;
+  Lanes::Heard heard;  ///< of all steps that are looked at; for tests
 
  private:
   double bytes(std::int64_t elements) const {
@@ -63,7 +79,7 @@ inline constexpr int steps_to_settle = 3, mean_over_steps = 12;
 struct Steady {
   double path_s, compute_s, communicate_s;
 };
-Steady steady(std::function<void(Lanes&)> const& step);
+Steady steady(StepParts const& parts, std::function<void(Lanes&)> const& step);
 
 /// `communication_s`: seconds of cores, of all ranks together; `awake`: ranks that want a core all
 /// the time.

@@ -1,0 +1,195 @@
+#include <cmath>
+#include <map>
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "base/text.hpp"
+#include "comm/inprocess/inprocess_communicator.hpp"
+#include "conformance/training.hpp"
+#include "strategy/planned_strategy.hpp"
+#include "strategy/shared/control.hpp"
+#include "strategy/timing/lanes.hpp"
+#include "support/recording_communicator.hpp"
+#include "support/tiny_models.hpp"
+
+namespace stratagem::test {
+namespace {
+
+constexpr int ranks = 2, steps = 4;
+constexpr std::int64_t control_bytes = control_room * 4;
+
+/// A block that tells when its passes begin.
+class Observed final : public Block {
+ public:
+  Observed(std::unique_ptr<Block> inner, Events& events)
+      : Block(inner->name()), inner_(std::move(inner)), events_(events) {
+    declare_ = inner_->declaration();
+  }
+
+  at::Tensor forward(at::Tensor const& x, Frame const& frame) const override {
+    events_.emplace_back("forward");
+    auto y = inner_->forward(x, frame);
+    if (y.requires_grad())
+      y.register_hook([this](at::Tensor const&) { events_.emplace_back("backward"); });
+    return y;
+  }
+  Part part() const override { return inner_->part(); }
+
+ private:
+  std::unique_ptr<Block> inner_;
+  Events& events_;
+};
+
+Model observed_model(Events& events) {
+  auto model = tiny_residual(1, 10);
+  for (auto& block : model.blocks) block = std::make_unique<Observed>(std::move(block), events);
+  return model;
+}
+
+/// From the first pass of the third step to that of the fourth.
+Events third_step(Events const& all, std::int64_t passes_per_step) {
+  Events events;
+  std::int64_t passes = 0;
+  for (auto const& event : all) {
+    if (event == "forward") ++passes;
+    if (passes > 2 * passes_per_step && passes <= 3 * passes_per_step) events.push_back(event);
+  }
+  return events;
+}
+
+/// The control record takes no time in a prediction: it is left out, also where it goes along with
+/// the bucket of the first block.
+std::string without_control(std::string const& event, std::int64_t last_bucket_bytes) {
+  for (std::string const prefix : {"all_reduce ", "wait all_reduce "}) {
+    if (event == str(prefix, control_bytes)) return {};
+    if (event == str(prefix, control_bytes + last_bucket_bytes))
+      return str(prefix, last_bucket_bytes);
+  }
+  return event;
+}
+
+/// What rank 0 does.
+Events done_by_member(StrategyConfig const& strategy) {
+  std::vector<Events> events(ranks);
+  run_ranks(ranks, 0, [&](Communicator& inner) {
+    auto& own = events[static_cast<std::size_t>(inner.rank())];
+    auto const model = observed_model(own);
+    RecordingCommunicator communicator(inner, own);
+    trace::Recorder recorder({}, 0);
+    Training const training{.model = "tiny_residual", .strategy = strategy};
+    auto const member = make_member(strategy, parts_of(training, model, communicator, recorder));
+    own.clear();
+    for (std::int64_t step = 0; step < steps; ++step) {
+      auto const slot = inner.rank() * training.global_batch / ranks;
+      static_cast<void>(
+          member.strategy->step(training_batch(training, step, slot, ranks), {.lr = 0.01}));
+    }
+    member.strategy->drain();
+  });
+  return events.front();
+}
+
+/// What its time is made of. A forward pass of a block takes 1 s and a backward pass 1000 s; a
+/// collective takes a second per byte, and a fraction of one that tells its kind.
+class Predicted {
+ public:
+  explicit Predicted(StrategyConfig const& strategy) : model_(tiny_residual(1, 10)) {
+    auto const blocks = static_cast<double>(model_.blocks.size());
+    auto const of_bytes = [](double kind) { return Curve({{0, kind}, {1e9, 1e9 + kind}}); };
+    StepCosts const costs{.forward_s = blocks,
+                          .backward_s = 1000 * blocks,
+                          .optimizer_s = 1e-6,
+                          .all_reduce = of_bytes(0.125),
+                          .reduce_scatter = of_bytes(0.25),
+                          .all_gather = of_bytes(0.5)};
+    auto const plan = plan_strategy(strategy, model_, {}, {}, ranks);
+    StepParts const parts(plan, model_, costs, [this](Lanes::Event const& event) { hear(event); });
+    static_cast<void>(plan.strategy->time(parts));
+  }
+
+  Events const& events() const { return events_; }
+  std::int64_t blocks() const { return static_cast<std::int64_t>(model_.blocks.size()); }
+
+ private:
+  void hear(Lanes::Event const& event) {
+    auto const whole = std::floor(event.seconds);
+    switch (event.kind) {
+      case Lanes::Event::Kind::compute:
+        if (event.seconds >= 1000)
+          events_.insert(events_.end(), static_cast<std::size_t>(whole / 1000), "backward");
+        else if (event.seconds >= 1)
+          events_.insert(events_.end(), static_cast<std::size_t>(whole), "forward");
+        break;  // else an update
+      case Lanes::Event::Kind::communicate: {
+        auto const kind = event.seconds - whole;
+        auto const* name = kind == 0.125  ? "all_reduce "
+                           : kind == 0.25 ? "reduce_scatter "
+                                          : "all_gather ";
+        events_.push_back(name + std::to_string(static_cast<std::int64_t>(whole)));
+        under_way_[event.end] = events_.back();
+        break;
+      }
+      case Lanes::Event::Kind::await:  // the first for an operation
+        if (auto const found = under_way_.extract(event.seconds))
+          events_.push_back("wait " + found.mapped());
+        break;
+    }
+  }
+
+  Model model_;
+  Events events_;
+  std::map<double, std::string> under_way_;  ///< by when they end
+};
+
+std::string text_of(Events const& events) {
+  return join(events, "\n");
+}
+
+/// The bytes of the last all-reduce that begins in a step.
+std::int64_t last_sum(Events const& events) {
+  std::int64_t bytes = -1;
+  for (auto const& event : events)
+    if (event.starts_with("all_reduce ")) bytes = parse_integer(event.substr(11)).value_or(-1);
+  return bytes;
+}
+
+void expect_one_order(StrategyConfig const& strategy, int micro_batches) {
+  Predicted const predicted(strategy);
+  auto const passes = predicted.blocks() * micro_batches;
+  auto const expected = third_step(predicted.events(), passes);
+  ASSERT_GT(expected.size(), static_cast<std::size_t>(2 * passes));
+  Events done;
+  for (auto const& event : third_step(done_by_member(strategy), passes))
+    if (auto text = without_control(event, last_sum(expected)); !text.empty())
+      done.push_back(std::move(text));
+  EXPECT_EQ(text_of(done), text_of(expected));
+}
+
+constexpr double kib = 1.0 / 1024;
+
+TEST(StepOrder, DdpIsTimedAsItSteps) {
+  for (bool const overlap : {true, false})
+    for (int const micro_batches : {1, 2}) {
+      SCOPED_TRACE(str(overlap ? "overlap" : "in turn", ", ", micro_batches, " micro-batches"));
+      expect_one_order(
+          DdpConfig{.bucket_mb = kib, .overlap = overlap, .micro_batches = micro_batches},
+          micro_batches);
+    }
+}
+
+TEST(StepOrder, FsdpIsTimedAsItSteps) {
+  for (auto const shard : {Shard::optimizer, Shard::gradients, Shard::full})
+    for (bool const overlap : {true, false})
+      for (int const micro_batches : {1, 2}) {
+        SCOPED_TRACE(str("shard ", static_cast<int>(shard), overlap ? ", overlap, " : ", in turn, ",
+                         micro_batches, " micro-batches"));
+        expect_one_order(
+            FsdpConfig{
+                .shard = shard, .unit_mb = kib, .overlap = overlap, .micro_batches = micro_batches},
+            micro_batches);
+      }
+}
+
+}  // namespace
+}  // namespace stratagem::test
