@@ -65,7 +65,7 @@ Study comparison(int ranks, std::int64_t epochs) {
       with("serial", {{"name", "serial"}}),
       with("ddp-no-overlap", {{"name", "ddp"}, {"overlap", "false"}}),
       with("ddp", {{"name", "ddp"}}),
-      with("fsdp", {{"name", "fsdp"}, {"unit_mb", "0.0625"}}),  // of a model of 3.6 MiB
+      with("fsdp", {{"name", "fsdp"}}),
       with("ps-sync", {{"name", "ps"}, {"chunk_mb", "0.5"}})};
   Study study{.name = "demo", .file = {}, .text = {}, .overrides = {}, .cells = {}};
   for (auto const& config : configurations) {

@@ -18,7 +18,9 @@ Model const& vgg16() {
   return model;
 }
 
-FsdpPlan plan_of(FsdpConfig const& config, int ranks, Precision precision = Precision::fp32) {
+/// With units of 4 MiB where `config` does not say.
+FsdpPlan plan_of(FsdpConfig config, int ranks, Precision precision = Precision::fp32) {
+  if (config.unit_mb == 0) config.unit_mb = 4;
   return plan_fsdp(config, make_layout(vgg16()), {}, precision, ranks, 0);
 }
 
@@ -53,6 +55,36 @@ TEST(FsdpPlan, SlotsAreThoseOfPartsOfALayer) {
   auto const plan = plan_of({}, 4);
   EXPECT_LE(plan.parameter_slot_bytes(), 65 * mib);  // the next layer, not the first's 411
   EXPECT_LT(plan.memory(true).total(), std::int64_t{1'611'618'168} / 2) << "half of what DDP holds";
+}
+
+/// LeNet has 3.6 MiB of parameters: units of 4 MiB would be the whole model.
+TEST(FsdpPlan, AutomaticUnitsHoldHardlyMoreThanAnyOthers) {
+  auto const lenet = make_model({.name = "lenet"}, {.channels = 1, .size = 28});
+  for (auto const* model : {&lenet, &vgg16()}) {
+    auto const layout = make_layout(*model);
+    for (int const ranks : {2, 4})
+      for (auto const shard : {Shard::optimizer, Shard::gradients, Shard::full}) {
+        auto const held = [&](double unit_mb) {
+          FsdpConfig const config{.shard = shard, .unit_mb = unit_mb};
+          return static_cast<double>(
+              plan_fsdp(config, layout, {}, Precision::fp32, ranks, 0).memory(true).total());
+        };
+        auto const chosen = held(0), ddp = 12.0 * static_cast<double>(layout.size());
+        for (double const unit_mb : {4.0, 1.0, 0.25, 0.0625})
+          EXPECT_LE(chosen, 1.05 * held(unit_mb)) << model->name << ' ' << unit_mb;
+        EXPECT_LT(chosen, ddp) << model->name << " on " << ranks << " ranks";
+      }
+  }
+}
+
+TEST(FsdpPlan, AutomaticUnitsAreTheLargestThatABudgetHasRoomFor) {
+  FsdpConfig config{.memory_budget = "1GiB"};
+  auto const automatic = [&] {
+    return plan_fsdp(config, make_layout(vgg16()), {}, Precision::fp32, 4, 0);
+  };
+  EXPECT_EQ(automatic().hash(), plan_of(config, 4).hash());
+  config = {.memory_budget = "1MiB"};
+  EXPECT_EQ(error_of([&] { automatic(); }).code(), ExitCode::does_not_fit);
 }
 
 TEST(FsdpPlan, LevelsOfShardingHoldLessAndLess) {

@@ -88,6 +88,19 @@ Value whole_number(Range range, std::int64_t most, std::function<std::int64_t()>
           {.kind = Shape::Kind::integer, .range = range.up_to(static_cast<double>(most))}};
 }
 
+Value number_or_auto(double& place, Range range) {
+  auto const given = number(place, range);
+  return {"auto | number",
+          given.range,
+          [&place, given] { return place == 0 ? "auto" : given.get(); },
+          [&place, given](Scalar const& scalar) -> Complaint {
+            if (scalar.text != "auto") return given.set(scalar);
+            place = 0;
+            return {};
+          },
+          {.pattern = "auto|[0-9.]+([eE][-+]?[0-9]+)?"}};
+}
+
 Value text(std::string& place) {
   return {"text",
           "",

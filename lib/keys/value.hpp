@@ -79,6 +79,8 @@ struct Value {
 
 Value flag(bool& place);
 Value number(double& place, Range range);
+/// Of which 0, which is not in `range`, is written as "auto".
+Value number_or_auto(double& place, Range range);
 Value text(std::string& place);
 /// A text that must be one of `names`.
 Value name(std::string& place, std::vector<std::string> names);

@@ -8,7 +8,8 @@ Keys keys_of(FsdpConfig& fsdp) {
   return {
       {"shard", choice(fsdp.shard, {"optimizer", "gradients", "full"}),
        "what is spread over the ranks: ZeRO-1, ZeRO-2, ZeRO-3", false, InFirstFile::yes},
-      {"unit_mb", number(fsdp.unit_mb, above(0)), "blocks join a unit until it holds this [MiB]",
+      {"unit_mb", number_or_auto(fsdp.unit_mb, above(0)),
+       "blocks join a unit until it holds this [MiB]; auto: 4, or less where that saves memory",
        false, InFirstFile::as_comment},
       {"reshard_after_forward", flag(fsdp.reshard_after_forward),
        "of shard full: gather again for the backward pass"},

@@ -21,7 +21,7 @@ struct FsdpConfig {
   static constexpr std::string_view description =
       "each rank owns a shard of the optimizer's state, the gradients and the parameters (ZeRO)";
   Shard shard = Shard::full;
-  double unit_mb = 4;                 ///< blocks join a unit until it holds this much [MiB]
+  double unit_mb = 0;                 ///< blocks join a unit until it holds this [MiB]; 0: auto
   bool reshard_after_forward = true;  ///< gather again for the backward pass
   int prefetch = 1;                   ///< units gathered ahead, in both passes
   int keep_units = 0;                 ///< of the last units in forward order: never resharded
@@ -30,7 +30,8 @@ struct FsdpConfig {
   Accumulate accumulate = Accumulate::sharded;
   int micro_batches = 1;
   ReduceType reduce = ReduceType::master;
-  bool poison = false;  ///< fill memory that is given up with NaN, for tests; debug builds always do
+  bool poison =
+      false;  ///< fill memory that is given up with NaN, for tests; debug builds always do
 };
 
 /// Of section `strategy`, bound to `config`.

@@ -1,7 +1,10 @@
 #include "strategy/fsdp/fsdp_plan.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <optional>
+#include <vector>
 
 #include "base/arithmetic.hpp"
 #include "base/error.hpp"
@@ -67,6 +70,60 @@ void fit(FsdpPlan& plan, FsdpConfig const& config, int rotating, bool momentum,
                 "give more memory, more ranks, or smaller units (strategy.unit_mb)");
   while (rotating > 0 && needs(prefetch, rotating - 1) <= *budget) --rotating;
   share_slots(plan, prefetch, rotating);
+}
+
+FsdpPlan plan_units(FsdpConfig const& config, ParameterLayout const& layout,
+                    OptimizerConfig const& optimizer, Precision precision, int ranks,
+                    std::int64_t other_bytes) {
+  FsdpPlan plan;
+  plan.types.master = master_type(precision);
+  plan.types.compute = compute_type(precision);
+  bool const mixed = plan.types.compute != plan.types.master;
+  bool const alone = ranks == 1;  // nothing is cut, gathered or reduced
+  plan.types.low_gradient =
+      config.reduce == ReduceType::compute && !alone ? plan.types.compute : plan.types.master;
+  auto const unit_elements = saturated(config.unit_mb * (1 << 20)) / size_of(plan.types.master);
+  plan.shards = make_shard_plan(layout, ranks, std::max<std::int64_t>(unit_elements, 1), mixed);
+  plan.micro_batches = config.micro_batches;
+  plan.overlap = config.overlap;
+  plan.poison = config.poison || always_poison;
+  plan.whole_gradients = alone || config.shard == Shard::optimizer ||
+                         (config.accumulate == Accumulate::unsharded && config.micro_batches > 1);
+  check(config, plan);
+  bool const all_stay = alone || config.shard != Shard::full || !config.reshard_after_forward;
+  share_slots(plan, config.prefetch, all_stay ? 0 : plan.units() - config.keep_units);
+  if (!config.memory_budget.empty())
+    fit(plan, config, all_stay ? 0 : plan.units(), optimizer.momentum != 0, other_bytes);
+  return plan;
+}
+
+/// The largest units that a budget has room for; without one, the largest with which a rank holds
+/// hardly more than with any: the slots of large units outweigh what is shared out of a small
+/// model.
+FsdpPlan choose_units(FsdpConfig const& given, ParameterLayout const& layout,
+                      OptimizerConfig const& optimizer, Precision precision, int ranks,
+                      std::int64_t other_bytes) {
+  auto config = given;
+  constexpr std::array sizes_mb{4.0, 2.0, 1.0, 0.5, 0.25, 0.125, 0.0625};
+  constexpr double hardly_more = 1.05;
+  bool const momentum = optimizer.momentum != 0;
+  std::vector<FsdpPlan> plans;
+  std::optional<Error> problem;
+  for (auto const size : sizes_mb) {
+    config.unit_mb = size;
+    try {
+      plans.push_back(plan_units(config, layout, optimizer, precision, ranks, other_bytes));
+    } catch (Error const& refused) {
+      problem = refused;
+    }
+  }
+  if (plans.empty()) throw *problem;
+  if (!config.memory_budget.empty()) return plans.front();
+  auto const held = [&](FsdpPlan const& plan) {
+    return static_cast<double>(plan.memory(momentum).total());
+  };
+  auto const enough = hardly_more * held(std::ranges::min(plans, {}, held));
+  return *std::ranges::find_if(plans, [&](auto const& plan) { return held(plan) <= enough; });
 }
 
 }  // namespace
@@ -151,26 +208,8 @@ std::uint64_t FsdpPlan::hash() const {
 FsdpPlan plan_fsdp(FsdpConfig const& config, ParameterLayout const& layout,
                    OptimizerConfig const& optimizer, Precision precision, int ranks,
                    std::int64_t other_bytes) {
-  FsdpPlan plan;
-  plan.types.master = master_type(precision);
-  plan.types.compute = compute_type(precision);
-  bool const mixed = plan.types.compute != plan.types.master;
-  bool const alone = ranks == 1;  // nothing is cut, gathered or reduced
-  plan.types.low_gradient =
-      config.reduce == ReduceType::compute && !alone ? plan.types.compute : plan.types.master;
-  auto const unit_elements = saturated(config.unit_mb * (1 << 20)) / size_of(plan.types.master);
-  plan.shards = make_shard_plan(layout, ranks, std::max<std::int64_t>(unit_elements, 1), mixed);
-  plan.micro_batches = config.micro_batches;
-  plan.overlap = config.overlap;
-  plan.poison = config.poison || always_poison;
-  plan.whole_gradients = alone || config.shard == Shard::optimizer ||
-                         (config.accumulate == Accumulate::unsharded && config.micro_batches > 1);
-  check(config, plan);
-  bool const all_stay = alone || config.shard != Shard::full || !config.reshard_after_forward;
-  share_slots(plan, config.prefetch, all_stay ? 0 : plan.units() - config.keep_units);
-  if (!config.memory_budget.empty())
-    fit(plan, config, all_stay ? 0 : plan.units(), optimizer.momentum != 0, other_bytes);
-  return plan;
+  auto const plan = config.unit_mb > 0 ? plan_units : choose_units;
+  return plan(config, layout, optimizer, precision, ranks, other_bytes);
 }
 
 }  // namespace stratagem
