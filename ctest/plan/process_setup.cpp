@@ -16,7 +16,7 @@ ExitCode code_of_precision(Precision compute, gpu::DeviceKind kind) {
   return ExitCode::done;
 }
 
-TEST(Resources, Fp16AndTf32NeedAGpuAndNothingElseDoes) {
+TEST(ProcessSetup, Fp16AndTf32NeedAGpuAndNothingElseDoes) {
   using enum gpu::DeviceKind;
   for (auto const compute : {Precision::fp16, Precision::tf32}) {
     EXPECT_EQ(code_of_precision(compute, cpu), ExitCode::environment);
@@ -26,7 +26,7 @@ TEST(Resources, Fp16AndTf32NeedAGpuAndNothingElseDoes) {
     EXPECT_EQ(code_of_precision(compute, cpu), ExitCode::done);
 }
 
-TEST(Resources, ThreadsAreBounded) {
+TEST(ProcessSetup, ThreadsAreBounded) {
   ProcessInfo two, many;
   two.cores = {0, 1};
   many.cores.resize(100);
@@ -36,7 +36,7 @@ TEST(Resources, ThreadsAreBounded) {
   EXPECT_THROW(check_threads({.threads = 401}, many), Error);
 }
 
-TEST(Resources, OnlyServersServe) {
+TEST(ProcessSetup, OnlyServersServe) {
   EXPECT_FALSE(is_server(DdpConfig{}, 1, 2));
   EXPECT_FALSE(is_server(PsConfig{.servers = 2}, 1, 4));
   EXPECT_TRUE(is_server(PsConfig{.servers = 2}, 2, 4));
@@ -44,7 +44,7 @@ TEST(Resources, OnlyServersServe) {
   EXPECT_THROW(is_server(PsConfig{}, 0, 1), Error) << "nobody is left to work";
 }
 
-TEST(Resources, AParameterServerTalksOverMpi) {
+TEST(ProcessSetup, AParameterServerTalksOverMpi) {
   EXPECT_EQ(comm_of(PsConfig{}, {}).backend, CommBackend::mpi);
   EXPECT_EQ(comm_of(DdpConfig{}, {}).backend, CommBackend::automatic);
   EXPECT_EQ(comm_of(FsdpConfig{}, {.backend = CommBackend::nccl}).backend, CommBackend::nccl);
@@ -56,7 +56,7 @@ TEST(Resources, AParameterServerTalksOverMpi) {
   }
 }
 
-TEST(Resources, TheDeviceIsNeverReplacedUnasked) {
+TEST(ProcessSetup, TheDeviceIsNeverReplacedUnasked) {
   ProcessInfo without, with;
   with.device = {.kind = gpu::DeviceKind::cuda, .index = 1};
   EXPECT_THROW(choose_device(without, DeviceChoice::cuda), Error);

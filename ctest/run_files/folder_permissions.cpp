@@ -34,7 +34,7 @@ std::string refusal(fs::path const& folder) {
 constexpr auto everybody = fs::perms::all;
 constexpr auto everybody_own_files = fs::perms::all | fs::perms::sticky_bit;
 
-TEST(FolderSafety, WhatIsOnesOwnIsSafe) {
+TEST(FolderPermissions, WhatIsOnesOwnIsSafe) {
   test::Scratch const scratch;
   EXPECT_EQ(refusal(scratch / "new"), "");
   EXPECT_EQ(refusal(scratch / "new" / "newer" / ""), "");
@@ -43,7 +43,7 @@ TEST(FolderSafety, WhatIsOnesOwnIsSafe) {
   EXPECT_EQ(refusal("run"), "");
 }
 
-TEST(FolderSafety, WhatOthersCouldReplaceIsRefused) {
+TEST(FolderPermissions, WhatOthersCouldReplaceIsRefused) {
   test::Scratch const scratch;
   fs::create_directory(scratch / "real");
   fs::create_directory_symlink(scratch / "real", scratch / "link");
@@ -60,7 +60,7 @@ TEST(FolderSafety, WhatOthersCouldReplaceIsRefused) {
   EXPECT_EQ(refusal(scratch / "link" / "run"), "");
 }
 
-TEST(FolderSafety, WhatBelongsToAnotherUserIsRefused) {
+TEST(FolderPermissions, WhatBelongsToAnotherUserIsRefused) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs a superuser, to give a folder away";
   test::Scratch const scratch;
   fs::create_directory(scratch / "theirs");
@@ -68,7 +68,7 @@ TEST(FolderSafety, WhatBelongsToAnotherUserIsRefused) {
   EXPECT_NE(refusal(scratch / "theirs").find("it belongs to user 4711"), std::string::npos);
 }
 
-TEST(FolderSafety, ARunDirectoryIsForItsOwnerAlone) {
+TEST(FolderPermissions, ARunDirectoryIsForItsOwnerAlone) {
   test::Scratch const scratch;
   auto const mask = ::umask(0);
   claim_run_directory(scratch / "new" / "run", Existing::refuse);
@@ -76,7 +76,7 @@ TEST(FolderSafety, ARunDirectoryIsForItsOwnerAlone) {
   EXPECT_EQ(fs::status(scratch / "new" / "run").permissions(), fs::perms::owner_all);
 }
 
-TEST(FolderSafety, NothingIsWrittenIntoAFolderThatIsRefused) {
+TEST(FolderPermissions, NothingIsWrittenIntoAFolderThatIsRefused) {
   test::Scratch const scratch;
   fs::create_directory(scratch / "real");
   fs::create_directory_symlink(scratch / "real", scratch / "link");

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <deque>
 
 #include <nlohmann/json.hpp>
 
@@ -16,20 +17,20 @@ namespace stratagem {
 namespace {
 
 /// Gathers go ahead of the blocks as far as the plan says; each unit's reduce-scatter begins when
-/// its blocks are back, and is awaited before its shard is updated: Fsdp::step() on lanes.
+/// its blocks are back, and is awaited before its shard is updated or another unit needs its slot:
+/// Fsdp::step() on lanes.
 class FsdpStep {
  public:
   FsdpStep(FsdpPlan const& plan, StepParts const& parts)
       : plan_(plan), parts_(parts), gathered_(static_cast<std::size_t>(plan_.units())) {}
 
   void run(Lanes& lanes) {
-    std::vector<double> reduced(gathered_.size());
     for (int micro = 0; micro < plan_.micro_batches; ++micro) {
       forward(lanes);
-      backward(lanes, micro + 1 == plan_.micro_batches, reduced);
+      backward(lanes, micro + 1 == plan_.micro_batches);
     }
     for (int unit = plan_.units() - 1; unit >= 0; --unit) {
-      lanes.await(reduced[static_cast<std::size_t>(unit)]);
+      finish(unit, lanes);
       for (auto const& chunk : plan_.unit(unit).chunks)
         lanes.compute(parts_.update_of(chunk.shard));
     }
@@ -40,6 +41,10 @@ class FsdpStep {
   struct Gathered {
     bool present = false;
     double moment = 0;
+  };
+  struct Reduction {
+    int unit;
+    double end;
   };
   Gathered& state(int unit) { return gathered_[static_cast<std::size_t>(unit)]; }
   int blocks_of(int unit) const {
@@ -71,18 +76,32 @@ class FsdpStep {
       state(unit).present = plan_.stays_after_forward(unit);
     }
   }
-  void backward(Lanes& lanes, bool last, std::vector<double>& reduced) {
+  void finish_oldest(Lanes& lanes) {
+    lanes.await(reductions_.front().end);
+    reductions_.pop_front();
+  }
+  /// A unit's gradients need a slot, which the oldest reduction may have to give up.
+  void open(Lanes& lanes) {
+    if (!plan_.whole_gradients && std::ssize(reductions_) == plan_.gradient_slots)
+      finish_oldest(lanes);
+  }
+  void finish(int unit, Lanes& lanes) {
+    auto const waits = [&] { return std::ranges::count(reductions_, unit, &Reduction::unit) > 0; };
+    while (waits()) finish_oldest(lanes);
+  }
+
+  void backward(Lanes& lanes, bool last) {
     for (int unit = plan_.units() - 1; unit >= 0; --unit) {
       unshard(unit, lanes);
       for (int next = unit - 1; plan_.overlap && next >= std::max(unit - plan_.prefetch, 0); --next)
         gather(next, lanes);
+      open(lanes);
       lanes.compute(blocks_of(unit) * parts_.backward_of_block());
       auto const bytes = static_cast<double>(plan_.gradient_bytes(unit));
       if (!plan_.whole_gradients || last) {
-        auto const end = lanes.communicate(parts_.costs.reduce_scatter.at(bytes));
-        reduced[static_cast<std::size_t>(unit)] = end;
-        if (!plan_.overlap) lanes.await(end);
+        reductions_.push_back({unit, lanes.communicate(parts_.costs.reduce_scatter.at(bytes))});
       }
+      if (!plan_.overlap) finish(unit, lanes);
       state(unit).present = plan_.stays_after_backward(unit, last);
     }
   }
@@ -90,6 +109,7 @@ class FsdpStep {
   FsdpPlan const& plan_;
   StepParts const& parts_;
   std::vector<Gathered> gathered_;
+  std::deque<Reduction> reductions_;  ///< under way, the oldest first
 };
 
 /// "2 slots of 9 MiB", or that there are none.
