@@ -3,8 +3,8 @@
 
   python3 analysis/bench/memory_table.py --models resnet50 --ranks 1 2 4 --markdown MEMORY.md
 
-Ends with 1 where the lasting bytes of a rank (parameters, gradients, optimizer, buffers) or the bytes sent
-per step are not exactly the predicted ones. Needs Python with numpy and h5py, and `build/stratagem`.
+Exits with 1 if the lasting bytes of a rank (parameters, gradients, optimizer, buffers) or the bytes sent per step
+differ from the prediction. Needs Python with numpy and h5py, and `build/stratagem`.
 """
 
 import json
@@ -34,13 +34,13 @@ CIFAR-10 at 32x32, fp32, SGD with momentum.
 python3 analysis/bench/memory_table.py --models {models} --batches {batches} --ranks {ranks} \\
     --strategies {strategies} --steps {steps}{more}
 ```
-- **parameters, gradients, optimizer, buffers**: bytes that last, as `stratagem plan` predicts them. Every sample of
-  every rank must be the same to the byte; `predicted ≠ measured` where one is not.
-- **peak**: most live tensor bytes during the steps but for the data, of the rank that has most; its difference from
-  the plan's.
-- **growth**: by how much a later step exceeds the third, where backward passes begin, on the rank that grew most: live
-  tensor bytes, and what the heap took from the system.
-- **sent per step**: mean over the ranks, of the steps between the first and the last.
+- **parameters, gradients, optimizer, buffers**: lasting bytes, predicted by `stratagem plan`. Every sample of every rank must
+  be equal to the byte; if one is not, the cell shows `predicted ≠ measured`.
+- **peak**: the most live tensor bytes during the steps, without the data, on the rank with the highest peak; and the
+  difference from the plan.
+- **growth**: the most bytes that a later step holds more than the third, sampled where backward passes begin, on the rank
+  that grew most: live tensor bytes, and bytes that the heap took from the system.
+- **sent per step**: mean over ranks, of the steps between the first and the last.
 
 """
 
@@ -62,14 +62,14 @@ def plan_and_run(options, cell, strategy, folder):
 
 
 def compared(predicted, measured):
-    """Text of a prediction and of the measured values, of which there should be one only, the same."""
+    """Text of a prediction, and of the measured values that differ from it: there should be none."""
     wrong = sorted(set(measured) - {predicted})
     return f"{predicted:,}" + (f" ≠ {' or '.join(f'{value:,}' for value in wrong)}" if wrong else "")
 
 
 def growth(path, samples):
-    """Bytes (live, reserved) by which the most of a later step exceeds the most of the third; without the last
-    two, for which the loader holds fewer batches ready."""
+    """Bytes (live, reserved) by which the maximum of a later step exceeds that of the third. The last two steps are left
+    out: the loader then holds fewer batches ready."""
     steps = [(samples["t"] >= begin) & (samples["t"] <= end) for begin, end in traces.steps(path)[2:-2]]
     grown = []
     for kind in ("allocated", "reserved"):
@@ -79,8 +79,8 @@ def growth(path, samples):
 
 
 def sent_bytes(paths, predicted):
-    """Bytes sent in each step between the first and the last, mean over the ranks. A prediction is a sum over
-    the operations, each rounded down: what differs by nothing else counts as predicted."""
+    """Bytes sent in each step between the first and the last, mean over the ranks. The prediction rounds each operation
+    down; a difference that rounding explains counts as equal."""
     of_ranks = [traces.sent_per_step(path) for path in paths]
     found = []
     for step in sorted(of_ranks[0])[1:-1]:
@@ -110,7 +110,7 @@ def measure(options, cell, name):
 
 
 def about(options, machine):
-    """What stands above the table: among it the command line that makes it again."""
+    """The text above the table, with the command line that reproduces it."""
     lists = {key: " ".join(map(str, getattr(options, key))) for key in ("models", "batches", "ranks", "strategies")}
     more = f" --fsdp '{options.fsdp}'" if options.fsdp else ""
     return ABOUT.format(machine=json.dumps(machine), steps=options.steps, more=more, **lists)
