@@ -34,12 +34,12 @@ CIFAR-10 at 32x32, fp32, SGD with momentum.
 python3 analysis/bench/memory_table.py --models {models} --batches {batches} --ranks {ranks} \\
     --strategies {strategies} --steps {steps}{more}
 ```
-- **parameters, gradients, optimizer, buffers**: lasting bytes, predicted by `stratagem plan`. Every sample of every rank must
-  be equal to the byte; if one is not, the cell shows `predicted ≠ measured`.
+- **parameters, gradients, optimizer, buffers**: lasting bytes, predicted by `stratagem plan`. Every sample of every
+  rank must be equal to the byte; if one is not, the cell shows `predicted ≠ measured`.
 - **peak**: the most live tensor bytes during the steps, without the data, on the rank with the highest peak; and the
   difference from the plan.
-- **growth**: the most bytes that a later step holds more than the third, sampled where backward passes begin, on the rank
-  that grew most: live tensor bytes, and bytes that the heap took from the system.
+- **growth**: by how many bytes a later step exceeds the third at most, sampled where backward passes begin, on the
+  rank that grew most: live tensor bytes, and bytes that the heap took from the system.
 - **sent per step**: mean over ranks, of the steps between the first and the last.
 
 """
@@ -68,8 +68,8 @@ def compared(predicted, measured):
 
 
 def growth(path, samples):
-    """Bytes (live, reserved) by which the maximum of a later step exceeds that of the third. The last two steps are left
-    out: the loader then holds fewer batches ready."""
+    """Bytes (live, reserved) by which the maximum of a later step exceeds that of the third. The last two steps are
+    left out: the loader then holds fewer batches ready."""
     steps = [(samples["t"] >= begin) & (samples["t"] <= end) for begin, end in traces.steps(path)[2:-2]]
     grown = []
     for kind in ("allocated", "reserved"):
