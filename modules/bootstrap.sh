@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# From a fresh machine to a running stratagem. Idempotent: what is there stays as it is.
+# From a fresh machine to a running stratagem. May be repeated: what is already there stays as it is.
 #
 #   modules/bootstrap.sh build    install what is missing, build build/stratagem
 #   modules/bootstrap.sh demo     build, then run `stratagem demo`
-#   modules/bootstrap.sh test     build everything, run all tests; with a CUDA toolkit that flavour too
+#   modules/bootstrap.sh test     build everything, run all tests; with a CUDA toolkit also those of the CUDA flavour
 #
 # LIBTORCH_ROOT    a LibTorch of your own (the folder with include/ and lib/) instead of a download
 # STRATAGEM_DEPS   where downloads go; default ${XDG_CACHE_HOME:-~/.cache}/stratagem
-# STRATAGEM_WERROR ON: a warning of the compiler is an error, as in CI; default OFF, as compilers differ
+# STRATAGEM_WERROR ON: compiler warnings are errors, as in CI; default OFF, because compilers differ
 # STRATAGEM_DATA   folder with mnist/ and cifar-10-batches-bin/, for the tests that read real data
 #
 # Examples:
@@ -22,15 +22,15 @@ readonly packages=(openmpi-bin libopenmpi-dev libhdf5-dev hdf5-tools libyaml-cpp
   git python3 python3-pip python3-venv)
 # For the tests of slurm/, modulefiles, completion and downloads. No daemon is started.
 readonly test_packages=(slurm-wlm munge iproute2 lmod tcl shellcheck zsh curl)
-# For the fuzz targets and the model of the parameter server, left out where the system lacks them.
+# For the fuzz targets and the model of the parameter server; left out if the system does not have them.
 readonly optional_packages=(clang-14 libclang-rt-14-dev spin)
-# All that LibTorch's wheel needs to compute on a CPU ...
+# What LibTorch's wheel needs to compute on a CPU.
 readonly torch_wheels=("torch==$torch_version" nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85)
-# ... and what else `import torch` and CUDA programs load, beside the libraries of a CUDA toolkit.
+# What `import torch` and CUDA programs load in addition, apart from the libraries of a CUDA toolkit.
 readonly cuda_wheels=(nvidia-cusparselt-cu13==0.8.0 nvidia-nvshmem-cu13==3.4.5 nvidia-cufile==1.15.1.6)
 readonly oracle_wheels=(torchvision==0.26.0 numpy pillow safetensors h5py typing_extensions sympy mpmath
   networkx jinja2 markupsafe filelock fsspec)
-# What analysis/requirements.txt asks for, as the tests run it.
+# The packages of analysis/requirements.txt, in the versions that the tests use.
 readonly analysis_wheels=(h5py==3.16.0 pandas==2.3.3 matplotlib==3.10.8 jinja2==3.1.6)
 
 say() { printf '\n== %s\n' "$*"; }
@@ -82,7 +82,7 @@ provide_optional_packages() {
   done
 }
 
-# Environment Modules cannot be installed beside Lmod: unpacked, it serves the test of the modulefiles.
+# Environment Modules cannot be installed together with Lmod; for the test of the modulefiles it is unpacked instead.
 provide_environment_modules() {
   local folder=$deps/environment-modules temporary
   [[ ! -d $folder ]] && command -v dpkg > /dev/null || return 0
@@ -97,7 +97,7 @@ provide_environment_modules() {
   rm -rf "$temporary"
 }
 
-# Where there is no dpkg, as on most clusters, modules or the system's own packages bring these.
+# Without dpkg, as on most clusters, these come from modules or from the system's own packages.
 check_tools() {
   local tool missing=()
   for tool in g++ cmake ninja git mpicc mpirun h5dump python3; do
@@ -124,7 +124,7 @@ has_cuda_toolkit() { [[ -e $cuda_home/bin/nvcc && -e $cuda_home/include/nccl.h ]
 
 # ---- LibTorch and the tests' Python ---------------------------------------------------------------
 
-# unpack FOLDER WHEELS...: pip puts the wheels into FOLDER, which appears whole or not at all.
+# unpack FOLDER WHEELS...: pip unpacks the wheels into FOLDER, which appears complete or not at all.
 unpack() {
   local folder=$1 temporary
   shift
@@ -153,7 +153,7 @@ provide_libtorch() {
   echo "LibTorch: $LIBTORCH_ROOT"
 }
 
-# write_python FILE MODULES [LIBRARIES]: a python that finds what `unpack` put into other folders.
+# write_python FILE MODULES [LIBRARIES]: writes a `python` that finds packages in the folders MODULES.
 write_python() {
   local libraries=
   [[ -z ${3:-} ]] || libraries="export LD_LIBRARY_PATH=\"$3\${LD_LIBRARY_PATH:+:\$LD_LIBRARY_PATH}\""
@@ -169,8 +169,8 @@ END
   mv "$1.$$" "$1"
 }
 
-# The Python that the tests compare with: LibTorch's own wheel where a CUDA toolkit has the libraries
-# that `import torch` loads, else all of torch's wheels (5 GB).
+# The Python that the tests compare with. If a CUDA toolkit has the libraries that `import torch` loads, LibTorch's own
+# wheel is enough; otherwise it needs all of torch's wheels (5 GB).
 provide_oracle() {
   local wheel=$LIBTORCH_ROOT/..
   if has_cuda_toolkit && [[ -e $wheel/torch/__init__.py ]]; then
@@ -183,7 +183,7 @@ provide_oracle() {
   fi
   cuda_libraries=$(printf '%s:' "$oracle"/nvidia/*/lib)$cuda_home/lib64
   write_python "$oracle/python-oracle" "$oracle${wheel:+:$(realpath "$LIBTORCH_ROOT/..")}" "$cuda_libraries"
-  # With its bytecode written here, once, every test has it seconds sooner.
+  # Compiled once here, so that every test starts seconds sooner.
   PYTHONDONTWRITEBYTECODE='' "$oracle/python-oracle" -c '
 import h5py, safetensors.torch, torch, torchvision
 print("oracle: torch", torch.__version__)'
@@ -204,7 +204,7 @@ provide_analysis() {
 
 # ---- build and test -----------------------------------------------------------------------------
 
-# A compiler process of LibTorch's headers takes up to 2 GB.
+# A compiler process with LibTorch's headers takes up to 2 GB.
 compile_jobs() {
   local by_memory
   by_memory=$(awk '/MemAvailable/ {print int($2 / 2097152)}' /proc/meminfo)
@@ -212,11 +212,11 @@ compile_jobs() {
 }
 
 configure() { cmake --preset "$@"; }
-# What waits for a clock meanwhile comes first.
+# At low priority: Slurm's tests run meanwhile and must not miss their timers.
 compile() { nice cmake --build --preset "$1" --parallel "$(compile_jobs)" "${@:2}"; }
 run_tests() { ctest --preset "$1" --parallel "$(nproc)" "${@:2}"; }
-# They wait for Slurm's clocks most of the time, so that the cores can do something else beside them; one that came
-# too late for a clock has a second chance.
+# These tests mostly wait for Slurm's timers, so they run during the builds. A test that misses a timer is run once
+# more.
 begin_slurm_tests() {
   ctest --preset cpu-release --label-regex slurm --parallel 4 --repeat until-pass:2 > build/slurm-tests.log 2>&1 &
   slurm_tests=$!
@@ -264,8 +264,7 @@ test_everything() {
   phase "test Slurm, what is left" end_slurm_tests
 }
 
-# The NCCL and CUDA code against fakes, and on a GPU where there is one; and the program starts where there is none, and
-# says so.
+# The NCCL and CUDA code against fakes, and on a GPU if there is one. Without one, the program must start and say so.
 test_cuda() {
   export LD_LIBRARY_PATH=$cuda_libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
   run_tests cuda-release --label-regex 'fake|gpu' --no-tests=error
@@ -275,7 +274,7 @@ test_cuda() {
   grep -q '^GPUs *none' <<< "$told" || { echo "info does not say that there is no GPU" >&2; return 1; }
 }
 
-# The comment at the head of this file.
+# The comment at the top of this file.
 usage() { sed -n '2,/^set /s/^# \{0,1\}//p' modules/bootstrap.sh; }
 
 main() {
@@ -283,7 +282,7 @@ main() {
   [[ $# == 1 && $1 =~ ^(build|demo|test)$ ]] || { usage >&2; exit 2; }
   deps=${STRATAGEM_DEPS:-${XDG_CACHE_HOME:-$HOME/.cache}/stratagem}
   cuda_home=${CUDA_HOME:-/usr/local/cuda}
-  # The same for all commands, so that what one has compiled serves the next.
+  # The same settings for all commands, so that one command reuses what another compiled.
   options=(-D "STRATAGEM_WERROR=${STRATAGEM_WERROR:-OFF}")
   if ((EUID == 0)); then export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; fi
   phase "packages" install_packages "${packages[@]}"

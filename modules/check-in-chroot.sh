@@ -1,29 +1,29 @@
 #!/usr/bin/env bash
-# Tries both commands of the README on a fresh system, in a chroot, and records what came of it.
+# Tries both commands of the README on a fresh system, in a chroot, and records the results.
 #
 #   modules/check-in-chroot.sh [OPTIONS] debian-13|ubuntu-24.04
 #
-# Makes the system with debootstrap where it is not there yet, clones this checkout's HEAD into it, runs
+# Makes the system with debootstrap if it does not exist yet, clones this checkout's HEAD into it, runs
 # `modules/bootstrap.sh demo` and `modules/bootstrap.sh test`, and writes a record: versions, minutes, tests
-# passed and skipped, digests of the demo. Ends with 0 when both passed, 1 when one failed, 3 when the system
+# passed and skipped, digests of the demo. Exits with 0 if both passed, 1 if one failed, 3 if the system
 # cannot be made. Needs root, debootstrap, 15 GB, and half an hour to two hours.
 #
-#   --only COMMAND   demo or test alone
-#   --root DIR       where the system is made, and stays for the next time; default /var/tmp/stratagem-SYSTEM
-#   --fresh          make the system anew
+#   --only COMMAND   only demo, or only test
+#   --root DIR       folder of the system, which is kept for the next time; default /var/tmp/stratagem-SYSTEM
+#   --fresh          make the system again
 #   --remove         remove it at the end
-#   --data DIR       STRATAGEM_DATA, for the tests that read real data; read-only inside
-#   --mirror URL     of the system's packages; default: this machine's own for its own distribution, else debootstrap's
-#   --keyring FILE   of the keys that sign its packages; default: what this machine has in /usr/share/keyrings
-#   --record FILE    where the record goes; default SYSTEM.txt in the current directory
+#   --data DIR       STRATAGEM_DATA, for the tests that read real data; read-only in the chroot
+#   --mirror URL     package mirror; default: this machine's, if it runs the same distribution, else debootstrap's
+#   --keyring FILE   keys that sign its packages; default: those of this machine in /usr/share/keyrings
+#   --record FILE    file for the record; default SYSTEM.txt in the current directory
 #
 # Examples:
 #   sudo modules/check-in-chroot.sh --data ~/data debian-13
 #   sudo modules/check-in-chroot.sh --only demo --remove ubuntu-24.04
 #
-# Certificates, and what pip and apt are told of proxies and mirrors, are those of this machine.
+# The chroot uses this machine's certificates, and its settings of proxies and mirrors for pip and apt.
 set -euo pipefail
-readonly mark=.made-by-check-in-chroot # only what has it is ever removed
+readonly mark=.made-by-check-in-chroot # only folders with this file are ever removed
 
 usage() { sed -n '2,/^set /s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" | sed '/^set /d'; }
 fail() { local code=$1; shift; printf 'check-in-chroot: %s\n' "$*" >&2; exit "$code"; }
@@ -31,7 +31,7 @@ say() { printf '\n== %s\n' "$*"; }
 
 # ---- the system ---------------------------------------------------------------------------------
 
-# mirror_of DISTRIBUTION: where this machine has its packages from, if it is of that distribution.
+# mirror_of DISTRIBUTION: this machine's package mirror, if it runs that distribution.
 mirror_of() {
   grep -qE "^ID=\"?$1\"?\$" /etc/os-release || return 0
   # Not every machine has all of these files.
@@ -45,7 +45,7 @@ make_system() {
   keyring=${keyring:-/usr/share/keyrings/$distribution-archive-keyring.gpg}
   [[ -e $keyring ]] || fail 3 "no $keyring: install the package $distribution-archive-keyring or" \
     "$distribution-keyring, or name that file with --keyring; without it $system cannot be tried here"
-  # All suites of a distribution are made alike; an older debootstrap does not know the newer names.
+  # An older debootstrap does not know newer suites; all suites of a distribution use the same script.
   [[ -e $script ]] || script=/usr/share/debootstrap/scripts/$like
   [[ -n $mirror ]] || mirror=$(mirror_of "$distribution")
   rm -rf --one-file-system "$root" "$root.new"
@@ -55,14 +55,14 @@ make_system() {
     { tail -n 3 "$root.new/debootstrap/debootstrap.log" >&2 || true; fail 3 "debootstrap cannot make $system"; }
   sed -nE "s/^(deb .*) $suite (.*)/\1 $suite-updates \2/p" "$root.new/etc/apt/sources.list" > "$root.new/tmp/updates"
   cat "$root.new/tmp/updates" >> "$root.new/etc/apt/sources.list"
-  # No daemon of a package starts.
+  # Packages must not start daemons.
   printf '#!/bin/sh\nexit 101\n' > "$root.new/usr/sbin/policy-rc.d"
   chmod 755 "$root.new/usr/sbin/policy-rc.d"
   touch "$root.new/$mark"
   mv -T "$root.new" "$root"
 }
 
-# Each time, as they may have changed.
+# Copied each time, because they may have changed.
 carry_settings() {
   local file
   rm -f "$root/etc/resolv.conf" # a link, on some systems
@@ -75,7 +75,7 @@ carry_settings() {
   chroot "$root" update-ca-certificates > /dev/null
 }
 
-# inside COMMAND...: in the system, with mounts and processes of its own: however this ends, the kernel removes both.
+# inside COMMAND...: runs it in the system, in its own mount and process namespaces, which the kernel always removes.
 inside() {
   local carried=() name
   for name in PIP_INDEX_URL PIP_EXTRA_INDEX_URL PIP_TRUSTED_HOST PIP_DEFAULT_TIMEOUT http_proxy https_proxy no_proxy \
@@ -103,7 +103,7 @@ inside() {
 
 # ---- the record ---------------------------------------------------------------------------------
 
-# What a user would be asked for when something differs.
+# The versions that a bug report needs.
 # shellcheck disable=SC2016 # for the shell inside
 versions() {
   inside bash -c '
@@ -117,7 +117,7 @@ versions() {
       libboost-program-options-dev nlohmann-json3-dev libgtest-dev slurm-wlm 2> /dev/null' 2>&1 || true
 }
 
-# digests_of: of the runs of the demo, which train the same numbers.
+# digests_of: digests of the demo's runs.
 digests() {
   local outcome
   for outcome in "$root"/stratagem/runs/demo-*/*/outcome.json; do
@@ -127,14 +127,14 @@ digests() {
   done
 }
 
-# of_tests LOG: what ctest says at the ends of its parts.
+# of_tests LOG: ctest's summaries.
 of_tests() {
   grep -E '^[0-9]+% tests passed' "$1" || true
   grep -E '\((Failed|Timeout|Skipped|SEGFAULT|Subprocess aborted|Not Run)\)$' "$1" | sort -u || true
   sed -n '/^== seconds by phase/,$p' "$1"
 }
 
-# try_command COMMAND: runs it, and adds a part to the record.
+# try_command COMMAND: runs it and appends to the record.
 # shellcheck disable=SC2016 # for the shell inside
 try_command() {
   local log=$root/var/log/stratagem-$1.log begin=$SECONDS ended=passed

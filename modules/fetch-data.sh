@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fetches MNIST and CIFAR-10 (binary version) for data.root, and verifies every byte.
+# Downloads MNIST and CIFAR-10 (binary version) into a folder for data.root, and verifies every byte.
 set -euo pipefail
 
 usage() {
@@ -23,7 +23,7 @@ cifar10_urls=(https://www.cs.toronto.edu/~kriz)
 [[ -z ${STRATAGEM_MNIST_URL:-} ]] || mnist_urls=("$STRATAGEM_MNIST_URL")
 [[ -z ${STRATAGEM_CIFAR10_URL:-} ]] || cifar10_urls=("$STRATAGEM_CIFAR10_URL")
 
-# Digests of the content: of what an archive holds, however it was packed.
+# Digests of the unpacked content; they do not depend on how it was packed.
 mnist_files='
 ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db  train-images-idx3-ubyte
 65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5  train-labels-idx1-ubyte
@@ -51,7 +51,7 @@ download() {
   fi
 }
 
-# download_any FILE NAME URL...: NAME from the first of the folders that has it.
+# download_any FILE NAME URL...: downloads NAME from the first folder that has it.
 download_any() {
   local file=$1 name=$2 url
   shift 2
@@ -111,7 +111,7 @@ command -v curl >/dev/null || need wget
 for program in gzip tar sha256sum; do need "$program"; done
 
 mkdir -p "$root"
-work=$(mktemp -d "$root/.fetch-XXXXXX")  # beside its destination, so that files move there whole
+work=$(mktemp -d "$root/.fetch-XXXXXX")  # next to its destination, so that files can be moved there at once
 trap 'rm -rf "$work"' EXIT
 for dataset in "$@"; do "fetch_$dataset" "$root"; done
 say "set STRATAGEM_DATA=$(cd "$root" && pwd) or data.root to it"

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# What the scripts of this folder share. Sourced, with `home` set to the folder that holds slurm/.
+# Functions of the scripts in this folder, to be sourced. `home` must be set to the folder that contains slurm/.
 # Exit codes are stratagem's own: 2 usage, 3 environment, 75 saved, 80 peer lost.
 
 die() {
@@ -14,7 +14,7 @@ dry_run=0 dry_jobs=0
 
 # ---- the site ------------------------------------------------------------------------------------
 
-# load_site NAME: reads sites/NAME.env into variables site_*.
+# load_site NAME: reads sites/NAME.env; it sets the variables site_*.
 load_site() {
   local file=$home/slurm/sites/$1.env known
   known=$(cd "$home/slurm/sites" && printf '%s ' *.env)
@@ -26,9 +26,9 @@ load_site() {
   source "$file"
 }
 
-# resources_for WORKERS SERVERS: sets `resources`, options of sbatch for workers with a GPU each (CPUs alone
-# where the site has none) and servers beside them. GPUs are asked for by the node: every rank sees all of
-# its node and picks its own, which keeps peer access between them.
+# resources_for WORKERS SERVERS: sets `resources`, the sbatch options for workers with one GPU each (or CPUs only, if
+# the site has no GPUs) and additional servers. GPUs are requested per node: every rank sees all GPUs of its node and
+# takes its own, so that GPUs can access each other directly.
 resources_for() {
   local workers=$1 servers=$2 nodes per_node cpus
   nodes=$(((workers + site_gpus_per_node - 1) / site_gpus_per_node))
@@ -52,8 +52,8 @@ resources_without_gpu() {
   [[ -z $site_account ]] || resources+=("--account=$site_account")
 }
 
-# submit OPTIONS... SCRIPT ARGUMENTS...: sets `job` to the job's number; with dry_run=1 shows the command
-# instead, and sets `job` to a word for the number.
+# submit OPTIONS... SCRIPT ARGUMENTS...: submits a job and sets `job` to its number. With dry_run=1 it only shows the
+# command, and sets `job` to a placeholder.
 submit() {
   local command=(sbatch --parsable "--export=ALL,STRATAGEM_HOME=$home,STRATAGEM_SITE=$site" "$@")
   if ((dry_run)); then
@@ -65,7 +65,7 @@ submit() {
   fi
 }
 
-# Batch shells do not always know `module`: its init file is looked for first.
+# Batch shells do not always know `module`; then its init file is sourced first.
 load_modules() {
   ((${#site_modules[@]} > 0)) || return 0
   local file name
@@ -91,7 +91,7 @@ load_modules() {
 
 # ---- the program ---------------------------------------------------------------------------------
 
-# Sets `program`: $STRATAGEM, the build folder's, an installation's, or the one on PATH.
+# Sets `program`: $STRATAGEM, or the program in the build folder, in an installation, or on PATH.
 find_program() {
   local candidate
   for candidate in "${STRATAGEM:-}" "$home/build/stratagem" "$home/../../bin/stratagem" \
@@ -103,7 +103,7 @@ find_program() {
   die 3 "no program: build it (slurm/README.md, \"1. Build, once\"), or name it with STRATAGEM=<path>"
 }
 
-# What a job does first.
+# The first lines of every job.
 begin_job() {
   load_site "${STRATAGEM_SITE:-generic}"
   load_modules
@@ -114,8 +114,8 @@ begin_job() {
 
 # ---- running -------------------------------------------------------------------------------------
 
-# supervise COMMAND...: runs it and passes USR1 on to it, as the scheduler sends it before the end of
-# the job's time. Its exit code.
+# supervise COMMAND...: runs it, forwards USR1 to it (the scheduler sends USR1 before the time limit), and returns its
+# exit code.
 supervise() {
   local child code=0
   "$@" &
@@ -125,20 +125,20 @@ supervise() {
   while :; do
     code=0
     wait "$child" || code=$?
-    kill -0 "$child" 2> /dev/null || break  # else a trap ended the wait
+    kill -0 "$child" 2> /dev/null || break  # else a trap interrupted the wait
   done
   trap - USR1
   return "$code"
 }
 
-# outcome_of DIR FIELD: what the run in a directory says of itself; empty without a word.
+# outcome_of DIR FIELD: a field of the outcome.json in DIR; empty if there is none.
 outcome_of() {
   [[ ! -r $1/outcome.json ]] || sed -n "s/^ *\"$2\": //p" "$1/outcome.json" | sed 's/,$//; s/^"//; s/"$//'
 }
 
-# supervise_run DIR COMMAND...: supervises a command that makes a run in DIR. Its exit code is the run's own
-# word where there is a new one: a launcher may end with code 0 when a node lost its power, or with the code
-# of whatever killed a rank. A run that was ended without knowing why has lost others.
+# supervise_run DIR COMMAND...: supervises a command that runs in DIR. Returns the exit code in outcome.json if the
+# command wrote one: a launcher may exit with 0 when a node lost power, or with the signal that killed a rank. A run
+# that ended without a known reason counts as lost peer (80).
 supervise_run() {
   local out=$1 before status word code=0
   shift
@@ -150,7 +150,7 @@ supervise_run() {
   elif [[ -n $status && $(cat "$out/outcome.json") != "$before" ]]; then
     if [[ $status == RUNNING ]] || (((word == 1 || word > 128) && code > 128)); then code=80; else code=$word; fi
   fi
-  # The last word is the run's, below what the launcher has to say about any code but 0.
+  # Printed below the launcher's own message, which follows any code but 0.
   if [[ -z $status ]]; then
     ((code == 0)) || echo "there is no run: code $code; see \"stratagem: error\" above"
   elif [[ $status != COMPLETE ]]; then
@@ -159,8 +159,7 @@ supervise_run() {
   return "$code"
 }
 
-# end_job CODE: ends the job. What was saved, and what lost a node, goes on in the same job, later; and what
-# else the site says.
+# end_job CODE: ends the job. If CODE is in site_requeue_codes (saved, lost peer), the job is queued again.
 end_job() {
   local code=$1 most=20
   if [[ " $site_requeue_codes " == *" $code "* && -n ${SLURM_JOB_ID:-} ]]; then

@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
-# Submits a study: an array of jobs per shape of job (so many workers and servers), a cell per element, and a
-# job that collects when all have ended. Without a scheduler, as on a workstation, runs it here.
+# Submits a study: one job array for each combination of workers and servers, with one cell per element, and a job
+# that collects the results when all have ended. Without a scheduler (site workstation), runs the study here.
 #
 #   slurm/submit-study.sh [options] STUDY
 #
-#   --site S        slurm/sites/S.env; default generic
-#   --out DIR       study directory; default <site_scratch>/stratagem/<name of the file>
-#   --only PATTERN  cells whose name matches, such as 'dp-*-s1'; may be repeated
-#   --resume        go on: submit those cells of DIR that are not complete and not running
-#   --time H:M:S    of a cell; default the site's, at most a day
-#   --calibration F preflight's, from which it is known how early each cell has to be told to save
-#   --at-once N     elements of an array that run at the same time; default the site's
-#   --limit HOURS   of GPUs, above which it asks first; default the site's, 100 where that names none
-#   --yes           do not ask; without a terminal nothing above the limit is submitted otherwise
-#   --dry-run       show the hours and the commands
+#   --site S        slurm/sites/S.env; default: generic
+#   --out DIR       study directory; default: <site_scratch>/stratagem/<name of the file>
+#   --only PATTERN  only cells whose name matches, such as 'dp-*-s1'; may be repeated
+#   --resume        continue: submit the cells of DIR that are neither complete nor running
+#   --time H:M:S    time limit of a cell, at most a day; default: the site's
+#   --calibration F from preflight; tells how early each cell must be told to save
+#   --at-once N     elements of an array that run at the same time; default: the site's
+#   --limit HOURS   GPU-hours above which it asks first; default: the site's, or 100
+#   --yes           do not ask; needed above the limit without a terminal
+#   --dry-run       only show the hours and the commands
 #
 # Examples:
 #   slurm/submit-study.sh --site hopper --dry-run inputs/study/study.yaml
@@ -25,10 +25,10 @@ home=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # shellcheck source=slurm/lib.sh
 source "$home/slurm/lib.sh"
 
-# The comment at the head of this file.
+# The comment at the top of this file.
 usage() { sed -n '2,/^set /s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; }
 
-# Numbers, one a line, in order: 0,1,2,5 -> 0-2,5
+# Sorted numbers, one per line, as ranges: 0,1,2,5 -> 0-2,5
 ranges() {
   awk 'function out() { printf "%s%s", sep, (first == last) ? first : first "-" last; sep = "," }
     NR == 1 { first = last = $1; next }
@@ -70,7 +70,7 @@ parse() {
   [[ $at_once =~ ^([1-9][0-9]{0,4})?$ ]] || die 2 "--at-once $at_once is not a whole number of elements"
 }
 
-# Sets `cells` to lines "index workers servers" of what is to be run.
+# Sets `cells` to lines "index workers servers" of the cells to run.
 choose_cells() {
   local listed open
   listed=$("$program" sweep "$study" --list --format csv ${only[@]+"${only[@]}"}) || exit
@@ -81,8 +81,8 @@ choose_cells() {
     $1 in open' <(echo "$open") <(echo "$cells"))
 }
 
-# Sets `lead`: how many seconds before its end a cell is told to save, as the slowest to save needs; the site's
-# where that was not measured.
+# Sets `lead`: how many seconds before the time limit a cell is told to save. The cell that saves slowest decides;
+# without a calibration it is the site's value.
 choose_lead() {
   local planned
   lead=$site_usr1_lead_s
@@ -93,7 +93,7 @@ choose_lead() {
   lead=$planned
 }
 
-# Sets `shapes` to lines "workers servers cells", `seconds` of a cell, and `hours`, what all take at most.
+# Sets `shapes` to lines "workers servers cells", `seconds` to the time limit of a cell, and `hours` to the total limit.
 measure() {
   time=${time:-$(printf '%02d:00:00' "$site_hours_per_cell")}
   seconds=$(seconds_of "$time") || exit
@@ -116,7 +116,7 @@ show() {
   echo "at most $hours $unit-hours, $time for each cell"
 }
 
-# Above the limit somebody has to say yes.
+# Above the limit, the user must confirm.
 agree() {
   local limit=${most_hours:-$site_limit_hours} answer=''
   ((hours > limit && !yes && !dry_run)) || return 0
@@ -127,7 +127,7 @@ agree() {
   [[ $answer == [yY] || $answer == [yY][eE][sS] ]] || die 2 "nothing submitted"
 }
 
-# An array for the cells of one shape.
+# Submits an array for the cells with the same workers and servers.
 submit_shape() {
   local workers=$1 servers=$2 indices shape=w$1
   ((servers == 0)) || shape+=-s$servers

@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# Submits one job with what the site asks for.
+# Submits one job with the options that the site requires.
 #
 #   slurm/submit.sh [options] smoke-cpu [OUT]
 #   slurm/submit.sh [options] smoke-mig [OUT]
 #   slurm/submit.sh [options] preflight [OUT [STUDY]]
 #   slurm/submit.sh [options] run CONFIG [OUT]
 #
-#   --site S       slurm/sites/S.env; default generic
-#   --workers N    ranks that train, one GPU each; default 1, for run what run.ranks of CONFIG says
-#   --servers N    ranks that serve, beside them; default 0, for preflight 1, for run what CONFIG says
-#   --time H:M:S   of the job; default one hour, or what its script says
-#   --lead S       how many seconds before its end a run is told to save; default the site's
-#   --dry-run      show the command
+#   --site S       slurm/sites/S.env; default: generic
+#   --workers N    ranks that train, one GPU each; default: 1; for run: from run.ranks of CONFIG
+#   --servers N    additional server ranks; default: 0; for preflight: 1; for run: from CONFIG
+#   --time H:M:S   time limit of the job; default: one hour, or as in its script
+#   --lead S       how many seconds before the time limit a run is told to save; default: the site's
+#   --dry-run      only show the command
 #
 # Examples:
 #   slurm/submit.sh --site hopper smoke-cpu
@@ -22,11 +22,11 @@ home=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # shellcheck source=slurm/lib.sh
 source "$home/slurm/lib.sh"
 
-# The comment at the head of this file.
+# The comment at the top of this file.
 usage() { sed -n '2,/^set /s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; }
 
-# shape_of CONFIG: sets `workers` and `servers` to what the configuration asks for. One rank would train as well,
-# but with no strategy.
+# shape_of CONFIG: sets `workers` and `servers` from the configuration. The number of ranks is required: one rank would
+# train, too, but without any parallelism.
 shape_of() {
   local planned strategy ranks
   find_program
@@ -39,10 +39,10 @@ shape_of() {
   servers=$((ranks - workers))
 }
 
-# A field of what `plan --json` printed.
+# A field of the output of `plan --json`.
 field_of() { sed -n "s/^  \"$1\": \"\{0,1\}\([a-z0-9]*\).*/\1/p" <<< "$planned"; }
 
-# choose_shape WHAT [CONFIG]: completes what --workers and --servers say.
+# choose_shape WHAT [CONFIG]: fills in --workers and --servers if they were not given.
 choose_shape() {
   if [[ $1 == run ]]; then
     [[ $# -ge 2 ]] || die 2 "run which configuration?"

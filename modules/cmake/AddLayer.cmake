@@ -1,8 +1,8 @@
 # add_layer(NAME SOURCES ... [PUBLIC targets...] [PRIVATE targets...] [TORCH])
 #
-# One static library stratagem_NAME (alias stratagem::NAME) per folder of lib/. PUBLIC names other
-# layers; vendor targets go to PRIVATE, so that no other layer sees their headers. TORCH uses
-# LibTorch through the shared precompiled header.
+# One static library stratagem_NAME (alias stratagem::NAME) per folder of lib/. PUBLIC names other layers. Vendor
+# targets go to PRIVATE, so that no other layer sees their headers. TORCH adds LibTorch with the shared precompiled
+# header.
 function(add_layer name)
   cmake_parse_arguments(layer "TORCH" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
   set(target stratagem_${name})
@@ -26,6 +26,6 @@ function(use_torch target visibility)
   endif()
   target_link_libraries(${target} ${visibility} LibTorch::LibTorch)
   target_precompile_headers(${target} REUSE_FROM stratagem_pch)
-  # The header is compiled as -fPIC; a program's -fPIE would refuse it.
+  # The header is compiled with -fPIC; a program compiled with -fPIE cannot use it.
   target_compile_options(${target} PRIVATE -fPIC)
 endfunction()

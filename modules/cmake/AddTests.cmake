@@ -1,16 +1,16 @@
-# Tests of a layer: ctest/<layer>/<unit>.cpp holds the GoogleTest suite of the unit's name in CapWords
-# (bucket_plan.cpp: TEST(BucketPlan, ...)). All units of a layer are one program; each unit is one test
-# of ctest, named <layer>.<unit>, or <layer>.<unit>.np<N> where it runs under the launcher.
+# Tests of a layer: ctest/<layer>/<unit>.cpp holds the GoogleTest suite with the unit's name in CapWords
+# (bucket_plan.cpp: TEST(BucketPlan, ...)). All units of a layer are compiled into one program. Each unit is one
+# CTest test, named <layer>.<unit>, or <layer>.<unit>.np<N> if it runs under the launcher.
 #
 # add_unit_tests(LAYER UNITS ... [LINK targets...] [TIMEOUT seconds] [LABEL label])
 # add_mpi_tests(LAYER UNITS ... RANKS n... [LINK targets...] [TIMEOUT seconds] [LABEL label])
 #
-# More ranks than cores, and no copies between processes in one step, for Open MPI up to 4 and from 5 on.
+# Allow more ranks than cores, and disable single copy between processes: for Open MPI up to 4, and from 5 on.
 set(STRATAGEM_TEST_ENVIRONMENT OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
   OMPI_MCA_rmaps_base_oversubscribe=1 PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
   OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_smsc=^cma)
-# Sanitizers: failed allocations and signals stay the program's. Only processes without Open MPI are searched for leaks:
-# it keeps memory to the end, in modules that are unloaded by then.
+# Sanitizers leave failed allocations and signals to the program. Only processes without Open MPI are checked for leaks:
+# Open MPI holds memory to the end, in modules that are unloaded by then.
 set(STRATAGEM_UNIT_TEST_ENVIRONMENT ${STRATAGEM_TEST_ENVIRONMENT})
 if(STRATAGEM_SANITIZE)
   set(options allocator_may_return_null=1:handle_segv=0:handle_abort=0)

@@ -1,4 +1,4 @@
-# Compiler settings of every target of the project.
+# Compiler settings of all targets of the project.
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
@@ -10,7 +10,7 @@ if(NOT CMAKE_BUILD_TYPE)
 endif()
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  # From version 12 on -O2 alone leaves every loop scalar whose arrays might overlap: all of ours.
+  # From version 12 on, -O2 alone does not vectorise loops whose arrays might overlap, as in all of our loops.
   string(APPEND CMAKE_CXX_FLAGS_RELEASE " -fvect-cost-model=dynamic")
 endif()
 
@@ -27,7 +27,7 @@ endif()
 
 find_program(STRATAGEM_CCACHE_PROGRAM ccache)
 if(STRATAGEM_CCACHE AND STRATAGEM_CCACHE_PROGRAM)
-  # The precompiled header needs the sloppiness; base directory and no-hash-dir let another clone hit.
+  # The precompiled header needs the sloppiness. Base directory and no-hash-dir let other clones share the cache.
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
       CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
       CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${STRATAGEM_CCACHE_PROGRAM})

@@ -1,7 +1,7 @@
-# Finds LibTorch in a Python wheel or an unpacked archive, without its own CMake files (those insist
-# on a CUDA toolkit for a CUDA build of LibTorch, and then compile for architectures it lacks).
+# Finds LibTorch in a Python wheel or an unpacked archive, without its own CMake files. For a CUDA build of LibTorch,
+# those require a CUDA toolkit, and then compile for architectures that it lacks.
 #
-# Looks in LIBTORCH_ROOT (variable, then environment), then where `python3` would import torch from.
+# Looks in LIBTORCH_ROOT (variable, then environment), then in the folder from which `python3` imports torch.
 # Defines LibTorch::LibTorch, LibTorch_VERSION, LibTorch_ROOT.
 set(candidates ${LIBTORCH_ROOT} $ENV{LIBTORCH_ROOT})
 if(NOT candidates)
@@ -32,7 +32,7 @@ if(LibTorch_INCLUDE_DIR)
   endforeach()
 endif()
 if(LibTorch_C10_LIBRARY)
-  # Which std::string the library was compiled with shows in its mangled names.
+  # The library's mangled names show with which std::string it was compiled.
   file(STRINGS ${LibTorch_C10_LIBRARY} cxx11_names REGEX "_ZN3c105ErrorC.*B5cxx11|_ZN3c10.*__cxx11" LIMIT_COUNT 1)
   if(cxx11_names)
     set(LibTorch_CXX11_ABI 1)
@@ -52,18 +52,18 @@ if(LibTorch_FOUND AND NOT TARGET LibTorch::LibTorch)
   target_include_directories(LibTorch::LibTorch SYSTEM INTERFACE
     ${LibTorch_INCLUDE_DIR} ${LibTorch_INCLUDE_DIR}/torch/csrc/api/include)
   target_compile_definitions(LibTorch::LibTorch INTERFACE _GLIBCXX_USE_CXX11_ABI=${LibTorch_CXX11_ABI})
-  # Kernels register themselves in static initialisers: keep the libraries although no symbol asks.
+  # Kernels register themselves in static initialisers: link the libraries although no symbol is used.
   set(libraries ${LibTorch_CPU_LIBRARY} ${LibTorch_C10_LIBRARY})
   if(STRATAGEM_CUDA)
     list(PREPEND libraries ${LibTorch_CUDA_LIBRARY} ${LibTorch_C10_CUDA_LIBRARY})
-    # libtorch_cuda needs libraries (nvshmem, cusparseLt, cufile) that only loading has to find.
+    # libtorch_cuda needs libraries (nvshmem, cusparseLt, cufile) that must be found only when it is loaded.
     target_link_options(LibTorch::LibTorch INTERFACE LINKER:--allow-shlib-undefined)
     target_link_libraries(LibTorch::LibTorch INTERFACE CUDA::cudart)
   endif()
   list(JOIN libraries "," joined)
   target_link_libraries(LibTorch::LibTorch INTERFACE
     "-Wl,--push-state,--no-as-needed,${joined},--pop-state")
-  # The wheel's own libraries find their neighbours by RPATH; the program needs a path of its own.
+  # The wheel's libraries find each other by RPATH; the program needs its own path.
   file(GLOB neighbour_dirs ${LibTorch_ROOT}/../nvidia/*/lib)
   set(LibTorch_RPATH ${library_dir} ${neighbour_dirs})
 endif()

@@ -1,4 +1,4 @@
-# NCCL beside the CUDA toolkit or under NCCL_ROOT. Defines NCCL::NCCL.
+# NCCL in the CUDA toolkit's folder or under NCCL_ROOT. Defines NCCL::NCCL.
 find_path(NCCL_INCLUDE_DIR nccl.h
   HINTS ${NCCL_ROOT} $ENV{NCCL_ROOT} ${CUDAToolkit_INCLUDE_DIRS} PATH_SUFFIXES include)
 find_library(NCCL_LIBRARY nccl

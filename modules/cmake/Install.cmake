@@ -1,5 +1,5 @@
-# cmake --install build --prefix DIR: a program that runs from anywhere on this machine. It keeps the
-# paths of the libraries it was linked with (LibTorch, and a cluster's MPI and HDF5 modules).
+# cmake --install build --prefix DIR installs a program that runs from any folder of this machine. It keeps the paths of
+# the libraries it was linked with (LibTorch, and a cluster's MPI and HDF5 modules).
 if(TARGET stratagem)
   include(GNUInstallDirs)
   set_target_properties(stratagem PROPERTIES

@@ -1,5 +1,5 @@
-# Bakes version, git state and compiler into base/build_info.cpp when CMake configures.
-# A later commit configures again, since .git/logs/HEAD changes with it.
+# Writes version, git state and compiler into base/build_info.cpp when CMake configures. CMake configures again after a
+# commit, because .git/logs/HEAD has changed.
 set(STRATAGEM_GIT_SHA "unknown")
 set(STRATAGEM_GIT_DIRTY "false")
 find_package(Git QUIET)

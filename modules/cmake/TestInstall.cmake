@@ -1,5 +1,5 @@
-# cmake -D BUILD=... -D PREFIX=... -D VERSION=... -P TestInstall.cmake: installs into a fresh prefix,
-# moves it, and starts the program there without help from the environment.
+# cmake -D BUILD=... -D PREFIX=... -D VERSION=... -P TestInstall.cmake: installs into a fresh prefix, moves it, and
+# starts the program there with an empty environment.
 file(REMOVE_RECURSE ${PREFIX} ${PREFIX}-moved)
 execute_process(COMMAND ${CMAKE_COMMAND} --install ${BUILD} --prefix ${PREFIX}
   OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)

@@ -1,4 +1,4 @@
--- Loads, in their order, the modules that the variable STRATAGEM_MODULES names.
+-- Loads the modules listed in the variable STRATAGEM_MODULES, in this order.
 help([[Loads what STRATAGEM_MODULES names, such as "gcc/13 openmpi/5 hdf5": what stratagem was built with.]])
 whatis("Name: stratagem-site")
 whatis("Version: generic")

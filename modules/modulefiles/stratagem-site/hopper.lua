@@ -1,5 +1,5 @@
--- What stratagem needs on Hopper (Office of Research Computing, George Mason University), as the site's users
--- had it in August 2026. Hash-suffixed names change: check with `module spider`.
+-- The modules that stratagem needs on Hopper (Office of Research Computing, George Mason University), as used there in
+-- August 2026. Names with a hash change: check with `module spider`.
 help([[The compiler, MPI and CUDA that stratagem is built and run with on Hopper.]])
 whatis("Name: stratagem-site")
 whatis("Version: hopper")
@@ -7,7 +7,7 @@ whatis("Description: what stratagem needs on Hopper")
 
 family("stratagem_site")
 
--- Loaded a second time, hosts/hopper would put the default compiler back and take away what depends on ours.
+-- hosts/hopper must not be loaded twice: it would load the default compiler again and unload what depends on ours.
 for _, name in ipairs({ "hosts/hopper", "gnu/12.3.0", "openmpi", "cuda/12.6.3", "python/3.12.1-33" }) do
   if not isloaded(name) then
     load(name)

@@ -1,4 +1,4 @@
--- stratagem for Lmod. It finds its program beside itself: in the build folder of a checkout, or in an
+-- stratagem for Lmod. It finds the program relative to this file: in the build folder of a checkout, or in an
 -- installation (<prefix>/share/stratagem/modules/modulefiles/stratagem).
 help([[
 stratagem trains one model under different data-parallel strategies and measures what each costs.
