@@ -1,5 +1,5 @@
-# Uses the compiler of the toolkit that was found, for GPUs from T4 and A100 to H100. For later GPUs, the driver compiles
-# kernels when it loads them.
+# Uses the compiler of the toolkit that was found, for GPUs from T4 and A100 to H100. For later GPUs, the driver
+# compiles kernels when it loads them.
 if(NOT CMAKE_CUDA_COMPILER)
   set(CMAKE_CUDA_COMPILER ${CUDAToolkit_NVCC_EXECUTABLE})
 endif()
