@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What saving costs: how long the training waits, how fast bytes reach the disk, and how many there are.
+"""The cost of a checkpoint: how long training waits, how fast bytes reach the disk, and how many bytes there are.
 
   python3 analysis/bench/checkpoint_cost.py --models vgg16 convnext_l --ranks 1 2 4
 
-The size is compared with the formula (8 bytes per fp32 parameter with momentum, and the running statistics of
-every worker), the bandwidth with `dd` and its fsync on the same file system, in the same minute. Needs Python with
-numpy, and `build/stratagem`.
+The size is compared with the formula (8 bytes per fp32 parameter with momentum, plus the running statistics of every
+worker). The bandwidth is compared with that of `dd` with fsync, on the same file system and in the same minute. Needs
+Python with numpy, and `build/stratagem`.
 """
 
 import json
@@ -64,7 +64,7 @@ def expected_bytes(plan, cell):
 
 
 def dd_bandwidth(folder, size):
-    """[MiB/s] of one writer, as many bytes."""
+    """Bandwidth [MiB/s] of one writer of as many bytes."""
     blocks = max(size // 2**20, 1)
     begin = time.monotonic()
     subprocess.run(["dd", "if=/dev/zero", f"of={folder / 'dd'}", "bs=1M", f"count={blocks}", "conv=fsync"], check=True,

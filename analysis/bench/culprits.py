@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Injects faults into running jobs and counts how often the right rank is named, and how soon all is over.
+"""Injects faults into running jobs. Counts how often the right rank is named, and how soon the job ends.
 
-A fault is SIGSTOP or SIGKILL at a random moment, or a computation without end in a random phase of a random
-step, of a random rank under a random strategy. What was named is taken from outcome.json, as a scheduler's
-script would. Needs a build with failpoints (`-D STRATAGEM_FAILPOINTS=ON`, as tests have it) and h5dump.
+A fault hits a random rank under a random strategy: SIGSTOP or SIGKILL at a random moment, or an endless loop in a
+random phase of a random step. The named rank is read from outcome.json, as a scheduler's script would do. Needs a build
+with failpoints (`-D STRATAGEM_FAILPOINTS=ON`, the default with tests) and h5dump.
 """
 
 import argparse
@@ -29,14 +29,14 @@ strategy: {name: ddp}
 checkpoint: {every_minutes: 0}
 """
 PHASES = ["data", "forward", "backward", "comm_exposed", "optimizer"]
-# Strategy: numbers of ranks, settings, phases of a worker's step.
+# Strategy: (numbers of ranks, settings, phases of a worker's step).
 STRATEGIES = {
     "ddp": ([2, 3, 4], [], PHASES),
     "fsdp": ([2, 3, 4], ["strategy.name=fsdp", "strategy.unit_mb=0.05"], PHASES),
     "ps": ([3, 4], ["strategy.name=ps"], PHASES[:4]),
 }
 SIGNALS = {"stop": signal.SIGSTOP, "kill": signal.SIGKILL}
-# Of the launcher, and in outcome.json.
+# Exit code of the launcher, and code in outcome.json.
 CODES = {"stop": (81, 81), "spin": (81, 81), "kill": (137, 80)}
 LIMIT_S = 60
 
@@ -47,9 +47,9 @@ class Fault:
     ranks: int
     victim: int
     kind: str
-    phase: str  # of spin
-    step: int  # of spin
-    wait_s: float  # of the signals
+    phase: str  # of a spin
+    step: int  # of a spin
+    wait_s: float  # until a signal is sent
 
     @staticmethod
     def draw(chance):
@@ -72,7 +72,7 @@ class Fault:
 @dataclasses.dataclass(frozen=True)
 class Result:
     fault: Fault
-    right: bool  # the culprit, nobody else, and both codes
+    right: bool  # only the culprit was named, and both codes are right
     seconds: float  # from the fault until the last process was gone
     told: str
 
@@ -99,7 +99,7 @@ def pids_of(run, ranks):
 
 
 def last_step_ns(run):
-    """The begin of the last step that the trace of any worker knows."""
+    """When the last step in the traces of the workers began."""
     begins = [0]
     for path in run.glob("trace/a0/rank-*.h5"):
         words = ["h5dump", "-y", "-w", "0", "-d", "/steps/t_begin_ns", str(path)]

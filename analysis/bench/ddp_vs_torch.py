@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""stratagem's DDP against PyTorch's on Gloo, on the same work at the same time.
+"""stratagem's DDP against PyTorch's DDP on Gloo, with the same work at the same time.
 
   python3 analysis/bench/ddp_vs_torch.py --data $STRATAGEM_DATA/cifar-10-batches-bin --models resnet50
-  ... --control     the opponent against itself: what the method (see paired.py) can tell apart
+  ... --control     compares the opponent with itself: the smallest difference that the method (see paired.py) can show
 
 A ratio above 1 means that stratagem is faster. Needs Python with torch, torchvision, numpy and h5py, and
 `build/stratagem`.

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""stratagem's FSDP against its DDP: what sharding costs in time, and how much of its communication shows.
+"""stratagem's FSDP against its DDP: the time that sharding costs, and how much of its communication is exposed.
 
   python3 analysis/bench/fsdp_vs_ddp.py --data $STRATAGEM_DATA/cifar-10-batches-bin --fsdp "shard: full, prefetch: 1"
-  ... --control     DDP against itself: what the method (see paired.py) can tell apart
+  ... --control     compares DDP with itself: the smallest difference that the method (see paired.py) can show
 
-A ratio above 1 means that FSDP is faster. The exposed share of an operation is the part of its time during
-which the computation waited for communication. The second table is where the time of a step went.
+A ratio above 1 means that FSDP is faster. The exposed share of an operation is the part of its time during which
+computation waited for communication. The second table shows where the time of a step went.
 Needs Python with numpy and h5py, and `build/stratagem`.
 """
 
@@ -18,7 +18,7 @@ import traces
 
 
 def look(ours, theirs, windows):
-    """Exposed communication of ours, and the phases of both, in the windows just measured."""
+    """Exposed communication of FSDP, and the phases of both programs, in the windows just measured."""
     own, other = zip(*windows)
     return {"exposed": traces.exposed_shares(ours.traces, own),
             "ours_ms": traces.phases_ms(ours.traces[0], own), "theirs_ms": traces.phases_ms(theirs.traces[0], other)}

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""stratagem's FSDP against PyTorch's FSDP2 on Gloo with kept heap, on the same work at the same time.
+"""stratagem's FSDP against PyTorch's FSDP2 on Gloo (which keeps freed heap pages), with the same work at the same time.
 
   python3 analysis/bench/fsdp_vs_torch.py --data $STRATAGEM_DATA/cifar-10-batches-bin --models resnet50
-  ... --control     FSDP2 against itself: what the method (see paired.py) can tell apart
+  ... --control     compares FSDP2 with itself: the smallest difference that the method (see paired.py) can show
 
 A ratio above 1 means that stratagem is faster. Needs Python with torch, torchvision, numpy and h5py, and
 `build/stratagem`.

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""What it costs to compare what ranks must have alike: the program with `integrity.hash_every` against itself without.
+"""The cost of comparing replicas: the program with `integrity.hash_every` against the program without.
 
   python3 analysis/bench/integrity_cost.py --models resnet50 lenet --ranks 2
-  ... --base PROGRAM     against another program, such as one from before collectives had fingerprints
-  ... --control          without against without: what the method (see paired.py) can tell apart
+  ... --base PROGRAM     compares with another program, such as an older one without fingerprints of collectives
+  ... --control          compares the program without hashes with itself (see paired.py)
 
 A ratio below 1 means that comparing costs time. Needs Python with numpy and h5py, and `build/stratagem`.
 """

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""How soon a run that gets USR1 is saved and says so, against what it may take: two steps and the saving. Open MPI's
-launcher takes a second or two more to end with the code of its ranks.
+"""How soon a run that receives USR1 has saved and reports it, compared with the limit: two steps and the save. Open
+MPI's launcher takes one or two seconds more to exit with the code of its ranks.
 
   python3 analysis/bench/interrupt.py --models resnet50 --ranks 2
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Memory and traffic of each strategy: what `stratagem plan` predicts, and what a short run holds and sends.
+"""Memory and traffic of each strategy: predicted by `stratagem plan`, and measured in a short run.
 
   python3 analysis/bench/memory_table.py --models resnet50 --ranks 1 2 4 --markdown MEMORY.md
 

@@ -1,9 +1,9 @@
-"""Two training programs on the same work at the same time: which is faster, by how much?
+"""Two training programs do the same work at the same time: which is faster, and by how much?
 
-Both programs run all along; SIGSTOP and SIGCONT let one of them at a time have the machine, for windows of
-several steps in the order ABBA. Only steps that begin and end within a window count, but for its first. A
-pair of windows gives one ratio of mean step times; shown is the median of the ratios and an interval that
-holds the true median with a probability of at least 95 % (order statistics, no assumption on the
+Both programs exist during the whole measurement. SIGSTOP and SIGCONT give the machine to one of them at a time, for
+windows of several steps in the order ABBA. Steps count if they begin and end within a window, except for the first one.
+A pair of windows gives one ratio of mean step times. The result is the median of the ratios, and an interval that
+contains the true median with a probability of at least 95 % (from order statistics, without assumptions about the
 distribution). A ratio above 1 means that the first program is faster.
 """
 
@@ -34,14 +34,15 @@ def arguments(description, ranks):
 
 
 def mean_step(steps, window):
-    """Mean time [s] from a step's begin to the next one's within `window`, but for the first, whose caches were
+    """Mean time [s] between the beginnings of two steps within `window`, without the first step: its caches were
     cold."""
     begins = steps[traces.within(steps, [window])][1:, 0]
     return 1e-9 * float(np.mean(np.diff(begins))) if len(begins) > 1 else math.nan
 
 
 def median_interval(values):
-    """(median, low, high): low and high enclose the true median with at least 95 %, or are the extremes."""
+    """(median, low, high). Low and high enclose the true median with at least 95 %; with few values they are the
+    range."""
     ordered, n = sorted(values), len(values)
     outside = 0
     while outside < n // 2 and 2 * sum(math.comb(n, i) for i in range(outside + 1)) <= 0.05 * 2**n:
@@ -60,8 +61,8 @@ def window_of(program, seconds):
 
 
 def compare(options, ours, theirs):
-    """Paired windows [(of ours, of theirs)] of two programs that have both just been started, the first one
-    stopped, and what steps took in them [(s, s)]."""
+    """Paired windows [(ours, theirs)] of two programs, and their mean step times [(s, s)]. Both programs have just been
+    started; the first is stopped."""
     seconds = options.min_window
     for program in (ours, theirs):
         program.signal(signal.SIGCONT)
@@ -83,7 +84,7 @@ def compare(options, ours, theirs):
 
 @contextlib.contextmanager
 def two_folders():
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # no program outlives this one
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # so that both programs are ended
     with tempfile.TemporaryDirectory(prefix="stratagem-bench-") as name:
         folders = [Path(name) / part for part in ("ours", "theirs")]
         for folder in folders:
@@ -92,7 +93,7 @@ def two_folders():
 
 
 def row_of(cell, times, **more):
-    """A row of the result from pairs of mean step times [(s, s)]."""
+    """A row of the result, from pairs of mean step times [(s, s)]."""
     ratio, low, high = median_interval([b / a for a, b in times])
     return {"model": cell.model, "ranks": cell.ranks, "batch_per_rank": cell.batch, "pairs": len(times),
             "ours_images_per_s": cell.images / statistics.median(a for a, _ in times),
@@ -101,8 +102,8 @@ def row_of(cell, times, **more):
 
 
 def measure(options, cell, start_ours, start_theirs, look=lambda ours, theirs, windows: {}):
-    """A row of the result. The programs are what `start_ours` and `start_theirs` return, given an empty folder;
-    `look` sees them and their windows in the end, and what it returns joins the row."""
+    """A row of the result. `start_ours` and `start_theirs` start a program in an empty folder. At the end, `look` is
+    called with both programs and their windows; its result is added to the row."""
     with two_folders() as folders, start_ours(folders[0]) as ours:
         ours.wait_for_steps(1, options.timeout)
         ours.signal(signal.SIGSTOP)
@@ -114,8 +115,8 @@ def measure(options, cell, start_ours, start_theirs, look=lambda ours, theirs, w
 
 
 def measure_in_turn(options, cell, start_ours, start_theirs, look=lambda program: {}):
-    """A row of the result, for programs that take the time they are stopped for time of their own: each runs alone,
-    anew for each of the pairs, in the order ABBA."""
+    """A row of the result, for programs that cannot be stopped because they measure time themselves: each runs alone
+    and is started again for each pair, in the order ABBA."""
     def run(start, folder):
         with start(folder) as program:
             program.wait_for_steps(options.warm_up + math.ceil(options.steps), options.timeout)

@@ -1,4 +1,4 @@
-"""The programs that are compared, and how they are started: stratagem, and scripts of PyTorch."""
+"""The programs that the benchmarks compare, and how to start them: stratagem, and scripts with PyTorch."""
 
 import argparse
 import contextlib
@@ -17,7 +17,7 @@ import numpy as np
 import traces
 
 HERE = Path(__file__).resolve().parent
-# Our name of a model, torchvision's.
+# stratagem's name of a model, and torchvision's.
 MODELS = {"vgg16": "vgg16", "resnet50": "resnet50", "densenet121": "densenet121",
           "efficientnetv2_l": "efficientnet_v2_l", "convnext_l": "convnext_large"}
 
@@ -35,7 +35,7 @@ trace: {{spans_every: {spans_every}, device_sample_hz: 0}}
 
 @dataclass(frozen=True)
 class Cell:
-    """What is trained; both programs of a pair the same."""
+    """What both programs of a pair train."""
 
     model: str
     ranks: int  # that compute
@@ -52,7 +52,7 @@ class Cell:
 
 
 def arguments(description, ranks, batches):
-    """What every benchmark lets choose; `ranks` and `batches` are measured unless others are named."""
+    """The options of every benchmark; `ranks` and `batches` are the defaults."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", default=os.path.join(os.environ.get("STRATAGEM_DATA", ""), "cifar-10-batches-bin"))
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
@@ -121,7 +121,7 @@ class Program:
                 os.kill(pid, number)
 
     def flush(self):
-        """Lets everything be recorded that was measured."""
+        """Waits until everything that was measured is in the trace."""
 
     def wait_for_steps(self, count, timeout_s):
         end = time.monotonic() + timeout_s
@@ -174,8 +174,8 @@ class Stratagem(Program):
 
 
 class Torch(Program):
-    """A Python process per rank, each running `script`, which writes `begin end` of its steps to its log; rank
-    `teller`'s are shown."""
+    """A Python process per rank that runs `script`, which writes `begin end` of its steps to its log. The steps of rank
+    `teller` are used."""
 
     def __init__(self, folder, options, cell, script, script_arguments=(), teller=0):
         super().__init__(folder)
@@ -236,7 +236,7 @@ def descendants(pid):
 
 
 def machine(options, **more):
-    """What the figures were taken on."""
+    """The machine and program that the figures were measured with."""
     cpu = next((line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
                 if line.startswith("model name")), platform.machine())
     version = subprocess.run([options.program, "--version"], capture_output=True, text=True, check=True).stdout.strip()

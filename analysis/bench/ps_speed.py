@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""stratagem's parameter server against its DDP, against itself with a slow worker, and against parameter servers
-written the usual way in Python.
+"""stratagem's parameter server against its DDP, against itself with a slow worker, and against simple parameter servers
+in Python.
 
   python3 analysis/bench/ps_speed.py ddp        sync, 2 workers and a server, against DDP on 2 ranks
   python3 analysis/bench/ps_speed.py slow       async against sync, one worker at half its speed
@@ -10,10 +10,9 @@ written the usual way in Python.
   python3 analysis/bench/ps_speed.py gloo       sync and async against Python's on torch.distributed
   python3 analysis/bench/ps_speed.py mpi4py     the same, on mpi4py
 
-A ratio above 1 means that the first program is faster (see paired.py); with a parameter server a step is as many
-applied pushes as there are workers. CPU seconds per step are those of a worker and of the server, whole run.
-Needs Python with numpy and h5py, and `build/stratagem`; for `gloo` torch, for `mpi4py` that too.
-"""
+A ratio above 1 means that the first program is faster (see paired.py). With a parameter server, a step is as many
+applied pushes as there are workers. CPU seconds per step, of a worker and of the server, are means over the whole run.
+Needs Python with numpy and h5py, and `build/stratagem`; for `gloo` torch, for `mpi4py` that too. """
 
 import dataclasses
 import functools
@@ -28,7 +27,7 @@ SLOW = "slow_worker: 1, slow: 2.0"
 
 
 class ParameterServer(programs.Stratagem):
-    """Its steps are the server's updates."""
+    """Steps are the server's updates."""
 
     def __init__(self, folder, options, cell, policy):
         self.workers = cell.ranks
@@ -50,7 +49,7 @@ def python_server(folder, options, cell, mode):
 
 
 def comparisons(options):
-    """(name, how ours is started, how theirs is) of what was asked for."""
+    """(name, how to start ours, how to start theirs) of the requested comparisons."""
     def server(policy):
         return functools.partial(ParameterServer, options=options, policy=f"{policy}, transport: {options.transport}")
 
@@ -74,7 +73,7 @@ def comparisons(options):
 
 
 def look(ours, *_):
-    """What a step of ours costs."""
+    """CPU time of a step of ours."""
     used, steps = ours.cpu_s(), max(len(ours.steps()), 1)
     return {"worker_s": used[0] / steps, "server_s": used[max(used)] / steps}
 
@@ -89,7 +88,7 @@ def main():
     table = report.Table(options, columns, machine=programs.machine(options))
     for cell in programs.cells(options):
         for name, ours, theirs in comparisons(options):
-            # A slow worker sleeps in proportion to the time that has passed, stopped or not.
+            # A slow worker sleeps in proportion to the elapsed time, which includes the time it was stopped.
             measure = paired.measure_in_turn if options.what == "slow" else paired.measure
             start = (functools.partial(program, cell=cell) for program in (ours, theirs))
             table.add({**measure(options, cell, *start, look), "name": name})

@@ -10,7 +10,7 @@ def head(titles):
 
 
 def line(columns, row):
-    """`columns` are titles and formats; what the row lacks is a dash."""
+    """`columns` are titles and formats; a value that the row lacks is shown as a dash."""
     cells = []
     for form in columns.values():
         try:
@@ -21,7 +21,7 @@ def line(columns, row):
 
 
 class Table:
-    """Prints a Markdown table, each row when it is known; --json gets everything known so far."""
+    """Prints a Markdown table, each row as soon as it is known; rewrites the file of --json with every row."""
 
     def __init__(self, options, columns, **facts):
         self.columns, self.path, self.facts, self.rows = columns, options.json, facts, []

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How well `stratagem plan` tells the time of a step: every complete cell of a study against its prediction.
+"""How well `stratagem plan` predicts the time of a step, for every complete cell of a study.
 
     python3 analysis/bench/step_time.py runs/study-mini --calibration calibration.json
 """
@@ -35,7 +35,7 @@ def rows_of(loaded, plans):
 
 
 def summary(found):
-    """Errors of cells, by part and of all."""
+    """Errors of the cells, by part and in total."""
     print("| part | cells | median error % | 90th percentile % | greatest % |")
     print("| --- | ---: | ---: | ---: | ---: |")
     parts = [(part, rows) for part, rows in found.groupby("part", sort=False)]
@@ -48,7 +48,7 @@ def summary(found):
 
 
 def details(found):
-    """Medians over the seeds and whatever else differs in a group."""
+    """Medians of each group, over seeds and any other settings."""
     print(
         "| part | model | strategy | workers | batch | cells | step ms | predicted ms | computes"
         " | communication | cores | error % |"

@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""One rank of PyTorch DDP on Gloo or, on GPUs, NCCL: what `ddp_vs_torch.py` compares with. One rank alone goes
-without DDP.
+"""One rank of PyTorch DDP on Gloo or, on GPUs, NCCL: the opponent of `ddp_vs_torch.py`. A single rank does not use DDP.
 
   default  contiguous tensors, foreach SGD, gradients as views of the buckets
-  strong   the same with freed heap pages kept, fused SGD, channels_last where it is faster, and the convolutions
-           of cuDNN that are the fastest when tried
+  strong   in addition keeps freed heap pages, and uses fused SGD, channels_last where it is faster, and the fastest
+           convolutions of cuDNN
 """
 
 import torch

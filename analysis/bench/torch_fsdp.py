@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""One rank of PyTorch FSDP2 on Gloo: what `fsdp_vs_torch.py` compares with.
+"""One rank of PyTorch FSDP2 on Gloo: the opponent of `fsdp_vs_torch.py`.
 
-Freed heap pages are kept and images are channels_last where that is faster. Weights are contiguous and SGD
-is the foreach one, since FSDP2 refuses others on the CPU. Units are the model's blocks: layers of VGG,
-bottlenecks, dense layers and transitions, MBConvs, ConvNeXt blocks, stems and heads; single norms stay with
-the root.
+Freed heap pages are kept, and images are channels_last where that is faster. Weights are contiguous and SGD is the
+foreach version, because FSDP2 refuses others on the CPU. Units are the model's blocks: layers of VGG, bottlenecks,
+dense layers and transitions, MBConvs, ConvNeXt blocks, stems and heads. Single norms belong to the root unit.
 """
 
 import torch

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""One rank of a parameter server written the usual way in Python; what `ps_speed.py` compares with.
+"""One rank of a simple parameter server in Python: the opponent of `ps_speed.py`.
 
-The last rank is the server. A worker sends all its gradients as one tensor and gets all parameters back; the server
-applies SGD with momentum to the mean over the workers (sync), or to each gradient when it comes (async).
+The last rank is the server. A worker sends all its gradients as one tensor and receives all parameters. The server
+applies SGD with momentum, to the mean over the workers (sync) or to each gradient when it arrives (async).
 
   gloo    send and recv of torch.distributed
   mpi4py  Send and Recv of numpy arrays; started by mpirun
@@ -26,7 +26,7 @@ class Gloo:
         dist.send(tensor, rank)
 
     def receive(self, tensor, rank=None):
-        """From `rank`, or from whoever comes first; returns who it was."""
+        """Receives from `rank`, or from any rank if it is None; returns the sender."""
         return dist.recv(tensor, rank)
 
 
@@ -46,7 +46,7 @@ class Mpi:
 
 
 def serve(link, parameters, workers, sync, log):
-    """Every line of the log is one update from all workers, or as many updates as there are workers."""
+    """Each line of the log is one update from all workers (sync), or as many updates as there are workers (async)."""
     gradient, momentum = torch.empty_like(parameters), torch.zeros_like(parameters)
     for worker in range(workers):
         link.send(parameters, worker)
@@ -66,7 +66,7 @@ def serve(link, parameters, workers, sync, log):
 
 
 def flatten(parameters):
-    """All of them and their gradients in one tensor each, of which they become views."""
+    """Moves all parameters, and all gradients, into one tensor each; they become views of it."""
     flat = [torch.zeros(sum(p.numel() for p in parameters)) for _ in range(2)]
     begin = 0
     for p in parameters:

@@ -1,7 +1,7 @@
-"""What PyTorch's side of the benchmarks shares: data, the step, and how its processes start and end.
+"""Shared code of the PyTorch benchmarks: data, the step, and how processes start and end.
 
-Needs RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT. Every rank trains until it is killed and writes
-`begin end` (CLOCK_MONOTONIC, ns) of each step, a line each, to its log.
+Needs RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT. Every rank trains until it is killed, and writes a line `begin end`
+(CLOCK_MONOTONIC, ns) for each step to its log.
 """
 
 import argparse
@@ -31,7 +31,7 @@ def arguments(description):
 
 
 def keep_heap():
-    """glibc keeps freed pages instead of returning them to the kernel and faulting them in again."""
+    """Makes glibc keep freed pages, instead of returning them to the kernel and faulting them in again."""
     libc = ctypes.CDLL("libc.so.6")
     m_trim_threshold, m_mmap_threshold = -1, -3
     libc.mallopt(m_mmap_threshold, 1 << 30)
@@ -39,7 +39,7 @@ def keep_heap():
 
 
 def faster_format(model):
-    """The memory format of images that is the faster one for this model."""
+    """The faster memory format of images for this model."""
     return torch.contiguous_format if model.startswith("convnext") else torch.channels_last
 
 
@@ -72,7 +72,7 @@ def join(options):
 
 
 def train(options, model, optimizer, memory_format):
-    """On a GPU the host is at most two steps ahead; all images are there."""
+    """Trains forever. On a GPU, the host is at most two steps ahead, and all images are on the GPU."""
     images, labels = (tensor.to(options.device) for tensor in read_cifar(options.data))
     half = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(options.precision)
     scaler = torch.amp.GradScaler(options.device, enabled=half == torch.float16)
@@ -99,9 +99,9 @@ def train(options, model, optimizer, memory_format):
 
 
 def run(main):
-    """`main`, and the process's end: a thread of Gloo may abort while an interpreter ends by itself."""
+    """Runs `main` and ends the process at once: a thread of Gloo may abort during the interpreter's normal end."""
     try:
         main()
     except Exception:
         traceback.print_exc()
-    os._exit(1)  # who trains is killed
+    os._exit(1)  # a training ends by a signal

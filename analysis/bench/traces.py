@@ -1,4 +1,4 @@
-"""What the benchmarks read from the trace of one rank, which may still be written."""
+"""Reads from the trace of one rank, which may still be growing, what the benchmarks need."""
 
 import h5py
 import numpy as np
@@ -9,7 +9,7 @@ COMPUTE_LANE, COMM_LANE = 0, 1
 
 
 def read(path, table, *columns):
-    """Columns of a table: the rows that all of them have."""
+    """Columns of a table, cut to the rows that all columns have."""
     with h5py.File(path, "r", libver="latest", swmr=True) as trace:
         found = [trace[f"{table}/{column}"][:] for column in columns]
     rows = min(map(len, found))
@@ -23,9 +23,8 @@ def steps(path):
 
 
 def updates(path, workers):
-    """(begin, end) of every update of a server [ns]: from all workers' gradients together, or from as many pushes
-    as there are workers, whoever's they are. Where chunks have versions of their own, those of the chunk that
-    comes last."""
+    """(begin, end) of every update of a server [ns]: one update from all workers' gradients, or as many pushes as there
+    are workers. If each chunk has its own version, the updates of the last chunk."""
     worker, chunk, applied, dropped = read(path, "ps", "worker", "chunk", "t_applied_ns", "dropped")
     applied = applied[(dropped == 0) & (chunk == chunk.max(initial=-1))]
     every = applied[:: 1 if len(worker) and worker[0] < 0 else workers]
@@ -57,7 +56,7 @@ def spans(path):
 
 
 def covered(times, intervals):
-    """How much of `intervals`, which are disjoint, lies before each of the times."""
+    """Total length of the disjoint `intervals` before each of the times."""
     if not len(intervals):
         return np.zeros(len(times))
     ordered = intervals[np.argsort(intervals[:, 0])]
@@ -67,9 +66,9 @@ def covered(times, intervals):
 
 
 def exposed_shares(paths, windows):
-    """{operation: share of its time on the comm lane during which the computation waited}, and as `step`
-    the share of the steps that were waiting, over all ranks. Needs the spans of every step: a step may wait
-    for what the one before it started."""
+    """{operation: share of its time on the comm lane during which computation waited}; `step`: the share of step time
+    spent waiting; over all ranks. Needs the spans of every step, because a step may wait for an operation that the
+    previous step started."""
     totals = {}
     for path in paths:
         found = spans(path)
@@ -94,15 +93,15 @@ def sent_per_step(path):
 
 
 def memory(path):
-    """{category or "allocated" or "reserved": bytes}, sampled where backward passes begin; the last sample of
-    an epoch is from the moment of its peak. `t` are the times [ns]."""
+    """{category or "allocated" or "reserved": bytes}, sampled when a backward pass begins. The last sample of an epoch
+    was taken at its peak. `t` are the times [ns]."""
     t, allocated, reserved = read(path, "memory", "t_ns", "allocated_B", "reserved_B")
     categories = dict(zip(LASTING, read(path, "memory/breakdown", *LASTING)))
     return {"t": t, "allocated": allocated, "reserved": reserved, **categories}
 
 
 def peak_bytes(path):
-    """The most bytes of live tensors in the first epoch, but for the data: the images and the batches ahead of
-    time, which are what of the workspace is there when backward passes begin."""
+    """The most bytes of live tensors in the first epoch, without the data: images and prefetched batches. When a
+    backward pass begins, the workspace contains nothing but these."""
     data = int(min(read(path, "memory/breakdown", "workspace")[0][:-1]))
     return int(read(path, "epochs", "mem_peak_allocated_B")[0][0]) - data

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What the watchdog costs: the processor time of its thread, of every rank, as a share of the time that passes.
+"""The cost of the watchdog: the processor time of its thread on every rank, as a share of the elapsed time.
 
   python3 analysis/bench/watchdog_cost.py --models lenet resnet50 --ranks 2 4
 
-Paired ratios cannot show it: they spread over more than a hundred times as much. Needs Python with numpy and h5py, and
-`build/stratagem`.
+Paired ratios cannot show it, because their spread is more than a hundred times as large. Needs Python with numpy and
+h5py, and `build/stratagem`.
 """
 
 import tempfile
