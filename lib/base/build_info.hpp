@@ -4,7 +4,7 @@
 
 namespace stratagem {
 
-/// What was true when the program was configured and compiled.
+/// Facts about the build, from the time when the program was configured and compiled.
 struct BuildInfo {
   std::string_view version;     ///< of stratagem
   std::string_view git_sha;     ///< "unknown" outside a git checkout

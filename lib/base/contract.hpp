@@ -4,7 +4,7 @@
 
 namespace stratagem {
 
-/// Ends in std::logic_error: a broken contract is a bug of this program, not of its input.
+/// Throws std::logic_error. A broken contract is a bug of this program, not a fault of its input.
 [[noreturn]] void contract_violation(char const* kind, char const* text,
                                      std::source_location where);
 

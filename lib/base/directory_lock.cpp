@@ -29,7 +29,7 @@ std::string content_of(int descriptor) {
   return all.empty() ? "another process" : std::string(trim(all));
 }
 
-/// The name leads to what is open.
+/// Whether the name still refers to the open file.
 bool same(int descriptor, fs::path const& path) {
   struct stat open {
   }, named{};
@@ -82,7 +82,8 @@ bool DirectoryLock::take(fs::path const& file) {
   if (::ftruncate(descriptor_, 0) != 0 ||
       ::pwrite(descriptor_, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()))
     throw Error(ExitCode::io, "cannot write " + file.string(), std::strerror(errno));
-  // Who had it before may have removed it in between, and somebody else made another.
+  // The previous owner may have removed the file in between, and another process may have created
+  // it again.
   return same(descriptor_, file);
 }
 

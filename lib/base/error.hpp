@@ -7,7 +7,7 @@
 
 namespace stratagem {
 
-/// A failure a user can act on: what went wrong (and where), why, and what cures it.
+/// A failure that a user can act on: what went wrong (and where), why, and how to fix it.
 class Error : public std::runtime_error {
  public:
   Error(ExitCode code, std::string what, std::string why = {}, std::string cure = {});
@@ -18,7 +18,8 @@ class Error : public std::runtime_error {
   ExitCode code_;
 };
 
-/// An error that every rank throws at the same point: each can end tidily, none has to be killed.
+/// An error that every rank throws at the same point, so that each can end cleanly and none has to
+/// be killed.
 class AgreedError : public Error {
  public:
   using Error::Error;

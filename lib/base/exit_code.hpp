@@ -4,7 +4,7 @@
 
 namespace stratagem {
 
-/// How the program ends; the same from every rank where the program can choose.
+/// How the program ends. All ranks have the same code where the program can choose it.
 enum class ExitCode : int {
   done = 0,
   unexpected = 1,

@@ -30,7 +30,7 @@ std::vector<std::string> const& action_names() {
               "write site:rank:step:action, with commas between faults");
 }
 
-/// Nothing for "*".
+/// Empty for "*".
 std::optional<std::int64_t> number_or_all(std::string const& text, std::string const& field) {
   if (field == "*") return std::nullopt;
   auto const number = parse_integer(field);
@@ -116,7 +116,7 @@ void Failpoints::act(Point const& point) {
       std::this_thread::sleep_for(point.delay);
       return;
     case Action::corrupt:
-      return;  // where the site hands over what it has
+      return;  // happens in corrupt()
   }
 }
 

@@ -12,37 +12,37 @@
 
 namespace stratagem {
 
-/// Where faults can be planted: the phases of a step as the trace names them, a parameter server
-/// that treats gradients, what a run does around its steps, and the writing of files.
+/// Where faults can be injected: the phases of a step, named as in the trace; a parameter server
+/// that handles gradients; what a run does between steps; the writing of files.
 inline constexpr std::array<std::string_view, 16> failpoint_sites{
     "data",       "forward",     "backward",    "comm_exposed", "optimizer", "serve",
     "between",    "init",        "evaluate",    "save",         "finish",    "save_write",
     "save_fsync", "save_rename", "trace_flush", "last_words"};
 
-/// Faults that a test plants in one rank of a run: `site:rank:step:action`, several with commas
-/// between them, where rank and step are numbers or * for all. One happens whenever its rank comes
-/// to its site in its step. The actions:
-///   kill, stop, segv, abort    the signal (SIGKILL, SIGSTOP, ...) to the own process
-///   exit                       ends the process with code 0, as if all were done
+/// Faults that a test injects into one rank of a run: `site:rank:step:action`, separated by commas.
+/// Rank and step are numbers, or * for all. A fault happens whenever its rank reaches its site in
+/// its step. The actions:
+///   kill, stop, segv, abort    sends this signal (SIGKILL, SIGSTOP, ...) to its own process
+///   exit                       ends the process with code 0, as after success
 ///   spin                       never returns
-///   throw                      std::runtime_error
-///   nospace                    Error(io), as of a full disk
-///   delay=MS                   goes on so many milliseconds later
-///   corrupt                    flips a bit of what the site hands to corrupt()
-/// Only builds with STRATAGEM_FAILPOINTS have them; others refuse every text but the empty one. A
-/// value, handed to all that have sites; where nothing is planted a site costs next to nothing.
+///   throw                      throws std::runtime_error
+///   nospace                    throws Error(io), as for a full disk
+///   delay=MS                   waits this many milliseconds
+///   corrupt                    flips a bit of the bytes passed to corrupt()
+/// Only builds with STRATAGEM_FAILPOINTS support them; others refuse every text except the empty
+/// one. A value, passed to everything that has sites. Without faults, a site costs almost nothing.
 class Failpoints {
  public:
   Failpoints() = default;  ///< none
-  /// Error(usage) for a text that cannot be understood, or that this build cannot honour.
+  /// Error(usage) if the text is not understood, or if this build cannot inject faults.
   Failpoints(std::string_view text, int rank);
 
   bool empty() const { return points_.empty(); }
-  /// The program is at `site`. Any thread may say so.
+  /// Called when the program reaches `site`, from any thread.
   void reach(std::string_view site, std::int64_t step = 0) const {
     if (!points_.empty()) act(site, step);
   }
-  /// Likewise, with what lies there: one bit in its middle becomes another. True when it did.
+  /// The same, with data: flips one bit in the middle of it. True if it did.
   bool corrupt(std::string_view site, std::int64_t step, std::span<std::byte> data) const {
     return !points_.empty() && flip(site, step, data);
   }
@@ -51,7 +51,7 @@ class Failpoints {
   enum class Action { kill, stop, segv, abort, exit, spin, fail, nospace, delay, corrupt };
   struct Point {
     std::string_view site;             ///< of failpoint_sites
-    std::optional<std::int64_t> step;  ///< nothing: every one
+    std::optional<std::int64_t> step;  ///< empty: every step
     Action action;
     std::chrono::milliseconds delay;
 

@@ -18,7 +18,7 @@ namespace {
   throw Error(code, str("cannot ", action, " ", path.string()), std::strerror(errno));
 }
 
-/// An open file that closes itself; close() reports what ~Descriptor could not.
+/// An open file that closes itself; close() reports errors that ~Descriptor cannot report.
 class Descriptor {
  public:
   explicit Descriptor(int fd) : fd_(fd) {}
@@ -83,7 +83,7 @@ std::string read_text(std::filesystem::path const& path, ExitCode code, std::uin
 
 void replace_file(std::filesystem::path const& path, std::string_view content) {
   auto const temporary = path.string() + ".tmp." + std::to_string(::getpid());
-  ::unlink(temporary.c_str());  // of a process that had the same id, and was killed
+  ::unlink(temporary.c_str());  // left by a killed process that had the same id
   Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
   if (!file.valid()) fail("create", temporary, ExitCode::io);
   bool const whole = write_all(file.get(), content) && ::fsync(file.get()) == 0;

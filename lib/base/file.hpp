@@ -11,18 +11,18 @@
 
 namespace stratagem {
 
-/// More than any text that this program writes, or that is written for it, has [bytes].
+/// Larger than any text that this program writes or reads [bytes].
 inline constexpr std::uintmax_t most_text = 64 << 20;
 
-/// Whole content. Error(code) naming the path and the reason when it cannot be read, is no regular
-/// file (a pipe is not waited for), or has more than `most` bytes, which are then not read.
+/// Whole content. Error(code) with path and reason if the file cannot be read, is not a regular
+/// file (so it never waits for a pipe), or has more than `most` bytes, which are then not read.
 std::vector<std::byte> read_bytes(std::filesystem::path const& path, ExitCode code,
                                   std::uintmax_t most);
 std::string read_text(std::filesystem::path const& path, ExitCode code,
                       std::uintmax_t most = most_text);
 
-/// Written to a temporary beside `path`, fsynced, renamed over it: a reader sees the old content or
-/// the new. Error(io) when any of these steps fails; then `path` is as it was.
+/// Writes to a temporary file next to `path`, fsyncs it, and renames it to `path`: a reader sees
+/// the old content or the new. Error(io) if any of these steps fails; then `path` is unchanged.
 void replace_file(std::filesystem::path const& path, std::string_view content);
 
 /// Appends; every line reaches the kernel before the call returns. Error(io) on failure.

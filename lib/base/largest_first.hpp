@@ -9,8 +9,8 @@
 
 namespace stratagem {
 
-/// Gives each item, the largest first, to the bin with the least so far (Graham, "Bounds on
-/// multiprocessing timing anomalies", 1969): the bin of every item.
+/// Assigns each item, the largest first, to the bin that has the least so far (Graham, "Bounds on
+/// multiprocessing timing anomalies", 1969). Returns the bin of every item.
 inline std::vector<std::size_t> deal_largest_first(std::span<std::int64_t const> sizes,
                                                    std::size_t bins) {
   std::vector<std::size_t> order(sizes.size()), bin_of(sizes.size());

@@ -6,7 +6,7 @@
 
 namespace stratagem {
 
-/// The upper one of two in the middle; NaN of nothing.
+/// For an even number of values, the upper one of the two in the middle. NaN if there are none.
 inline double median(std::vector<double> values) {
   if (values.empty()) return std::numeric_limits<double>::quiet_NaN();
   auto const middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);

@@ -10,7 +10,7 @@ Failpoints::Failpoints(std::string_view text, int) {
                 "unset it, or build the program for tests");
 }
 
-// Never called: nothing is ever planted.
+// Never called: this build injects no faults.
 void Failpoints::act(std::string_view, std::int64_t) const {}
 bool Failpoints::flip(std::string_view, std::int64_t, std::span<std::byte>) const {
   return false;

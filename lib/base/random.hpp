@@ -9,11 +9,10 @@
 namespace stratagem {
 
 /// Counter-based random numbers: every value is a pure function of (key, counter), so any rank can
-/// make any part of a sequence alone.
+/// compute any part of a sequence by itself.
 class CounterRandom {
  public:
-  /// `stream` tells apart the uses of one seed: a parameter's name, "order",
-  /// "dropout/classifier.2".
+  /// `stream` separates the uses of one seed: a parameter's name, "order", "dropout/classifier.2".
   CounterRandom(std::uint64_t seed, std::string_view stream);
 
   /// Four independent 32-bit words for counter (hi, lo).

@@ -11,33 +11,35 @@ namespace stratagem {
 std::vector<int> usable_cores();
 
 std::string host_name();
-/// The calling thread's, for `top -H`, profilers and debuggers; of which the system keeps 15
+/// Name of the calling thread, for `top -H`, profilers and debuggers. The system keeps 15
 /// characters.
 void name_thread(std::string_view name);
-/// The calling thread's sleeps end when they should, not up to 50 us later, as the system prefers.
+/// Makes sleeps of the calling thread end on time, not up to 50 us later, as is the system's
+/// default.
 void wake_on_time();
-/// A zombie that nobody waited for is gone, too; `traced`: a debugger holds it.
+/// State of a process. A zombie counts as gone; `traced`: held by a debugger.
 enum class ProcessState { gone, stopped, traced, lives };
-/// Of a process of this host.
+/// State of a process on this host.
 ProcessState process_state(std::int64_t process);
 inline bool process_lives(std::int64_t process) {
   return process_state(process) != ProcessState::gone;
 }
-/// Processes that see the same one name each other by the same ids; containers may have their own.
+/// Process namespace. Processes with the same one see each other under the same ids; containers may
+/// have their own.
 std::uint64_t process_space();
-/// As /proc/cpuinfo names it, with the widest vector extension: "AMD EPYC 7543, AVX2".
+/// Name from /proc/cpuinfo, with the widest vector extension: "AMD EPYC 7543, AVX2".
 std::string processor_name();
 
-/// Resident set of this process [B]; 0 when the system does not tell.
+/// Resident set of this process [B]; 0 if the system does not say.
 std::int64_t resident_bytes();
-/// What this process may still allocate: the least of what its limit on address space and the
-/// machine's memory leave [B]; 0 when the system does not tell.
+/// What this process may still allocate: the smaller of what its limit on address space and the
+/// machine's memory leave [B]; 0 if the system does not say.
 std::int64_t available_bytes();
 /// CPU time used by all threads of this process, user and system [s].
 double process_cpu_seconds();
 
-/// True when `descriptor` shows to a person: a terminal, not a pipe or file. Open MPI's launcher
-/// puts a pseudo-terminal before every rank, so under it the launcher's own descriptor is asked.
+/// True if a person reads `descriptor`: it is a terminal, not a pipe or file. Open MPI's launcher
+/// gives every rank a pseudo-terminal, so under it the launcher's own descriptor is checked.
 bool shows_to_person(int descriptor);
 
 }  // namespace stratagem

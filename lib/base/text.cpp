@@ -13,7 +13,7 @@
 namespace stratagem {
 namespace {
 
-/// Letters that are inserted, left out, replaced, or swapped with their neighbour.
+/// Letters that are inserted, left out, replaced, or swapped with a neighbour.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> before_last, last, row(b.size() + 1);
   std::iota(row.begin(), row.end(), 0);

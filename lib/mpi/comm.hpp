@@ -18,28 +18,27 @@ class Comm {
   int rank() const { return rank_; }
   int size() const { return size_; }
 
-  /// Ranks that share a node's memory, in the order of their ranks here. Collective.
+  /// The ranks that share a node's memory, in the order of their ranks here. Collective.
   Comm split_node() const;
-  /// Same ranks, messages apart from this communicator's. Collective.
+  /// The same ranks, with messages that never mix with those of this communicator. Collective.
   Comm duplicate() const;
 
   void barrier() const;
-  /// `text` of rank `root` everywhere. Collective.
+  /// Broadcasts the `text` of rank `root`. Collective.
   void broadcast(std::string& text, int root) const;
   /// One text per rank, in rank order. Collective.
   std::vector<std::string> all_gather(std::string const& text) const;
-  /// The library's own MPI_Allreduce(MPI_SUM), in place: what `commbench` compares with.
-  /// Collective.
+  /// The library's own MPI_Allreduce(MPI_SUM), in place; `commbench` compares with it. Collective.
   void library_all_reduce(std::span<float> values) const;
 
   /// At most max_message bytes; matched by (peer, tag) in order.
   Request send(std::span<std::byte const> bytes, int peer, int tag) const;
   Request receive(std::span<std::byte> bytes, int peer, int tag) const;
-  /// A message with this tag, from whomever, has come and waits to be received.
+  /// Whether a message with this tag, from any rank, has arrived and can be received.
   bool has_message(int tag) const;
 
   static constexpr std::size_t max_message = std::size_t{1} << 30;
-  static constexpr int max_tag = 32767;  ///< the least that MPI guarantees
+  static constexpr int max_tag = 32767;  ///< the smallest that MPI guarantees
 
  private:
   friend class NodeMemory;

@@ -10,7 +10,7 @@
 
 namespace stratagem::mpi {
 
-/// The communicator behind all copies of a Comm; only the sources of this folder see it.
+/// The communicator behind all copies of a Comm; only the sources of this folder use it.
 struct Comm::Shared {
   Shared(MPI_Comm handle, bool owned, std::shared_ptr<Patience> patience)
       : handle(handle), owned(owned), patience(std::move(patience)) {}

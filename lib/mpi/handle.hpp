@@ -7,8 +7,8 @@
 
 namespace stratagem::mpi {
 
-/// MPI handles are pointers in Open MPI and integers in MPICH; both fit and travel as one word,
-/// with 0 for "none".
+/// MPI handles are pointers in Open MPI and integers in MPICH. Both fit into one word, in which 0
+/// means "none".
 template <class Handle>
 std::uintptr_t to_word(Handle handle) {
   static_assert(sizeof(Handle) <= sizeof(std::uintptr_t));

@@ -11,7 +11,7 @@
 namespace stratagem::mpi {
 namespace {
 
-/// The first word of digits and points in `text`, from `begin` on.
+/// The first word of digits and points in `text`, at or after `begin`.
 std::string version_in(std::string const& text, std::size_t begin = 0) {
   auto const from = text.find_first_of("0123456789", begin);
   if (from == std::string::npos) return {};

@@ -8,19 +8,19 @@
 
 namespace stratagem::mpi {
 
-/// Zeroed memory with a part for each rank of a node, which all of them read and write as their
-/// own, without calls of MPI.
+/// Zeroed memory with a part for each rank of a node. All ranks of the node read and write all
+/// parts, without MPI calls.
 class NodeMemory {
  public:
-  /// `node`: ranks that share memory (Comm::split_node), `bytes` for each. Collective.
-  /// Error(environment) when there is too little of it.
+  /// `node`: ranks that share memory (Comm::split_node); `bytes`: for each rank. Collective.
+  /// Error(environment) if there is not enough shared memory.
   NodeMemory(Comm const& node, std::size_t bytes);
-  /// Collective, but while an exception unwinds it is left to the end of the process.
+  /// Collective. While an exception unwinds, the memory is not freed before the process ends.
   ~NodeMemory();
   NodeMemory(NodeMemory const&) = delete;
   NodeMemory& operator=(NodeMemory const&) = delete;
 
-  /// Of a rank of the node, on a cache line's bound.
+  /// The part of a rank of the node, aligned to a cache line.
   std::span<std::byte> part(int rank) const;
 
  private:

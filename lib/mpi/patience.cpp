@@ -14,7 +14,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto period = 100ms;
-constexpr auto precedence = 2000ms;  // of rank 0
+constexpr auto precedence = 2000ms;  // rank 0 speaks this much earlier
 
 }  // namespace
 

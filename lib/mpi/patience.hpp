@@ -10,9 +10,9 @@
 
 namespace stratagem::mpi {
 
-/// Ends the process, with code stall and a line that says where, when one of its calls waits for
-/// other ranks longer than it may: no call of MPI can be given up from within. A thread that makes
-/// no call of MPI counts the time; while the process is stopped it does not pass.
+/// Ends the process if one of its MPI calls waits for other ranks longer than allowed, with code
+/// stall and a message that says where: an MPI call cannot be cancelled from within. The time is
+/// measured by a thread that makes no MPI calls; it does not count while the process is stopped.
 class Patience {
  public:
   explicit Patience(std::chrono::milliseconds limit);
@@ -20,11 +20,11 @@ class Patience {
   Patience(Patience const&) = delete;
   Patience& operator=(Patience const&) = delete;
 
-  /// Of each wait from now on.
+  /// Limit of each wait from now on.
   void set_limit(std::chrono::milliseconds limit) { limit_ms_ = limit.count(); }
-  /// Who waits. Rank 0 speaks first: what it says is enough where all wait.
+  /// This rank. Rank 0 reports first: if all ranks wait, its message is enough.
   void set_rank(int rank) { rank_ = rank; }
-  /// What the ranks do together from now on, for people.
+  /// What the ranks do together from now on, as text for people.
   void enter(std::string phase);
 
   /// Lasts as long as one call that waits for other ranks. One at a time.
@@ -49,7 +49,7 @@ class Patience {
   std::atomic<std::int64_t> limit_ms_;
   std::atomic<int> rank_ = -1;
   std::atomic<char const*> call_ = nullptr;
-  std::atomic<std::uint64_t> number_ = 0;  ///< of the wait
+  std::atomic<std::uint64_t> number_ = 0;  ///< counts waits
   std::mutex mutex_;
   std::condition_variable wake_;
   std::string phase_ = "the start";  ///< under mutex_

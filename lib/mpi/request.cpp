@@ -13,7 +13,7 @@ namespace {
               "ranks called different operations");
 }
 
-/// Of MPI_Test or MPI_Wait on a message of which `expected` bytes are to arrive.
+/// Checks the result of MPI_Test or MPI_Wait for a message of `expected` bytes.
 void check_arrival(int mpi_code, char const* call, MPI_Status const& status, int expected) {
   int kind = MPI_SUCCESS;
   if (mpi_code != MPI_SUCCESS) MPI_Error_class(mpi_code, &kind);

@@ -6,9 +6,9 @@
 
 namespace stratagem::mpi {
 
-/// One message under way. Its buffer belongs to the caller until test() is true or wait() returned;
-/// a request may not be dropped before. What arrives fills the buffer, else the ranks do not mean
-/// the same message: Error(mismatch).
+/// One message in flight. Its buffer belongs to the caller until test() is true or wait() has
+/// returned; until then the request must not be destroyed. A message must fill the buffer;
+/// otherwise the ranks do not mean the same message: Error(mismatch).
 class Request {
  public:
   Request() = default;
@@ -20,7 +20,7 @@ class Request {
     return *this;
   }
 
-  /// True when nothing is (any more) under way.
+  /// True if nothing is in flight (any more).
   bool test();
   void wait();
 
@@ -31,10 +31,10 @@ class Request {
   Request(std::uintptr_t handle, int expected) : handle_(handle), expected_(expected) {}
 
   std::uintptr_t handle_ = none;  ///< an MPI_Request, so that mpi.h stays out of headers
-  int expected_ = is_sent;        ///< bytes that are to arrive
+  int expected_ = is_sent;        ///< bytes that must arrive
 };
 
-/// True when all of them are done.
+/// True if all of them are done.
 bool test_all(std::span<Request> requests);
 
 }  // namespace stratagem::mpi

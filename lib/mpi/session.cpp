@@ -34,9 +34,9 @@ int native(ThreadLevel level) {
   return MPI_THREAD_SINGLE;
 }
 
-/// On a node with addresses of IPv4 and of IPv6 Open MPI 5 prints for each pair of ranks that TCP
-/// finds no way between them, although they do not need it: they share memory. Its older way to
-/// pair addresses is silent.
+/// On nodes with IPv4 and IPv6 addresses, Open MPI 5 prints for each pair of ranks that TCP finds
+/// no route between them, although they share memory and do not need one. Its older method of
+/// pairing addresses prints nothing.
 void quieten_tcp() {
   if (on_one_node(process_environment())) ::setenv("OMPI_MCA_reachable", "weighted", 0);
 }
@@ -55,9 +55,9 @@ ThreadLevel initialise(ThreadLevel required, Patience& patience) {
   return ThreadLevel::funneled;
 }
 
-std::atomic<bool> under_way = false;  // a Session, which only the process itself can ask for
+std::atomic<bool> under_way = false;  // a Session exists; global, because exit() asks for it
 
-/// A call of exit() somewhere would look as if all were done, and leave the other ranks alone.
+/// A call of exit() somewhere would look like success, and leave the other ranks alone.
 void refuse_exit() {
   if (!under_way) return;
   std::fputs("stratagem: error: the process ends in the middle of its work\n", stderr);
@@ -112,7 +112,7 @@ void Session::enter(Comm const& comm, std::string phase) {
 
 void Session::abort(ExitCode code) const noexcept {
   under_way = false;
-  // MPI_Abort may itself block on a dead peer: the alarm ends the process all the same.
+  // MPI_Abort may itself block on a dead peer; then the alarm ends the process.
   std::signal(SIGALRM, [](int) { ::_exit(to_int(ExitCode::unexpected)); });
   ::alarm(2);
   MPI_Abort(MPI_COMM_WORLD, to_int(code));

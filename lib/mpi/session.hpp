@@ -16,13 +16,13 @@ std::string to_string(ThreadLevel level);
 
 class Patience;
 
-/// The lifetime of MPI in this process. No call of it or of its communicators waits for other ranks
-/// for ever: ten minutes at most, or what wait_at_most() says. Not finalized while an exception
-/// unwinds: a peer may wait for a message that never comes, and the exception's text is worth more
-/// than a tidy end.
+/// The lifetime of MPI in this process. No call of it, or of its communicators, waits forever for
+/// other ranks: the limit is ten minutes, or what wait_at_most() sets. Not finalized while an
+/// exception unwinds: a peer may wait for a message that never comes, and the text of the exception
+/// is worth more than a clean end.
 class Session {
  public:
-  /// Error(environment) when the library offers less than `required`.
+  /// Error(environment) if the library offers less than `required`.
   explicit Session(ThreadLevel required);
   ~Session();
   Session(Session const&) = delete;
@@ -30,14 +30,14 @@ class Session {
 
   Comm world() const;
 
-  /// Of the session of `comm`: how long a call may wait for other ranks from now on, before it ends
-  /// the process with code stall; and what the ranks do together, which is then told.
+  /// For the session of `comm`: how long a call may wait for other ranks from now on before it ends
+  /// the process with code stall; and what the ranks do together, for that message.
   static void wait_at_most(Comm const& comm, std::chrono::seconds limit);
   static void enter(Comm const& comm, std::string phase);
 
   ThreadLevel provided() const { return provided_; }
 
-  /// Ends all ranks. Returns only by ending the process, within two seconds even if MPI hangs.
+  /// Ends all ranks. Does not return; the process ends within two seconds, even if MPI hangs.
   [[noreturn]] void abort(ExitCode code) const noexcept;
 
  private:

@@ -32,8 +32,8 @@ void agree_on(Comm const& comm, std::string const& own, char const* cure) {
     if (!text.empty()) throw Error(ExitCode::environment, text, "transport rma needs it", cure);
 }
 
-/// Ranks of one node get their windows from its shared memory, where there is too little without a
-/// warning: the first access beyond it kills the rank.
+/// Ranks of one node get their windows from its shared memory. If that is too small, there is no
+/// error: the first access beyond it kills the rank.
 void check_room(Comm const& comm, std::size_t bytes) {
   auto const sizes = all_gather_sizes(comm.split_node(), bytes);
   auto const need = std::accumulate(sizes.begin(), sizes.end(), std::size_t{0});

@@ -15,7 +15,7 @@ namespace {
 /// Where a column begins and ends in every line, in characters.
 using Span = std::pair<std::size_t, std::size_t>;
 
-/// One string per character, for UTF-8 has several bytes for some.
+/// One string per character; in UTF-8, some characters have several bytes.
 std::vector<std::string> characters(std::string const& line) {
   std::vector<std::string> all;
   for (char const c : line) {
@@ -27,7 +27,7 @@ std::vector<std::string> characters(std::string const& line) {
   return all;
 }
 
-/// Of "----  -----", the second line of every table; none of any other line.
+/// Columns of "----  -----", the second line of every table; empty for any other line.
 std::vector<Span> columns_of(std::string const& rule) {
   std::vector<Span> spans;
   if (rule.find_first_not_of("- ") != rule.npos || !rule.starts_with('-')) return spans;
@@ -51,7 +51,7 @@ bool blank_at(std::vector<std::string> const& line, std::size_t place) {
   return place >= line.size() || line[place] == " ";
 }
 
-/// Left where some text begins with the column and ends before it does.
+/// Left if some text begins at the column's begin and ends before its end.
 Align alignment(std::vector<std::vector<std::string>> const& lines, Span const& span) {
   bool const left = std::ranges::any_of(lines, [&](auto const& line) {
     return !blank_at(line, span.first) && blank_at(line, span.second - 1);
@@ -76,7 +76,7 @@ std::string fit_table(std::vector<std::string> const& lines, std::vector<Span> c
   return table.render_within(columns);
 }
 
-/// Within the table's columns, with blanks between them.
+/// The part of a line within each column, without surrounding spaces.
 bool is_row(std::string const& text, std::vector<Span> const& spans) {
   auto const line = characters(text);
   if (text.empty() || line.size() > spans.back().second) return false;

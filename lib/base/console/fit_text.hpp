@@ -5,9 +5,9 @@
 
 namespace stratagem {
 
-/// What a command prints, for a terminal of so many columns. Where the text has tables, as Table
-/// renders them, those that are too wide are laid out anew and other long lines folded. Anything
-/// else is for programs, or short: it stays as it is, as everything does with 0 columns.
+/// The output of a command, fitted to a terminal of so many columns. Tables, as Table renders them,
+/// are laid out again if they are too wide, and other long lines are folded. Output without tables
+/// is for programs, or short, and stays as it is; so does everything with 0 columns.
 std::string fit_text(std::string_view text, int columns);
 
 }  // namespace stratagem

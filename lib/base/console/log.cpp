@@ -38,13 +38,13 @@ void Log::keep_in(std::filesystem::path const& path) {
 
 void Log::write(LogLevel level, std::string_view text) {
   std::lock_guard const lock(mutex_);
-  // Errors of other ranks are shown too, with their rank: they may be the only one to know.
+  // Errors of other ranks are shown too, with their rank: perhaps only that rank knows the reason.
   bool const shown = level <= level_ && (terminal_ || level == LogLevel::error);
   if (shown) {
     auto const origin = terminal_ ? std::string{} : str("rank ", rank_, ": ");
     auto const line =
         str("stratagem: ", color_ ? colored(level) : prefix(level), origin, text, "\n");
-    // A progress bar may stand in the terminal's line.
+    // The terminal's current line may contain a progress bar.
     auto const text_shown =
         (color_ ? "\r\033[K" : "") + fold_lines(line, terminal_columns(STDERR_FILENO));
     std::fwrite(text_shown.data(), 1, text_shown.size(), stderr);

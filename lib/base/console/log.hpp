@@ -12,8 +12,8 @@ namespace stratagem {
 
 enum class LogLevel { error, warning, info, detail };
 
-/// Lines for people. Rank 0 talks on stderr; every rank may also keep a file.
-/// Safe to call from any thread. A file that cannot be written is given up, once and said so.
+/// Messages for people. Rank 0 writes to stderr; every rank may also write a file. Safe to call
+/// from any thread. If the file cannot be written, one warning is shown and the file is given up.
 class Log {
  public:
   /// `to_terminal` is true on rank 0; -q keeps warnings and errors, -v adds details. `color` marks
@@ -21,7 +21,7 @@ class Log {
   Log(int rank, bool to_terminal, LogLevel level, bool color = false)
       : rank_(rank), terminal_(to_terminal), level_(level), color_(color) {}
 
-  /// From now on every line, whatever its level, is also appended to `path`.
+  /// From now on, lines of every level are also appended to `path`.
   void keep_in(std::filesystem::path const& path);
 
   void error(std::string_view text) { write(LogLevel::error, text); }

@@ -13,10 +13,10 @@ namespace stratagem {
 namespace {
 
 constexpr std::size_t gap = 2;          // spaces between two columns
-constexpr std::size_t least_text = 20;  // characters, of a column of texts
+constexpr std::size_t least_text = 20;  // characters, in a column of text
 constexpr std::size_t no_limit = std::numeric_limits<std::size_t>::max();
 
-/// Columns on a terminal: bytes that are not the continuation of a UTF-8 character.
+/// Columns on a terminal: bytes, without the continuation bytes of UTF-8 characters.
 std::size_t width(std::string const& text) {
   return static_cast<std::size_t>(
       std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
@@ -33,7 +33,7 @@ std::size_t longest_word(std::string const& text) {
   return longest;
 }
 
-/// At spaces where there are any, with at most `room` characters each.
+/// Splits at spaces if there are any; each part has at most `room` characters.
 std::vector<std::string> in_lines(std::string const& text, std::size_t room) {
   if (width(text) <= room) return {text};
   std::vector<std::string> lines{""};

@@ -17,7 +17,7 @@
 namespace stratagem {
 namespace {
 
-/// What makes mpirun do more with the lines of its processes than to show them.
+/// Options with which mpirun does more than show the lines of its processes.
 constexpr std::array<std::string_view, 7> treatments = {
     "tag-output", "timestamp-output",      "output-filename", "output", "xml",
     "xterm",      "merge-stderr-to-stdout"};
@@ -37,7 +37,7 @@ bool is_pipe(int descriptor) {
   return ::fstat(descriptor, &status) == 0 && S_ISFIFO(status.st_mode);
 }
 
-/// Between "5" and "s", say.
+/// For example between "5" and "s".
 bool splits_quantity(std::string_view line, std::size_t space) {
   auto const before = line.substr(0, space);
   auto const number = before.substr(before.find_last_of(' ') + 1);  // npos + 1 is 0
@@ -106,7 +106,7 @@ bool join_launchers_terminal() {
   bool const joined = ::isatty(terminal) != 0 && ::fcntl(terminal, F_SETFL, 0) == 0 &&
                       ::dup2(terminal, STDERR_FILENO) >= 0;
   ::close(terminal);
-  // `stty tostop` would stop a process that is not in the terminal's foreground.
+  // With `stty tostop`, writing would stop a process that is not in the terminal's foreground.
   if (joined) std::signal(SIGTTOU, SIG_IGN);
   return joined;
 }

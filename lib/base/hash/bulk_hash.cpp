@@ -17,7 +17,7 @@ void take(Lanes& state, std::byte const* from) {
   std::memcpy(words.data(), from, stripe);
   for (std::size_t i = 0; i < lanes; ++i) {
     auto const x = state[i] ^ words[i];
-    state[i] = std::rotl((x ^ x >> 32) * 0x9FB21C651E98DF25, 29);  // high bits reach low ones, too
+    state[i] = std::rotl((x ^ x >> 32) * 0x9FB21C651E98DF25, 29);  // high bits affect low ones, too
   }
 }
 

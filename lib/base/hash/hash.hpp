@@ -9,8 +9,8 @@
 
 namespace stratagem {
 
-/// A 64-bit fingerprint of a sequence of values, the same on every machine of one byte order.
-/// Not cryptographic: it tells apart plans, configurations and replicas.
+/// A 64-bit fingerprint of a sequence of values, the same on all machines with the same byte order.
+/// Not cryptographic: it distinguishes plans, configurations and replicas.
 class Hash {
  public:
   Hash& add(std::uint64_t value) {

@@ -8,7 +8,7 @@
 
 namespace stratagem {
 
-/// SHA-256 (FIPS 180-4), to recognise published files.
+/// SHA-256 (FIPS 180-4), used to recognise published files.
 class Sha256 {
  public:
   Sha256& add(std::span<std::byte const> bytes);
