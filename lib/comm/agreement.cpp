@@ -9,7 +9,7 @@
 namespace stratagem {
 namespace {
 
-/// "82 text", or nothing for no error.
+/// "82 text"; empty without an error.
 std::string encode(std::optional<Error> const& error) {
   return error ? str(to_int(error->code()), " ", error->what()) : std::string();
 }

@@ -14,8 +14,8 @@ namespace {
 
 constexpr int warm_up = 3;
 
-/// One operation with its tensors and the right answer. Values are small whole numbers, so that
-/// float32 holds every sum exactly, in any order.
+/// One operation with its tensors and the correct result. Values are small whole numbers, so that
+/// float32 represents every sum exactly, in any order.
 class Subject {
  public:
   Subject(Communicator& comm, BenchOperation operation, std::int64_t bytes)
@@ -45,7 +45,7 @@ class Subject {
     }
   }
 
-  /// Runs it once on known values; elements of this rank's result that are wrong.
+  /// Runs it once with known values; returns the number of wrong elements of this rank's result.
   std::int64_t count_wrong() {
     int const rank = comm_.rank(), ranks = comm_.size();
     auto const sum = [&](at::Tensor const& pattern) {
@@ -98,7 +98,7 @@ at::Tensor of_all_ranks(Communicator& comm, double value) {
   return all;
 }
 
-/// Mean time of one of `iterations` runs [s], the largest over ranks.
+/// Mean time of one of `iterations` runs [s]; the maximum over ranks.
 double time_of(Communicator& comm, int iterations, std::function<void()> const& run) {
   comm.barrier().wait_on_host();
   auto const begin = monotonic_ns();
@@ -167,7 +167,7 @@ double speed_up_over_library(Communicator& comm, mpi::Comm const& world, std::in
   for (int pair = -1; pair < pairs; ++pair) {
     auto const library = time_of(comm, repeats, [&] { world.library_all_reduce(values); });
     auto const own = time_of(comm, repeats, [&] { subject.run(); });
-    if (pair >= 0) ratios.push_back(library / own);  // the first pair warms up
+    if (pair >= 0) ratios.push_back(library / own);  // the first pair is the warm-up
   }
   auto const middle = ratios.begin() + static_cast<std::ptrdiff_t>(ratios.size() / 2);
   std::nth_element(ratios.begin(), middle, ratios.end());

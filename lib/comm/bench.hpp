@@ -9,8 +9,7 @@
 
 namespace stratagem {
 
-// Measurements in the manner of NVIDIA's nccl-tests: sizes and bandwidths mean what they mean
-// there.
+// Measurements as in NVIDIA's nccl-tests; sizes and bandwidths have the same meaning.
 
 enum class BenchOperation { all_reduce, reduce_scatter, all_gather, broadcast, send_receive };
 
@@ -27,21 +26,22 @@ struct BenchResult {
   std::int64_t wrong = 0;  ///< elements with a wrong value, over all ranks
 };
 
-/// What an operation among `ranks` must move over each rank's link, per byte.
+/// How many bytes an operation among `ranks` must move over each rank's link, per byte.
 double bus_factor(BenchOperation operation, int ranks);
 
 /// One operation on about `bytes` of float32: checked once, warmed up, then repeated for at least
-/// `min_time_s`. send_receive goes round the ring of ranks. Collective; the same on all ranks.
+/// `min_time_s`. send_receive sends around the ring of ranks. Collective; the same result on all
+/// ranks.
 BenchResult bench(Communicator& comm, BenchOperation operation, std::int64_t bytes,
                   double min_time_s = 0.2);
 
-/// The MPI library's own MPI_Allreduce, for comparison. Collective. `comm` has nothing under way
-/// meanwhile, so that only one thread calls MPI.
+/// The MPI library's own MPI_Allreduce, for comparison. Collective. Nothing of `comm` may be in
+/// flight meanwhile, so that only one thread calls MPI.
 BenchResult bench_library_all_reduce(Communicator& comm, mpi::Comm const& world, std::int64_t bytes,
                                      double min_time_s = 0.2);
 
-/// Time of MPI_Allreduce over that of comm.all_reduce: the median of `pairs` measurements of both,
-/// one after the other. Above 1 the communicator is faster. Collective.
+/// Time of MPI_Allreduce divided by that of comm.all_reduce: median of `pairs` measurements of one
+/// after the other. Above 1, the communicator is faster. Collective.
 double speed_up_over_library(Communicator& comm, mpi::Comm const& world, std::int64_t bytes,
                              int pairs);
 

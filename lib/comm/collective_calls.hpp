@@ -6,7 +6,7 @@
 
 namespace stratagem {
 
-// A rank's collectives, described as all ranks of the group have to describe them.
+// Descriptions of a rank's collectives, which must be the same on all ranks of the group.
 
 inline CollectiveCall all_reduce_call(at::Tensor const& tensor) {
   return {CollectiveCall::Kind::all_reduce, tensor.scalar_type(), tensor.numel(),

@@ -6,9 +6,9 @@ enum class CommBackend { automatic, mpi, nccl };
 
 /// Section `comm` of the configuration.
 struct CommConfig {
-  CommBackend backend = CommBackend::automatic;  ///< nccl on GPUs with one rank each, else mpi
-  int timeout_s = 300;                           ///< of one wait for other ranks
-  /// Of backend mpi: every operation begins late, by a random time up to this. To test overlap.
+  CommBackend backend = CommBackend::automatic;  ///< nccl if every rank has its own GPU, else mpi
+  int timeout_s = 300;                           ///< limit of one wait for other ranks
+  /// For backend mpi: every operation is delayed by a random time up to this. For tests of overlap.
   int delay_us = 0;
 };
 

@@ -15,11 +15,11 @@ namespace stratagem {
 /// Collectives and point-to-point on tensors within one group of ranks.
 ///
 /// Tensors are contiguous, on this rank's device, and belong to the operation until its Work was
-/// waited for. All ranks of the group call the collectives in the same order, with equal sizes and
-/// types, and with wholes that begin at the same place in their storages; collectives() tells
-/// whether they do. Sums on the CPU are made in rank order, ((t_0 + t_1) + t_2) + ..., whatever the
-/// size of the tensor or the number of ranks per node, so that they do not depend on how a buffer
-/// is cut; 16-bit floats are summed in fp32 and rounded once. On a GPU the order is NCCL's.
+/// waited for. All ranks of the group must call the collectives in the same order, with equal sizes
+/// and types, and with whole tensors at the same offset in their storages; collectives() shows
+/// whether they do. On the CPU, sums are made in rank order, ((t_0 + t_1) + t_2) + ..., for any
+/// size of the tensor and any number of ranks per node, so they do not depend on how a buffer is
+/// divided. 16-bit floats are summed in fp32 and rounded once. On a GPU, the order is NCCL's.
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -28,36 +28,37 @@ class Communicator {
   virtual int size() const = 0;
   virtual std::string_view backend() const = 0;
 
-  /// A zeroed 1-D tensor of `numel` elements in the memory that this group moves best.
+  /// A zeroed 1-D tensor of `numel` elements, in the memory that this group transfers fastest.
   virtual at::Tensor allocate(std::int64_t numel, at::ScalarType type) = 0;
 
   /// tensor <- sum over ranks. Each rank sends 2 (N-1)/N of its bytes.
   Work all_reduce(at::Tensor const& tensor);
-  /// output [n] <- this rank's n-th part of the sum of input [N n]. Sends (N-1)/N of input.
+  /// output [n] <- this rank's part of the sum of input [N n]. Sends (N-1)/N of input.
   Work reduce_scatter(at::Tensor const& output, at::Tensor const& input);
-  /// output [N n] <- input [n] of all ranks, in rank order; input may be its own part of output.
+  /// output [N n] <- input [n] of all ranks, in rank order; input may be this rank's part of
+  /// output.
   Work all_gather(at::Tensor const& output, at::Tensor const& input);
   /// tensor <- tensor of rank `root`.
   Work broadcast(at::Tensor const& tensor, int root);
   Work barrier();
-  /// What was called of these, by this rank.
+  /// The log of this rank's calls of these.
   virtual CollectiveLog const& collectives() const { return collectives_; }
 
-  /// Matched by (peer, tag) in order; tag in [0, max_tag]. A message to oneself is not possible.
+  /// Matched by (peer, tag) in order; tag in [0, max_tag]. A rank cannot send to itself.
   virtual Work send(at::Tensor const& tensor, int peer, int tag) = 0;
   virtual Work receive(at::Tensor const& tensor, int peer, int tag) = 0;
   static constexpr int max_tag = 16383;
 
-  /// Memory of `numel` elements on this rank, zeroed, perhaps none, that the others write and read.
-  /// Goes before the communicator does, collectively. Collective; AgreedError(environment) where it
-  /// cannot be had.
+  /// Memory of `numel` elements on this rank, zeroed, possibly 0 elements, that the others write
+  /// and read. Collective; so is its destruction, which must come before that of the communicator.
+  /// AgreedError(environment) if it cannot be created.
   virtual std::unique_ptr<RemoteMemory> share_memory(std::int64_t numel, at::ScalarType type);
 
-  /// Bytes this rank has sent since the communicator was made.
+  /// Bytes that this rank has sent since the communicator was made.
   virtual std::int64_t bytes_sent() const = 0;
 
  private:
-  // What backends do; the arguments are as above.
+  // Implemented by backends; the arguments are as above.
   virtual Work start_all_reduce(at::Tensor const& tensor) = 0;
   virtual Work start_reduce_scatter(at::Tensor const& output, at::Tensor const& input) = 0;
   virtual Work start_all_gather(at::Tensor const& output, at::Tensor const& input) = 0;

@@ -13,7 +13,7 @@
 namespace stratagem {
 namespace {
 
-/// From 2.30 on NCCL joins ranks of one GPU where this is set, for tests.
+/// From version 2.30 on, NCCL allows several ranks on one GPU if this is set. For tests.
 bool nccl_shares_gpus() {
   auto const* set = std::getenv("NCCL_MULTI_RANK_GPU_ENABLE");
   return set != nullptr && std::string_view(set) == "1";

@@ -11,15 +11,14 @@
 
 namespace stratagem {
 
-/// The backend that `config` means for this rank, never automatic. Error(environment) when it
-/// cannot be had; none is taken instead.
+/// The backend that `config` selects for this rank, never automatic. Error(environment) if it is
+/// not available; it is not replaced by another.
 CommBackend choose_backend(CommConfig const& config, ProcessInfo const& process);
 
-/// The communicator of all ranks: serial for one rank; else the backend that `config` names, where
-/// automatic is NCCL if every rank has a GPU of its own, and MPI otherwise. Collective over
-/// `world`. `recorder` and `pulse`, which the thread that talks to other ranks beats, may be null.
-/// Error(environment) when the backend cannot be had; none is
-/// taken instead.
+/// The communicator of all ranks: serial for one rank, otherwise the backend in `config`. automatic
+/// means NCCL if every rank has a GPU of its own, else MPI. Collective over `world`. `recorder` and
+/// `pulse` may be null; the thread that communicates calls `pulse` regularly. Error(environment) if
+/// the backend is not available; it is not replaced by another.
 std::unique_ptr<Communicator> make_communicator(CommConfig const& config,
                                                 ProcessInfo const& process, mpi::Comm const& world,
                                                 trace::Recorder* recorder,

@@ -9,14 +9,15 @@
 namespace stratagem {
 namespace {
 
-/// Of the n-th that wants one.
+/// The GPU of the n-th rank that wants one.
 gpu::Device device_of(std::ptrdiff_t number) {
   int const gpus = gpu::availability().count;
   if (gpus == 0) return {};
   return {.kind = gpu::DeviceKind::cuda, .index = static_cast<int>(number % gpus)};
 }
 
-/// Tells all GPUs of the run apart: launchers may show each rank other ones, all numbered from 0.
+/// Identifies all GPUs of the run: a launcher may show different GPUs to each rank, all numbered
+/// from 0.
 std::string identity(gpu::Device const& device) {
   if (device.kind == gpu::DeviceKind::cpu) return {};
   return host_name() + " " + gpu::device_address(device);

@@ -8,7 +8,7 @@
 
 namespace stratagem {
 
-/// Where this process stands among all processes of the run; discovered once.
+/// The place of this process among all processes of the run; determined once.
 struct ProcessInfo {
   int rank = 0;
   int size = 1;
@@ -16,15 +16,15 @@ struct ProcessInfo {
   int node_size = 1;  ///< ranks on its node
   int nodes = 1;
   std::string host;
-  std::vector<int> cores;      ///< that its affinity mask lets it use
-  gpu::Device device;          ///< a GPU where the build and the node have one
-  bool shares_device = false;  ///< somewhere in the run two ranks have one GPU, or one has none
+  std::vector<int> cores;      ///< in its affinity mask
+  gpu::Device device;          ///< a GPU, if build and node have one
+  bool shares_device = false;  ///< some ranks of the run share a GPU, or have none
 };
 
-/// Of a process alone.
+/// For a single process.
 ProcessInfo discover_process();
-/// Collective over `world`. Those ranks of a node that compute take its visible GPUs in turn; the
-/// others have none.
+/// Collective over `world`. The ranks of a node that compute get its visible GPUs in turn; other
+/// ranks get none.
 ProcessInfo discover_process(mpi::Comm const& world, bool computes = true);
 
 }  // namespace stratagem

@@ -11,7 +11,8 @@
 namespace stratagem {
 namespace {
 
-// Function multiversioning applies to plain functions, not to templates: one per element type.
+// Function multiversioning works for plain functions, not for templates: one function per element
+// type.
 STRATAGEM_SIMD_CLONES void add(float* sum, float const* more, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) sum[i] += more[i];
 }
@@ -25,7 +26,7 @@ STRATAGEM_SIMD_CLONES void add_pair(float* out, float const* a, float const* b, 
   for (std::int64_t i = 0; i < n; ++i) out[i] = a[i] + b[i];
 }
 
-/// Accumulates block by block, so that the running sum stays in the first-level cache.
+/// Accumulates block by block, so that the running sum stays in the L1 cache.
 template <class Element, class Sum>
 void sum_blocks(std::span<std::byte const* const> sources, std::byte* out, std::int64_t count) {
   constexpr std::int64_t block = 2048;

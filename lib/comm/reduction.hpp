@@ -13,7 +13,7 @@ namespace stratagem {
 void sum_in_order(std::span<std::byte const* const> sources, std::byte* out, std::int64_t count,
                   at::ScalarType type);
 
-/// True for the types that can be summed.
+/// True for types that can be summed.
 bool is_summable(at::ScalarType type);
 
 }  // namespace stratagem

@@ -9,7 +9,7 @@ namespace stratagem::gpu {
 
 enum class DeviceKind { cpu, cuda };
 
-/// Where tensors of one rank live.
+/// Where the tensors of one rank live.
 struct Device {
   DeviceKind kind = DeviceKind::cpu;
   int index = 0;  ///< among the visible GPUs; 0 for the CPU
@@ -25,7 +25,7 @@ struct Device {
 struct Availability {
   int count = 0;            ///< usable GPUs
   std::string reason;       ///< why there is none; empty when count > 0
-  int runtime_version = 0;  ///< CUDA runtime, 13000 for 13.0; 0 when built without
+  int runtime_version = 0;  ///< CUDA runtime, 13000 for 13.0; 0 in a CPU build
   int driver_version = 0;   ///< highest CUDA version the driver runs; 0 without a driver
 };
 
@@ -34,10 +34,11 @@ Availability availability();
 /// "NVIDIA A100-SXM4-80GB", or the processor's name.
 std::string device_name(Device const& device);
 
-/// Where on its host a GPU sits (PCI bus id), however a launcher numbers it; empty for the CPU.
+/// Where the GPU is on its host (PCI bus id); does not depend on the launcher's numbering. Empty
+/// for the CPU.
 std::string device_address(Device const& device);
 
-/// Makes `device` the one that this thread's GPU calls use. Nothing to do for the CPU.
+/// Makes `device` the GPU of this thread's CUDA calls. Nothing to do for the CPU.
 void select(Device const& device);
 
 /// Total memory of the device [B]; 0 when unknown.

@@ -16,7 +16,7 @@
 namespace stratagem::gpu {
 namespace {
 
-/// What the live tensors are for: "parameters 1.5 GiB, gradients 1.5 GiB".
+/// The purposes of the live tensors: "parameters 1.5 GiB, gradients 1.5 GiB".
 std::string in_words(MemoryUse const& use) {
   std::vector<std::string> parts;
   for (std::size_t i = 0; i < memory_categories; ++i)
@@ -28,8 +28,8 @@ std::string in_words(MemoryUse const& use) {
 
 thread_local MemoryCategory current_category = MemoryCategory::workspace;
 
-/// Counts what it hands out. Each block is preceded by 64 bytes that hold its size and category, so
-/// that freeing needs no table and 64-byte alignment stays.
+/// Counts what it allocates. Each block follows 64 bytes with its size and category, so that
+/// freeing needs no table, and blocks stay aligned to 64 bytes.
 class CountingAllocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(std::size_t bytes) override {
@@ -107,9 +107,9 @@ class CountingAllocator final : public c10::Allocator {
   std::atomic<std::int64_t> peak_total_ = 0;
 };
 
-/// One per process, as LibTorch's CPU allocator is.
+/// One per process, like LibTorch's CPU allocator.
 CountingAllocator& allocator() {
-  static auto* instance = new CountingAllocator;  // outlives every tensor
+  static auto* instance = new CountingAllocator;  // lives longer than every tensor
   return *instance;
 }
 
@@ -123,7 +123,8 @@ void CountingAllocator::free_block(void* data) {
 }  // namespace
 
 void install_host_allocator() {
-  // One arena on the break, never mmap, never given back: blocks of any size are reused in place.
+  // One arena on the program break: never mmap, never returned to the kernel, so blocks of any size
+  // are reused in place.
   ::mallopt(M_MMAP_MAX, 0);
   ::mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
   ::mallopt(M_TOP_PAD, 16 << 20);

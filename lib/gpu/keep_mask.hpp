@@ -7,7 +7,7 @@
 
 namespace stratagem::gpu {
 
-/// Which elements of [samples, count] are kept: element i of sample s where the i-th word of the
+/// Which elements of [samples, count] are kept: element i of sample s is kept if the i-th word of
 /// sequence first + s, as a number in [0, 1), is at least p.
 struct KeepMask {
   CounterRandom random;
@@ -16,8 +16,8 @@ struct KeepMask {
   double p;
 };
 
-/// Writes 1 for what is kept and 0 for the rest to `target`, fp32 [samples, count], in the memory
-/// of a GPU, on its compute stream.
+/// Writes 1 for kept elements and 0 for the others to `target`, fp32 [samples, count] in GPU
+/// memory, on the compute stream.
 void fill(KeepMask const& mask, float* target, Device const& device);
 
 }  // namespace stratagem::gpu

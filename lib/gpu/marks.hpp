@@ -7,8 +7,8 @@
 
 namespace stratagem::gpu {
 
-/// Points in time on the compute stream of one rank, recorded without waiting: host ticks on the
-/// CPU, events on a GPU, which are read once they have happened.
+/// Points in time on the compute stream of one rank, recorded without waiting: host times on the
+/// CPU, events on a GPU, which are read after they have happened.
 class Marks {
  public:
   /// Room for `capacity` marks, allocated now.
@@ -17,10 +17,11 @@ class Marks {
   Marks(Marks const&) = delete;
   Marks& operator=(Marks const&) = delete;
 
-  /// The mark's index, counted from the last clear(); -1 when there is no room.
+  /// Index of the mark, counted from the last clear(); -1 if there is no room.
   int add();
-  /// Waits until every mark has happened. On a GPU the first counts as having happened when it was
-  /// submitted, or at `not_before` if that is later: a host that is ahead submits early [ns].
+  /// Waits until every mark has happened. On a GPU, the time of the first mark is when it was
+  /// submitted, or `not_before` [ns] if that is later, because a host that runs ahead submits
+  /// early.
   void resolve(std::int64_t not_before = 0);
   /// Monotonic time of a resolved mark [ns].
   std::int64_t ns(int mark) const;

@@ -9,7 +9,7 @@
 
 namespace stratagem::gpu {
 
-/// What a live byte is for.
+/// The purpose of a live byte.
 enum class MemoryCategory { parameters, gradients, optimizer, buffers, activations, workspace };
 
 inline constexpr std::size_t memory_categories = 6;
@@ -33,11 +33,12 @@ struct MemoryUse {
   }
 };
 
-/// Names the purpose of what this thread allocates while it lives. Scopes nest; outside of any,
+/// Sets the purpose of this thread's allocations while it lives. Scopes nest; outside of any scope,
 /// tensors are workspace.
 ///
-/// On the CPU every block remembers its category. On a GPU the caching allocator cannot tell, so a
-/// scope of a lasting category (all but activations and workspace) books the growth it saw.
+/// On the CPU, every block remembers its category. On a GPU, the caching allocator cannot do that:
+/// a scope of a lasting category (all except activations and workspace) counts how much memory grew
+/// while it lived.
 class MemoryScope {
  public:
   explicit MemoryScope(MemoryCategory category, Device const& device = {});
@@ -52,18 +53,18 @@ class MemoryScope {
   std::int64_t allocated_before_ = 0;
 };
 
-/// Counts all CPU tensors from now on, makes Error(out_of_memory) of one that finds no room, and
-/// keeps freed heap pages in the process (returning them to the kernel and faulting them in again
-/// cost 3 to 17 % of a step). Call first thing in main.
+/// From now on, counts all CPU tensors, throws Error(out_of_memory) if there is no room for one,
+/// and keeps freed heap pages in the process (returning them to the kernel and faulting them in
+/// again costs 3 to 17 % of a step). Must be called first in main.
 void install_host_allocator();
 
-/// Live tensor bytes; the CPU's only once install_host_allocator() was called.
+/// Live tensor bytes. On the CPU, only those allocated after install_host_allocator().
 MemoryUse live_memory(Device const& device);
-/// Categories at the moment when their sum was largest since the last reset.
+/// The categories at the moment when their sum was largest, since the last reset.
 MemoryUse peak_memory(Device const& device);
 void reset_peak_memory(Device const& device);
 
-/// Bytes the allocator holds from the system, used or not; NaN when unknown.
+/// Bytes that the allocator has taken from the system, used or not; NaN if unknown.
 double reserved_memory(Device const& device);
 
 }  // namespace stratagem::gpu

@@ -9,12 +9,13 @@
 
 namespace stratagem::gpu {
 
-/// Pinned buffers that are used again: to make one takes about a millisecond. Any thread.
+/// Pinned buffers that are reused, because allocating one takes about a millisecond. Any thread may
+/// use the pool.
 class PinnedPool {
  public:
   explicit PinnedPool(Device const& device) : shelf_(std::make_shared<Shelf>(device)) {}
 
-  /// One of exactly so many bytes, which comes back when its last owner lets it go.
+  /// A buffer of exactly `bytes`; it returns to the pool when its last owner releases it.
   std::shared_ptr<PinnedBuffer> take(std::size_t bytes);
 
  private:
@@ -25,7 +26,7 @@ class PinnedPool {
     std::mutex mutex;
     std::multimap<std::size_t, std::unique_ptr<PinnedBuffer>> free;  ///< under mutex
   };
-  std::shared_ptr<Shelf> shelf_;  ///< lives as long as a buffer that is out
+  std::shared_ptr<Shelf> shelf_;  ///< lives as long as the last buffer in use
 };
 
 }  // namespace stratagem::gpu

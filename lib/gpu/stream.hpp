@@ -10,9 +10,9 @@ namespace stratagem::gpu {
 /// A queue of device work, in order. On the CPU all work is done when submitted.
 class Stream {
  public:
-  /// The stream that LibTorch computes on in this thread.
+  /// The stream on which LibTorch computes in this thread.
   static Stream compute(Device const& device);
-  /// A stream of its own, served before the compute stream.
+  /// A separate stream with higher priority than the compute stream.
   static Stream high_priority(Device const& device);
 
   bool on_cpu() const { return kind_ == DeviceKind::cpu; }
@@ -31,7 +31,7 @@ class Event {
   explicit Event(Device const& device);
 
   void record(Stream const& stream);
-  /// Later work of `stream` waits for this point; the host does not.
+  /// Later work on `stream` waits for this point; the host does not wait.
   void wait_on_stream(Stream const& stream) const;
   void wait_on_host() const;
   bool done() const;
@@ -40,7 +40,7 @@ class Event {
   std::shared_ptr<void> native_;
 };
 
-/// Host memory that the device can copy from and to while the host goes on.
+/// Host memory that the device can copy to and from while the host continues.
 class PinnedBuffer {
  public:
   PinnedBuffer(Device const& device, std::size_t bytes);

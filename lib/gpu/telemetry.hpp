@@ -7,7 +7,7 @@
 
 namespace stratagem::gpu {
 
-/// What the device says of itself; NaN where it cannot.
+/// Measurements of the device; NaN if it does not provide them.
 struct DeviceSample {
   double utilization = std::numeric_limits<double>::quiet_NaN();  ///< busy share of the device [0,
                                                                   ///< 1]; CPU: cores in use

@@ -12,7 +12,7 @@ enum class ColumnType { integer, real, text };
 /// Longest text in a text column [bytes]; longer ones are cut.
 inline constexpr std::size_t text_width = 96;
 
-/// A 1-D dataset: what it holds and what a reader must know of it.
+/// A 1-D dataset: what it contains, and what readers must know about it.
 struct ColumnSpec {
   std::string name;
   ColumnType type;
@@ -29,7 +29,7 @@ struct TableSpec {
 using Integers = std::vector<std::int64_t>;
 using Reals = std::vector<double>;
 using Texts = std::vector<std::string>;
-/// The content of a column of the type of the same place in ColumnType.
+/// The content of a column; the alternatives are in the order of ColumnType.
 using ColumnData = std::variant<Integers, Reals, Texts>;
 
 using AttributeValue = std::variant<std::int64_t, double, std::string>;

@@ -10,7 +10,7 @@
 namespace stratagem::h5 {
 namespace {
 
-/// The innermost entry of HDF5's error stack, where the cause stands.
+/// The innermost entry of HDF5's error stack, which contains the cause.
 std::string reason() {
   std::string text;
   H5Ewalk2(
@@ -21,7 +21,8 @@ std::string reason() {
       },
       &text);
   H5Eclear2(H5E_DEFAULT);
-  // Of a call of the system's it tells name, errno, descriptor, buffer; a person needs the reason.
+  // For a failed system call, it lists name, errno, descriptor and buffer; a person needs only the
+  // reason.
   static constexpr std::string_view mark = "error message = '";
   if (auto const at = text.find(mark); at != std::string::npos) text.erase(0, at + mark.size());
   return text.substr(0, text.find_first_of("\n'"));

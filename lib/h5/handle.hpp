@@ -19,7 +19,7 @@ class Handle {
 
   std::int64_t get() const { return id_; }
   bool valid() const { return id_ >= 0; }
-  /// False when HDF5 could not close it, for instance because the disk is full.
+  /// False if HDF5 could not close it, for instance because the disk is full.
   bool close();
 
  private:

@@ -22,16 +22,16 @@ Values const& column(TableData const& table, std::string const& name) {
   return std::get<Values>(found->second);
 }
 
-/// More than any attribute's that this program writes [bytes].
+/// Larger than any attribute that this program writes [bytes].
 constexpr std::size_t longest_text = 16 << 20;
 
-/// How often a block whose checksum does not fit is read again while its writer may be at work.
-/// HDF5 doubles its pause, from 1 ns, each time: these end within 0.1 s, its default of 100 never
-/// does.
+/// How often a block with a wrong checksum is read again, because its writer may be at work. HDF5
+/// doubles its pause each time, starting at 1 ns: this number ends within 0.1 s, the default of 100
+/// never does.
 constexpr unsigned read_attempts = 25;
 
-/// Its writer was killed, or writes now: the consistency flags of a superblock of version 2 or 3
-/// (HDF5 File Format Specification, II.A).
+/// The writer was killed, or is still writing: the consistency flags in a superblock of version 2
+/// or 3 (HDF5 File Format Specification, II.A).
 bool has_writers_mark(std::filesystem::path const& path) {
   constexpr std::size_t version = 8, flags = 11;
   std::array<char, flags + 1> head{};
@@ -46,7 +46,7 @@ Handle open_while_written(std::filesystem::path const& path) {
   return owned(H5Fopen(path.c_str(), H5F_ACC_RDONLY | H5F_ACC_SWMR_READ, access.get()), action);
 }
 
-/// As traces of earlier versions have them.
+/// As in traces of earlier versions.
 std::string text_of_any_length(hid_t attribute, hid_t type) {
   char* text = nullptr;
   check(H5Aread(attribute, type, &text), "reading a text");
@@ -65,7 +65,7 @@ std::string text_of_its_length(hid_t attribute, hid_t type) {
   return value;
 }
 
-/// A name in a damaged file can be anything.
+/// A name in a damaged file can contain anything.
 std::string shown(std::string name) {
   std::ranges::replace_if(
       name, [](char c) { return c < ' ' || c > '~'; }, '?');
@@ -153,14 +153,14 @@ FileReader::FileReader(std::filesystem::path const& path) : path_(path) {
   if (file_.valid()) return;
   H5Eclear2(H5E_DEFAULT);
   closed_cleanly_ = !has_writers_mark(path);
-  // HDF5 1.14 opens a file that is cut short as if it were being written, and reads zeros.
+  // HDF5 1.14 opens a truncated file as if it were still being written, and reads zeros.
   file_ = closed_cleanly_ ? owned(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT),
                                   "opening " + path.string())
                           : open_while_written(path);
 }
 
 bool FileReader::has(std::string const& path) const {
-  // H5Lexists wants every step of the way to exist.
+  // H5Lexists requires that every group on the path exists.
   for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
     if (H5Lexists(file_.get(), path.substr(0, end).c_str(), H5P_DEFAULT) <= 0) return path == "/";
     if (end == std::string::npos) return true;
@@ -205,9 +205,9 @@ std::vector<std::string> FileReader::children(std::string const& group) const {
   return names;
 }
 
-/// Rows that were never written take no room in the file, and all of it in memory.
+/// Rows that were never written take no space in the file, but all of it in memory.
 void FileReader::check_believable(TableSpec const& spec, std::int64_t rows) const {
-  constexpr std::uintmax_t tightest = 1032;  // deflate packs no tighter
+  constexpr std::uintmax_t tightest = 1032;  // deflate cannot pack more tightly
   std::uintmax_t row_bytes = 0;
   for (auto const& column : spec.columns)
     row_bytes += column.type == ColumnType::text ? text_width : sizeof(std::int64_t);

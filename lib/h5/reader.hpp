@@ -12,8 +12,8 @@
 
 namespace stratagem::h5 {
 
-/// Whole columns by name. A killed writer may have extended some columns more than others: `rows`
-/// is the least of their lengths, and every column is cut to it.
+/// Whole columns by name. If the writer was killed, some columns may be longer than others: `rows`
+/// is the smallest length, and every column is cut to it.
 struct TableData {
   std::int64_t rows = 0;
   std::map<std::string, ColumnData> columns;
@@ -23,13 +23,13 @@ struct TableData {
   Texts const& texts(std::string const& name) const;
 };
 
-/// A file read only, also one whose writer is alive or was killed. Hdf5Error when it is no HDF5
-/// file.
+/// A file opened for reading, also while its writer is alive, or after it was killed. Hdf5Error if
+/// it is not an HDF5 file.
 class FileReader {
  public:
   explicit FileReader(std::filesystem::path const& path);
 
-  /// False when its writer was killed or still writes.
+  /// False if its writer was killed or is still writing.
   bool closed_cleanly() const { return closed_cleanly_; }
 
   bool has(std::string const& path) const;
@@ -37,7 +37,7 @@ class FileReader {
   std::map<std::string, AttributeValue> attributes(std::string const& group) const;
   std::vector<std::string> children(std::string const& group) const;
 
-  /// Error(bad_data) naming the column when one is missing, of another type, or longer than
+  /// Error(bad_data) that names the column if it is missing, has another type, or is longer than
   /// max_rows or than the file can hold (a damaged length must not become an allocation).
   TableData read_table(TableSpec const& spec) const;
 

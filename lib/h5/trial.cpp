@@ -21,7 +21,7 @@ namespace {
 
 constexpr int no_memory = 1;  // exit code of a child
 
-/// What a file of so many bytes cannot need to be read.
+/// More than reading a file of so many bytes can need.
 struct Bounds {
   std::uintmax_t computing_s, waiting_s, memory;
 
@@ -32,7 +32,7 @@ struct Bounds {
   }
 };
 
-/// Of this process, now.
+/// Address space of this process at this moment.
 std::uintmax_t address_space() {
   std::uintmax_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages;
@@ -71,7 +71,7 @@ void keep_within(Bounds const& bounds) {
   ::_exit(code);
 }
 
-/// Empty: it came to an end.
+/// Empty if it came to an end.
 std::string what_happened(int status) {
   if (WIFSIGNALED(status)) {
     int const signal = WTERMSIG(status);

@@ -7,7 +7,7 @@
 
 namespace stratagem::h5 {
 
-/// UTF-8 in so many bytes, padded with zeros.
+/// UTF-8 in a fixed number of bytes, padded with zeros.
 inline Handle text_type(std::size_t bytes) {
   auto text = owned(H5Tcopy(H5T_C_S1), "copying a type");
   check(H5Tset_size(text.get(), bytes), "sizing a type");
@@ -16,7 +16,7 @@ inline Handle text_type(std::size_t bytes) {
   return text;
 }
 
-/// The HDF5 type of a column's elements, in memory and file alike.
+/// The HDF5 type of a column's elements, the same in memory and in the file.
 inline Handle column_type(ColumnType type) {
   if (type == ColumnType::integer) return owned(H5Tcopy(H5T_NATIVE_INT64), "copying a type");
   if (type == ColumnType::real) return owned(H5Tcopy(H5T_NATIVE_DOUBLE), "copying a type");

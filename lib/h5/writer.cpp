@@ -14,13 +14,13 @@
 namespace stratagem::h5 {
 namespace {
 
-constexpr hsize_t streaming_chunk_rows = 256;  // a killed writer loses nothing by small chunks
+constexpr hsize_t streaming_chunk_rows = 256;  // small chunks: a kill loses nothing
 constexpr hsize_t archive_chunk_rows = 16384;
-/// Rows are only appended, so that a column's chunks before its last one are not asked for again.
-/// HDF5's own choice keeps the last MiB of each of some hundred columns. Said of the file: what is
-/// said of a dataset is forgotten when streaming begins. The widest chunk is one of texts.
+/// Rows are only appended, so only a column's last chunk is used again. By default, HDF5 would keep
+/// the last MiB of each of several hundred columns. This is set for the file, because settings of a
+/// dataset are lost when streaming begins. The widest chunk is one of texts.
 constexpr std::size_t kept_slots = 7, kept_bytes = 2 * streaming_chunk_rows * text_width;
-/// Where the kernel ends a write that a kill cuts short.
+/// Where the kernel may cut a write short if the process is killed.
 constexpr hsize_t kernel_page_bytes = 4096;
 
 std::size_t length(ColumnData const& data) {
@@ -31,8 +31,8 @@ void write_attribute(hid_t object, std::string const& name, AttributeValue const
   auto const action = "writing attribute " + name;
   auto const space = owned(H5Screate(H5S_SCALAR), action);
   if (auto const* text = std::get_if<std::string>(&value)) {
-    // Of its own length: texts of any length would lie in HDF5's global heap, which has no
-    // checksum.
+    // Texts of fixed length: texts of variable length would be stored in HDF5's global heap, which
+    // has no checksum.
     auto const type = text_type(std::max<std::size_t>(text->size(), 1));
     auto const attribute =
         owned(H5Acreate2(object, name.c_str(), type.get(), space.get(), H5P_DEFAULT, H5P_DEFAULT),
@@ -68,7 +68,7 @@ Handle create_column(hid_t group, ColumnSpec const& column, hsize_t chunk_rows, 
   return dataset;
 }
 
-/// Texts side by side in cells of text_width bytes, zero padded.
+/// Texts in consecutive cells of text_width bytes, padded with zeros.
 std::vector<char> pack(Texts const& texts) {
   std::vector<char> cells(texts.size() * text_width);
   for (std::size_t i = 0; i < texts.size(); ++i)
@@ -131,8 +131,8 @@ FileWriter::FileWriter(std::filesystem::path const& path, Mode mode) : path_(pat
   auto const creation = owned(H5Pcreate(H5P_FILE_CREATE), action);
   if (mode == Mode::streaming) {
     check(H5Pset_cache(access.get(), 0, kept_slots, kept_bytes, 1), action);
-    // No block of HDF5's own crosses a page: it is written whole or not at all, up to the two
-    // million rows where a table's index has blocks longer than a page.
+    // None of HDF5's own blocks crosses a page, so each is written completely or not at all. This
+    // holds up to two million rows; from then on, a table's index has blocks longer than a page.
     check(H5Pset_file_space_strategy(creation.get(), H5F_FSPACE_STRATEGY_PAGE, false, 1), action);
     check(H5Pset_file_space_page_size(creation.get(), kernel_page_bytes), action);
   }
@@ -182,7 +182,7 @@ void FileWriter::flush(bool to_disk) {
 }
 
 void FileWriter::close() {
-  // H5Fclose says success on a full disk; the flush before it tells the truth.
+  // On a full disk, H5Fclose reports success; only the flush before it reports the error.
   flush(false);
   if (!file_.close()) throw Hdf5Error("closing " + path_.string());
 }

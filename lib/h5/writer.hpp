@@ -15,7 +15,7 @@ class TableWriter {
  public:
   TableWriter(TableWriter&&) = default;
 
-  /// One entry per column of the spec, all of the same length. Hdf5Error when it cannot be written.
+  /// One entry per column of the spec, all of the same length. Hdf5Error if they cannot be written.
   void append(std::vector<ColumnData> const& columns);
   void flush();
   void close();
@@ -32,14 +32,14 @@ class TableWriter {
   std::int64_t rows_ = 0;
 };
 
-/// A new file. In streaming mode (HDF5's SWMR) it can be read while it grows and after its writer
-/// was killed: create everything first, then start_streaming(), then only append. In archive mode
-/// columns are compressed.
+/// A new file. In streaming mode (HDF5's SWMR), it can be read while it grows and after its writer
+/// was killed: create everything first, then call start_streaming(), then only append. In archive
+/// mode, columns are compressed.
 class FileWriter {
  public:
   enum class Mode { streaming, archive };
 
-  /// Fails when `path` exists.
+  /// Fails if `path` exists.
   FileWriter(std::filesystem::path const& path, Mode mode);
 
   void set_attribute(std::string const& group, std::string const& name,
@@ -48,9 +48,9 @@ class FileWriter {
   TableWriter create_table(TableSpec const& spec);
 
   void start_streaming();
-  /// Everything appended so far reaches the kernel; then the disk, where `to_disk`.
+  /// Everything appended so far reaches the kernel and, if `to_disk`, the disk.
   void flush(bool to_disk);
-  /// Hdf5Error when the end could not be written. Close the tables first.
+  /// Hdf5Error if the end could not be written. Close the tables first.
   void close();
 
  private:

@@ -13,12 +13,12 @@ namespace {
 
 constexpr auto relaxed = std::memory_order_relaxed;
 
-/// Of numbers that one thread alone writes.
+/// For numbers that only one thread writes.
 void add_one(std::atomic<std::uint64_t>& number) {
   number.store(number.load(relaxed) + 1, relaxed);
 }
 
-// Lengths are classed by their highest bit, from 4 us on, and the two bits after it.
+// Durations are put into classes by their highest bit, from 4 us on, and the two bits after it.
 constexpr int unit_bits = 10;
 
 std::size_t class_of(std::int64_t ns, std::size_t classes) {
@@ -53,7 +53,7 @@ void Beacon::mark() {
 
 void Beacon::end_step(std::int64_t busy_ns) {
   busy_[steps_++ % compared_steps] = busy_ns;
-  // Without the first, which also makes what all others use.
+  // Without the first one, which also allocates what all later ones use.
   if (steps_ > compared_steps) sign_->busy_ns.store(*std::ranges::min_element(busy_), relaxed);
 }
 

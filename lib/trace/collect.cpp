@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 constexpr std::int64_t most_ranks = 1 << 20;
 constexpr int most_missing_named = 20;
 
-/// A file that a rank wrote in an attempt, by its name.
+/// A file that a rank wrote in one attempt, identified by its name.
 struct RankFile {
   std::int64_t attempt;
   int rank;
@@ -31,7 +31,7 @@ struct RankFile {
   auto operator<=>(RankFile const&) const = default;
 };
 
-/// The n of <prefix><n><suffix>, written as this program does.
+/// The n in <prefix><n><suffix>, if it is written as this program writes it.
 std::optional<int> number_in(std::string const& name, std::string const& prefix,
                              std::string const& suffix) {
   if (!name.starts_with(prefix) || !name.ends_with(suffix)) return std::nullopt;
@@ -41,8 +41,8 @@ std::optional<int> number_in(std::string const& name, std::string const& prefix,
   return static_cast<int>(*number);
 }
 
-/// trace/a0/rank-0000.h5, trace/a0/rank-0001.h5, trace/a1/...: by attempt, then rank. A link is
-/// left out: it leads to what is none of this run's.
+/// trace/a0/rank-0000.h5, trace/a0/rank-0001.h5, trace/a1/...: sorted by attempt, then rank. Links
+/// are left out, because they lead to files that do not belong to this run.
 std::vector<RankFile> rank_files(fs::path const& run, std::vector<std::string>& remarks) {
   std::vector<RankFile> files;
   std::error_code ignored;
@@ -71,7 +71,7 @@ RankTrace read_own(RankFile const& file) {
   return trace;
 }
 
-/// How many ranks the run had, as far as its traces can be believed.
+/// The number of ranks of the run, as far as its traces can be trusted.
 std::int64_t world_of(RankTrace const& trace) {
   auto const found = trace.process.find("world");
   auto const* world =
@@ -91,7 +91,7 @@ void append_rows(h5::TableData& to, h5::TableData const& from, std::int64_t keep
   to.rows = keep + from.rows;
 }
 
-/// How many rows of `earlier` come before the first value of `column` in `later`.
+/// The number of rows of `earlier` before the first value of `column` in `later`.
 std::int64_t rows_before(h5::TableData const& earlier, h5::TableData const& later,
                          std::string const& column) {
   if (later.rows == 0) return earlier.rows;
@@ -100,14 +100,14 @@ std::int64_t rows_before(h5::TableData const& earlier, h5::TableData const& late
   return std::count_if(values.begin(), values.end(), [first](std::int64_t v) { return v < first; });
 }
 
-/// Ids of `later` point behind the names of `earlier` from now on.
+/// From now on, name ids of `later` refer to entries after the names of `earlier`.
 void shift_ids(RankTrace& later, std::int64_t shift) {
   for (auto const& [table, column] :
        {std::pair{"/spans", "name_id"}, {"/events", "name_id"}, {"/events", "text_id"}})
     for (auto& id : std::get<h5::Integers>(later.tables.at(table).columns.at(column))) id += shift;
 }
 
-/// What two attempts trained, where that differs: "resnet50 and lenet"; else "".
+/// The difference between what two attempts trained: "resnet50 and lenet"; "" if there is none.
 std::string difference(RankTrace const& earlier, RankTrace const& later) {
   for (auto const* what : {"model", "dataset_name"}) {
     auto const one = earlier.provenance.find(what), other = later.provenance.find(what);

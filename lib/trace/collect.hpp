@@ -8,18 +8,19 @@
 
 namespace stratagem::trace {
 
-/// The traces of one run, attempts joined: one entry per rank, in rank order.
+/// The traces of one run, with attempts joined: one entry per rank, in rank order.
 struct RunTraces {
   std::vector<RankTrace> ranks;
   std::vector<std::string> remarks;  ///< files that were skipped or end early, a line each
 };
 
-/// Reads `run`/trace/a*/rank-*.h5. Of a step that several attempts made, the last one counts. A
-/// missing, torn or foreign file is remarked on and left out. Error(bad_data) when none is usable.
+/// Reads `run`/trace/a*/rank-*.h5. If several attempts made the same step, the last one counts. A
+/// file that is missing, damaged or from another run is left out, with a remark. Error(bad_data) if
+/// none is usable.
 RunTraces collect_run(std::filesystem::path const& run);
 
-/// One compressed file of all ranks, replacing `path` when it exists. Inputs are never touched.
-/// Error(io) when it cannot be written; then nothing is left of it.
+/// Writes the traces of all ranks to one compressed file; replaces `path` if it exists. The inputs
+/// are never changed. Error(io) if it cannot be written; then nothing is left behind.
 void write_collected(RunTraces const& traces, std::filesystem::path const& path);
 
 }  // namespace stratagem::trace

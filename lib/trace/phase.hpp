@@ -6,9 +6,9 @@
 
 namespace stratagem::trace {
 
-/// What the compute stream is busy with. A step is cut into these without gaps.
+/// What the compute stream is doing. A step is divided into phases without gaps.
 enum class Phase {
-  data,  ///< waiting for the batch and bringing it to the device
+  data,  ///< waiting for the batch, and copying it to the device
   forward,
   backward,
   comm_exposed,  ///< waiting for communication that computation did not hide

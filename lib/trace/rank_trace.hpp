@@ -10,11 +10,11 @@
 
 namespace stratagem::trace {
 
-/// What one rank recorded, read back.
+/// The trace of one rank, read back.
 struct RankTrace {
   std::filesystem::path path;
   std::string group;           ///< "" in a rank's own file, "/rank-0003" in a collected one
-  bool closed_cleanly = true;  ///< false when the writer was killed or still writes
+  bool closed_cleanly = true;  ///< false if the writer was killed or is still writing
   Status status = Status::running;
   std::int64_t dropped = 0;  ///< records lost because a queue was full
   std::map<std::string, h5::AttributeValue> provenance;
@@ -25,16 +25,16 @@ struct RankTrace {
   int rank() const;
 };
 
-/// Error(io) for a file that HDF5 cannot read, Error(bad_data) for one of another schema.
+/// Error(io) if HDF5 cannot read the file, Error(bad_data) if it has another schema.
 RankTrace read_rank_trace(std::filesystem::path const& path);
 
-/// "rank-0007": what the files and groups of a rank are called.
+/// "rank-0007": the name of a rank's files and groups.
 std::string rank_label(int rank);
 
 /// All ranks of a collected file.
 std::vector<RankTrace> read_collected_trace(std::filesystem::path const& path);
 
-/// Which of the two a file is, by its schema_name; "" when it is neither.
+/// The schema_name of a file: tells which of the two kinds it is; "" if it is neither.
 std::string schema_of(std::filesystem::path const& path);
 
 }  // namespace stratagem::trace

@@ -38,7 +38,8 @@ void Recorder::enter(Phase phase) {
   if (phase == Phase::backward && sampled_step() >= 0 && marks.comes_from_forward())
     sample_memory();
   marks.enter(phase);
-  enter(static_cast<Activity>(phase), marks.step());  // the phases come first there, in their order
+  enter(static_cast<Activity>(phase),
+        marks.step());  // Activity begins with the phases, in the same order
 }
 
 void Recorder::enter(Activity activity, std::int64_t step) {
@@ -48,7 +49,7 @@ void Recorder::enter(Activity activity, std::int64_t step) {
 
 void Recorder::end_step(StepOutcome const& outcome) {
   present().end(outcome);
-  settle();  // the step before
+  settle();  // records the previous step
   unrecorded_ = &present();
   if (device_.kind == gpu::DeviceKind::cpu) settle();
   enter(Activity::between, present().step());
@@ -62,7 +63,7 @@ void Recorder::settle() {
     last_step_ = marks.resolve(last_step_.t_begin + last_step_.duration);
   }
   record(last_step_);
-  if (last_step_.duration == 0) return;  // without room for its marks
+  if (last_step_.duration == 0) return;  // there was no room for its marks
   if (samples(last_step_.step))
     marks.for_each_stretch([this](Phase phase, std::int64_t begin, std::int64_t end) {
       record(SpanRecord{.name = static_cast<NameId>(phase),

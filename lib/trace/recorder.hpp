@@ -16,15 +16,15 @@
 
 namespace stratagem::trace {
 
-/// Where one rank's records gather until a TraceFile takes them. On the step path it neither
-/// allocates, nor locks, nor does I/O. Steps, epochs, updates, memory and compute spans are
-/// recorded by the training thread; each other lane by the one thread it belongs to; events by any.
-/// It knows where the training is, so others learn it here: a beacon for those who watch, and what
-/// was planted for tests.
+/// Collects the records of one rank until a TraceFile takes them. On the step path, it does not
+/// allocate, lock or do I/O. The training thread records steps, epochs, server updates, memory and
+/// compute spans; each other lane is recorded by its own thread; events by any thread. The recorder
+/// knows where the training is, so it also has the beacon for observers, and the failpoints for
+/// tests.
 class Recorder {
  public:
-  /// Spans and memory are kept of every `spans_every`-th step; 0 keeps none.
-  /// `sign`, which outlives the recorder, is where the rank shows what it does.
+  /// Spans and memory are recorded in every `spans_every`-th step; 0: never. `sign` shows what the
+  /// rank is doing; it must outlive the recorder.
   Recorder(gpu::Device const& device, int spans_every, Sign* sign = nullptr,
            Failpoints failpoints = {});
 
@@ -32,26 +32,26 @@ class Recorder {
   NameId intern(std::string_view name);
 
   void begin_step(std::int64_t step, std::int64_t epoch);
-  /// From here on the compute stream is busy with `phase`.
+  /// From here on, the compute stream is in `phase`.
   void enter(Phase phase);
-  /// The training thread turns to something that is no part of a step of its own.
+  /// The training thread begins something that is not part of a step.
   void enter(Activity activity, std::int64_t step = -1);
-  /// Ends the step's phases. It is recorded once the device reached this point: a step on a GPU
-  /// when the next one ends, so that the host can be ahead. Of a sampled step each stretch of a
-  /// phase is also a span of the compute lane.
+  /// Ends the step's phases. The step is recorded when the device has reached this point; on a GPU,
+  /// this is when the next step ends, so that the host can run ahead. In a sampled step, each part
+  /// of a phase is also a span of the compute lane.
   void end_step(StepOutcome const& outcome = {});
-  /// Waits until all steps that have ended are recorded: when training pauses.
+  /// Waits until all ended steps are recorded. Called when training pauses.
   void settle();
-  /// The one recorded last.
+  /// The step that was recorded last.
   StepRecord const& last_step() const { return last_step_; }
   /// "at step 12, forward", "after step 12" or "before the first step": for messages of the
   /// training thread.
   std::string where() const;
 
-  /// The current step where spans are kept of it, else -1. Any thread may ask.
+  /// The current step if its spans are recorded, else -1. Any thread may ask.
   std::int64_t sampled_step() const { return sampled_step_.load(std::memory_order_relaxed); }
 
-  /// A finished stretch of a lane other than compute, by that lane's thread.
+  /// A finished span of a lane other than compute, called by that lane's thread.
   void record(SpanRecord const& span) { spans_[static_cast<std::size_t>(span.lane)].push(span); }
   void record(StepRecord const& step) { steps_.push(step); }
   void record(EpochRecord const& epoch) { epochs_.push(epoch); }
@@ -62,10 +62,10 @@ class Recorder {
   Beacon& beacon() { return beacon_; }
   Failpoints const& failpoints() const { return failpoints_; }
 
-  /// Live tensors by category, heap and resident set, now. Sampled steps do this by themselves
-  /// where the backward pass begins: no other moment holds more activations.
+  /// Live tensors by category, heap and resident set at this moment. Sampled steps record them
+  /// automatically when the backward pass begins: at that moment, activations are largest.
   void sample_memory();
-  /// The same with `use` from another moment, such as an epoch's peak.
+  /// The same, with `use` from another moment, such as an epoch's peak.
   void sample_memory(gpu::MemoryUse const& use);
 
  private:
@@ -78,9 +78,9 @@ class Recorder {
   Beacon beacon_;
   Failpoints failpoints_;
 
-  std::array<StepMarks, 2> marks_;  ///< of the present step and of the one before
+  std::array<StepMarks, 2> marks_;  ///< of the current and the previous step
   std::size_t present_ = 0;
-  StepMarks* unrecorded_ = nullptr;  ///< of the step that has ended and is not recorded yet
+  StepMarks* unrecorded_ = nullptr;  ///< of the step that has ended but is not recorded yet
   StepRecord last_step_;
   std::atomic<std::int64_t> sampled_step_ = -1;
 
@@ -92,7 +92,7 @@ class Recorder {
   std::array<Ring<SpanRecord>, lanes> spans_{Ring<SpanRecord>(1 << 15), Ring<SpanRecord>(1 << 15),
                                              Ring<SpanRecord>(1 << 15)};
 
-  std::mutex events_mutex_;  ///< over the writing end of events_
+  std::mutex events_mutex_;  ///< protects the writing end of events_
   std::mutex names_mutex_;
   std::vector<std::string> names_;  ///< the phases first, in their order
 };

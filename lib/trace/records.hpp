@@ -29,7 +29,7 @@ struct StepRecord {
 
 struct EpochRecord {
   std::int64_t epoch = 0;
-  double time_s = unknown;  ///< training only, evaluation apart
+  double time_s = unknown;  ///< training only, without evaluation
   double train_loss = unknown;
   double train_accuracy = unknown;
   double test_loss = unknown;
@@ -51,29 +51,29 @@ struct SpanRecord {
   std::int64_t peer = -1;  ///< for point-to-point
 };
 
-/// What one server did with one push, or with a chunk of it where each has its versions, or, in
-/// sync, with the pushes of all workers to one update.
+/// How a server handled one push; one chunk of a push, if each chunk has its own version; or, in
+/// sync, the pushes of all workers to one update.
 struct PsRecord {
   std::int64_t worker = -1;  ///< -1: all
   std::int64_t step = 0;
   std::int64_t first_slot = 0;       ///< of its samples in the global batch
-  std::int64_t chunk = -1;           ///< of these versions; -1: all of the server's
-  std::int64_t base_version = 0;     ///< of the parameters it was computed with
-  std::int64_t applied_version = 0;  ///< of the parameters afterwards
-  std::int64_t lag = 0;              ///< updates between the two, without its own
+  std::int64_t chunk = -1;           ///< if chunks have their own versions; -1: all of the server's
+  std::int64_t base_version = 0;     ///< of the parameters that the gradient was computed with
+  std::int64_t applied_version = 0;  ///< of the parameters after the update
+  std::int64_t lag = 0;              ///< number of updates between the two, without its own
   double gap = 0;                    ///< root mean square of the parameters' change meanwhile
-  double weight = 1;                 ///< by the policy
-  double factor = 1;                 ///< of the gradient beside it: means, loss scale, clipping
-  double loss_scale = 1;             ///< under which it was computed
+  double weight = 1;                 ///< from the policy
+  double factor = 1;                 ///< other factors of the gradient: means, loss scale, clipping
+  double loss_scale = 1;             ///< that the gradient was computed with
   double lr = unknown;
   bool dropped = false;
-  bool overflowed = false;       ///< dropped for that
-  bool pulled = true;            ///< the worker, thereupon
-  std::int64_t queue_depth = 0;  ///< pushes under way, this one included
-  std::int64_t t_ready = 0;      ///< it was announced
-  std::int64_t t_seen = 0;       ///< all of it had come
+  bool overflowed = false;       ///< the reason why it was dropped
+  bool pulled = true;            ///< the worker received parameters afterwards
+  std::int64_t queue_depth = 0;  ///< pushes in flight, including this one
+  std::int64_t t_ready = 0;      ///< when it was announced
+  std::int64_t t_seen = 0;       ///< when all of it had arrived
   std::int64_t t_applied = 0;
-  std::int64_t busy = 0;  ///< of this, the server computed [ns]
+  std::int64_t busy = 0;  ///< computing time of the server for it [ns]
   std::int64_t bytes = 0;
 };
 

@@ -6,7 +6,7 @@
 
 namespace stratagem::trace {
 
-/// A queue between one writing and one reading thread, without locks or allocation. When it is full
+/// A queue between one writing and one reading thread, without locks or allocation. If it is full,
 /// the newest element is dropped and counted.
 template <class T>
 class Ring {

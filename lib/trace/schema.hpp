@@ -11,7 +11,7 @@ inline constexpr std::string_view schema_name = "stratagem-rank-trace";
 inline constexpr std::string_view collected_schema_name = "stratagem-collected-trace";
 inline constexpr std::int64_t schema_version = 4;
 
-/// Rows of /status, of which the last one holds.
+/// Rows of /status; the last row is the valid one.
 enum class Status : std::int64_t { running = 0, complete = 1, stopped = 2, failed = 3 };
 
 h5::TableSpec const& status_table();
@@ -26,7 +26,7 @@ h5::TableSpec const& memory_breakdown_table();
 h5::TableSpec const& device_table();
 h5::TableSpec const& events_table();
 
-/// All of the above, parents before children.
+/// All of the above; parents come before their children.
 std::vector<h5::TableSpec> const& tables();
 
 }  // namespace stratagem::trace

@@ -8,15 +8,15 @@
 
 namespace stratagem::trace {
 
-/// What the training knows of a step that its phases do not tell.
+/// Facts of a step that its phases do not contain.
 struct StepOutcome {
   double loss = unknown;     ///< mean over the global batch
   std::int64_t samples = 0;  ///< of this rank
   double lr = unknown;
 };
 
-/// Where the phases of one step begin and end on the compute stream. Neither allocates nor waits
-/// before resolve().
+/// When the phases of one step begin and end on the compute stream. Does not allocate; does not
+/// wait before resolve().
 class StepMarks {
  public:
   explicit StepMarks(gpu::Device const& device);
@@ -27,17 +27,18 @@ class StepMarks {
   void end(StepOutcome const& outcome);
 
   std::int64_t step() const { return record_.step; }
-  /// Of a step that has not ended: whether it is in some phase, and in which.
+  /// In a step that has not ended: whether it is in a phase, and in which.
   bool in_phase() const { return !ended_ && !entered_.empty(); }
   Phase phase() const { return entered_.back().phase; }
-  /// Whether a backward pass that begins now is a pass's first part, not what follows a wait in it.
+  /// Whether a backward phase that begins now is the beginning of a backward pass, not its
+  /// continuation after a wait.
   bool comes_from_forward() const;
 
-  /// Waits until the device reached the end. The step with its times; one of no phase has none.
-  /// `not_before`: when the step before ended, which a host that is ahead of its device does not
-  /// see [ns].
+  /// Waits until the device has reached the end of the step. Returns the step with its times; a
+  /// step without phases has none. `not_before`: when the previous step ended [ns], which a host
+  /// that runs ahead of its device does not know.
   StepRecord resolve(std::int64_t not_before);
-  /// After resolve(): calls `visit(phase, begin, end)` with each stretch of a phase.
+  /// After resolve(): calls `visit(phase, begin, end)` for each part of a phase.
   template <class Visit>
   void for_each_stretch(Visit visit) const {
     for (std::size_t i = 0; i < entered_.size() && end_ >= 0; ++i)
@@ -54,7 +55,7 @@ class StepMarks {
   gpu::Marks marks_;
   std::vector<Entry> entered_;
   StepRecord record_{.step = -1, .epoch = -1};
-  int end_ = -1;  ///< the mark; -1 without room for it
+  int end_ = -1;  ///< its mark; -1 if there was no room for it
   bool ended_ = false;
 };
 

@@ -16,13 +16,13 @@ using h5::Integers;
 using h5::Reals;
 using h5::Texts;
 
-/// With what writing takes, less than the second that a killed rank may lose.
+/// Together with the time of writing, less than the second that a killed rank may lose.
 constexpr auto write_period = std::chrono::milliseconds(800);
 
-/// Thirty years stand for never, and can be added to a time.
+/// Thirty years mean never, and can be added to a time without overflow.
 constexpr double longest_period_ns = 1e18;
 
-/// A column made of one field of every record.
+/// A column that consists of one field of every record.
 template <class Column, class Record, class Field>
 Column gather(std::vector<Record> const& records, Field field) {
   Column column;
@@ -150,7 +150,8 @@ TraceFile::TraceFile(std::filesystem::path const& path, TraceHeader const& heade
 }
 
 TraceFile::~TraceFile() {
-  // Without close() the rows are kept but the file still says "running": nobody ended it properly.
+  // Without close(), the rows are kept, but the file still says "running", because it was not ended
+  // properly.
   if (!writer_.joinable()) return;
   {
     std::lock_guard const lock(mutex_);
@@ -242,7 +243,7 @@ void TraceFile::write_pending() {
     to.append(data);
     if (to.rows() != before) to.flush();
   };
-  // Rows first, names after them: a name a row refers to was interned before the row was pushed.
+  // Rows first, then names: the name of a row was interned before the row was pushed.
   auto const steps = recorder_.steps_.drain();
   auto const epochs = recorder_.epochs_.drain();
   auto const updates = recorder_.updates_.drain();

@@ -27,12 +27,12 @@ struct ClockSample {
   std::int64_t uncertainty = 0;      ///< [ns]
 };
 
-/// One rank's HDF5 file. A thread of its own takes the recorder's rows before a second is over,
-/// appends them and flushes, so that a killed rank loses at most the last second; every fifth time
-/// to the disk. The first failure ends the writing, not the training.
+/// One rank's HDF5 file. A separate thread takes the recorder's rows at least once per second,
+/// appends them and flushes, so that a killed rank loses at most the last second. Every fifth flush
+/// goes to the disk. The first failure ends the writing, not the training.
 class TraceFile {
  public:
-  /// `device_sample_hz`: how often the device is asked, 0 never. Error(io) when it cannot be
+  /// `device_sample_hz`: how often the device is sampled; 0: never. Error(io) if the file cannot be
   /// created.
   TraceFile(std::filesystem::path const& path, TraceHeader const& header, Recorder& recorder,
             ClockSample const& clock, double device_sample_hz);
@@ -40,13 +40,14 @@ class TraceFile {
   TraceFile(TraceFile const&) = delete;
   TraceFile& operator=(TraceFile const&) = delete;
 
-  /// Writes what is left and closes; from then on the file is complete. Returns what went wrong,
-  /// now or earlier: the trace is then incomplete.
+  /// Writes the remaining rows and closes; from then on, the file is complete. Returns the error
+  /// that happened now or earlier; if there is one, the trace is incomplete.
   std::optional<Error> close(Status status, ClockSample const& clock);
 
-  /// Writes what there is now, not within the second: the process may not live that long.
+  /// Writes what there is now, without waiting for the second to pass: the process may not live
+  /// that long.
   void write_soon();
-  /// The same, and waits until it is in the file, or no more can be written.
+  /// The same, and waits until it is in the file, or until nothing can be written any more.
   void write_now();
 
  private:
@@ -65,7 +66,7 @@ class TraceFile {
   std::mutex mutex_;
   std::condition_variable wake_, written_;
   bool stopping_ = false, hurried_ = false;
-  std::uint64_t wanted_ = 0, done_ = 0;  ///< calls of write_now(), and those that were answered
+  std::uint64_t wanted_ = 0, done_ = 0;  ///< calls of write_now(), and how many of them were served
   std::optional<Error> failure_;         ///< owned by the writer thread until it is joined
   std::thread writer_;
 };

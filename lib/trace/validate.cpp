@@ -10,7 +10,7 @@
 namespace stratagem::trace {
 namespace {
 
-/// Collects at most a few lines per kind of problem, so that a broken file stays readable.
+/// Keeps only a few lines per kind of problem, so that the report of a broken file stays readable.
 class Findings {
  public:
   void require(bool holds, std::string const& kind, std::string const& detail) {
@@ -54,11 +54,12 @@ void check_steps(h5::TableData const& steps, Findings& findings) {
   }
 }
 
-/// Every push is in a version or dropped, versions follow one another without a gap, and each
-/// worker's base versions never go back; by chunk where each has its versions.
+/// Every push is in a version or was dropped, versions follow each other without a gap, and the
+/// base versions of a worker never decrease. If chunks have their own versions, this holds for each
+/// chunk.
 void check_updates(h5::TableData const& updates, Findings& findings) {
   struct Versions {
-    std::int64_t met = 0;                        // by the last push
+    std::int64_t met = 0;                        // base version of the last push
     std::map<std::int64_t, std::int64_t> bases;  // by worker, of its last push
   };
   std::map<std::int64_t, Versions> by_chunk;
@@ -67,7 +68,7 @@ void check_updates(h5::TableData const& updates, Findings& findings) {
     auto& versions = by_chunk[updates.integers("chunk")[i]];
     auto const base = updates.integers("base_version")[i];
     auto const lag = updates.integers("lag")[i];
-    // An attempt of its own starts from the first version again.
+    // Each attempt begins with the first version again.
     if (base == 0 && lag == 0) versions = {};
     auto const met =
         updates.integers("applied_version")[i] - (updates.integers("dropped")[i] == 0 ? 1 : 0);

@@ -7,7 +7,7 @@
 
 namespace stratagem::trace {
 
-/// What in `trace` breaks the schema's invariants, a line each; empty when nothing does.
+/// The violations of the schema's invariants in `trace`, one line each; empty if there are none.
 std::vector<std::string> problems_of(RankTrace const& trace);
 
 }  // namespace stratagem::trace

@@ -4,8 +4,8 @@
 
 namespace stratagem {
 
-/// A simulated rank ends in the midst of things: as it comes to its communicator, to begin an
-/// operation or to wait for one, after it has done so `calls` times.
+/// A simulated rank dies in the middle of its work: when it calls its communicator, to begin an
+/// operation or to wait for one, after `calls` such calls.
 struct Death {
   int rank = 0;
   std::int64_t calls = 0;

@@ -30,7 +30,7 @@ class InProcessWork final : public WorkState {
       : group_(std::move(group)), rank_(rank), what_(std::move(what)), done_(std::move(done)) {}
 
   bool done() const override {
-    group_->poll(rank_);  // whoever asks again and again lets the others go on
+    group_->poll(rank_);  // a rank that keeps asking lets the others continue
     return *done_;
   }
   void wait_on_stream() override { wait_on_host(); }
@@ -57,7 +57,7 @@ at::Tensor joined(std::vector<at::Tensor> const& inputs) {
   return at::cat(flat);
 }
 
-/// What the ranks get; of a reduce-scatter each its part.
+/// The results of the ranks; of a reduce-scatter, each rank gets its part.
 at::Tensor result_of(CollectiveCall const& call, std::vector<at::Tensor> const& inputs) {
   at::NoGradGuard const no_grad;
   switch (call.kind) {
@@ -151,7 +151,7 @@ Work InProcessGroup::meet(int rank, std::int64_t sequence, CollectiveCall const&
 void InProcessGroup::carry_out(Meeting const& meeting) {
   std::vector<int> everybody(static_cast<std::size_t>(size_));
   std::iota(everybody.begin(), everybody.end(), 0);
-  // Inputs are read at one time, and outputs written at others, of each rank its own.
+  // Inputs are read at one time and outputs are written at other times, separately for each rank.
   network_.add(everybody, [this, everybody, meeting] {
     auto const result = result_of(meeting.call, meeting.inputs);
     bool const cut = meeting.call.kind == Kind::reduce_scatter;
@@ -179,7 +179,7 @@ void InProcessGroup::receive(int from, int to, int tag, Message message) {
   match(from, to, mailbox);
 }
 
-/// Lets the oldest send and receive meet, when there are both.
+/// Matches the oldest send with the oldest receive, if there are both.
 void InProcessGroup::match(int from, int to, Mailbox& mailbox) {
   if (mailbox.sends.empty() || mailbox.receives.empty()) return;
   auto const source = mailbox.sends.front(), target = mailbox.receives.front();

@@ -21,7 +21,8 @@
 
 namespace stratagem {
 
-/// What ranks that are threads of one process share. Whoever has the turn uses it.
+/// The shared state of ranks that are threads of one process. Only the rank whose turn it is uses
+/// it.
 class InProcessGroup : public std::enable_shared_from_this<InProcessGroup> {
  public:
   InProcessGroup(int ranks, std::uint64_t seed, std::optional<Death> death);
@@ -29,7 +30,7 @@ class InProcessGroup : public std::enable_shared_from_this<InProcessGroup> {
   int size() const { return size_; }
   Turns& turns() { return turns_; }
 
-  /// The rank begins an operation, or waits for one: gives the others a chance, or dies.
+  /// The rank begins an operation, or waits for one: lets the others run, or dies.
   void begin(int rank);
   void wait(int rank, std::string const& what, std::shared_ptr<bool> const& done);
   void poll(int rank);
@@ -38,7 +39,7 @@ class InProcessGroup : public std::enable_shared_from_this<InProcessGroup> {
   Work meet(int rank, std::int64_t sequence, CollectiveCall const& call, at::Tensor const& output,
             at::Tensor const& input);
 
-  /// One side of a message. When it has arrived, `then` happens.
+  /// One side of a message. When it has arrived, `then` is called.
   struct Message {
     at::Tensor tensor;
     std::shared_ptr<bool> done = std::make_shared<bool>(false);
@@ -47,7 +48,7 @@ class InProcessGroup : public std::enable_shared_from_this<InProcessGroup> {
   /// Matched by (from, to, tag) in order.
   void send(int from, int to, int tag, Message message);
   void receive(int from, int to, int tag, Message message);
-  /// Something else that happens between two ranks, at some time.
+  /// Another event between two ranks, at a random time.
   void later(int rank, int peer, std::function<void()> arrival) {
     network_.add({rank, peer}, std::move(arrival));
   }
@@ -56,19 +57,19 @@ class InProcessGroup : public std::enable_shared_from_this<InProcessGroup> {
   Work work(int rank, std::string what, std::shared_ptr<bool> done);
 
   using Memories = std::shared_ptr<std::vector<at::Tensor>>;  ///< by rank
-  /// The `number`-th that the ranks share.
+  /// The `number`-th memory that the ranks share.
   Memories memories(std::size_t number);
 
  private:
-  /// A collective that some ranks have reached.
+  /// A collective that some ranks have called.
   struct Meeting {
     CollectiveCall call;
-    int first;  ///< the rank that came first
+    int first;  ///< the rank that called it first
     std::vector<at::Tensor> outputs, inputs;
     std::vector<std::shared_ptr<bool>> done;  ///< by rank
     int arrived = 0;
   };
-  /// Sends and receives of one (from, to, tag) that have not met; one of the two is empty.
+  /// Unmatched sends and receives of one (from, to, tag); one of the two lists is empty.
   struct Mailbox {
     std::deque<Message> sends, receives;
   };
@@ -76,7 +77,7 @@ class InProcessGroup : public std::enable_shared_from_this<InProcessGroup> {
   void live(int rank);
   void carry_out(Meeting const& meeting);
   void match(int from, int to, Mailbox& mailbox);
-  /// What `act` throws is why other ranks may wait in vain.
+  /// Calls `act`; an exception of it is the reason why other ranks may wait forever.
   template <class Act>
   void for_all(Act act);
 
@@ -90,7 +91,7 @@ class InProcessGroup : public std::enable_shared_from_this<InProcessGroup> {
   std::map<std::size_t, Memories> memories_;
 };
 
-/// Bytes alone, so that autograd takes what arrives for no change that a pass has made.
+/// Copies plain bytes, so that autograd does not count received data as a change made by a pass.
 void copy_bytes(at::Tensor const& from, at::Tensor const& to);
 
 }  // namespace stratagem

@@ -12,11 +12,11 @@ namespace stratagem {
 
 class InProcessGroup;
 
-/// One rank of a group whose ranks are threads of this process: a simulation that a seed decides.
-/// They take turns (see Turns); collectives, messages and accesses to memory read and write tensors
-/// at any time until their Work is done, which is soon on one rank and late on another (see
-/// Network), and a send may or may not be done before its receive is there. Sums are those of
-/// MpiCommunicator, bit for bit. CPU tensors only.
+/// One rank of a group whose ranks are threads of this process: a simulation controlled by a seed.
+/// Ranks take turns (see Turns). Collectives, messages and memory accesses read and write tensors
+/// at any time until their Work is done, early on some ranks and late on others (see Network). A
+/// send may be done before its receive has begun, or not. Sums are those of MpiCommunicator, bit
+/// for bit. CPU tensors only.
 class InProcessCommunicator final : public Communicator {
  public:
   InProcessCommunicator(std::shared_ptr<InProcessGroup> group, int rank);
@@ -46,11 +46,11 @@ class InProcessCommunicator final : public Communicator {
   std::int64_t bytes_sent_ = 0;
 };
 
-/// Runs `body` on `ranks` threads, each with its communicator, as `seed` decides. When a rank
-/// throws, others that wait for it throw Error(peer_lost); what was thrown first is thrown here.
-/// Ranks that differ in a collective end in Error(mismatch), and ranks that wait for one another in
-/// Error(stall), all of them. A rank that dies throws Error(peer_lost) from then on; of what it had
-/// under way, some arrives.
+/// Runs `body` on `ranks` threads, each with its communicator, in an order decided by `seed`. If a
+/// rank throws, others that wait for it throw Error(peer_lost); the first exception is thrown here.
+/// If ranks call different collectives, all throw Error(mismatch); if all ranks wait for each
+/// other, all throw Error(stall). A rank that dies throws Error(peer_lost) from then on; some of
+/// its operations in flight still arrive.
 void run_ranks(int ranks, std::uint64_t seed, std::function<void(Communicator&)> const& body,
                std::optional<Death> death = {});
 

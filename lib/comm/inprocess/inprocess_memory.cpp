@@ -12,7 +12,7 @@ namespace {
 
 using Message = InProcessGroup::Message;
 
-/// An empty message.
+/// For an empty message.
 Message word() {
   return {at::empty({0}, at::kByte)};
 }

@@ -7,7 +7,7 @@
 
 namespace stratagem {
 
-/// Among ranks that are threads of one process and take turns.
+/// For ranks that are threads of one process and take turns.
 class InProcessMemory final : public RemoteMemory {
  public:
   InProcessMemory(std::shared_ptr<InProcessGroup> group, int rank,

@@ -14,7 +14,7 @@ bool Network::deliver_one() {
   std::swap(under_way_[random_.word64(drawn_++) % under_way_.size()], under_way_.back());
   auto const arrival = std::move(under_way_.back().arrival);
   under_way_.pop_back();
-  arrival();  // which may put more on its way
+  arrival();  // which may put more messages in flight
   return true;
 }
 

@@ -8,17 +8,17 @@
 
 namespace stratagem {
 
-/// What is under way between simulated ranks. Chance, from a seed, decides what of it arrives next:
-/// nothing overtakes only where one thing follows from another.
+/// Messages in flight between simulated ranks. A random sequence, from a seed, decides which one
+/// arrives next; the order is kept only where one event follows from another.
 class Network {
  public:
   explicit Network(std::uint64_t seed) : random_(seed, "network") {}
 
-  /// Something that will happen between these ranks.
+  /// An event that will happen between these ranks.
   void add(std::vector<int> ranks, std::function<void()> arrival);
-  /// One of them happens; false when nothing is under way.
+  /// One of them happens; false if nothing is in flight.
   bool deliver_one();
-  /// Each thing under way that the rank has a part in may be lost.
+  /// Anything in flight from or to the rank may be lost.
   void lose(int rank);
   bool chance() { return random_.word64(drawn_++) % 2 == 0; }
 

@@ -12,30 +12,30 @@
 
 namespace stratagem {
 
-/// Lets one of several threads run at a time and decides, from a seed, who is next whenever the
-/// running one waits: the same seed gives the same interleaving. Everything that players do between
-/// two waits is therefore free of races. Between turns things may happen by themselves, when and
-/// how often the seed decides too.
+/// Lets one of several threads run at a time. Whenever the running one waits, a seed decides which
+/// is next: the same seed gives the same interleaving. There are thus no races between two waits.
+/// Between turns, events may happen; the seed also decides when and how often.
 class Turns {
  public:
-  /// `happens` makes one thing happen; false when there is nothing that could.
+  /// `happens` makes one event happen; false if there is none.
   Turns(
       int players, std::uint64_t seed, std::function<bool()> happens = [] { return false; });
 
-  /// Called first by every player; returns when all have and its first turn begins.
+  /// Called first by every player; returns when all have called it and the player's first turn
+  /// begins.
   void enter(int player);
-  /// Gives the turn away until `ready` holds and the player is chosen again; `what` says what for.
-  /// When every player that is left waits in vain, and nothing happens any more, all of them throw:
-  /// Error(stall), or what fail() was told.
+  /// Gives up the turn until `ready` holds and the player is chosen again; `what` says what it
+  /// waits for. If all remaining players wait and no more events happen, all of them throw
+  /// Error(stall), or the reason passed to fail().
   void wait_until(int player, std::string what, std::function<bool()> ready);
-  /// Gives the others a chance to go on.
+  /// Lets the others run.
   void pause(int player);
-  /// The same for a player that asks again and again whether something has come: one that does so
-  /// for long, while nobody else goes on, waits in vain.
+  /// The same for a player that polls: if it polls many times while no other player continues, it
+  /// waits forever.
   void poll(int player);
   /// The player ends and never waits again.
   void leave(int player);
-  /// Why the others may wait in vain from now on; a second reason changes nothing.
+  /// The reason why others may wait forever from now on. Only the first reason counts.
   void fail(std::exception_ptr reason);
 
  private:
@@ -57,15 +57,15 @@ class Turns {
   static constexpr int most_polls = 1000;  ///< in a row
 
   CounterRandom random_;
-  std::uint64_t drawn_ = 0;  ///< random numbers so far
+  std::uint64_t drawn_ = 0;  ///< random numbers drawn so far
   std::function<bool()> happens_;
-  int polls_ = 0;  ///< since anybody else went on, or anything happened
+  int polls_ = 0;  ///< since another player continued, or an event happened
   std::mutex mutex_;
-  int missing_;  ///< players yet to enter
+  int missing_;  ///< players that have not entered yet
   int running_ = nobody;
   std::vector<Player> players_;
   std::exception_ptr reason_;   ///< of fail()
-  std::exception_ptr verdict_;  ///< once set, nobody gets a turn any more
+  std::exception_ptr verdict_;  ///< once set, no player gets another turn
 };
 
 }  // namespace stratagem

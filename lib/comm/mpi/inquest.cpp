@@ -18,8 +18,8 @@ using namespace std::chrono_literals;
 constexpr std::chrono::nanoseconds patience = 2s;
 constexpr int inquest_tag = 0, neighbour_tag = 1;
 
-/// A line "<code> <text>" of a failure, empty for none, and a log: short enough to leave without an
-/// answer from its receiver. What does not fit of the log is what was called first.
+/// A line "<code> <text>" of a failure (empty without one), and a log. Short enough to be sent
+/// without an answer from the receiver. If the log does not fit, its oldest calls are left out.
 using Message = std::array<char, 3072>;
 
 Message to_message(std::optional<Error> const& failure, std::string log) {
@@ -68,7 +68,7 @@ Inquest::~Inquest() {
   try {
     if (letter_ == nullptr || letter_->sent.test()) return;
   } catch (Error const&) {
-    // It may still leave.
+    // It may still be sent.
   }
   static_cast<void>(letter_.release());
 }
@@ -124,7 +124,7 @@ std::optional<Error> Inquest::hold(std::optional<Error> const& failure) const {
     if (!told) told = failure_in(letters->theirs[rank]);
   }
   logs[static_cast<std::size_t>(comm_.rank())] = log_in(letters->own);
-  // What is still under way may arrive at any time, until the process ends, which it is about to.
+  // Messages in flight may arrive at any time until the process ends, which is soon.
   if (!all) static_cast<void>(letters.release());
   if (auto const difference = first_difference(logs)) return mismatch(*difference);
   return told;

@@ -9,26 +9,27 @@
 
 namespace stratagem {
 
-/// What the ranks of a group tell one another when one of them does not get on: which collectives
-/// they have called. Only the progress thread uses it.
+/// When a rank cannot continue, the ranks of a group exchange which collectives they have called.
+/// Only the progress thread uses this class.
 class Inquest {
  public:
-  /// Collective over `comm`. `log`, of this rank, outlives it.
+  /// Collective over `comm`. `log` is this rank's, and must outlive the inquest.
   Inquest(mpi::Comm const& comm, CollectiveLog const& log);
   ~Inquest();
   Inquest(Inquest const&) = delete;
   Inquest& operator=(Inquest const&) = delete;
 
-  /// Tells the next rank what this one has called: whoever looks for long in vain does so once.
+  /// Sends this rank's calls to the next rank. Done once by a rank for which nothing has moved for
+  /// long.
   void tell_neighbour();
-  /// What the rank before has told, if it has, differs from what this one has called.
+  /// Whether the calls received from the previous rank, if any, differ from this rank's.
   bool differs_from_neighbour();
 
-  /// Another rank holds one, and waits for this rank's log.
+  /// Another rank has begun an inquest, and waits for this rank's log.
   bool called() const;
-  /// Hears all that answer within two seconds. Error(mismatch) naming the first difference in what
-  /// they have called, where there is one; else `failure`, why this rank holds it, or, where it
-  /// only was called, what another rank says.
+  /// Collects the answers that arrive within two seconds. Returns Error(mismatch) with the first
+  /// difference between the calls, if there is one. Otherwise returns `failure`, the reason why
+  /// this rank began the inquest; a rank that only answers returns the reason of another rank.
   std::optional<Error> hold(std::optional<Error> const& failure) const;
 
  private:
@@ -36,7 +37,7 @@ class Inquest {
 
   mpi::Comm comm_;
   CollectiveLog const& log_;
-  std::unique_ptr<Letter> letter_;  ///< to the neighbour, the last one
+  std::unique_ptr<Letter> letter_;  ///< the last one sent to the neighbour
 };
 
 }  // namespace stratagem

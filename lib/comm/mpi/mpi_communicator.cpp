@@ -15,7 +15,7 @@ using Kind = SlicedCollective::Kind;
 using Role = Argument::Role;
 using Made = std::pair<std::unique_ptr<Operation>, std::int64_t>;  // and the bytes it sends
 
-constexpr int collective_tags = 16384;  // point-to-point has the tags above
+constexpr int collective_tags = 16384;  // point-to-point messages have the tags above
 
 void expect_movable(at::Tensor const& tensor) {
   expects(tensor.is_contiguous(), "a contiguous tensor");

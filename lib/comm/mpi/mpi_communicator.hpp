@@ -13,15 +13,15 @@
 
 namespace stratagem {
 
-/// Over MPI point-to-point messages of host memory; never relies on an MPI that knows of GPUs. GPU
-/// tensors travel through pinned host buffers. From construction to destruction the progress thread
-/// is the only one that may call MPI in this process.
+/// Uses MPI point-to-point messages of host memory; does not need a GPU-aware MPI. GPU tensors
+/// travel through pinned host buffers. From construction to destruction, the progress thread is the
+/// only thread of this process that may call MPI.
 class MpiCommunicator final : public Communicator {
  public:
-  /// Collective over `comm`. `recorder` may be null. Operations on which nothing moves for
-  /// `timeout` end in Error(stall), those of ranks that have called different collectives in
-  /// Error(mismatch), as soon as sizes differ. Each begins late by a random time up to `delay`.
-  /// `pulse` goes to the progress thread.
+  /// Collective over `comm`. `recorder` may be null. If nothing moves for `timeout`, an operation
+  /// ends in Error(stall). If ranks have called different collectives, it ends in Error(mismatch),
+  /// at once if sizes differ. Each operation is delayed by a random time up to `delay`. `pulse` is
+  /// passed to the progress thread.
   MpiCommunicator(mpi::Comm const& comm, gpu::Device const& device, trace::Recorder* recorder,
                   std::chrono::nanoseconds timeout, std::chrono::nanoseconds delay = {},
                   std::unique_ptr<Pulse> pulse = nullptr);
@@ -54,7 +54,7 @@ class MpiCommunicator final : public Communicator {
     rma
   };
 
-  /// Makes the operation on the host's copies of `arguments`, and submits it.
+  /// Makes the operation with host copies of `arguments`, and submits it.
   template <class Make>
   Work run(Name name, std::vector<Argument> arguments, int peer, Make make);
   int next_tag();
@@ -66,7 +66,7 @@ class MpiCommunicator final : public Communicator {
   std::int64_t bytes_sent_ = 0;
   int sequence_ = 0;
   std::chrono::nanoseconds delay_;
-  CounterRandom random_;  ///< of delays, another sequence on every rank
+  CounterRandom random_;  ///< for delays; a different sequence on every rank
   Staging staging_;
   std::uint64_t submitted_ = 0;
   Inquest inquest_;

@@ -31,7 +31,7 @@ MpiMemory::MpiMemory(mpi::Comm const& comm, std::int64_t numel, at::ScalarType t
 MpiMemory::~MpiMemory() {
   if (std::uncaught_exceptions() == 0)
     static_cast<void>(submit_(std::make_unique<CloseWindow>(std::move(window_)), nobody, 0));
-  else  // nobody is left to close it with: it goes with the process
+  else  // cannot be closed without the others; left to the end of the process
     static_cast<void>(window_.release());
 }
 

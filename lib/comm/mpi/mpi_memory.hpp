@@ -9,16 +9,16 @@
 
 namespace stratagem {
 
-/// In an MPI window of host memory, between which and a GPU's tensors goes a copy. Only the
-/// progress thread of the communicator that made it, and that outlives it with its staging, calls
-/// MPI.
+/// An MPI window of host memory; data are copied between it and GPU tensors. Only the progress
+/// thread of the communicator that made it calls MPI. That communicator and its staging must
+/// outlive it.
 class MpiMemory final : public RemoteMemory {
  public:
-  /// Hands an operation that sends so many bytes to the progress thread.
+  /// Passes an operation, and the number of bytes it sends, to the progress thread.
   using Submit =
       std::function<Work(std::unique_ptr<Operation> operation, int peer, std::int64_t bytes)>;
 
-  /// Collective. AgreedError(environment) where it cannot be had.
+  /// Collective. AgreedError(environment) if it cannot be created.
   MpiMemory(mpi::Comm const& comm, std::int64_t numel, at::ScalarType type, Staging& staging,
             Submit submit);
   /// Collective.

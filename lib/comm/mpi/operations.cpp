@@ -77,7 +77,7 @@ Operation::State SlicedCollective::advance() {
   bool busy = false;
   for (auto& piece : pieces_) {
     if (piece.state != Piece::State::idle) moved = advance(piece) || moved;
-    // All ranks put the pieces into the places in the same turn, so a place's messages stay in
+    // All ranks put the pieces into the places in the same order, so messages of a place stay in
     // order.
     bool const its_turn =
         &piece == &pieces_[static_cast<std::size_t>(next_ / piece_) % pieces_.size()];

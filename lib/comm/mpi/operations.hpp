@@ -14,27 +14,29 @@
 
 namespace stratagem {
 
-/// A tensor of N slices of `slice` elements, slice p being rank p's part; the last ones may be
-/// short or empty when N does not divide the tensor.
+/// A tensor of N slices with `slice` elements each; slice p is rank p's part. If N does not divide
+/// the tensor, the last slices are shorter or empty.
 struct Slices {
   std::byte* data;
   std::int64_t numel;         ///< of the whole tensor
   std::int64_t slice;         ///< elements per rank
   std::int64_t element_size;  ///< [B]
 
-  /// The part [begin, begin + count) of slice `rank`, cut at its end and at the tensor's.
+  /// The part [begin, begin + count) of slice `rank`, cut at the end of the slice and of the
+  /// tensor.
   std::span<std::byte> part(int rank, std::int64_t begin, std::int64_t count) const;
 };
 
-/// All-reduce, reduce-scatter and all-gather in one: pieces of every slice are exchanged so that
-/// each rank holds all versions of its own piece, summed in rank order, and gathered again. Pieces
-/// bound the scratch memory; their number does not change the result.
+/// All-reduce, reduce-scatter and all-gather in one. The ranks exchange pieces of every slice, so
+/// that each rank receives all versions of its own piece, sums them in rank order, and sends the
+/// sum to all. Pieces limit the scratch memory; their number does not change the result.
 class SlicedCollective final : public Operation {
  public:
   enum class Kind { all_reduce, reduce_scatter, all_gather };
 
   /// all_reduce: `input` and `output` are the same tensor. reduce_scatter: input has N slices,
-  /// output one. all_gather: the other way round. `tags` tags from `tag` on are free.
+  /// output has one. all_gather: the other way round. `tags` tags, starting at `tag`, are
+  /// available.
   SlicedCollective(mpi::Comm const& comm, Kind kind, at::Tensor input, at::Tensor output, int tag);
 
   std::string_view name() const override;
@@ -42,7 +44,7 @@ class SlicedCollective final : public Operation {
   bool collective() const override { return true; }
   std::int64_t in_flight() const override;
 
-  /// What this rank sends [B].
+  /// Bytes that this rank sends.
   std::int64_t bytes_to_send() const;
 
   static constexpr int tags = 4;
@@ -50,14 +52,14 @@ class SlicedCollective final : public Operation {
  private:
   struct Piece {
     enum class State { idle, exchanging, gathering } state = State::idle;
-    int tag = 0;             ///< of the exchange; the gathering has the next one
+    int tag = 0;             ///< of the exchange; the gather uses the next one
     std::int64_t begin = 0;  ///< within the slice
     std::vector<mpi::Request> requests;
     std::unique_ptr<std::byte[]> scratch;  ///< the other ranks' versions of this rank's piece
   };
 
   void start(Piece& piece);
-  /// True when it went on.
+  /// True if it made progress.
   bool advance(Piece& piece);
   void exchange(Piece& piece);
   void reduce(Piece& piece);
@@ -70,14 +72,14 @@ class SlicedCollective final : public Operation {
   Kind kind_;
   at::Tensor input_, output_;
   Slices sliced_;          ///< the tensor of N slices
-  std::byte* own_;         ///< this rank's slice: within sliced_, or the other tensor
+  std::byte* own_;         ///< this rank's slice: a part of sliced_, or the other tensor
   std::int64_t piece_;     ///< elements per piece
   std::int64_t next_ = 0;  ///< where the next piece begins
   bool started_ = false;
   std::array<Piece, pieces_under_way> pieces_;
 };
 
-/// Root to all along a binomial tree.
+/// From the root to all ranks along a binomial tree.
 class Broadcast final : public Operation {
  public:
   Broadcast(mpi::Comm const& comm, at::Tensor tensor, int root, int tag);
@@ -97,7 +99,7 @@ class Broadcast final : public Operation {
   std::vector<mpi::Request> requests_;
 };
 
-/// Dissemination: in round k every rank tells the one 2^k further.
+/// Dissemination: in round k, every rank signals the rank 2^k further on.
 class Barrier final : public Operation {
  public:
   Barrier(mpi::Comm const& comm, int tag) : comm_(comm), tag_(tag) {}

@@ -7,7 +7,8 @@
 
 namespace stratagem {
 
-/// `whole` cut into messages of at most `limit` bytes, in order; one empty message for nothing.
+/// `whole` divided into messages of at most `limit` bytes, in order; one empty message if it is
+/// empty.
 inline std::vector<std::span<std::byte>> parts_of(std::span<std::byte> whole, std::size_t limit) {
   std::vector<std::span<std::byte>> parts;
   do {

@@ -42,7 +42,7 @@ class StagedOperation final : public Operation {
     if (!copied_.done()) return State::stuck;
     if (copying_back_) return State::finished;
     if (auto const state = inner_->advance(); state != State::finished) return state;
-    made_.wait_on_stream(staging_.inward_);  // who still reads what is overwritten
+    made_.wait_on_stream(staging_.inward_);  // earlier work may still read what is overwritten
     for (std::size_t i = 0; i < arguments_.size(); ++i)
       if (auto const& [tensor, role] = arguments_[i]; role != Argument::Role::in)
         gpu::copy_async(tensor.data_ptr(), buffers_[i]->data(), buffers_[i]->size(),

@@ -13,23 +13,24 @@
 
 namespace stratagem {
 
-/// A tensor of an operation, and which way its contents go.
+/// A tensor of an operation, and the directions in which it is copied.
 struct Argument {
   enum class Role { in, out, in_out };
   at::Tensor tensor;
   Role role;
 };
 
-/// How operations on a device's tensors reach the host: through pinned buffers that are used again
-/// and again, on a stream for each way. The CPU's are there. Outlives what it has staged.
+/// Gives operations host copies of a device's tensors: through reused pinned buffers, with one
+/// stream per direction. CPU tensors are used directly. Must outlive the operations.
 class Staging {
  public:
   using Make = std::function<std::unique_ptr<Operation>(std::vector<at::Tensor> const&)>;
 
   explicit Staging(gpu::Device const& device);
 
-  /// What `make` makes of the tensors on the host. Of a GPU's it runs once the compute stream has
-  /// made what goes in, and is done when what comes out is in its tensors.
+  /// The operation that `make` creates for the host tensors. For GPU tensors, it starts when the
+  /// compute stream has written the input, and is done when the output has been copied to its
+  /// tensors.
   std::unique_ptr<Operation> stage(std::vector<Argument> arguments, Make const& make);
 
  private:

@@ -6,7 +6,7 @@
 namespace stratagem {
 namespace {
 
-/// transfer(piece, where it lies) for pieces that one call of MPI can move.
+/// Calls transfer(piece, offset) for pieces that one MPI call can move.
 template <class Transfer>
 void in_pieces(at::Tensor const& tensor, std::size_t offset, Transfer transfer) {
   auto const size = static_cast<std::size_t>(bytes_of(tensor));

@@ -14,7 +14,7 @@
 
 namespace stratagem {
 
-/// A window, or why there is none.
+/// A window, or the reason why there is none.
 struct OpenedWindow {
   std::unique_ptr<mpi::Window> window;
   std::optional<Error> failure;
@@ -37,7 +37,7 @@ class OpenWindow final : public Operation {
 class CloseWindow final : public Operation {
  public:
   explicit CloseWindow(std::unique_ptr<mpi::Window> window) : window_(std::move(window)) {}
-  /// A window that no progress thread closed goes with the process.
+  /// A window that the progress thread did not close is left to the end of the process.
   ~CloseWindow() override { static_cast<void>(window_.release()); }
   std::string_view name() const override { return "close_window"; }
   State advance() override;
@@ -47,7 +47,7 @@ class CloseWindow final : public Operation {
   std::unique_ptr<mpi::Window> window_;
 };
 
-/// Where a transfer goes: memory of a rank, and the tag of the message about it.
+/// The target of a transfer: memory of a rank, and the tag of the message about it.
 struct RemotePlace {
   int peer = 0;
   std::size_t offset = 0;  ///< [B]
@@ -88,7 +88,7 @@ class AwaitPut final : public Operation {
   std::optional<mpi::Request> heard_;
 };
 
-/// An empty message from the owner, data, then one back with the next tag.
+/// An empty message from the owner, then the data, then an empty message back with the next tag.
 class GetOperation final : public Operation {
  public:
   GetOperation(mpi::Comm const& comm, mpi::Window const& window, at::Tensor target,

@@ -78,7 +78,7 @@ class NcclWork final : public WorkState {
   trace::Beacon* beacon_;
 };
 
-/// Spans of sampled operations, recorded once their completion is noticed.
+/// Spans of sampled operations, recorded when their completion is noticed.
 class SpanQueue {
  public:
   explicit SpanQueue(trace::Recorder* recorder) : recorder_(recorder) {}
@@ -183,8 +183,8 @@ class NcclCommunicator final : public Communicator {
 
   cudaStream_t stream() const { return static_cast<cudaStream_t>(stream_.native()); }
 
-  /// Submits to the own stream what `call` enqueues, after what the compute stream has to do so
-  /// far.
+  /// Submits what `call` enqueues to the communicator's stream, after all work that the compute
+  /// stream has so far.
   template <class Call>
   Work run(char const* name, std::vector<at::Tensor> tensors, std::int64_t bytes, Call call) {
     for (auto const& tensor : tensors) expects(tensor.is_contiguous(), "a contiguous tensor");
@@ -204,7 +204,8 @@ class NcclCommunicator final : public Communicator {
   std::shared_ptr<NcclSession> session_;
   gpu::Device device_;
   gpu::Stream stream_;
-  gpu::PinnedBuffer barrier_word_;  ///< the device reaches pinned memory, and nobody reads it
+  gpu::PinnedBuffer
+      barrier_word_;  ///< the device can access pinned memory; the value is never read
   SpanQueue spans_;
   trace::Beacon* beacon_;
   MpiCommunicator messages_;

@@ -10,14 +10,14 @@
 
 namespace stratagem {
 
-/// Collectives by NCCL between GPUs, on a high-priority stream of their own, one rank per GPU.
-/// Point-to-point goes over MPI: NCCL has no tags. The ranks meet over `world`; from then on its
-/// thread rules are those of MpiCommunicator. `recorder` may be null; spans last from submission
-/// until completion was noticed.
+/// NCCL collectives between GPUs, on a separate high-priority stream, with one rank per GPU.
+/// Point-to-point uses MPI, because NCCL has no tags. The ranks meet over `world`; from then on,
+/// the thread rules of MpiCommunicator apply. `recorder` may be null; spans last from submission
+/// until completion is noticed.
 ///
-/// Error(environment) on all ranks when NCCL cannot start, or this build is without it. An
-/// operation that fails ends in Error(peer_lost), one that takes longer than `timeout` in
-/// Error(stall); both abort the communicator. Collective.
+/// Error(environment) on all ranks if NCCL cannot start, or if this build does not contain it. An
+/// operation that fails ends in Error(peer_lost); one that takes longer than `timeout` ends in
+/// Error(stall). Both abort the communicator. Collective.
 std::unique_ptr<Communicator> make_nccl_communicator(mpi::Comm const& world,
                                                      gpu::Device const& device,
                                                      trace::Recorder* recorder,

@@ -20,7 +20,7 @@ Error start_error(std::string_view call, std::string const& why) {
                "set NCCL_DEBUG=WARN to see more, or take comm.backend: mpi");
 }
 
-/// Rank 0's new id, on every rank.
+/// A new id from rank 0, on every rank.
 ncclUniqueId shared_id(mpi::Comm const& world) {
   ncclUniqueId id{};
   std::optional<Error> failure;
@@ -100,7 +100,7 @@ void NcclSession::submitted(ncclResult_t result, std::string_view call) {
 }
 
 void NcclSession::check(std::string_view waiting_for) {
-  ncclResult_t result = ncclInternalError;  // what an aborted communicator has
+  ncclResult_t result = ncclInternalError;  // the state of an aborted communicator
   if (!aborted_) {
     auto const asked = ncclCommGetAsyncError(handle_, &result);
     if (asked != ncclSuccess) result = asked;

@@ -10,11 +10,11 @@
 
 namespace stratagem {
 
-/// A non-blocking NCCL communicator: every wait for it has a deadline, and the first failure aborts
-/// it, so that no kernel waits for a lost peer for ever.
+/// A non-blocking NCCL communicator: every wait has a deadline, and the first failure aborts it, so
+/// that no kernel waits forever for a lost peer.
 class NcclSession {
  public:
-  /// Collective over `world`; Error(environment) on all ranks when it fails on one.
+  /// Collective over `world`; Error(environment) on all ranks if it fails on one.
   NcclSession(mpi::Comm const& world, gpu::Device const& device, std::chrono::nanoseconds timeout);
   ~NcclSession();
   NcclSession(NcclSession const&) = delete;
@@ -23,9 +23,10 @@ class NcclSession {
   ncclComm_t handle() const { return handle_; }
   std::chrono::nanoseconds timeout() const { return timeout_; }
 
-  /// Returns when the call with this result is under way on the device. Throws after a failure.
+  /// Returns when the call with this result has been enqueued on the device. Throws after a
+  /// failure.
   void submitted(ncclResult_t result, std::string_view call);
-  /// Throws Error(peer_lost) when NCCL has met an error since.
+  /// Throws Error(peer_lost) if NCCL has had an error since.
   void check(std::string_view waiting_for);
   /// Aborts and throws Error(stall).
   [[noreturn]] void give_up(std::string_view waiting_for);

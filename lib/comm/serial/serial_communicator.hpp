@@ -5,7 +5,7 @@
 
 namespace stratagem {
 
-/// A group of one rank: everything is done at once.
+/// A group of one rank: every operation is done at once.
 class SerialCommunicator final : public Communicator {
  public:
   explicit SerialCommunicator(gpu::Device const& device) : device_(device) {}

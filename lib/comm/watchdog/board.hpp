@@ -14,45 +14,44 @@
 
 namespace stratagem {
 
-/// What is wrong with a rank.
+/// What can be wrong with a rank.
 enum class Finding {
   none,
-  stalled,   ///< it computes on and on, and waits for nobody
-  mute,      ///< its thread that talks to other ranks stands still
+  stalled,   ///< computes forever, without waiting for others
+  mute,      ///< its thread that communicates does not respond
   stopped,   ///< a signal has stopped its process
-  silent,    ///< its process does not run, for no known reason
-  gone,      ///< its process is no more
-  orphaned,  ///< its launcher is no more
+  silent,    ///< its process does not run, for an unknown reason
+  gone,      ///< its process no longer exists
+  orphaned,  ///< its launcher no longer exists
 };
 
 enum class Presence { absent, watched, left };
 
-/// A rank, as the others of its node see it.
+/// A rank, as seen by the others of its node.
 struct Slot {
   trace::Sign sign;
   std::atomic<int> rank = 0;
-  std::atomic<std::int64_t> process = 0;  ///< 0: stands for a node of others
-  std::atomic<std::uint64_t> process_space =
-      0;                           ///< ids of processes mean the same where it is equal
-  std::atomic<bool> vital = true;  ///< the others cannot go on without it
+  std::atomic<std::int64_t> process = 0;         ///< 0: represents another node
+  std::atomic<std::uint64_t> process_space = 0;  ///< process ids are comparable if it is equal
+  std::atomic<bool> vital = true;                ///< the others cannot continue without it
   std::atomic<Presence> presence = Presence::absent;
   std::atomic<std::uint64_t> beats = 0;  ///< of its watchdog
   std::atomic<Finding> finding = Finding::none;
   std::atomic<std::int64_t> found_after_ns = 0;
-  std::atomic<bool> has_spoken = false;  ///< it ends, and has said all that it had to say
+  std::atomic<bool> has_spoken = false;  ///< it is ending, and has reported all that it had to
 };
 
-/// The slots of the ranks of one node, in memory that they share. On the first rank of each of
-/// several nodes, one more stands for the node before it.
+/// The slots of the ranks of one node, in shared memory. With several nodes, the first rank of each
+/// has one slot more, which represents the previous node.
 class Board {
  public:
-  /// Collective, and so is its end, but for an exception's.
+  /// Collective; so is its destruction, except while an exception unwinds.
   explicit Board(mpi::Comm const& world);
 
   /// By rank on the node.
   std::vector<Slot*> const& slots() const { return slots_; }
-  /// What brings news of the node before, to be beaten as long as the board lives; none where that
-  /// is not this rank's part.
+  /// The pulse that exchanges heartbeats with the other nodes. It must be called as long as the
+  /// board lives. Null if this rank does not do it.
   std::unique_ptr<Pulse> ring();
   std::size_t own() const { return own_; }
   trace::Sign& own_sign() const { return slots_[own_]->sign; }

@@ -12,11 +12,11 @@ using std::chrono::nanoseconds;
 using trace::Activity;
 
 constexpr std::int64_t enough_stretches = 20;
-constexpr double caution = 2;     // with fewer, so many times the limit
-constexpr auto first_doubt = 1s;  // of silence, from which on the system is asked about a process
-constexpr double distance = 1.5;  // of news from other nodes
+constexpr double caution = 2;     // with fewer samples, so many times the limit
+constexpr auto first_doubt = 1s;  // of silence; from then on, the system is asked about a process
+constexpr double distance = 1.5;  // factor for heartbeats from other nodes
 constexpr double slow_factor = 1.5;
-constexpr std::int64_t slow_ns = 1'000'000;  // and so much more, at least
+constexpr std::int64_t slow_ns = 1'000'000;  // and at least so much more
 
 nanoseconds seconds(double value) {
   return nanoseconds(saturated(value * 1e9));
@@ -103,7 +103,7 @@ std::optional<Judge::Accusation> Judge::look_at_peer(std::size_t slot,
     case ProcessState::stopped:
       return found(Finding::stopped, floor_);
     case ProcessState::traced:
-      age = 0ns;  // somebody looks at it
+      age = 0ns;  // somebody is debugging it
       return std::nullopt;
     case ProcessState::lives:
       return found(Finding::silent, long_);

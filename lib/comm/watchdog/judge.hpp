@@ -15,47 +15,47 @@
 
 namespace stratagem {
 
-/// How long a rank may be in an activity without a mark. Nothing where that cannot be known: around
-/// steps, and before the activity has ended for the first time.
+/// How long a rank may stay in an activity without a mark. Empty if unknown: between steps, and
+/// before the activity has ended for the first time.
 std::optional<std::chrono::nanoseconds> limit_of(WatchdogConfig const& config,
                                                  trace::Activity activity,
                                                  trace::Beacon::Stretches const& stretches);
 
-/// What one look at a slot shows.
+/// The state of a slot at one look.
 struct Glance {
   Presence presence = Presence::watched;
   std::uint64_t beats = 0, marks = 0, communication_beats = 0;
-  bool waits = false;         ///< its training, for other ranks
-  bool communicates = false;  ///< operations are under way
+  bool waits = false;         ///< its training waits for other ranks
+  bool communicates = false;  ///< operations are in flight
   std::int64_t busy_ns = 0;   ///< of a step; 0: not known
 };
 Glance look_at(Slot const& slot);
 
-/// Finds what is wrong on a node from a series of looks, as one of its ranks: with itself, that its
-/// training or its communication stands still; with the others, that their watchdogs do. Ages
-/// are of time that this rank itself has seen: after a gap, as when the whole job was stopped, all
-/// of them begin anew.
+/// Finds faults on a node from a series of looks, from the point of view of one of its ranks. On
+/// this rank: its training or its communication stands still. On the others: their watchdogs stand
+/// still. Ages count only time that this rank has seen: after a gap, for example when the whole job
+/// was stopped, all begin again.
 class Judge {
  public:
-  /// `own` of `ranks` slots.
+  /// This is slot `own` of `ranks`.
   Judge(WatchdogConfig const& config, std::size_t own, std::size_t ranks);
 
   struct Accusation {
     std::size_t slot = 0;
     Finding finding = Finding::none;
-    std::chrono::nanoseconds age{};  ///< of the last sign of life
+    std::chrono::nanoseconds age{};  ///< since the last sign of life
   };
-  /// The state of a slot's process, where this one can see it.
+  /// The state of a slot's process, if this rank can see it.
   using AskSystem = std::function<std::optional<ProcessState>(std::size_t slot)>;
-  /// `elapsed` since the look before; `limit` of what this rank is at.
+  /// `elapsed`: since the previous look; `limit`: of what this rank is doing.
   std::vector<Accusation> look(std::chrono::nanoseconds elapsed, std::span<Glance const> glances,
                                std::optional<std::chrono::nanoseconds> limit,
                                AskSystem const& process);
 
-  /// For how long nothing has been heard of another slot.
+  /// How long another slot has been silent.
   std::chrono::nanoseconds silence_of(std::size_t slot) const { return beats_[slot].age; }
 
-  static constexpr std::chrono::milliseconds longest_look{1000};  ///< more is a gap
+  static constexpr std::chrono::milliseconds longest_look{1000};  ///< anything longer is a gap
 
  private:
   /// How long a counter has stood still.
@@ -71,14 +71,14 @@ class Judge {
                                          AskSystem const& process);
   std::optional<Accusation> look_at_peer(std::size_t slot, std::optional<ProcessState> process);
 
-  /// For what is certain; for what comes from afar; for what may have other causes.
+  /// Three levels: certain; from other nodes; possibly caused by something else.
   std::chrono::nanoseconds floor_, far_, long_;
   std::size_t own_;
   Stillness training_, communication_;  ///< of this rank
   std::vector<Stillness> beats_;        ///< of the others' watchdogs
 };
 
-/// Slots whose steps take much more of their own time than the others'.
+/// Slots whose steps take much more computing time than those of the others.
 std::vector<std::size_t> slow_among(std::span<Glance const> glances);
 
 }  // namespace stratagem

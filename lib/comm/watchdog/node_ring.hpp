@@ -10,13 +10,13 @@
 
 namespace stratagem {
 
-/// How nodes know of each other that they live: the first ranks of all nodes stand in a ring, and
-/// each sends the next one a count, twice a second, from the thread that talks to other ranks. So
-/// that thread's silence shows, too. A node that falls silent is found by the one after it.
+/// Heartbeats between nodes: the first ranks of all nodes form a ring, and each sends a counter to
+/// the next one, twice a second, from the thread that communicates. So the silence of that thread
+/// shows, too. A silent node is noticed by the next one.
 class NodeRing final : public Pulse {
  public:
-  /// Counts from `previous` go to the beats of `upstream`, which outlives the ring. `comm` has no
-  /// other messages. Made by both neighbours.
+  /// Counters from `previous` go to the beats of `upstream`, which must outlive the ring. `comm`
+  /// must have no other messages. Both neighbours must make a ring.
   NodeRing(mpi::Comm comm, int previous, int next, Slot& upstream);
 
   void beat() override;

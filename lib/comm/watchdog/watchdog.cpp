@@ -21,13 +21,13 @@ using trace::Activity;
 using trace::activity_names;
 
 constexpr auto period = 100ms;
-constexpr int sure_looks = 2;  // so many before the end: there may be more than one culprit
+constexpr int sure_looks = 2;  // looks before the end: there may be more than one culprit
 constexpr int slow_looks = 3;
 constexpr int told = -1;
 constexpr unsigned last_words_s = 2;
 constexpr auto time_of_others = 800ms;
 constexpr auto time_of_launcher = 300ms;
-// Less than it takes a launcher to end the ranks that are left when a node lost its power.
+// Less than a launcher takes to end the remaining ranks when a node has lost power.
 constexpr std::chrono::nanoseconds silence_of_a_lost_node = 900ms;
 
 std::string place_of(trace::Sign const& sign) {
@@ -40,19 +40,19 @@ std::string name_of(Slot const& slot) {
   return str("rank ", slot.rank.load(), " (process ", slot.process.load(), ")");
 }
 
-/// Rather than that it hangs.
+/// So that it cannot hang.
 bool is_lost(Slot const& slot, Finding finding) {
   bool const node_is_silent = slot.process == 0 && finding != Finding::none;
   return node_is_silent || finding == Finding::gone || finding == Finding::orphaned;
 }
 
-/// Whatever hangs: a disk, a lock that a rank holds which stands still.
+/// For anything that hangs: a disk, or a lock held by a rank that stands still.
 void limit_last_words(ExitCode code) {
   std::signal(
       SIGALRM, code == ExitCode::stall ? +[](int) { ::_exit(to_int(ExitCode::stall)); }
                                        : +[](int) { ::_exit(to_int(ExitCode::peer_lost)); });
   ::alarm(last_words_s);
-  // Whoever reads what this rank says may be gone.
+  // The reader of this rank's output may be gone.
   sigset_t pipe;
   sigemptyset(&pipe);
   sigaddset(&pipe, SIGPIPE);
@@ -103,7 +103,8 @@ void Watchdog::look(std::chrono::nanoseconds elapsed) {
   ++own().beats;
   std::vector<Glance> glances;
   for (auto const* slot : slots_) glances.push_back(look_at(*slot));
-  // At the start, what brings news of other nodes may be busy with memory for seconds.
+  // At the start, the thread that sends heartbeats between nodes may be busy with memory for
+  // seconds.
   if (beacon_.sign().activity == Activity::init)
     for (std::size_t i = 0; i < slots_.size(); ++i)
       if (slots_[i]->process == 0) glances[i].presence = Presence::absent;
@@ -129,7 +130,7 @@ void Watchdog::publish(std::vector<Judge::Accusation> const& accusations) {
     slots_[slot]->found_after_ns = age.count();
     found[slot] = finding;
   }
-  // A rank that goes on clears itself.
+  // A rank that continues is no longer suspected.
   for (std::size_t i = 0; i < slots_.size(); ++i)
     if (found[i] != Finding::none || i == own_ || slots_[i]->process == 0)
       slots_[i]->finding = found[i];
@@ -208,7 +209,7 @@ void Watchdog::await_last_words() {
 }
 
 void Watchdog::end_stopped() const {
-  // The launcher should do it, once another rank has ended with the code that tells why.
+  // The launcher should do it, once another rank has ended with a code that tells the reason.
   std::this_thread::sleep_for(time_of_launcher);
   for (std::size_t i = 0; i < slots_.size(); ++i)
     if (slots_[i]->finding == Finding::stopped && process_of(i) == ProcessState::stopped)
@@ -277,7 +278,7 @@ std::string Watchdog::silent_node() const {
 
 std::string Watchdog::at_work() const {
   std::vector<std::string> texts;
-  // A rank that has only just given up waiting is none of them.
+  // A rank that has just given up waiting does not count.
   auto const recent = monotonic_ns() - std::chrono::nanoseconds(1s).count();
   for (auto const* slot : slots_)
     if (slot->presence == Presence::watched && slot->process != 0 && !slot->sign.waits &&

@@ -20,50 +20,51 @@
 
 namespace stratagem {
 
-/// Why a job is over, as each of its ranks on this node finds at about the same time.
+/// Why the job ends. All ranks of the node find this at about the same time.
 struct Verdict {
   Error failure;       ///< stall or peer_lost; names the culprits
-  bool speaks = true;  ///< this rank is the one to tell it
+  bool speaks = true;  ///< this rank reports it
 };
 
-/// A thread that watches over this rank and the others of its node: who hangs, who was stopped, who
-/// is gone. It makes no call of MPI. Where the job cannot go on without such a rank it ends the
-/// process, which the launcher takes for the end of the job; one that the others can do without is
-/// told of, once, and so is one that is much slower than the others.
+/// A thread that watches this rank and the others of its node: does one hang, was it stopped, is it
+/// gone? It makes no MPI calls. If the job cannot continue without such a rank, it ends the
+/// process, and the launcher then ends the job. A rank that the others do not need is reported
+/// once, and so is a rank that is much slower than the others.
 ///
-/// Not taken for a hang: what lies around steps, the first of each phase, a process that a debugger
-/// holds, and a stop of the whole job.
+/// Not taken for a hang: activities between steps, the first time of each phase, a process that is
+/// held by a debugger, and a stop of the whole job.
 class Watchdog {
  public:
   /// All are called on the watchdog's thread.
   struct Reactions {
-    std::function<void(Verdict const&)> end;  ///< the process ends afterwards, or two seconds later
+    std::function<void(Verdict const&)>
+        end;  ///< the process ends afterwards, at most two seconds later
     std::function<void(std::string const&)> tell;  ///< on one rank, for people
-    std::function<void(std::string const&)> mark;  ///< on the rank that it is about
+    std::function<void(std::string const&)> mark;  ///< on the rank it concerns
   };
 
   struct Watched {
-    bool vital = true;    ///< the others cannot go on without this rank
-    bool on_gpu = false;  ///< its device may wait for others where the host does not say so
+    bool vital = true;    ///< the others cannot continue without this rank
+    bool on_gpu = false;  ///< its device may wait for others without the host's knowledge
   };
-  /// `beacon` shows at this rank's slot of `board`; both outlive the watchdog.
+  /// `beacon` uses this rank's slot of `board`; both must outlive the watchdog.
   Watchdog(WatchdogConfig const& config, Board const& board, trace::Beacon const& beacon,
            Watched const& self, Reactions reactions);
-  /// This rank is watched no longer.
+  /// This rank is no longer watched.
   ~Watchdog();
   Watchdog(Watchdog const&) = delete;
   Watchdog& operator=(Watchdog const&) = delete;
 
-  // For those who find that something is wrong by other means. Any thread.
-  /// Why the job is about to end, as far as this node's ranks know: what is wrong with one of them,
-  /// or that its process is no more.
+  // For code that detects a failure in another way. Any thread.
+  /// Why the job is about to end, as far as the ranks of this node know: a fault of one of them, or
+  /// that its process is gone.
   std::optional<Error> known_failure() const;
-  /// Names the node before this one where it has been silent for a second, which is no failure yet;
-  /// empty where it has not, and on all ranks but a node's first.
+  /// The previous node, if it has been silent for a second, which is not yet a failure. Empty
+  /// otherwise, and on all ranks except the first of a node.
   std::string silent_node() const;
-  /// This rank has told what it knows, and ends: others need not wonder why it is gone.
+  /// This rank has reported everything and ends; the others need not report that it is gone.
   void has_spoken() { own().has_spoken = true; }
-  /// Names ranks that have been at work for long, and wait for nobody; empty for none.
+  /// Ranks that have been working for long without waiting for others; empty if there are none.
   std::string at_work() const;
 
  private:
@@ -71,16 +72,16 @@ class Watchdog {
   void look(std::chrono::nanoseconds elapsed);
   std::optional<std::chrono::nanoseconds> own_limit() const;
   void publish(std::vector<Judge::Accusation> const& accusations);
-  /// Of what is found: tells it, or ends the process.
+  /// Handles a finding: reports it, or ends the process.
   void act();
   void tell_of_slow(std::span<Glance const> glances);
   [[noreturn]] void end();
   /// The first rank that ends makes the launcher end the others.
   void await_last_words();
-  /// A process that was stopped cannot end itself.
+  /// A stopped process cannot end itself.
   void end_stopped() const;
   bool fatal() const;
-  /// The first rank with which nothing is wrong.
+  /// The first rank without a fault.
   bool speaks() const;
   std::string describe(Slot const& slot, Finding finding) const;
   std::optional<ProcessState> process_of(std::size_t slot) const;
@@ -94,9 +95,9 @@ class Watchdog {
   Reactions reactions_;
   Judge judge_;
   std::int64_t parent_;
-  int fatal_looks_ = 0;          ///< one after the other
-  std::set<std::size_t> told_;   ///< slots with which something is wrong
-  std::vector<int> slow_looks_;  ///< by slot, one after the other; -1: told
+  int fatal_looks_ = 0;          ///< in a row
+  std::set<std::size_t> told_;   ///< slots with a reported fault
+  std::vector<int> slow_looks_;  ///< by slot, in a row; -1: reported
   std::mutex mutex_;
   std::condition_variable wake_;
   bool stopping_ = false;  ///< under mutex_

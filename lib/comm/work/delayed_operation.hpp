@@ -8,8 +8,8 @@
 
 namespace stratagem {
 
-/// Another operation that begins some time after its turn has come: communication that is late
-/// shows who does not wait for it.
+/// Delays another operation after its turn has come. Late communication reveals code that does not
+/// wait for it.
 class DelayedOperation final : public Operation {
  public:
   DelayedOperation(std::unique_ptr<Operation> inner, std::chrono::nanoseconds delay)

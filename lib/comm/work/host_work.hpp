@@ -12,7 +12,7 @@ namespace stratagem {
 /// Completed by another thread of this process.
 class HostWork final : public WorkState {
  public:
-  /// Who waits for it shows it at `beacon`, where there is one; `name` is a literal.
+  /// A thread that waits for it shows this at `beacon`, if there is one; `name` must be a literal.
   explicit HostWork(trace::Beacon* beacon = nullptr, char const* name = "")
       : beacon_(beacon), name_(name) {}
 

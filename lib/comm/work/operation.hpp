@@ -12,12 +12,12 @@ class Operation {
 
   virtual ~Operation() = default;
   virtual std::string_view name() const = 0;
-  /// Goes as far as it can without waiting. Only the progress thread calls it.
+  /// Continues as far as possible without waiting. Only the progress thread calls it.
   virtual State advance() = 0;
-  /// Collectives start in the order they were submitted, a few at a time; others at once.
+  /// Collectives start in the order of submission, a few at a time; other operations start at once.
   virtual bool collective() const = 0;
-  /// What may be moving although advance() says stuck [B]: a library that moves a long message a
-  /// part at each call tells only of its end.
+  /// Bytes that may be moving although advance() returns stuck: if a library moves one part of a
+  /// long message per call, only its end is reported.
   virtual std::int64_t in_flight() const { return 0; }
 };
 

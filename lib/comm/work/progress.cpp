@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 
 constexpr std::chrono::nanoseconds patience = 50us;
 constexpr std::chrono::nanoseconds short_nap = 20us, longest_nap = 1ms;
-constexpr double slowest = 0.1;  // [B/ns] that something moves at, if it moves
+constexpr double slowest = 0.1;  // [B/ns] slowest speed of something that still moves
 constexpr auto pulse_period = 250ms;
 constexpr std::chrono::nanoseconds long_wait = 1s;
 
@@ -43,7 +43,7 @@ Progress::~Progress() {
   {
     std::lock_guard const lock(mutex_);
     stopping_ = true;
-    // A peer may be gone: while an exception unwinds nothing more is waited for.
+    // A peer may be gone: while an exception unwinds, nothing is waited for.
     if (std::uncaught_exceptions() > 0 && !failure_)
       failure_ = std::make_exception_ptr(
           Error(ExitCode::peer_lost, "communication abandoned after an error"));
@@ -151,8 +151,9 @@ void Progress::pause() {
       "look at the first rank that ended, or raise comm.timeout_s");
 }
 
-/// Short while something may be moving, which takes a call for each part of a message. A peer that
-/// is late is waited for in proportion to the wait so far, and costs little computation.
+/// Short while something may be moving, because each part of a message takes a call. Otherwise in
+/// proportion to the wait so far: a late peer is still noticed soon, and waiting takes little
+/// computing time.
 std::chrono::nanoseconds Progress::nap_after(std::chrono::nanoseconds stuck) const {
   std::int64_t moving = 0;
   for (auto const& entry : active_) moving += entry.operation->in_flight();
@@ -197,14 +198,14 @@ std::exception_ptr Progress::cause_of(std::exception_ptr const& failure) {
     auto const own = called_ ? std::nullopt : std::optional<Error>(error_of(failure));
     if (auto const found = inquest_->hold(own)) return std::make_exception_ptr(*found);
   } catch (Error const&) {
-    // MPI is no help any more: what failed first is what there is to tell.
+    // MPI cannot help any more; the first failure is reported.
   }
   return failure;
 }
 
 void Progress::fail_all(std::exception_ptr const& failure) {
-  // The buffers of messages under way must outlive them, and nobody can tell when they end: what is
-  // active is kept until the process ends, which it is about to.
+  // The buffers of messages in flight must live longer than these, and their end cannot be
+  // determined: active operations are kept until the process ends, which is soon.
   for (auto& entry : active_) {
     static_cast<void>(entry.operation.release());
     entry.work->complete(failure);

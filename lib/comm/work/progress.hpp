@@ -17,20 +17,20 @@
 
 namespace stratagem {
 
-/// The thread that makes all calls of the MPI library after start-up. It sleeps when nothing is
-/// under way; while something is, it tries again at once for a while, giving its core to whoever
-/// computes, and then only now and then: a late peer needs no one to watch.
+/// The thread that makes all MPI calls after start-up. It sleeps when nothing is in flight.
+/// Otherwise it polls without pause for a while, yielding its core to computing threads, and then
+/// only at intervals, because a late peer needs no polling.
 class Progress {
  public:
-  /// Spans of sampled operations go to `recorder` (lane comm), where there is one, and to its
-  /// beacon what is under way. When nothing has moved for `timeout` although something is,
-  /// everything fails with Error(stall). Where there is an inquest, it is held on every failure,
-  /// and what it finds is what is told; neighbours compare what they have called after a second in
-  /// which nothing moved. `pulse`, which may be none, is beaten a few times a second from the begin
-  /// to the end.
+  /// Spans of sampled operations go to `recorder` (lane comm), and operations in flight to its
+  /// beacon, if there is a recorder. If nothing has moved for `timeout` although operations are in
+  /// flight, all fail with Error(stall). If there is an inquest, it is held on every failure and
+  /// decides which error is reported; and neighbours compare their calls after a second in which
+  /// nothing moved. `pulse`, which may be null, is called a few times per second from beginning to
+  /// end.
   Progress(trace::Recorder* recorder, std::chrono::nanoseconds timeout, Inquest* inquest = nullptr,
            std::unique_ptr<Pulse> pulse = nullptr);
-  /// Finishes what was submitted; after a failure, drops it.
+  /// Finishes submitted operations; after a failure, drops them.
   ~Progress();
   Progress(Progress const&) = delete;
   Progress& operator=(Progress const&) = delete;
@@ -47,19 +47,19 @@ class Progress {
   };
 
   void run();
-  /// Waits until there is something to do, or the pulse is due; false when there never will be.
+  /// Waits until there is something to do, or the pulse is due; false if there never will be.
   bool take_submitted();
   void drive();
   void start_waiting();
   bool advance_active();
   void pause();
   std::chrono::nanoseconds nap_after(std::chrono::nanoseconds stuck) const;
-  /// Whether it is because ranks have called different collectives that nothing moves.
+  /// Whether nothing moves because ranks have called different collectives.
   void inquire(std::chrono::nanoseconds stuck);
   void finish(Entry& entry);
   void finish_pulse();
   bool idle() const { return active_.empty() && waiting_.empty(); }
-  /// Why operations fail, where an inquest knows better.
+  /// The reason why operations fail; an inquest may know a better one.
   std::exception_ptr cause_of(std::exception_ptr const& failure);
   void fail_all(std::exception_ptr const& failure);
 
@@ -80,7 +80,7 @@ class Progress {
   std::list<Entry> active_;    ///< progress thread only
   std::int64_t moved_at_ = 0;  ///< [ns] when something last moved; progress thread only
   bool called_ = false;        ///< by another rank's inquest; progress thread only
-  std::int64_t told_at_ = 0;   ///< moved_at_ of the wait of which the neighbour was told
+  std::int64_t told_at_ = 0;   ///< moved_at_ of the wait about which the neighbour was informed
   std::thread thread_;
 };
 

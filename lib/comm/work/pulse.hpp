@@ -2,13 +2,12 @@
 
 namespace stratagem {
 
-/// Something small that a progress thread does now and then, whether or not operations are under
-/// way.
+/// A small task that a progress thread does periodically, whether or not operations are in flight.
 class Pulse {
  public:
   virtual ~Pulse() = default;
   virtual void beat() = 0;
-  /// At the end, again and again; true once nothing is under way any more.
+  /// Called repeatedly at the end; true once nothing is in flight any more.
   virtual bool finish() = 0;
 };
 

@@ -29,7 +29,7 @@ void Work::wait_on_host() {
 }
 
 void Work::complete() noexcept {
-  // While an exception unwinds, a peer may be gone and never answer: the backend keeps the tensors
+  // While an exception unwinds, a peer may be gone and never answer. The backend keeps the tensors
   // until the process ends, and nobody waits.
   if (!state_ || std::uncaught_exceptions() > 0) return;
   try {

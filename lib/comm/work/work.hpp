@@ -4,22 +4,22 @@
 
 namespace stratagem {
 
-/// One operation under way, as its backend sees it. It keeps the operation's tensors alive.
+/// One operation in flight, as its backend sees it. It keeps the operation's tensors alive.
 class WorkState {
  public:
   virtual ~WorkState() = default;
   virtual bool done() const = 0;
-  /// Later work of the calling thread's compute stream sees the result; on the CPU the host waits.
+  /// Later work of the calling thread's compute stream sees the result. On the CPU, the host waits.
   virtual void wait_on_stream() = 0;
   virtual void wait_on_host() = 0;
 };
 
-/// Handle of an operation in flight. Its tensors may be neither written nor, where they are
-/// outputs, read before one of the two waits returned. Waits may throw what went wrong; waiting
-/// twice is harmless. A handle dropped early completes in its destructor.
+/// Handle of an operation in flight. Until one of the two waits has returned, its tensors may not
+/// be written, and its outputs may not be read. Waits may throw the operation's error; waiting
+/// twice is allowed. A handle that is dropped early completes in its destructor.
 class [[nodiscard]] Work {
  public:
-  Work() = default;  ///< nothing under way
+  Work() = default;  ///< nothing in flight
   explicit Work(std::shared_ptr<WorkState> state) : state_(std::move(state)) {}
   ~Work();
   Work(Work&&) = default;

@@ -6,7 +6,7 @@
 
 namespace stratagem::gpu {
 
-/// Throws Error unless `code` is cudaSuccess: out_of_memory for a failed allocation, else
+/// Throws Error unless `code` is cudaSuccess: out_of_memory if an allocation failed, otherwise
 /// environment.
 void check(cudaError_t code, char const* call,
            std::source_location where = std::source_location::current());

@@ -6,7 +6,8 @@
 
 namespace stratagem::gpu {
 
-/// LibTorch's current stream on `device`. In a source of its own: tests without a GPU replace it.
+/// LibTorch's current stream on `device`. In a source file of its own, so that tests without a GPU
+/// can replace it.
 cudaStream_t torch_stream(Device const& device);
 
 }  // namespace stratagem::gpu

@@ -25,7 +25,7 @@ Availability availability() {
   auto const code = cudaGetDeviceCount(&found.count);
   if (code != cudaSuccess) {
     found.count = 0;
-    cudaGetLastError();  // the failure is answered here; later calls start clean
+    cudaGetLastError();  // the failure is handled here; clears it for later calls
     found.reason =
         found.driver_version == 0 ? "no NVIDIA driver on this machine" : cudaGetErrorString(code);
   } else if (found.count == 0) {

@@ -7,7 +7,7 @@ namespace {
 
 constexpr int threads = 256;
 
-/// A thread makes the four elements of one counter.
+/// Each thread makes the four elements of one counter.
 __global__ void keep(MaskLaunch mask, float* target) {
   auto const of_sample = (mask.count + 3) / 4;
   auto const place = std::int64_t{blockIdx.x} * threads + threadIdx.x;

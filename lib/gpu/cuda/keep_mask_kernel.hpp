@@ -6,7 +6,7 @@
 
 namespace stratagem::gpu {
 
-/// A KeepMask as a kernel takes it.
+/// A KeepMask in the form that a kernel takes.
 struct MaskLaunch {
   std::uint32_t key[2];
   std::uint64_t first;
@@ -14,7 +14,7 @@ struct MaskLaunch {
   double p;
 };
 
-/// Of a mask with elements.
+/// Needs a mask with at least one element.
 cudaError_t launch(MaskLaunch const& mask, float* target, cudaStream_t stream);
 
 }  // namespace stratagem::gpu

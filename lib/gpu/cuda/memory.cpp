@@ -12,7 +12,7 @@ namespace {
 
 using c10::CachingDeviceAllocator::Stat;
 
-/// The allocator knows no device before LibTorch's first use of one.
+/// The allocator does not know the device before LibTorch first uses it.
 Stat allocated(Device const& device) {
   at::globalContext().lazyInitDevice(c10::DeviceType::CUDA);
   auto const stats =
@@ -21,7 +21,7 @@ Stat allocated(Device const& device) {
       .allocated_bytes[static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE)];
 }
 
-/// Bytes of the lasting categories, as scopes booked them; one per process, as the allocator is.
+/// Bytes of the lasting categories, as scopes counted them. One per process, like the allocator.
 MemoryUse& ledger() {
   static MemoryUse booked;
   return booked;
@@ -31,7 +31,8 @@ bool lasting(MemoryCategory category) {
   return category != MemoryCategory::activations && category != MemoryCategory::workspace;
 }
 
-/// What the lasting categories do not explain is activations and what backward needs beside them.
+/// Whatever the lasting categories do not explain counts as activations, including other memory of
+/// the backward pass.
 MemoryUse explain(std::int64_t total) {
   auto use = ledger();
   use[MemoryCategory::activations] = std::max<std::int64_t>(0, total - use.total());

@@ -5,7 +5,7 @@
 namespace stratagem::gpu {
 namespace {
 
-// The part of NVML's C interface that is used, with its documented layouts.
+// The part of NVML's C interface that is used here, with its documented layouts.
 using NvmlDevice = struct NvmlDeviceOpaque*;
 struct NvmlUtilization {
   unsigned gpu, memory;  // percent

@@ -8,7 +8,7 @@
 namespace stratagem::gpu {
 namespace {
 
-/// For a GPU whose driver offers no NVML: everything stays unknown.
+/// For a GPU whose driver has no NVML: all values stay unknown.
 class NoTelemetry final : public Telemetry {
  public:
   DeviceSample sample() override { return {}; }
