@@ -7,17 +7,17 @@
 
 namespace stratagem {
 
-/// How one image is moved before it is used.
+/// How one image is transformed before use.
 struct Move {
   int right = 0;      ///< [pixels]
   int down = 0;       ///< [pixels]
-  bool flip = false;  ///< mirrored left to right, then moved
+  bool flip = false;  ///< mirrored left to right, before it is moved
 };
 
 /// The usual augmentation of small images (He et al., "Deep residual learning for image
-/// recognition", 2016, §4.2): 4 pixels of zeros around, a random crop of the old size, and a flip
-/// with probability 1/2 where mirrored images keep their label. A function of (seed, epoch, image)
-/// alone, whoever asks.
+/// recognition", 2016, §4.2): 4 pixels of zeros around the image, a random crop of the original
+/// size, and a flip with probability 1/2 if mirrored images keep their label. Depends only on
+/// (seed, epoch, image), not on the rank.
 class Augmenter {
  public:
   Augmenter(Augmentation kind, std::uint64_t seed, bool may_flip)

@@ -14,18 +14,18 @@
 
 namespace stratagem {
 
-/// What one rank trains on in one step.
+/// The samples that one rank trains on in one step.
 struct Batch {
   at::Tensor images;      ///< [n, channels, size, size]
   at::Tensor labels;      ///< int64 [n]
   std::int64_t step = 0;  ///< counted from the start of training
   std::int64_t epoch = 0;
-  std::int64_t first_slot = 0;  ///< place of the first sample in the global batch
+  std::int64_t first_slot = 0;  ///< index of the first sample in the global batch
 
   std::int64_t size() const { return labels.numel(); }
 };
 
-/// What a model wants its images to be.
+/// The image format that a model requires.
 struct InputFormat {
   std::int64_t channels = 3;
   std::int64_t size = 32;  ///< height and width [pixels]
@@ -34,30 +34,30 @@ struct InputFormat {
   gpu::Device device;
 };
 
-/// One image of a set, and how it is moved.
+/// One image of a set, and how it is transformed.
 struct Sample {
   std::int64_t image = 0;
   Move move;
 };
 
-/// Brings the images of a dataset to a model's input, the same bits on every rank:
-///  - zeros are put around images that are smaller than wanted, up to 32 pixels;
+/// Converts images of a dataset to a model's input, with the same bits on every rank:
+///  - images that are too small are padded with zeros, up to 32 pixels;
 ///  - every pixel value p becomes (p/255 - mean)/stddev of its channel, in fp32;
-///  - grey images are repeated for every channel wanted;
-///  - beyond 32 pixels they are then scaled up bilinearly, on the device, and cast to the type.
+///  - grey images are repeated for every channel;
+///  - beyond 32 pixels, images are then scaled up bilinearly on the device, and cast to the type.
 class BatchMaker {
  public:
-  /// Error(usage) for an input smaller than the images, or with fewer channels.
+  /// Error(usage) if the input is smaller than the images, or has fewer channels.
   BatchMaker(Dataset const& dataset, InputFormat const& format);
 
   gpu::Device const& device() const { return format_.device; }
 
-  /// All but the last step, into (pinned) host memory. Plain loops: a thread beside those that
-  /// compute may call it without starting LibTorch's threads.
+  /// All steps except the last, into (pinned) host memory. Uses plain loops, so a thread may call
+  /// it while others compute, without starting LibTorch's threads.
   Batch gather(ImageSet const& set, std::span<Sample const> samples) const;
   /// The last step, on the calling thread's compute stream.
   Batch deliver(Batch batch) const;
-  /// Images [begin, end) of the set as they are, delivered.
+  /// Images [begin, end) of the set without augmentation, delivered.
   Batch evaluation_batch(ImageSet const& set, IndexRange const& range) const;
 
  private:

@@ -8,15 +8,14 @@
 
 namespace stratagem {
 
-/// Where the batches of one rank come from. It hands out those it was made for, or those it is
-/// asked for.
+/// The source of one rank's batches: a fixed plan, or batches that are requested one by one.
 class BatchSource {
  public:
   virtual ~BatchSource() = default;
 
-  /// Wants one more batch, after all that were wanted before.
+  /// Requests one more batch, after all that were requested before.
   virtual void ask(Share const& share) = 0;
-  /// The next batch of a step before `end_step`; nothing when there is none.
+  /// The next batch of a step before `end_step`; empty if there is none.
   virtual std::optional<Batch> next(std::int64_t end_step) = 0;
 };
 

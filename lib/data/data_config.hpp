@@ -10,12 +10,12 @@ enum class Augmentation { none, standard };
 /// Section `data` of the configuration. Exactly one of the two batch sizes is positive.
 struct DataConfig {
   std::string dataset;
-  std::string root;                   ///< folder that holds mnist/ and cifar-10-batches-bin/
+  std::string root;                   ///< folder that contains mnist/ and cifar-10-batches-bin/
   std::int64_t global_batch = 128;    ///< samples per step of all ranks together
-  std::int64_t batch_per_worker = 0;  ///< samples per step of one rank; the global batch grows
+  std::int64_t batch_per_worker = 0;  ///< samples per step of one rank
   std::int64_t input_size = 32;       ///< edge of the images the model sees [pixels]
   Augmentation augment = Augmentation::none;
-  std::int64_t subset = 0;  ///< first so many training images; 0 all
+  std::int64_t subset = 0;  ///< use only the first so many training images; 0: all
 
   std::int64_t global_batch_for(int ranks) const {
     return batch_per_worker > 0 ? batch_per_worker * ranks : global_batch;

@@ -22,7 +22,7 @@ void keep_first(std::int64_t subset, Dataset& dataset) {
         ExitCode::usage,
         str("data.subset: ", subset, " is more than ", dataset.name, " has training images"),
         str("there are ", train.size()), str("take at most ", train.size(), ", or 0 for all"));
-  // Copies, so that the memory of the others is given back.
+  // Copies, so that the memory of the other images is released.
   train = {train.images.narrow(0, 0, subset).clone(), train.labels.narrow(0, 0, subset).clone()};
 }
 

@@ -10,7 +10,7 @@
 
 namespace stratagem {
 
-/// Images as they came from their files, whole in memory.
+/// Images as read from their files, completely in memory.
 struct ImageSet {
   at::Tensor images;  ///< uint8 [n, channels, height, width]
   at::Tensor labels;  ///< int64 [n], in [0, classes)
@@ -21,7 +21,7 @@ struct ImageSet {
 /// A file a dataset was read from.
 struct SourceFile {
   std::string path;
-  std::string sha256;      ///< of the content: of what a .gz file holds, not of how it is packed
+  std::string sha256;  ///< of the unpacked content; does not depend on how a .gz file was packed
   bool published = false;  ///< the content is the published one, bit for bit
 };
 
@@ -30,7 +30,7 @@ struct Dataset {
   std::int64_t classes = 10;
   ImageSet train, test;
   std::vector<double> mean, stddev;  ///< per channel, of pixels scaled to [0, 1]
-  bool may_flip = false;             ///< a mirrored image keeps its label
+  bool may_flip = false;             ///< mirrored images keep their label
   std::vector<SourceFile> sources;   ///< empty for procedural data
   std::string fingerprint;           ///< 16 hex digits over all pixels and labels
 
@@ -38,7 +38,7 @@ struct Dataset {
   std::int64_t image_size() const { return train.images.size(2); }
 };
 
-/// One dataset that can be asked for by name.
+/// One dataset that can be selected by name.
 struct DatasetEntry {
   std::string name;
   std::string description;
@@ -51,12 +51,12 @@ struct DatasetEntry {
 
 std::vector<DatasetEntry> const& dataset_catalogue();
 
-/// Error(usage) for an unknown name, with the nearest known one.
+/// Error(usage) for an unknown name, with the nearest known name.
 DatasetEntry const& find_dataset(std::string const& name);
 
-/// Reads or makes the dataset. Error(bad_data) saying file, expected and actual for anything that
-/// is not exactly as the published formats are; Error(usage) for an unknown name or a subset larger
-/// than the dataset.
+/// Reads or makes the dataset. Error(bad_data) with file, expected and actual values if anything
+/// differs from the published format. Error(usage) for an unknown name, or a subset larger than the
+/// dataset.
 Dataset load_dataset(DataConfig const& config);
 
 }  // namespace stratagem

@@ -53,7 +53,7 @@ std::optional<Batch> Loader::next(std::int64_t end_step) {
 void Loader::run(std::stop_token const& stop) {
   name_thread("loader");
   try {
-    gpu::select(maker_.device());  // whose driver pins the host memory
+    gpu::select(maker_.device());  // its driver pins the host memory
     std::unique_lock lock(mutex_);
     while (changed_.wait(lock, stop, [this] { return wanted(); }) && !stop.stop_requested()) {
       auto const share = take_wanted();

@@ -15,27 +15,29 @@
 
 namespace stratagem {
 
-/// Which batches one rank wants from the start: its slice of the global batches of steps
-/// [first_step, end_step). Step s belongs to epoch s / steps_per_epoch(images, global_batch).
+/// Which batches one rank needs, if they are known from the start: its slice of the global batches
+/// of steps [first_step, end_step). Step s belongs to epoch s / steps_per_epoch(images,
+/// global_batch).
 struct LoadPlan {
   std::uint64_t seed = 0;
-  std::int64_t global_batch = 1;  ///< no larger than the training set
+  std::int64_t global_batch = 1;  ///< not larger than the training set
   RankSlice slice;
   std::int64_t first_step = 0;
   std::int64_t end_step = 0;
   Augmentation augment = Augmentation::none;
 };
 
-/// Makes the training batches of one rank, in order, on a thread of its own and ahead of their use.
-/// Its work is recorded as spans `prepare_batch` of the lane `loader` while a sampled step runs.
+/// Prepares the training batches of one rank, in order, on a separate thread and ahead of their
+/// use. This work is recorded as spans `prepare_batch` of lane `loader` while a sampled step runs.
 class Loader final : public BatchSource {
  public:
-  /// `recorder`, which may be null, outlives the loader.
+  /// `recorder` may be null; it must outlive the loader.
   Loader(Dataset const& dataset, InputFormat const& format, LoadPlan const& plan,
          trace::Recorder* recorder);
 
   void ask(Share const& share) override;
-  /// On the device; waits for it. Throws what the loader's thread failed with.
+  /// The next batch on the device; waits for it. Throws the error of the loader's thread, if there
+  /// is one.
   std::optional<Batch> next(std::int64_t end_step) override;
   std::optional<Batch> next() { return next(std::numeric_limits<std::int64_t>::max()); }
 
@@ -63,10 +65,10 @@ class Loader final : public BatchSource {
   std::int64_t next_step_;      ///< of the plan, to be prepared; under mutex_
   std::int64_t next_out_;       ///< of the plan, to be handed out; under mutex_
   std::deque<Share> asked_;     ///< under mutex_
-  std::int64_t missing_;        ///< batches that are wanted and not handed out; under mutex_
+  std::int64_t missing_;        ///< batches that were requested and not handed out; under mutex_
   std::deque<Batch> ready_;     ///< under mutex_
   std::exception_ptr failure_;  ///< under mutex_
-  std::jthread thread_;         ///< last, so that it stops before the rest goes
+  std::jthread thread_;         ///< last, so that it stops before the other members are destroyed
 };
 
 }  // namespace stratagem

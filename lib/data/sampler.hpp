@@ -13,23 +13,23 @@ struct IndexRange {
   std::int64_t size() const { return end - begin; }
 };
 
-/// The training images in the order in which an epoch visits them: a function of seed and epoch
-/// alone, so that every number of ranks trains on the same global batches.
+/// The training images in the order in which an epoch visits them. Depends only on seed and epoch,
+/// so any number of ranks trains on the same global batches.
 std::vector<std::int64_t> epoch_order(std::uint64_t seed, std::int64_t epoch, std::int64_t images);
 
-/// Whole global batches of an epoch. The images that are left over at the end of its order are not
-/// trained on in it; another epoch leaves out others. 0 when there is not enough for one.
+/// Complete global batches of an epoch. The images left over at the end of its order are not used
+/// in this epoch; another epoch leaves out others. 0 if there are too few for one.
 std::int64_t steps_per_epoch(std::int64_t images, std::int64_t global_batch);
 
-/// One rank among those that share every global batch.
+/// One of the ranks that share every global batch.
 struct RankSlice {
   int rank = 0;
   int ranks = 1;
 
-  /// Its places in a global batch, which the number of ranks divides.
+  /// Its slots in a global batch; the number of ranks must divide the batch.
   IndexRange of_batch(std::int64_t global_batch) const;
-  /// Its part of an evaluation: contiguous; together the ranks cover every image once, and their
-  /// parts differ by one image at most.
+  /// Its part of an evaluation, contiguous. Together, the ranks cover every image once; their parts
+  /// differ by at most one image.
   IndexRange of_evaluation(std::int64_t images) const;
 };
 

@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 constexpr char fetch[] = "modules/fetch-data.sh FOLDER fetches the published files";
 constexpr char name_the_root[] = "let data.root or STRATAGEM_DATA name the folder that holds it; ";
 
-/// A root that is the dataset's own folder, where it should be the one around it.
+/// Detects a root that is the dataset's own folder instead of its parent folder.
 void refuse_own_folder(fs::path const& root, std::string const& folder) {
   std::error_code unreadable;
   auto const own = (fs::absolute(root, unreadable) / "").lexically_normal().parent_path();

@@ -12,7 +12,7 @@
 
 namespace stratagem {
 
-/// More than any file of a published set has, unpacked or not [bytes].
+/// Larger than any file of a published dataset, unpacked or not [bytes].
 inline constexpr std::size_t most_source_bytes = 1 << 30;
 
 /// Error(bad_data) about one file: "path: problem (expected x, found y); fetch it again ...".
@@ -22,11 +22,11 @@ Error bad_file(std::filesystem::path const& path, std::string const& problem,
 /// `root`/`folder`, which must be a folder. Error(bad_data) says what is missing and how to get it.
 std::filesystem::path dataset_folder(std::string const& root, std::string const& folder);
 
-/// The first of `names` that is a file of `folder`. Error(bad_data) when none is.
+/// The first of `names` that is a file in `folder`. Error(bad_data) if there is none.
 std::filesystem::path find_file(std::filesystem::path const& folder,
                                 std::vector<std::string> const& names);
 
-/// Whether `content`, read from `path`, is the published one.
+/// Compares `content`, read from `path`, with the published checksum.
 SourceFile identify(std::filesystem::path const& path, std::span<std::byte const> content,
                     std::string_view published_sha256);
 

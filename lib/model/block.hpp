@@ -12,14 +12,14 @@
 
 namespace stratagem {
 
-/// What a forward pass depends on beside its input and its parameters. Random masks are a pure
-/// function of (seed, step, sample slot, layer), so that they do not depend on who computes them.
+/// What a forward pass depends on, apart from its input and parameters. Random masks are a pure
+/// function of (seed, step, sample slot, layer), so they do not depend on which rank computes them.
 struct Context {
   bool training = false;
   bool dropout = true;  ///< false: no dropout and no stochastic depth, even in training
   std::uint64_t seed = 0;
   std::int64_t step = 0;
-  std::int64_t first_slot = 0;  ///< place of the first sample in the global batch
+  std::int64_t first_slot = 0;  ///< index of the first sample in the global batch
 };
 
 /// The tensors of one block for one pass, in the order in which the block declared them.
@@ -29,7 +29,7 @@ struct Frame {
   Context const& context;
 };
 
-/// The tensors a block wants. Layers declare theirs on construction and remember the index.
+/// The tensors that a block needs. Layers declare theirs on construction and remember the index.
 class Declaration {
  public:
   int parameter(ParameterSpec spec);
@@ -46,9 +46,9 @@ class Declaration {
   std::vector<std::string> names_;
 };
 
-/// A piece of a model with one tensor in and one tensor out: what strategies run, communicate and
-/// shard as a whole. It declares its parameters and holds none. Computes on whatever device and in
-/// whatever floating type its input has.
+/// A part of a model with one tensor in and one tensor out. Strategies run, communicate and shard
+/// blocks as a whole. A block declares its parameters but does not hold them. It computes on the
+/// device and in the floating type of its input.
 class Block {
  public:
   virtual ~Block() = default;
@@ -62,7 +62,7 @@ class Block {
   virtual at::Tensor forward(at::Tensor const& x, Frame const& frame) const = 0;
 
   /// Consecutive blocks may be parts of one layer: all get the same input, and their outputs are
-  /// joined along dimension 1. 1 of 1 for a whole block.
+  /// concatenated along dimension 1. A whole block is part 1 of 1.
   struct Part {
     int index = 0;
     int count = 1;
@@ -72,7 +72,7 @@ class Block {
  protected:
   explicit Block(std::string name) : name_(std::move(name)) {}
 
-  Declaration declare_;  ///< layers of the derived class register here while it is constructed
+  Declaration declare_;  ///< layers of the derived class register here during construction
 
  private:
   std::string name_;

@@ -12,7 +12,7 @@
 namespace stratagem {
 namespace {
 
-/// One multi-tensor call for all gradients; an undefined one stands for zero.
+/// One multi-tensor call for all gradients; an undefined gradient means zero.
 void land(std::span<at::Tensor const> gradients, std::span<at::Tensor const> fresh,
           Landing landing) {
   std::vector<at::Tensor> to, from;
@@ -91,7 +91,7 @@ at::Tensor BlockTape::backward(int block, at::Tensor const& grad_output,
   return index > 0 ? grad_output : std::exchange(input_gradient_, {});
 }
 
-/// Replaces the output by one with a graph behind it.
+/// Replaces the output by one that is connected to the graph.
 void BlockTape::recompute(int block, Kept& kept) const {
   gpu::MemoryScope const scope(gpu::MemoryCategory::activations);
   at::AutoGradMode const graph(true);
@@ -101,7 +101,7 @@ void BlockTape::recompute(int block, Kept& kept) const {
       kept.input, {kept.parameters, kept.buffers, kept.context});
 }
 
-/// What forward returns once the block's own output is kept.
+/// The result of forward, after the block's own output was kept.
 at::Tensor BlockTape::join(int block, at::Tensor const& x) const {
   auto const [index, count] = part(block);
   if (count == 1) return kept_[static_cast<std::size_t>(block)].output.detach();
@@ -112,7 +112,7 @@ at::Tensor BlockTape::join(int block, at::Tensor const& x) const {
   return at::cat(outputs, 1);
 }
 
-/// The columns of the joined output (or of its gradient) that this part made.
+/// The columns of the joined output (or of its gradient) that belong to this part.
 at::Tensor BlockTape::own_slice(int block, at::Tensor const& joined) const {
   auto const [index, count] = part(block);
   if (count == 1) return joined;

@@ -8,52 +8,54 @@
 
 namespace stratagem {
 
-/// Whether a gradient replaces what its slot holds or is added to it.
+/// Whether a gradient overwrites its slot or is added to it.
 enum class Landing { store, add };
 
-/// Runs the blocks of a model one at a time, forward (keeping what backward needs) or backward. It
-/// cuts the graph between blocks, so that a block's parameters are needed only while that block
-/// runs. Knows no ranks; holds one pass at a time, and frees what a block kept in its backward.
+/// Runs the blocks of a model one at a time, forward (keeping what the backward pass needs) or
+/// backward. It cuts the autograd graph between blocks, so that a block's parameters are needed
+/// only while that block runs. Does not know about ranks. Holds one pass at a time; the backward
+/// pass of a block frees what its forward pass kept.
 ///
-/// A block that is recomputed runs forward without a graph and keeps its input alone; its backward
-/// runs it again, with the same masks and on a copy of its running statistics, which have seen this
-/// input already. Every result has the bits that it has without recomputation.
+/// A recomputed block runs forward without a graph and keeps only its input. Its backward pass runs
+/// it again, with the same masks, and with a copy of its running statistics, which already include
+/// this input. All results have the same bits as without recomputation.
 ///
-/// Parts of one layer follow the same loop: forward, each but the last passes its input on, and the
-/// last returns the joined output; backward, each but the first passes the joined gradient on, and
-/// the first returns the sum of their input gradients, added from the last part to the first.
+/// Parts of one layer use the same loop. Forward: each part except the last passes its input on,
+/// and the last returns the joined output. Backward: each part except the first passes the joined
+/// gradient on, and the first returns the sum of their input gradients, added from the last part to
+/// the first.
 class BlockTape {
  public:
-  /// The blocks outlive the tape.
+  /// The blocks must outlive the tape.
   explicit BlockTape(Blocks const& blocks, Recompute recompute = {});
 
   int blocks() const { return static_cast<int>(kept_.size()); }
 
-  /// Input of block + 1. The frame's parameters are leaves that require gradients, and must hold
+  /// Input of block + 1. The frame's parameters are leaves that require gradients; they must have
   /// the same values again when backward runs.
   at::Tensor forward(int block, at::Tensor const& x, Frame const& frame);
 
-  /// Lands the gradients of the block's parameters in `gradients`, which are in declaration order
-  /// and may have another floating type; returns that of its input, undefined for block 0.
+  /// Writes the gradients of the block's parameters to `gradients`, in declaration order; these may
+  /// have another floating type. Returns the gradient of the block's input; undefined for block 0.
   at::Tensor backward(int block, at::Tensor const& grad_output,
                       std::span<at::Tensor const> gradients, Landing landing);
 
-  /// As forward, but nothing is kept for a backward.
+  /// Like forward, but keeps nothing for a backward pass.
   at::Tensor infer(int block, at::Tensor const& x, Frame const& frame);
 
-  /// The first block whose kept output is not finite, -1 if there is none. For a message about a
-  /// loss that is not finite: after forward, before backward.
+  /// The first block whose kept output is not finite; -1 if there is none. Used for the message
+  /// about a non-finite loss, after forward and before backward.
   int first_non_finite() const;
 
-  /// Drops what a pass that gets no backward has kept.
+  /// Drops what was kept for a backward pass that will not run.
   void clear();
 
  private:
   struct Kept {
-    at::Tensor input;   ///< detached from the block before
-    at::Tensor output;  ///< of this part alone
+    at::Tensor input;   ///< detached from the previous block
+    at::Tensor output;  ///< of this part only
     std::vector<at::Tensor> parameters;
-    std::vector<at::Tensor> buffers;  ///< of a block that is recomputed, as is its context
+    std::vector<at::Tensor> buffers;  ///< of a recomputed block, like its context
     Context context;
   };
 

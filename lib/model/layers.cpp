@@ -37,7 +37,7 @@ void fill_sample(gpu::KeepMask const& keep, std::int64_t sample, float* values) 
   }
 }
 
-/// x times its mask, which has `count` elements per sample and is shaped to meet x.
+/// x times its mask, which has `count` elements per sample and is broadcast to the shape of x.
 at::Tensor masked(at::Tensor const& x, at::Tensor const& mask, at::IntArrayRef shape, double p) {
   return x * mask.to(x.scalar_type()).div_(1 - p).view(shape);
 }

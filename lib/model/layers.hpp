@@ -6,8 +6,8 @@
 
 namespace stratagem {
 
-// Layers are values: on construction they declare their tensors, then they compute with the
-// frame's.
+// Layers are values: they declare their tensors on construction, and compute with the tensors of
+// the frame.
 
 struct Conv2d {
   struct Shape {
@@ -15,11 +15,11 @@ struct Conv2d {
     std::int64_t stride = 1, padding = 0, groups = 1;
     bool bias = false;
 
-    /// As PyTorch's initialisers count them, which leave groups out of fan_out.
+    /// Counted as by PyTorch's initialisers, which ignore groups in fan_out.
     std::int64_t fan_in() const { return in / groups * kernel * kernel; }
     std::int64_t fan_out() const { return out * kernel * kernel; }
   };
-  /// Declares `<prefix>.weight`, and `<prefix>.bias` when the shape has one.
+  /// Declares `<prefix>.weight`, and `<prefix>.bias` if the shape has one.
   Conv2d(Declaration& declare, std::string const& prefix, Shape const& shape,
          Initialiser weight_init, Initialiser bias_init = Initialiser::constant(0));
   at::Tensor operator()(at::Tensor const& x, Frame const& frame) const;
@@ -32,7 +32,8 @@ struct Conv2d {
 struct Linear {
   struct Shape {
     std::int64_t in, out;
-    /// Where the `out` rows stand in a layer that is split into parts; a total of 0: not split.
+    /// The first of the `out` rows in a layer that is divided into parts; a total of 0 means not
+    /// divided.
     std::int64_t row_begin = 0, total_rows = 0;
   };
   Linear(Declaration& declare, std::string const& prefix, Shape const& shape,
@@ -42,7 +43,7 @@ struct Linear {
   int weight, bias;
 };
 
-/// Its parameters and statistics stay fp32. Error(usage) in training on one value per channel.
+/// Its parameters and statistics stay fp32. Error(usage) when training with one value per channel.
 struct BatchNorm2d {
   BatchNorm2d(Declaration& declare, std::string const& prefix, std::int64_t channels,
               double eps = 1e-5, double momentum = 0.1);
@@ -52,7 +53,7 @@ struct BatchNorm2d {
   int weight, bias, running_mean, running_var, num_batches_tracked;
 };
 
-/// Over the last dimension; computed in fp32 when x is a 16-bit float.
+/// Normalises the last dimension; computed in fp32 if x is a 16-bit float.
 struct LayerNorm {
   LayerNorm(Declaration& declare, std::string const& prefix, std::int64_t channels,
             double eps = 1e-5);
@@ -63,7 +64,8 @@ struct LayerNorm {
   int weight, bias;
 };
 
-/// Zeroes elements with probability p and scales the rest by 1 / (1 - p). `name` keys the mask.
+/// Zeroes elements with probability p and scales the rest by 1 / (1 - p). The mask depends on
+/// `name`.
 struct Dropout {
   std::string name;
   double p;
@@ -78,15 +80,15 @@ struct StochasticDepth {
   at::Tensor operator()(at::Tensor const& x, Frame const& frame) const;
 };
 
-/// Keep (1) or drop (0), fp32 [samples, count], each dropped with probability p: what Dropout and
-/// StochasticDepth (count 1) multiply with, before scaling. An element is a pure function of the
-/// seed, the step, the sample's slot, the layer's name and its own index in the sample, whatever
-/// the device.
+/// Keep (1) or drop (0), fp32 [samples, count]; each element is dropped with probability p. Dropout
+/// and StochasticDepth (count 1) multiply by this mask, before scaling. An element is a pure
+/// function of the seed, the step, the sample's slot, the layer's name and its own index in the
+/// sample, on any device.
 at::Tensor keep_mask(Context const& context, std::string const& name, std::int64_t samples,
                      std::int64_t count, double p, at::Device device = at::kCPU);
 
-/// PyTorch's default for Conv2d and Linear: uniform within 1 / sqrt(fan_in), weights and biases
-/// alike.
+/// PyTorch's default for Conv2d and Linear: uniform within 1 / sqrt(fan_in), for weights and
+/// biases.
 Initialiser default_uniform(std::int64_t fan_in);
 /// He et al. 2015 for ReLU: normal with variance 2 / fan.
 Initialiser kaiming_normal(std::int64_t fan);

@@ -8,7 +8,7 @@
 
 namespace stratagem {
 
-/// What the data brings to a model.
+/// What a model must know about the data.
 struct InputShape {
   std::int64_t channels = 3;
   std::int64_t size = 32;  ///< height and width
@@ -23,18 +23,17 @@ struct Model {
       head;  ///< names of the last layer's tensors, which depend on num_classes
 
   std::int64_t parameter_count() const;
-  /// Whole tensors, parts of one counted once.
+  /// Whole tensors; a tensor that is divided into parts counts once.
   std::int64_t parameter_tensors() const;
 };
 
-/// One model that can be asked for by name.
+/// One model that can be selected by name.
 struct ModelEntry {
   std::string name;
   std::string description;
-  std::int64_t input_channels;  ///< 0: takes the dataset's; 3 for torchvision's models
+  std::int64_t input_channels;  ///< 0: the dataset's; 3 for torchvision's models
   std::int64_t smallest_input;  ///< [pixels]
-  /// [pixels] Up to this size a BatchNorm meets maps of 1x1 and cannot train on one sample; 0:
-  /// none.
+  /// [pixels] Up to this size, a BatchNorm gets 1x1 maps and cannot train with one sample; 0: none.
   std::int64_t two_sample_input;
   MemoryFormat fastest_format;
   Model (*make)(ModelConfig const& config, InputShape const& input);
@@ -42,7 +41,7 @@ struct ModelEntry {
 
 std::vector<ModelEntry> const& model_zoo();
 
-/// Error(usage) for an unknown name, or an input that the model cannot take.
+/// Error(usage) for an unknown name, or an input that the model cannot process.
 Model make_model(ModelConfig const& config, InputShape const& input);
 ModelEntry const& find_model(std::string const& name);
 

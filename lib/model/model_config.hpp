@@ -6,12 +6,13 @@
 namespace stratagem {
 
 enum class MemoryFormat { automatic, contiguous, channels_last };
-/// What a weights file must hold: every tensor, or every one but the classifier's last layer.
+/// What a weights file must contain: every tensor, or every tensor except the classifier's last
+/// layer.
 enum class HeadWeights { strict, fresh };
 
 /// Activation checkpointing (Chen et al., "Training deep nets with sublinear memory cost", 2016):
 /// the first block and every `every`-th after it keep only their input for the backward pass, which
-/// runs them again; the others keep what autograd keeps. 0: no block, 1: all blocks.
+/// runs them again. The others keep what autograd keeps. 0: no block, 1: all blocks.
 struct Recompute {
   int every = 0;
 
@@ -22,11 +23,11 @@ struct Recompute {
 struct ModelConfig {
   std::string name;
   std::int64_t num_classes = 10;
-  std::string weights;  ///< safetensors with torchvision's names; empty initialises from the seed
+  std::string weights;  ///< safetensors with torchvision's names; empty: initialised from the seed
   HeadWeights head = HeadWeights::strict;
   MemoryFormat memory_format = MemoryFormat::automatic;
   Recompute recompute;  ///< `none`, `all`, `every_2`, `every_3`, ...
-  bool dropout = true;  ///< false also turns stochastic depth off
+  bool dropout = true;  ///< false also disables stochastic depth
 };
 
 }  // namespace stratagem

@@ -35,7 +35,7 @@ constexpr std::array<Type, 5> kTypes{{{"F64", at::kDouble},
                                       {"BF16", at::kBFloat16},
                                       {"I64", at::kLong}}};
 
-/// What the header says of one tensor.
+/// The header's description of one tensor.
 struct Entry {
   std::string name;
   at::ScalarType type;
@@ -93,7 +93,7 @@ class Reader {
 
   /// In the order of the data.
   std::vector<Entry> parse(std::string const& text) const {
-    // What walks a value does so by recursion: one that is nested without end ends the stack.
+    // Code that walks a value is recursive: a deeply nested one would overflow the stack.
     auto const shallow = [this](int depth, nlohmann::json::parse_event_t, nlohmann::json const&) {
       demand(depth <= kDeepestHeader, "its header has values within values");
       return true;
@@ -141,8 +141,8 @@ class Reader {
     return {name, known->type, {shape.begin(), shape.end()}, offsets[0], offsets[1]};
   }
 
-  /// Nothing where it is more than the file can hold; so that no product overflows, an extent of 0
-  /// counts as 1 there.
+  /// Empty if it is more than the file can hold. An extent of 0 counts as 1 here, so that no
+  /// product overflows.
   std::optional<std::uint64_t> bytes_of(std::vector<std::uint64_t> const& shape,
                                         std::uint64_t element) const {
     std::uint64_t bound = element;
@@ -158,7 +158,7 @@ class Reader {
   std::uint64_t size_ = 0;
 };
 
-/// A file that gets its name when it is whole.
+/// A file that gets its name when it is complete.
 class Writer {
  public:
   explicit Writer(std::filesystem::path const& path)
@@ -193,7 +193,7 @@ class Writer {
   }
 
  private:
-  /// Never through a link; in the place of what a killed process with the same id left.
+  /// Never written through a link; replaces what a killed process with the same id left.
   static int create(char const* path) {
     ::unlink(path);
     return ::open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
@@ -234,7 +234,7 @@ void read_safetensors(
 
 void write_safetensors(std::filesystem::path const& path,
                        std::vector<std::pair<std::string, at::Tensor>> const& tensors) {
-  // Wide types first, so that every tensor is aligned for readers that map the file.
+  // Wide types first, so that every tensor is aligned when a reader maps the file.
   std::vector<std::size_t> order(tensors.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::ranges::stable_sort(order, std::ranges::greater(),

@@ -14,16 +14,16 @@ namespace stratagem {
 using TensorMap = std::map<std::string, at::Tensor>;
 
 /// All tensors of a safetensors file (8-byte little-endian header length, JSON header, data), on
-/// the CPU. Types F64, F32, F16, BF16, I64. Error(bad_data) saying what is wrong and where, if the
-/// file is not exactly what its header promises; nothing is allocated for a tensor that it cannot
-/// hold.
+/// the CPU. Types F64, F32, F16, BF16, I64. Error(bad_data) that says what is wrong and where,
+/// unless the file is exactly as its header says. Nothing is allocated for a tensor that the file
+/// cannot contain.
 TensorMap read_safetensors(std::filesystem::path const& path);
 /// The same, one tensor at a time, in the order of the data.
 void read_safetensors(std::filesystem::path const& path,
                       std::function<void(std::string const& name, at::Tensor const&)> const& visit);
 
-/// Writes the tensors, whose names keep this order in the header, one after the other beside `path`
-/// and renames the whole file over it. Error(io).
+/// Writes the tensors to a temporary file next to `path`, in this order in header and data, and
+/// renames the complete file to `path`. Error(io).
 void write_safetensors(std::filesystem::path const& path,
                        std::vector<std::pair<std::string, at::Tensor>> const& tensors);
 

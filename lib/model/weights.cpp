@@ -10,7 +10,7 @@
 namespace stratagem {
 namespace {
 
-/// "3 tensors missing: a, b, c"; nothing for none.
+/// "3 tensors missing: a, b, c"; empty if there are none.
 void report(std::vector<std::string>& problems, std::vector<std::string> const& names,
             char const* what) {
   constexpr std::size_t most = 20;

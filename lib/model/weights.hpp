@@ -16,18 +16,18 @@ struct StateTensor {
   bool parameter;
 };
 
-/// The model's state in the order of torchvision's state_dict, the parts of a tensor as one.
+/// The model's state in the order of torchvision's state_dict; parts of a tensor are joined.
 std::vector<StateTensor> state_of(Model const& model);
 
 /// The tensors of `file` that the model starts from. Floating types may differ from the model's. As
-/// in PyTorch, files from before `num_batches_tracked` are good without; with HeadWeights::fresh
-/// the head's tensors are left out. Error(bad_data) naming all that are missing, unexpected or of
-/// another shape or type; `source` is what it calls the file.
+/// in PyTorch, older files without `num_batches_tracked` are accepted. With HeadWeights::fresh, the
+/// head's tensors are ignored. Error(bad_data) with all tensors that are missing, unexpected, or of
+/// another shape or type; the message calls the file `source`.
 TensorMap match_weights(Model const& model, TensorMap file, HeadWeights head,
                         std::string const& source);
 
-/// Of the file that `config` names, matched to the model; empty where it names none. Errors as
-/// those of read_safetensors() and match_weights().
+/// Reads the file that `config` names and matches it with the model; empty if it names none. Errors
+/// are those of read_safetensors() and match_weights().
 TensorMap read_weights(ModelConfig const& config, Model const& model);
 
 }  // namespace stratagem

@@ -7,7 +7,7 @@
 namespace stratagem {
 namespace {
 
-/// How many of the first blocks make up the small last bucket; 0 when buckets are small anyway.
+/// How many of the first blocks form the small last bucket; 0 if buckets are small anyway.
 int blocks_of_last_bucket(ParameterLayout const& layout, std::int64_t limit,
                           std::int64_t bucket_elements) {
   if (bucket_elements <= limit) return 0;
@@ -30,7 +30,7 @@ BucketPlan make_bucket_plan(ParameterLayout const& layout, std::int64_t bucket_b
     if (block == kept_apart - 1) open = false;
     auto const range = layout.range(block);
     if (range.size() == 0) continue;
-    // The blocks kept apart come last and share one bucket whatever their size.
+    // The blocks of the last bucket come at the end, and share one bucket of any size.
     if (!open) plan.buckets.push_back({{range.end, range.end}, block, block});
     auto& bucket = plan.buckets.back();
     bucket.range.begin = range.begin;

@@ -15,7 +15,8 @@ double drawn(Initialiser const& init, CounterRandom const& random, std::uint64_t
              std::array<double, 4> const& normals) {
   double value = normals[element % 4];
   if (init.kind == Initialiser::Kind::normal) return init.a + init.b * value;
-  // Truncated: later draws come from sequences of their own, so that no element disturbs another.
+  // Truncated normal: redraws use sequences of their own, so that elements do not affect each
+  // other.
   for (std::uint64_t attempt = 1; std::abs(init.b * value) > init.a; ++attempt)
     value = to_normal(random.block(element / 4, attempt))[element % 4];
   return init.b * value;

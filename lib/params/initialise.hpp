@@ -8,12 +8,12 @@
 
 namespace stratagem {
 
-/// Element i (in logical order, counted in the whole tensor of which a spec may be a part) is a
-/// pure function of (seed, name, i): any rank can make any part of any parameter alone. `view`: the
-/// parameter's tensor, of any floating type, strides and device.
+/// Element i is a pure function of (seed, name, i), so any rank can make any part of any parameter
+/// by itself. i is the logical index in the whole tensor, even if the spec is a part of it. `view`:
+/// the parameter's tensor, of any floating type, strides and device.
 void initialise(at::Tensor const& view, ParameterSpec const& spec, std::uint64_t seed);
 
-/// All parameters of `flat`; the padding between them becomes 0.
+/// Initialises all parameters in `flat`; the padding between them becomes 0.
 void initialise(at::Tensor const& flat, ParameterLayout const& layout, std::uint64_t seed);
 
 }  // namespace stratagem

@@ -20,19 +20,19 @@ struct FlatRange {
   bool operator==(FlatRange const&) const = default;
 };
 
-/// Where one parameter lies in the flat space.
+/// The place of one parameter in the flat space.
 struct ParameterEntry {
   ParameterSpec spec;
   int block = 0;
   std::int64_t offset = 0;  ///< of its first element
   std::vector<std::int64_t>
-      strides;  ///< physical order: channels_last for 4-D tensors where asked for
+      strides;  ///< physical order: channels_last for 4-D tensors if requested
 };
 
-/// The flat space of all parameters of a model: blocks in forward order, without overlap; within a
-/// block first what computes in low precision, then what stays fp32, so that each is one range.
-/// Every parameter starts on a multiple of `alignment` elements: 64 bytes even in 16 bit.
-/// Immutable.
+/// The flat space of all parameters of a model: blocks in forward order, without overlap. Within a
+/// block, parameters that compute in low precision come first, then those that stay fp32, so each
+/// group is one range. Every parameter starts at a multiple of `alignment` elements: 64 bytes even
+/// in 16 bit. Immutable.
 class ParameterLayout {
  public:
   static constexpr std::int64_t alignment = 32;  ///< [elements]
@@ -46,11 +46,11 @@ class ParameterLayout {
   int blocks() const { return static_cast<int>(ranges_.size()); }
   /// Padded elements of the whole space.
   std::int64_t size() const { return ranges_.empty() ? 0 : ranges_.back().end; }
-  /// Elements that are parameters, without padding.
+  /// Number of parameters, without padding.
   std::int64_t parameter_count() const;
 
   std::vector<ParameterEntry> const& entries() const { return entries_; }
-  /// Of one block, in the order of its declaration.
+  /// The parameters of one block, in the order of declaration.
   std::span<ParameterEntry const> entries(int block) const;
   FlatRange range(int block) const { return ranges_[static_cast<std::size_t>(block)]; }
   /// The part of range(block) that computes in low precision; the rest stays fp32.
@@ -65,11 +65,11 @@ class ParameterLayout {
   std::vector<FlatRange> ranges_, low_;
 };
 
-/// What two ranges have in common; empty, of size 0 or less, when that is nothing.
+/// The intersection of two ranges; its size is 0 or less if they do not overlap.
 FlatRange overlap(FlatRange a, FlatRange b);
 
-/// Copies those elements of a parameter that lie in `range` of a space where its memory begins at
-/// `offset`. `values`: the parameter in its logical shape, any strides; `part`: the elements of
+/// Copies the elements of a parameter that lie in `range` of a space in which the parameter begins
+/// at `offset`. `values`: the parameter in its logical shape, any strides; `part`: the elements of
 /// `range`.
 void copy_overlap(at::Tensor const& values, ParameterEntry const& entry, std::int64_t offset,
                   FlatRange range, at::Tensor const& part);
@@ -77,7 +77,7 @@ void copy_overlap(at::Tensor const& values, ParameterEntry const& entry, std::in
 /// The parameter as a tensor of its logical shape within `flat` (1-D, layout.size() elements).
 at::Tensor view_of(at::Tensor const& flat, ParameterEntry const& entry);
 
-/// Views of all parameters of a block, in the order of its declaration.
+/// Views of all parameters of a block, in the order of declaration.
 std::vector<at::Tensor> views_of(at::Tensor const& flat, ParameterLayout const& layout, int block);
 
 }  // namespace stratagem

@@ -8,14 +8,14 @@
 
 namespace stratagem {
 
-/// How a parameter gets its first values.
+/// The distribution of a parameter's initial values.
 struct Initialiser {
   enum class Kind { constant, uniform, normal, truncated_normal };
 
   static Initialiser constant(double value) { return {Kind::constant, value, 0}; }
   static Initialiser uniform(double bound) { return {Kind::uniform, -bound, bound}; }
   static Initialiser normal(double stddev) { return {Kind::normal, 0, stddev}; }
-  /// Normal values beyond `cut` in size are drawn again.
+  /// Normal values whose absolute value exceeds `cut` are drawn again.
   static Initialiser truncated_normal(double stddev, double cut) {
     return {Kind::truncated_normal, cut, stddev};
   }
@@ -31,8 +31,8 @@ struct ParameterSpec {
   std::vector<std::int64_t> shape;  ///< of this part
   Initialiser initialiser;
   bool keep_fp32 = false;  ///< stays fp32 when the model computes in 16 bit (norms)
-  /// A block of rows of a larger tensor: its first row there, and how many rows that has. 0 rows:
-  /// whole.
+  /// For a part of a larger tensor: its first row there, and the number of rows of that tensor. 0
+  /// rows: not a part.
   std::int64_t row_begin = 0;
   std::int64_t total_rows = 0;
 
@@ -49,7 +49,7 @@ struct BufferSpec {
   std::string name;
   std::vector<std::int64_t> shape;
   at::ScalarType type = at::kFloat;
-  double value = 0;  ///< of all elements at the start
+  double value = 0;  ///< initial value of all elements
 };
 
 }  // namespace stratagem

@@ -2,12 +2,12 @@
 
 namespace stratagem {
 
-/// Where among the ranks the servers are.
+/// Which ranks are servers.
 enum class ServerPlacement {
   last,    ///< the highest ranks
   first,   ///< the lowest ranks
-  spread,  ///< the last rank of each of equal groups: one per node, where nodes have equal ranks
-  listed   ///< as a list says
+  spread,  ///< the last rank of each of equal groups: one per node if nodes have equally many ranks
+  listed   ///< as listed
 };
 
 }  // namespace stratagem

@@ -8,8 +8,8 @@
 
 namespace stratagem {
 
-/// Which ranks serve and which compute gradients, each list in rank order. A server or worker is
-/// numbered by its place in its list.
+/// Which ranks are servers and which are workers, each list in rank order. The number of a server
+/// or worker is its index in its list.
 struct Roles {
   std::vector<int> servers;
   std::vector<int> workers;
@@ -20,17 +20,17 @@ struct Roles {
   int server_of(int rank) const;
 };
 
-/// Error(usage) unless there is a server and a worker, and where `listed` (of placement listed)
-/// does not name `servers` ranks.
+/// Error(usage) unless there are a server and a worker, or if `listed` (for placement listed) does
+/// not contain `servers` ranks.
 Roles assign_roles(int ranks, int servers, ServerPlacement placement,
                    std::vector<int> const& listed = {});
 
-/// Parameters that travel together between a worker and the server that owns them.
+/// Parameters that are sent together between a worker and the server that owns them.
 struct ServerChunk {
   int index = 0;  ///< in the plan
   FlatRange range;
   int server = 0;
-  std::int64_t offset = 0;  ///< where they begin in the server's shard [elements]
+  std::int64_t offset = 0;  ///< start in the server's shard [elements]
 };
 
 /// Which server owns which part of the flat space: a value, the same on all ranks.
@@ -38,7 +38,7 @@ struct ServerPlan {
   Roles roles;
   std::vector<ServerChunk> chunks;   ///< from the end of the flat space to its start, without gaps
   std::vector<std::int64_t> shards;  ///< elements of each server's shard, with padding
-  std::vector<std::int64_t> loads;   ///< parameters' elements of each server
+  std::vector<std::int64_t> loads;   ///< number of parameters of each server
 
   int workers() const { return static_cast<int>(roles.workers.size()); }
   int rank_of_worker(int worker) const { return roles.workers[static_cast<std::size_t>(worker)]; }
@@ -48,18 +48,18 @@ struct ServerPlan {
   }
   /// The chunks of one server, in the order of `chunks`.
   std::vector<ServerChunk> chunks_of(int server) const;
-  /// Largest load over the mean one; 1 is even.
+  /// Largest load divided by the mean load; 1 is perfectly even.
   double imbalance() const;
   std::uint64_t hash() const;
 };
 
-/// As many as messages can be told apart.
+/// As many as message tags can distinguish.
 inline constexpr std::int64_t max_chunks = 8000;
 
-/// Cuts the flat space, from its end (whose gradients are there first) to its start, into chunks of
-/// `chunk_bytes` whose bounds are on multiples of 4 KiB, and gives each, the largest first, to the
-/// server with the least so far (Graham, "Bounds on multiprocessing timing anomalies", 1969).
-/// Error(usage) when there are more servers than chunks, or more chunks than `max_chunks`.
+/// Divides the flat space, from its end (whose gradients come first) to its start, into chunks of
+/// `chunk_bytes` with bounds at multiples of 4 KiB. Assigns each chunk, the largest first, to the
+/// server with the smallest load so far (Graham, "Bounds on multiprocessing timing anomalies",
+/// 1969). Error(usage) if there are more servers than chunks, or more chunks than `max_chunks`.
 ServerPlan make_server_plan(ParameterLayout const& layout, Roles roles, std::int64_t chunk_bytes,
                             std::int64_t element_size);
 

@@ -8,7 +8,7 @@
 namespace stratagem {
 namespace {
 
-/// Of the blocks of `unit`: those entries that are in low precision, or those that are not.
+/// The entries of the blocks of `unit` that are in low precision, or those that are not.
 Chunk make_chunk(ParameterLayout const& layout, Unit const& unit, bool low_precision, bool mixed) {
   Chunk chunk{.low_precision = low_precision};
   auto const* first = layout.entries().data();

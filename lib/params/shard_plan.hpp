@@ -7,31 +7,32 @@
 
 namespace stratagem {
 
-/// Parameters of a unit that compute in one type, and so travel as one piece: N shards of equal
-/// size, one after the other, the last ones padded.
+/// Parameters of a unit that compute in the same type, and are communicated as one piece: N
+/// consecutive shards of equal size; the last ones are padded.
 struct Chunk {
-  /// Where one parameter lies.
+  /// The place of one parameter.
   struct Place {
     std::size_t entry = 0;    ///< of the layout
     std::int64_t offset = 0;  ///< in the chunk [elements]
   };
 
-  bool low_precision = false;  ///< computes in the model's 16-bit type, where it has one
+  bool low_precision = false;  ///< computes in the model's 16-bit type, if it has one
   std::vector<Place> places;
   std::int64_t used = 0;   ///< elements up to the end of the last parameter, aligned
   std::int64_t shard = 0;  ///< elements of each rank's shard
-  std::int64_t owned = 0;  ///< where that shard begins in the space of what a rank owns
+  std::int64_t owned = 0;  ///< where that shard begins in the space that a rank owns
 };
 
-/// Consecutive blocks that are gathered, and whose gradients are reduced, together.
+/// Consecutive blocks that are gathered together, and whose gradients are reduced together.
 struct Unit {
   int first_block = 0;
   int last_block = 0;
-  std::vector<Chunk> chunks;  ///< at most one of each type, the low precision first
+  std::vector<Chunk> chunks;  ///< at most one per type; low precision comes first
 };
 
-/// Which elements of which parameter belong to whom when every unit is cut into one shard per rank:
-/// rank r owns elements [r shard, (r + 1) shard) of every chunk. A value, the same on all ranks.
+/// Which rank owns which elements of the parameters, if every unit is divided into one shard per
+/// rank: rank r owns elements [r shard, (r + 1) shard) of every chunk. A value, the same on all
+/// ranks.
 struct ShardPlan {
   int ranks = 1;
   std::vector<Unit> units;  ///< in forward order; every block is in one
@@ -43,12 +44,12 @@ struct ShardPlan {
   std::uint64_t hash() const;
 };
 
-/// Blocks join a unit until it holds `unit_elements`; no block is cut. `mixed`: the parameters that
-/// the layout lets compute in low precision are kept apart from the others.
+/// Blocks are added to a unit until it holds `unit_elements`; blocks are never divided. `mixed`:
+/// parameters that may compute in low precision are separated from the others.
 ShardPlan make_shard_plan(ParameterLayout const& layout, int ranks, std::int64_t unit_elements,
                           bool mixed);
 
-/// The ranges of a chunk that no parameter fills.
+/// The ranges of a chunk that contain no parameter.
 std::vector<FlatRange> gaps(Chunk const& chunk, ParameterLayout const& layout, int ranks);
 
 }  // namespace stratagem

@@ -17,7 +17,7 @@ namespace {
 struct Column {
   std::string title;
   std::function<std::string(CellEntry const&)> get;
-  std::function<bool(CellEntry&, std::string const&)> set;  ///< false for what it cannot be
+  std::function<bool(CellEntry&, std::string const&)> set;  ///< false for a text that it cannot be
 };
 
 Column text_column(std::string title, std::string CellEntry::*member) {
@@ -39,7 +39,7 @@ Column integer_column(std::string title, Integer CellEntry::*member) {
           }};
 }
 
-/// It follows from others, and is there for those who read the file.
+/// Derived from other columns, for people who read the file.
 Column ranks_column() {
   return {"ranks", [](CellEntry const& cell) { return std::to_string(cell.ranks()); },
           [](CellEntry const& cell, std::string const& text) {

@@ -19,7 +19,7 @@ using nlohmann::json;
 
 constexpr std::int64_t patience_ns = 60'000'000'000;  // six heartbeats
 
-/// Why a run that says it runs does not; empty: it does.
+/// Why a run that claims to be running is not; empty if it is.
 std::string why_lost(Outcome const& outcome) {
   if (outcome.host == host_name() && !owner_lives(outcome))
     return str("process ", outcome.process, " on ", outcome.host, " is gone");
@@ -111,7 +111,8 @@ CellStatus status_of(StudyDirectory const& study, std::string const& cell) {
   auto status = status_of_run(study.run_directory(cell));
   status.launch = read_launch_record(study.launch_file(cell));
   if (!status.outcome && status.state == CellState::failed) return status;  // a damaged file
-  // A start that failed before the run could say so tells more than how an earlier one ended.
+  // A start that failed before the run could report anything is more informative than the end of an
+  // earlier run.
   bool const is_old = status.outcome && status.outcome->status != RunStatus::complete &&
                       status.launch && status.launch->exit_code != 0 &&
                       status.outcome->updated_wall_ns < status.launch->started_wall_ns;

@@ -21,46 +21,46 @@ inline std::string_view name_of(CellState state) {
   return cell_state_names.at(static_cast<std::size_t>(state));
 }
 
-/// How a launcher ended that was started for a cell: the content of launches/<cell>.json.
+/// How a launcher that was started for a cell ended: the content of launches/<cell>.json.
 struct LaunchRecord {
   int exit_code = 0;
   std::int64_t started_wall_ns = 0;
   double seconds = 0;
   std::string host;
-  std::string job;        ///< of Slurm; empty outside of one
-  std::string last_line;  ///< its error, or what its output ended with
+  std::string job;        ///< Slurm's; empty outside of a job
+  std::string last_line;  ///< its error, or the last line of its output
 };
 
 void write_launch_record(std::filesystem::path const& file, LaunchRecord const& record);
-/// Nothing when there is none, or none that can be read.
+/// Empty if there is none, or it cannot be read.
 std::optional<LaunchRecord> read_launch_record(std::filesystem::path const& file);
 
-/// How a cell stands, by its files alone.
+/// The state of a cell, from its files only.
 struct CellStatus {
   CellState state = CellState::missing;
   std::string reason;
   ExitCode code = ExitCode::done;
   std::optional<Outcome> outcome;
-  std::optional<LaunchRecord> launch;  ///< the last
+  std::optional<LaunchRecord> launch;  ///< the last one
 };
 
-/// A run that is said to be running and gave no sign of life for a minute, or whose process on this
-/// host is gone, is lost: its node or its job ended without a word.
+/// A run that claims to be running is lost if it gave no sign of life for a minute, or if its
+/// process on this host is gone: its node or its job ended without a message.
 CellStatus status_of(StudyDirectory const& study, std::string const& cell);
 
-/// Of a run that belongs to no study: by its run directory alone.
+/// For a run that belongs to no study: from its run directory only.
 CellStatus status_of_run(std::filesystem::path const& run);
 
-/// The same once the cell's launcher has ended: nothing runs any more. A run that somebody ended,
-/// and that does not know why, has lost others where the launcher's code is that of no error: 0, as
-/// when a node lost its power, or the system's.
+/// The same, after the cell's launcher has ended, so nothing is running any more. If the run was
+/// ended and does not know why, it has lost a peer, unless the launcher's exit code is that of an
+/// error. Code 0 (a node lost power) and codes of signals are not errors.
 CellStatus once_ended(CellStatus status, int launcher_code);
 
-/// The states of all cells, counted: "84 cells: 80 complete, 3 failed, 1 missing".
+/// Counts of the states of all cells: "84 cells: 80 complete, 3 failed, 1 missing".
 std::string count_states(std::vector<CellStatus> const& cells);
 
-/// A row per cell, in the order of the study: index, cell, ranks, state, seconds, reason. `all`:
-/// complete cells too.
+/// One row per cell, in the order of the study: index, cell, ranks, state, seconds, reason. `all`:
+/// also complete cells.
 Table status_table(StudyDirectory const& study, std::vector<CellStatus> const& cells, bool all);
 
 }  // namespace stratagem

@@ -66,7 +66,7 @@ std::string about_memory(Runs const& runs) {
              " at the peak of a rank; most: ", most.summary.name, " with ", mebibytes(total(most)));
 }
 
-/// FSDP against DDP: it shares out the state, and needs slots to gather what a unit computes with.
+/// FSDP against DDP: it divides the state, but needs slots to gather the unit that computes.
 std::string about_shards(Runs const& runs) {
   auto const* ddp = find(runs, "ddp");
   auto const* fsdp = find(runs, "fsdp");

@@ -30,7 +30,7 @@ sigset_t HeldSignals::for_child() const {
   return mask;
 }
 
-/// One of them, SIGCHLD too; 0 when none came in time.
+/// Waits for one of them, or SIGCHLD; 0 if none came in time.
 HeldSignals::Signal HeldSignals::next(std::chrono::milliseconds patience) {
   timespec const wait{.tv_sec = patience.count() / 1000,
                       .tv_nsec = patience.count() % 1000 * 1'000'000};
@@ -50,7 +50,7 @@ int HeldSignals::wait_for(pid_t child, int& passed_on) {
   for (;;) {
     int status = 0;
     if (::waitpid(child, &status, WNOHANG) == child) return status;
-    // Not for ever: a SIGCHLD may stand for several children.
+    // With a time limit, because one SIGCHLD may stand for several children.
     auto const signal = next(std::chrono::milliseconds(500));
     if (signal.number == 0 || signal.number == SIGCHLD) continue;
     passed_on = signal.number;

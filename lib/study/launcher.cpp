@@ -24,10 +24,9 @@ namespace {
 
 constexpr char placeholder[] = "{ranks}";
 
-/// Settings have these beginnings; what else a launcher's variables say describes one job ...
+/// Variables with these prefixes are settings. A launcher's other variables describe one job.
 constexpr std::array settings{"OMPI_MCA_", "PMIX_MCA_", "PRTE_MCA_", "OMPI_ALLOW_", "PRTE_ALLOW_"};
-/// ... as do these inside of a job, which only look like settings: mpirun sets them for each
-/// process.
+/// Inside a job, these only look like settings: mpirun sets them for each process.
 constexpr std::array of_one_job{
     "OMPI_MCA_PREFIXES",     "OMPI_MCA_cpu_type",          "OMPI_MCA_ess",
     "OMPI_MCA_initial_wdir", "OMPI_MCA_num_procs",         "OMPI_MCA_mca_base_component_path",
@@ -41,7 +40,7 @@ bool of_a_launcher(std::string_view variable) {
   return begins("OMPI_") || begins("PMIX_") || begins("PMI_") || begins("PRTE_");
 }
 
-/// Launchers have room for a rank on each core, not on each of a core's hardware threads.
+/// Launchers have slots for one rank per core, not per hardware thread.
 std::size_t cores_of_own() {
   std::set<std::string> cores;
   for (int const thread : usable_cores()) {
@@ -61,7 +60,8 @@ std::vector<std::string> clean_environment(int ranks) {
     if (std::getenv(name.c_str()) == nullptr) variables.push_back(name + "=" + value);
   };
   if (::geteuid() == 0)
-    // Launchers ask a superuser twice; whoever started this program has decided already.
+    // Launchers require that a superuser confirms; starting this program as root was the
+    // confirmation.
     for (auto const* name : {"OMPI_ALLOW_RUN_AS_ROOT", "PRTE_ALLOW_RUN_AS_ROOT"}) {
       unless_set(name, "1");
       unless_set(str(name, "_CONFIRM"), "1");
@@ -80,7 +80,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return result;
 }
 
-/// The signals that a child receives, and where it prints.
+/// The signals that a child receives, and where its output goes.
 class ChildSetup {
  public:
   ChildSetup(sigset_t const& blocked, std::filesystem::path const& log) {

@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t most_cells = 20000;
 constexpr std::array derived_keys{"run.name", "run.out", "run.ranks"};
 
-/// The place of a cell on one axis.
+/// The position of a cell on one axis.
 struct Choice {
   Axis const* axis;
   Axis::Value const* value;
@@ -26,7 +26,7 @@ struct Choice {
 };
 using Choices = std::vector<Choice>;
 
-/// As a piece of a file name.
+/// As a part of a file name.
 std::string file_text(std::string text) {
   for (auto& c : text) {
     bool const plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
@@ -90,7 +90,7 @@ class Expander {
       refuse_derived_keys(part.base);
       if (is_sound(part)) expand(part);
     }
-    // A part with a mistake in its matrix has no cells, which would tell of its other mistakes.
+    // A part with a mistake in its matrix has no cells that could reveal its other mistakes.
     Problems alone;
     check_alone(settings_as_written(), overrides_, names_, environment_, alone);
     problems_.add_new(alone);
@@ -98,7 +98,7 @@ class Expander {
   }
 
  private:
-  /// Each place of the file that says something about cells.
+  /// Visits every place in the file that contains settings of cells.
   std::vector<Document> settings_as_written() const {
     std::vector<Document> settings{file_.base};
     for (auto const& variant : file_.variants) settings.push_back(variant.settings);
@@ -126,7 +126,7 @@ class Expander {
         problems_.add(entry.key_place, entry.path(), "follows from the matrix; leave it out");
   }
 
-  /// What can be said of a part without its cells.
+  /// Checks that need no cells of the part.
   bool is_sound(StudyPart const& part) {
     bool sound = true;
     auto const refuse = [&](Place const& place, std::string const& path, std::string message) {
@@ -154,7 +154,7 @@ class Expander {
     return check_exclusions(part) && sound;
   }
 
-  /// Of values that are no key's.
+  /// Checks values of axes that are not keys.
   Complaint complain(Axis const& axis, Axis::Value const& value) const {
     auto const& text = value.scalar.text;
     if (axis.name == "workers") {
@@ -218,7 +218,7 @@ class Expander {
     return found == file_.variants.end() ? nullptr : &*found;
   }
 
-  /// The sections of a cell, from all places that say something about it.
+  /// The sections of a cell, merged from all places with settings for it.
   Document settings(StudyPart const& part, Choices const& choices) const {
     auto settings = merged(file_.base, part.base);
     for (auto const& choice : choices)

@@ -23,7 +23,7 @@ double total(gpu::MemoryUse const& use) {
   return known(static_cast<double>(use.total()));
 }
 
-/// Of what lasts from step to step.
+/// Sum of the categories that last from step to step.
 double lasting(gpu::MemoryUse const& use) {
   using gpu::MemoryCategory;
   if (use.total() == 0) return unknown;
@@ -35,7 +35,7 @@ double category(gpu::MemoryUse const& use, std::size_t which) {
   return use.total() > 0 ? static_cast<double>(use.bytes[which]) : unknown;
 }
 
-/// The greater one that is known.
+/// The larger of the two, ignoring unknown values.
 double greater(double a, double b) {
   return std::isnan(a) || b > a ? b : a;
 }
@@ -77,7 +77,7 @@ std::vector<Measure> of_learning() {
            [](auto& run) { return run.comm_bytes; }}};
 }
 
-/// Of the rank, worker and server that needed most: the sum, what lasts, each category.
+/// For the rank, worker and server with the highest peak: the sum, lasting memory, each category.
 void add_peak(std::vector<Measure>& all, std::string const& role, std::string const& whose,
               gpu::MemoryUse RunSummary::*peak) {
   for (std::size_t i = 0; i < gpu::memory_categories; ++i) {

@@ -12,35 +12,35 @@
 
 namespace stratagem {
 
-/// A number of a run, declared once: for programs in its unit, for people under a title, with
-/// `shown` times its value.
+/// A number of a run, declared once. Programs get it in its unit; people get it under a title,
+/// multiplied by `shown`.
 struct Measure {
   std::string name;
   std::string unit;  ///< "1" for shares, "count"
   std::string meaning;
-  std::function<double(RunSummary const&)> get;  ///< NaN where it is not known
-  std::string title{};                           ///< empty: no table for people has it
+  std::function<double(RunSummary const&)> get;  ///< NaN if unknown
+  std::string title{};                           ///< empty: in no table for people
   double shown = 1;
   int digits = 0;
 
-  /// As tables show it; "-" where it is not known.
+  /// As tables show it; "-" if unknown.
   std::string text(RunSummary const& run) const;
-  /// Whole where the unit is; null where it is not known.
+  /// An integer if the unit is one; null if unknown.
   nlohmann::json json(RunSummary const& run) const;
 };
 
-/// All there are, in the order in which programs get them.
+/// All measures, in the order in which programs get them.
 std::vector<Measure> const& measures();
-/// The one of that name.
+/// The measure with this name.
 Measure const& measure(std::string_view name);
 
-/// Null where it is not known.
+/// Null if unknown.
 nlohmann::json json_number(double value);
 
-/// What is known at the end of each epoch: an array of objects with the members of CurvePoint.
+/// The values at the end of each epoch: an array of objects with the members of CurvePoint.
 nlohmann::json curve_json(RunSummary const& run);
 
-/// Names of what tables of runs show: results, categories of the peak, and what servers did.
+/// Names of the measures that tables of runs show: results, categories of the peak, and servers.
 std::span<std::string const> shown_results();
 std::span<std::string const> shown_memory();
 std::span<std::string const> shown_servers();

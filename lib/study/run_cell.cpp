@@ -24,7 +24,7 @@ std::vector<std::string> arguments_of(StudyDirectory const& study, Cell const& c
   return arguments;
 }
 
-/// The element of an array, or the job, or nothing.
+/// The element of an array, or the job, or empty.
 std::string slurm_job() {
   char const* const job = std::getenv("SLURM_JOB_ID");
   char const* const array = std::getenv("SLURM_ARRAY_JOB_ID");
@@ -33,7 +33,7 @@ std::string slurm_job() {
   return job != nullptr ? job : "";
 }
 
-/// What a log says from byte `begin` on about its end: the first error, else the last line.
+/// The reason for the end in a log, from byte `begin` on: the first error, else the last line.
 std::string last_word(fs::path const& log, std::uintmax_t begin) {
   static constexpr std::string_view mark = "error: ";
   std::error_code ignored;

@@ -15,7 +15,7 @@ namespace stratagem {
 struct CellStart {
   Launcher launcher;
   std::vector<std::string> passed_on;  ///< options of `stratagem run`
-  bool shows_output = false;           ///< else what runs print goes to launches/<cell>.log
+  bool shows_output = false;  ///< otherwise, the output of runs goes to launches/<cell>.log
 };
 
 /// How a start ended.
@@ -25,9 +25,9 @@ struct CellRun {
   int signal = 0;  ///< that came meanwhile; 0: none
 };
 
-/// Starts `stratagem run --resume` for a cell: anew, or where it was stopped. The run is judged by
-/// what it left behind, never by the launcher's code alone: a launcher whose node lost power may
-/// end with code 0.
+/// Starts `stratagem run --resume` for a cell: from the beginning, or where it was stopped. The
+/// result is judged by the files of the run, never by the launcher's code alone: a launcher may
+/// exit with 0 when a node has lost power.
 CellRun run_cell(StudyDirectory const& study, Cell cell, CellStart const& start);
 
 /// The command that run_cell runs, for people to copy.

@@ -6,14 +6,14 @@
 
 namespace stratagem {
 
-/// What the manifest of a run tells that its traces do not.
+/// Facts from the manifest of a run that its traces do not contain.
 struct RunFacts {
-  std::string commit;             ///< of the program, "+" behind it where it had been changed
+  std::string commit;             ///< of the program, followed by "+" if it had local changes
   std::int64_t train_images = 0;  ///< of the data set
   std::int64_t global_batch = 0;  ///< samples of a step, of all workers
 };
 
-/// What is not known stays empty, or 0.
+/// Unknown facts are empty, or 0.
 RunFacts read_run_facts(std::filesystem::path const& run);
 
 }  // namespace stratagem

@@ -76,7 +76,7 @@ std::string status_of(std::vector<RankTrace> const& ranks) {
 
 // ---- time ---------------------------------------------------------------------------------------
 
-/// Phases, whole steps and their waiting for communication, over all ranks.
+/// Phases, whole steps, and their waiting for communication, over all ranks.
 void add_steps(std::vector<RankTrace> const& ranks, RunSummary& summary) {
   std::vector<double> durations;
   std::array<double, trace::phases> spent{};
@@ -97,7 +97,7 @@ void add_steps(std::vector<RankTrace> const& ranks, RunSummary& summary) {
   summary.step_ms = median(std::move(durations));
 }
 
-/// Epochs where there are some; a run that was killed in its first has only steps.
+/// From epochs if there are any; a run killed in its first epoch has only steps.
 void add_rates(std::vector<RankTrace> const& ranks, RunSummary& summary) {
   double samples = 0, slowest = 0;
   for (auto const& rank : ranks) {
@@ -112,7 +112,7 @@ void add_rates(std::vector<RankTrace> const& ranks, RunSummary& summary) {
   summary.images_per_s = samples / slowest;
 }
 
-/// A first step allocates; a run of one or two has no other.
+/// The first step is left out because it allocates, unless there are only one or two.
 double median_but_first(h5::Integers const& values) {
   std::vector<double> later(values.begin(), values.end());
   if (later.size() > 2) later.erase(later.begin());
@@ -133,7 +133,7 @@ void add_steady_rate(Ranks const& workers, RunSummary& summary) {
   summary.steady_step_s = batch / rate;
 }
 
-/// A server updated by pushes of single workers.
+/// A server that is updated by pushes of single workers.
 bool is_asynchronous(std::vector<RankTrace> const& ranks) {
   return std::ranges::any_of(ranks, [](auto const& rank) {
     auto const& workers = rank.table(trace::ps_table()).integers("worker");
@@ -141,8 +141,8 @@ bool is_asynchronous(std::vector<RankTrace> const& ranks) {
   });
 }
 
-/// As many as the first worker made: all make each of them. Asynchronous ones share them out: what
-/// they make together counts, in batches.
+/// Synchronous workers all make every step, so the first worker's number counts. Asynchronous
+/// workers share the steps, so their sum counts, in global batches.
 std::int64_t steps_of(std::vector<RankTrace> const& ranks, RunFacts const& facts) {
   std::int64_t samples = 0, made = 0;
   for (auto const& rank : ranks) {
@@ -198,8 +198,8 @@ gpu::MemoryUse peak_of(RankTrace const& rank) {
   return peak;
 }
 
-/// Images and batches: all that the workspace holds where backward passes begin, which is when
-/// samples are taken but for the last of an epoch, its peak.
+/// Images and batches: everything in the workspace when a backward pass begins. Samples are taken
+/// then, except the last one of an epoch, which is its peak.
 double data_bytes_of(RankTrace const& rank) {
   auto const samples = samples_of(rank);
   if (samples.size() < 2) return unknown;
@@ -208,7 +208,7 @@ double data_bytes_of(RankTrace const& rank) {
   return static_cast<double>(std::ranges::min(samples, {}, workspace)[MemoryCategory::workspace]);
 }
 
-/// Peaks of the rank, worker and server that needed most, and of all ranks together.
+/// Peaks of the rank, the worker and the server with the most, and the sum of all ranks.
 void add_memory(std::vector<RankTrace> const& ranks, RunSummary& summary) {
   double together = 0;
   for (auto const& rank : ranks) {
@@ -223,7 +223,7 @@ void add_memory(std::vector<RankTrace> const& ranks, RunSummary& summary) {
   summary.total_peak_bytes = together;
 }
 
-/// A column of /device, of the samples between the begin of the first and the end of the last step.
+/// A column of /device, from the begin of the first step to the end of the last.
 h5::Reals while_training(RankTrace const& rank, std::string const& column) {
   auto const& steps = rank.table(trace::steps_table());
   auto const& device = rank.table(trace::device_table());
@@ -238,7 +238,7 @@ h5::Reals while_training(RankTrace const& rank, std::string const& column) {
   return chosen;
 }
 
-/// Root mean square of the deviations from the mean; NaN of less than two.
+/// Standard deviation; NaN for fewer than two values.
 double deviation(h5::Reals const& values) {
   auto const known = known_of(values);
   if (known.size() < 2) return unknown;
@@ -270,7 +270,7 @@ void add_devices(Ranks const& workers, RunSummary& summary) {
 
 // ---- servers ------------------------------------------------------------------------------------
 
-/// Nothing where no rank updated parameters for others.
+/// Empty if there are no servers.
 std::optional<ServerSummary> servers_of(std::vector<RankTrace> const& ranks) {
   ServerSummary summary;
   double depths = 0, whole_s = 0;

@@ -36,7 +36,7 @@ json description(Study const& study) {
           {"created_by", who_and_where()}};
 }
 
-/// study.json. Error(usage) where it is missing, damaged or another version's.
+/// study.json. Error(usage) if it is missing, damaged, or of another version.
 json read_description(fs::path const& path) {
   auto const file = path / "study.json";
   std::error_code ignored;
@@ -64,7 +64,7 @@ std::string overrides_text(json const& overrides) {
   return given.empty() ? "without -s" : "with " + join(given, " ");
 }
 
-/// Of two studies, in what study.json keeps of them.
+/// Compares two studies by what study.json records.
 std::string difference(std::string const& key, json const& there, json const& wanted) {
   if (key == "overrides" && there.is_array())
     return str("it was made ", overrides_text(there), ", not ", overrides_text(wanted));
@@ -72,7 +72,7 @@ std::string difference(std::string const& key, json const& there, json const& wa
   return str("its ", key, " is ", there.dump(), ", not ", wanted.dump());
 }
 
-/// What the folder was made for must be what is wanted of it now.
+/// Throws unless the folder was made for the same study.
 void check_same(fs::path const& path, Study const& study, std::vector<CellEntry> const& cells) {
   auto const there = read_description(path);
   auto const wanted = description(study);

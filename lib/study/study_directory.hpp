@@ -9,15 +9,16 @@
 
 namespace stratagem {
 
-/// The folder of a study: study.json, study.yaml and cells.csv say what belongs to it; each cell
-/// has a run directory of its name, and in configs/ and launches/ how it was started.
+/// The folder of a study. study.json, study.yaml and cells.csv define it. Each cell has a run
+/// directory with its name, and files in configs/ and launches/ that show how it was started.
 class StudyDirectory {
  public:
-  /// Makes the folder for `study`, or goes on with one that was made for it: several processes may
-  /// do so at once. Error(usage) when it holds another study, Error(io) when it cannot be written.
+  /// Creates the folder for `study`, or reuses one that was made for it; several processes may do
+  /// so at once. Error(usage) if it contains another study, Error(io) if it cannot be written.
   static StudyDirectory prepare(std::filesystem::path path, Study const& study);
 
-  /// One that is there. Error(usage) when it is none, or of another schema version.
+  /// Opens an existing one. Error(usage) if it is not a study directory, or has another schema
+  /// version.
   static StudyDirectory open(std::filesystem::path path);
 
   /// Whether `path` looks like one.
@@ -37,14 +38,14 @@ class StudyDirectory {
     return path_ / "launches" / (cell + ".log");
   }
   std::filesystem::path lock_file() const { return path_ / "sweep.lock"; }
-  /// Of one cell, while a sweep runs it.
+  /// Locks one cell while a sweep runs it.
   std::filesystem::path lock_file(std::string const& cell) const {
     return path_ / "launches" / (cell + ".lock");
   }
   std::filesystem::path summary_file() const { return path_ / "summary.csv"; }
   std::filesystem::path measures_file() const { return path_ / "measures.json"; }
 
-  /// Path of the study's file as it was given; "STUDY" where there is none.
+  /// Path of the study's file as given; "STUDY" if there is none.
   std::string const& study_file() const { return study_file_; }
 
  private:

@@ -16,9 +16,9 @@ namespace {
 
 using Group = std::vector<CellResult const*>;
 
-constexpr std::int64_t most_named = 20;  // cells that have not begun
+constexpr std::int64_t most_named = 20;  // of cells that have not begun
 
-/// In the order in which their first cells stand.
+/// In the order of their first cells.
 std::vector<Group> groups_of(std::vector<CellResult> const& cells) {
   std::vector<Group> groups;
   for (auto const& cell : cells) {
@@ -33,7 +33,7 @@ std::vector<Group> groups_of(std::vector<CellResult> const& cells) {
   return groups;
 }
 
-/// That groups are compared by.
+/// The measures by which groups are compared.
 std::vector<std::string> const& compared() {
   static std::vector<std::string> const names{"test_accuracy", "train_time_s",
                                               "images_per_s",  "step_ms",
@@ -41,7 +41,7 @@ std::vector<std::string> const& compared() {
   return names;
 }
 
-/// Over the complete cells, `factor` times the measure.
+/// Over the complete cells; `factor` times the measure.
 Spread spread_of(Group const& group, Measure const& measure, double factor) {
   std::vector<double> values;
   for (auto const* cell : group)
@@ -73,7 +73,7 @@ std::string state_of(CellResult const& cell) {
                                                 : text;
 }
 
-/// "3 complete", "2 complete, 1 failed (86)": what is complete first.
+/// "3 complete", "2 complete, 1 failed (86)": complete cells come first.
 std::string states_of(Group const& group) {
   std::vector<std::pair<std::string, int>> counts{{std::string(name_of(CellState::complete)), 0}};
   for (auto const* cell : group) {
@@ -97,7 +97,7 @@ std::string git_and_config(Group const& group, std::string const& usual) {
   return same ? "" : "mixed";
 }
 
-/// Those of which a cell has begun.
+/// The groups with at least one cell that has begun.
 std::vector<Group> begun_groups_of(std::vector<CellResult> const& cells) {
   auto groups = groups_of(cells);
   std::erase_if(groups, [](Group const& group) {
@@ -106,12 +106,12 @@ std::vector<Group> begun_groups_of(std::vector<CellResult> const& cells) {
   return groups;
 }
 
-/// "" for what is not known.
+/// "" if unknown.
 std::string full(double value) {
   return std::isfinite(value) ? shortest(value) : "";
 }
 
-/// Of a cell, for programs, in the order of summary.csv; null where it is not known.
+/// A cell's numbers for programs, in the order of summary.csv; null if unknown.
 std::vector<std::pair<std::string, nlohmann::json>> results_of(CellResult const& cell) {
   using nlohmann::json;
   auto const& outcome = cell.status.outcome;
@@ -135,7 +135,7 @@ std::string csv_text(nlohmann::json const& value) {
   return value.is_number_float() ? shortest(value.get<double>()) : value.dump();
 }
 
-/// A row per group that has begun: which, `numbers` of it under `columns`, and its state.
+/// One row per group that has begun: its name, its `numbers` under `columns`, and its state.
 template <class Numbers>
 Table table_of_groups(std::vector<CellResult> const& cells, bool mark_mixed,
                       std::vector<Table::Column> const& columns, Numbers const& numbers) {

@@ -11,52 +11,52 @@
 
 namespace stratagem {
 
-/// A cell with what its traces say, where there are any.
+/// A cell, with the numbers from its traces if there are any.
 struct CellResult {
   CellEntry entry;
   CellStatus status;
   std::optional<RunSummary> summary;
-  std::string git_sha;      ///< of the program that ran it, "+" behind it where it had been changed
-  bool same_config = true;  ///< it was run with the configuration that the study gave it
+  std::string git_sha;      ///< of the program that ran it, followed by "+" if it had local changes
+  bool same_config = true;  ///< it ran with the configuration from the study
 
   bool is_complete() const { return status.state == CellState::complete && summary.has_value(); }
 };
 
-/// Median, least and greatest of the values that are known, and how many these are.
+/// Median, minimum and maximum of the known values, and their number.
 struct Spread {
-  double median, least, greatest;  ///< NaN of nothing
+  double median, least, greatest;  ///< NaN if there are none
   std::size_t count;
 
   static Spread of(std::vector<double> values);
-  /// "12.3 [11.9, 13.0]"; "12.3" of a single value; "-" of none.
+  /// "12.3 [11.9, 13.0]"; "12.3" for a single value; "-" for none.
   std::string text(int digits) const;
 };
 
-/// The commits of the programs that the cells were run by; more than one cannot be compared.
+/// The commits of the programs that ran the cells. Runs of different commits are not comparable.
 std::vector<std::string> commits_of(std::vector<CellResult> const& cells);
 
-/// A row per group of cells that differ by their seed: median [least, greatest] over those that are
-/// complete, their number, and what became of the others. Groups of which no cell has begun have
-/// none. Times of runs that their time limit ended are marked ">". With `mark_mixed`, groups of
-/// cells that cannot be compared (see commits_of) say so.
+/// One row per group of cells that differ only in their seed: median [minimum, maximum] over the
+/// complete cells, their number, and the state of the others. Groups without a started cell are
+/// left out. Times of runs that reached their time limit are marked ">". With `mark_mixed`, groups
+/// whose cells are not comparable (see commits_of) are marked.
 Table study_table(std::vector<CellResult> const& cells, bool mark_mixed);
-/// What its numbers are, in a line for its readers.
+/// A line for readers that explains the numbers.
 inline constexpr char about_study_table[] =
     "median [least, greatest] over the n complete cells of a row, which differ by their seed";
 
-/// The same for programs: median, least, greatest and how many are known, in a column each and in
-/// full, in the units of summary.csv.
+/// The same for programs: median, minimum, maximum and number of known values, each in its own
+/// column, with full precision, in the units of summary.csv.
 Table study_numbers(std::vector<CellResult> const& cells, bool mark_mixed);
 
-/// A row per cell that is not complete: its state, the reason, and the command that repeats it. Of
-/// cells that have not begun, as many as a person would read; the others share one.
+/// One row per incomplete cell: its state, the reason, and the command that repeats it. Of the
+/// cells that have not begun, only the first ones have a row of their own; the others share one.
 Table missing_table(std::vector<CellResult> const& cells, StudyDirectory const& study);
 
-/// A row per cell with every number in full, for programs: the columns of cells.csv, then results.
-/// What is not known is empty.
+/// One row per cell with all numbers at full precision, for programs: the columns of cells.csv,
+/// then results. Unknown values are empty.
 std::string summary_csv(std::vector<CellResult> const& cells);
 
-/// "groups", as study_numbers has them, and "cells", as summary_csv has them.
+/// "groups", as in study_numbers, and "cells", as in summary_csv.
 std::string study_json(std::vector<CellResult> const& cells);
 
 }  // namespace stratagem

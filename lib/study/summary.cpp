@@ -44,7 +44,7 @@ bool has_servers(std::vector<RunSummary> const& runs) {
   return std::ranges::any_of(runs, [](RunSummary const& run) { return run.servers.has_value(); });
 }
 
-/// A row per run that has some of these measures, its name in front.
+/// One row per run that has some of these measures, with its name in the first column.
 std::string table_of(std::string const& what, std::vector<RunSummary> const& runs, Names names) {
   std::vector<Table::Column> columns{{what, Align::left}};
   add_columns(columns, names);

@@ -9,23 +9,23 @@
 
 namespace stratagem {
 
-/// Accuracy, time, throughput, exposed communication, peak memory and what servers did, a row per
-/// run.
+/// Accuracy, time, throughput, exposed communication, peak memory, and the work of servers; one row
+/// per run.
 Table summary_table(std::vector<RunSummary> const& runs);
-/// The same in tables that fit a terminal: results, peak memory by category, and servers where some
-/// run had any.
+/// The same in tables that fit a terminal: results, peak memory by category, and servers if a run
+/// had any.
 std::string summary_text(std::vector<RunSummary> const& runs);
 
-/// How a run directory stands, and what its traces say.
+/// The state of a run directory, and the numbers from its traces.
 struct RunResult {
   std::string directory;
   CellStatus status;
   RunSummary summary;
 };
-/// For programs: a row per run with every measure, and what is known at the end of each epoch.
+/// For programs: one row per run with every measure, and the values at the end of each epoch.
 std::string summary_json(std::vector<RunResult> const& runs);
 
-/// Where a step's time goes: mean milliseconds of each phase, a row per run and rank.
+/// Where a step's time goes: mean milliseconds of each phase, one row per run and rank.
 class PhaseTable {
  public:
   PhaseTable();

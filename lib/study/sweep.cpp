@@ -67,7 +67,7 @@ class Sweep {
   }
 
  private:
-  /// What is left to do, and how long it took elsewhere.
+  /// The remaining cells, and how long such cells took elsewhere.
   void take_stock(std::vector<Cell> const& cells) {
     for (auto const& cell : cells) {
       auto const status = status_of(study_, cell.entry.name);
@@ -82,7 +82,7 @@ class Sweep {
       log_.info(str(complete_, " of ", cells.size(), " cells are complete already"));
   }
 
-  /// "  left 12m03s", once that is known.
+  /// "  left 12m03s", as soon as that is known.
   std::string left() const {
     double seconds = 0;
     for (auto const* cell : open_) seconds += estimate_.of(cell->entry);

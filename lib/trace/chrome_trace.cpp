@@ -17,7 +17,7 @@ namespace {
 using nlohmann::json;
 using trace::RankTrace;
 
-/// A rank's monotonic times on rank 0's clock, along the line between the first and the last
+/// Converts a rank's monotonic times to rank 0's clock, linearly between the first and the last
 /// comparison of the two clocks.
 class ClockMap {
  public:
@@ -26,7 +26,7 @@ class ClockMap {
     auto const& offsets = clock.integers("offset_to_rank0_ns");
     auto const& uncertainties = clock.integers("uncertainty_ns");
     for (std::size_t row = 0; row < static_cast<std::size_t>(clock.rows); ++row) {
-      if (uncertainties[row] == 0) continue;  // nothing was compared: rank 0, or a failed run's end
+      if (uncertainties[row] == 0) continue;  // not compared: rank 0, or the end of a failed run
       if (first_.time == 0) first_ = {times[row], offsets[row]};
       last_ = {times[row], offsets[row]};
     }
@@ -48,7 +48,7 @@ class ClockMap {
   Comparison first_, last_;
 };
 
-/// Something that took time [ns, rank 0's clock].
+/// Something with a duration [ns, rank 0's clock].
 struct Slice {
   std::int64_t begin = 0, end = 0;
   std::string name;
@@ -97,7 +97,7 @@ std::vector<Track> lane_tracks(RankTrace const& rank, ClockMap const& clock) {
   return tracks;
 }
 
-/// A server's updates, from their announcement until they were applied, a track per worker.
+/// A server's updates, from their announcement until they were applied, with one track per worker.
 std::vector<Track> update_tracks(RankTrace const& rank, ClockMap const& clock) {
   auto const& table = rank.table(trace::ps_table());
   std::map<std::int64_t, Track> by_worker;
@@ -122,8 +122,8 @@ std::vector<Track> update_tracks(RankTrace const& rank, ClockMap const& clock) {
   return tracks;
 }
 
-/// Slices that overlap in time, as transfers under way together do, side by side in rows. Viewers
-/// draw only slices that follow or enclose each other in one row.
+/// Puts slices that overlap in time, such as concurrent transfers, into separate rows. In one row,
+/// viewers draw only slices that follow or enclose each other.
 std::vector<std::vector<Slice>> rows_of(std::vector<Slice> slices) {
   std::stable_sort(slices.begin(), slices.end(),
                    [](auto const& a, auto const& b) { return a.begin < b.begin; });

@@ -7,8 +7,8 @@
 namespace stratagem {
 
 /// Writes a run's traces as JSON in the Trace Event Format, which Perfetto and chrome://tracing
-/// open: a process per rank, in it every step, the lanes of the sampled ones and a server's
-/// updates, with counters of memory and device. Times are microseconds on rank 0's clock from the
+/// open. Each rank is a process with every step, the lanes of the sampled steps, a server's
+/// updates, and counters of memory and device. Times are microseconds on rank 0's clock since the
 /// first event.
 void write_chrome_trace(trace::RunTraces const& traces, std::ostream& out);
 

@@ -42,7 +42,7 @@ std::map<std::int64_t, StepSpans> steps_of(trace::RankTrace const& rank) {
   return steps;
 }
 
-/// Length of the union, of what lies between `begin` and `end`.
+/// Length of the union, limited to [begin, end].
 std::int64_t covered(std::vector<Interval> intervals, std::int64_t begin, std::int64_t end) {
   std::ranges::sort(intervals);
   std::int64_t sum = 0, reached = begin;

@@ -31,7 +31,7 @@ constexpr Published train_files[]{
 constexpr Published test_file{"test_batch.bin",
                               "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b"};
 
-/// Labels and images of `content`, in its order.
+/// Labels and images in `content`, in file order.
 ImageSet split_records(fs::path const& path, std::span<std::byte const> content) {
   auto const bytes = static_cast<std::int64_t>(content.size());
   if (bytes == 0 || bytes % record_bytes != 0)

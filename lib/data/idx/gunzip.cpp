@@ -12,7 +12,7 @@
 namespace stratagem {
 namespace {
 
-constexpr int gzip_window_bits = 15 + 16;  // the largest window; a gzip header and nothing else
+constexpr int gzip_window_bits = 15 + 16;  // the largest window; only gzip headers
 
 /// The state of one decompression.
 class Inflater {
@@ -24,7 +24,8 @@ class Inflater {
   Inflater(Inflater const&) = delete;
   Inflater& operator=(Inflater const&) = delete;
 
-  /// Goes as far as input and room allow and takes them off the two spans. zlib's code.
+  /// Decompresses as far as input and room allow, and removes both from the two spans. Returns
+  /// zlib's code.
   int advance(std::span<std::byte const>& input, std::span<std::byte>& room) {
     auto const given = clamp(input.size());
     auto const wanted = clamp(room.size());
@@ -58,7 +59,8 @@ Gunzipped gunzip(std::filesystem::path const& path, std::span<std::byte const> c
   auto room = std::span(result.content);
   int code = Z_OK;
   while (code == Z_OK) code = inflater.advance(input, room);
-  // Without progress zlib says Z_BUF_ERROR: there is more to come and no room, or no more to read.
+  // Without progress, zlib returns Z_BUF_ERROR: either there is no room for more output, or no more
+  // input.
   bool const out_of_room = code == Z_BUF_ERROR && room.empty() && !input.empty();
   if (code == Z_BUF_ERROR && !out_of_room)
     throw bad_file(path, "the gzip file ends early", "a whole gzip stream",

@@ -7,18 +7,18 @@
 
 namespace stratagem {
 
-/// What the beginning of a gzip file holds.
+/// The beginning of a gzip file's content.
 struct Gunzipped {
   std::vector<std::byte> content;
-  bool ended = false;            ///< this is all of it, and its checksum holds
+  bool ended = false;            ///< this is all of it, and its checksum is right
   std::size_t unread_bytes = 0;  ///< of the compressed file, when it ended
 };
 
-/// Deflate packs no tighter than this: a match of 258 bytes takes two bits.
+/// The best compression of deflate: a match of 258 bytes takes two bits.
 inline constexpr std::size_t deflate_max_ratio = 1032;
 
-/// The first `limit` bytes of what `compressed`, the content of `path`, holds; never allocates
-/// more. Error(bad_data) when it is corrupt or ends before its stream does.
+/// The first `limit` bytes of the content of `compressed`, which was read from `path`; never
+/// allocates more. Error(bad_data) if it is corrupt or truncated.
 Gunzipped gunzip(std::filesystem::path const& path, std::span<std::byte const> compressed,
                  std::size_t limit);
 

@@ -59,7 +59,7 @@ Header parse_header(fs::path const& path, std::span<std::byte const> start,
     header.sizes.push_back(size);
     if (size == 0)
       throw bad_file(path, str("size ", d + 1, " of the IDX header"), "at least 1", "0");
-    // Half of what 64 bits count leaves room for the header.
+    // Half of the range of 64 bits leaves room for the header.
     if (values > std::numeric_limits<std::size_t>::max() / 2 / static_cast<std::size_t>(size))
       throw bad_file(path, "the sizes in the IDX header", "values that a file can hold",
                      "more than 2^63 bytes");
@@ -69,7 +69,7 @@ Header parse_header(fs::path const& path, std::span<std::byte const> start,
   return header;
 }
 
-/// What the compressed file holds, at most as long as its header promises.
+/// The content of the compressed file, at most as long as its header says.
 std::vector<std::byte> unpack(fs::path const& path, std::span<std::byte const> packed,
                               std::size_t dimensions) {
   auto const start = gunzip(path, packed, header_bytes(dimensions));

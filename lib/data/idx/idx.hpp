@@ -14,10 +14,10 @@ struct IdxFile {
   SourceFile source;
 };
 
-/// An IDX file of unsigned bytes with `dimensions` sizes, none of them 0; gzip when its name ends
-/// in .gz. Error(bad_data) unless it is exactly as long as its header promises; a header that
-/// promises more than the file can hold, or more than 1 GiB of a .gz, is refused before memory is
-/// taken.
+/// Reads an IDX file of unsigned bytes with `dimensions` sizes, none of them 0; with gzip if its
+/// name ends in .gz. Error(bad_data) unless it is exactly as long as its header says. A header that
+/// promises more than the file can hold, or more than 1 GiB for a .gz, is refused before memory is
+/// allocated.
 IdxFile read_idx(std::filesystem::path const& path, std::size_t dimensions,
                  std::string_view published_sha256);
 

@@ -7,7 +7,7 @@
 namespace stratagem {
 
 /// MNIST (LeCun, Cortes, Burges, "The MNIST database of handwritten digits", 1998) from its four
-/// IDX files, each plain or, where there is no plain one, with .gz; any number of images.
+/// IDX files. Each is plain or, if there is no plain file, has .gz. Any number of images.
 Dataset read_mnist(std::filesystem::path const& folder);
 
 }  // namespace stratagem

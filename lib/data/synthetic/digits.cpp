@@ -9,7 +9,7 @@ namespace stratagem {
 namespace {
 
 constexpr int edge = 28;   // [pixels]
-constexpr int unit = 256;  // of a glyph's cell
+constexpr int unit = 256;  // size of a glyph's cell
 constexpr int columns = 5, rows = 7;
 
 using Glyph = std::array<std::uint8_t, rows>;  // a row's five cells, the leftmost in bit 4
@@ -32,7 +32,7 @@ int cell(Glyph const& glyph, int column, int row) {
   return glyph[static_cast<std::size_t>(row)] >> (columns - 1 - column) & 1;
 }
 
-/// How much of the ink is at (u, v), measured in units from the glyph's centre: 0 to unit.
+/// Amount of ink at (u, v), measured in units from the glyph's centre: 0 to unit.
 int coverage(Glyph const& glyph, int u, int v) {
   int const x = u + (columns - 1) * unit / 2, y = v + (rows - 1) * unit / 2;
   int const column = x >> 8, row = y >> 8, fx = x & 255, fy = y & 255;
@@ -45,12 +45,12 @@ int coverage(Glyph const& glyph, int u, int v) {
 
 void paint_digit(Draws& draws, int label, std::span<std::uint8_t> pixels) {
   auto const& glyph = glyphs[static_cast<std::size_t>(label)];
-  // Positions are in half pixels from the centre; the matrix takes them to units of a cell.
+  // Positions are in half pixels from the centre; the matrix converts them to units of a cell.
   int const shift_x = draws.between(-8, 8), shift_y = draws.between(-6, 6);
   int const across = draws.between(38, 62), down = draws.between(38, 56);
   int const turn = draws.between(-14, 14), slant = turn + draws.between(-10, 10);
   int const ink = draws.between(120, 255);
-  // A scratch: a line of half ink through a random point at a random slope.
+  // A scratch: a line of half ink through a random point, with a random slope.
   int const scratch_x = draws.between(-20, 20), scratch_y = draws.between(-20, 20);
   int const slope_x = draws.between(-8, 8), slope_y = draws.between(1, 8);
   std::size_t pixel = 0;

@@ -7,7 +7,7 @@
 namespace stratagem {
 namespace {
 
-constexpr std::uint64_t key = 20250518;  // of all procedural data; not a run's seed
+constexpr std::uint64_t key = 20250518;  // of all procedural data; independent of a run's seed
 constexpr int classes = 10;
 
 }  // namespace

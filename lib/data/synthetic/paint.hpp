@@ -9,7 +9,7 @@
 
 namespace stratagem {
 
-/// The random numbers of one image, one after the other.
+/// The random numbers of one image, in sequence.
 class Draws {
  public:
   Draws(CounterRandom const& random, std::uint64_t image) : random_(random), image_(image) {}
@@ -31,7 +31,7 @@ class Draws {
   std::array<std::uint32_t, 4> block_{};
 };
 
-/// Adds to each pixel a number in [-strength, strength], and stays within [0, 255].
+/// Adds a number in [-strength, strength] to each pixel, limited to [0, 255].
 void add_noise(Draws& draws, int strength, std::span<std::uint8_t> pixels);
 
 struct ImageShape {
@@ -42,7 +42,7 @@ struct ImageShape {
 /// Paints one image [channels, edge, edge] of class `label`.
 using Painter = void (*)(Draws& draws, int label, std::span<std::uint8_t> pixels);
 
-/// `count` images of ten classes. `stream` names the set: another one holds other images.
+/// `count` images of ten classes. `stream` names the set: different names give different images.
 ImageSet paint_set(std::string_view stream, std::int64_t count, ImageShape const& shape,
                    Painter painter);
 

@@ -14,7 +14,7 @@ constexpr int unit = 512;  // a figure reaches about this far from its centre
 
 enum class Figure { disc, ring, square, frame, triangle, diamond, plus, saltire, bars, half_disc };
 
-/// Every figure is its own mirror image or looks like its class when mirrored.
+/// Every figure is symmetric, or its mirror image still looks like its class.
 bool inside(Figure figure, int u, int v) {
   int const au = std::abs(u), av = std::abs(v), far = std::max(au, av), near = std::min(au, av);
   int const square = u * u + v * v;
@@ -47,7 +47,8 @@ void paint_figure(Draws& draws, int label, std::span<std::uint8_t> pixels) {
   std::array<int, channels> ground{}, ink{};
   for (int& value : ground) value = draws.between(0, 150);
   for (int& value : ink) value = draws.between(105, 255);
-  // Positions are in quarter pixels from the centre; the matrix takes them to the figure's units.
+  // Positions are in quarter pixels from the centre; the matrix converts them to the figure's
+  // units.
   int const shift_x = draws.between(-16, 16), shift_y = draws.between(-16, 16);
   int const across = draws.between(10, 17), down = across + draws.between(-1, 1);
   int const turn = draws.between(-4, 4);

@@ -4,14 +4,15 @@
 
 namespace stratagem {
 
-// Procedural data: no files, and the same pixels on every machine, because they are made with whole
-// numbers only. Labels go 0, 1, ... 9, 0, 1, ..., so that every part of a set is balanced.
+// Procedural data: no files, and the same pixels on every machine, because they are computed with
+// integers only. Labels are 0, 1, ... 9, 0, 1, ..., so every part of a set is balanced.
 
-/// 1x28x28: digits on a dark, noisy ground, shifted, stretched, slanted and crossed by a scratch.
+/// 1x28x28: digits on a dark, noisy background, shifted, stretched, slanted, and crossed by a
+/// scratch.
 Dataset make_synthetic_digits();
 
-/// 3x32x32: ten figures, mostly brighter than their ground, both in random colours
-/// under noise; shifted, scaled and turned.
+/// 3x32x32: ten figures, mostly brighter than their background, both in random colours with noise;
+/// shifted, scaled and rotated.
 Dataset make_synthetic_shapes();
 
 inline constexpr std::int64_t synthetic_train_images = 8000;

@@ -19,7 +19,7 @@ at::Tensor channel_norm(LayerNorm const& norm, at::Tensor const& x, Frame const&
   return norm(x.permute({0, 2, 3, 1}), frame).permute({0, 3, 1, 2});
 }
 
-/// Cuts the image into patches of 4x4.
+/// Divides the image into patches of 4x4.
 class Stem final : public Block {
  public:
   Stem(std::int64_t in, std::int64_t out)
@@ -37,7 +37,7 @@ class Stem final : public Block {
   LayerNorm norm_;
 };
 
-/// Depthwise 7x7 over space, then two linear layers over the channels of each pixel.
+/// Depthwise 7x7 convolution, then two linear layers over the channels of each pixel.
 class ResidualBlock final : public Block {
  public:
   ResidualBlock(std::string const& name, std::int64_t channels, double drop)

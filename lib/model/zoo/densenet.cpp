@@ -55,7 +55,7 @@ class DenseLayer final : public Block {
   Conv2d conv2_;
 };
 
-/// Halves channels and extents.
+/// Halves the channels and the spatial size.
 class Transition final : public Block {
  public:
   Transition(std::string const& name, std::int64_t in)

@@ -13,7 +13,7 @@ namespace {
 
 enum class Activation { none, silu };
 
-/// Convolution that keeps the extents but for its stride, BatchNorm, activation.
+/// Convolution (which keeps the spatial size, apart from its stride), BatchNorm, activation.
 struct ConvNorm {
   ConvNorm(Declaration& declare, std::string const& name, Conv2d::Shape shape,
            Activation activation)
@@ -36,8 +36,8 @@ struct ConvNorm {
   Activation activation;
 };
 
-/// Hu et al., "Squeeze-and-excitation networks", 2018: every channel is scaled by a gate made from
-/// the means of all channels.
+/// Hu et al., "Squeeze-and-excitation networks", 2018: every channel is scaled by a gate computed
+/// from the means of all channels.
 struct SqueezeExcitation {
   SqueezeExcitation(Declaration& declare, std::string const& name, std::int64_t channels,
                     std::int64_t squeezed)
@@ -63,7 +63,7 @@ struct BlockShape {
   bool residual() const { return stride == 1 && in == out; }
 };
 
-/// A block that adds its input to what it makes, where the shapes allow it.
+/// A block that adds its input to its result, if the shapes allow it.
 class Residual : public Block {
  public:
   at::Tensor forward(at::Tensor const& x, Frame const& frame) const final {
@@ -81,7 +81,7 @@ class Residual : public Block {
   StochasticDepth depth_;
 };
 
-/// 3x3 convolution, then 1x1 projection; the projection is left out where nothing is expanded.
+/// 3x3 convolution, then 1x1 projection; without expansion there is no projection.
 class FusedMBConv final : public Residual {
  public:
   FusedMBConv(std::string const& name, BlockShape const& shape)

@@ -4,7 +4,7 @@
 
 namespace stratagem {
 
-/// pixels -> 256 -> 128 -> classes with ReLU; for tests and for a first look.
+/// pixels -> 256 -> 128 -> classes with ReLU; for tests and first experiments.
 Model make_mlp(ModelConfig const& config, InputShape const& input);
 
 }  // namespace stratagem

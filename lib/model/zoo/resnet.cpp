@@ -10,7 +10,7 @@
 namespace stratagem {
 namespace {
 
-/// A convolution without bias, and the BatchNorm after it.
+/// A convolution without bias, followed by BatchNorm.
 struct ConvNorm {
   ConvNorm(Declaration& declare, std::string const& conv_name, std::string const& norm_name,
            Conv2d::Shape const& shape)

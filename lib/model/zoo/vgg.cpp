@@ -11,7 +11,7 @@ namespace {
 constexpr std::int64_t kHidden = 4096;
 constexpr int kParts = 8;
 
-/// What follows a convolution's ReLU.
+/// The pooling after a convolution's ReLU, if any.
 enum class Then { nothing, pool, pool_and_flatten };
 
 class ConvBlock final : public Block {
@@ -56,7 +56,7 @@ class FirstLinear final : public Block {
   Linear linear_;
 };
 
-/// ReLU and dropout of the layer before, then a linear layer.
+/// ReLU and dropout of the previous layer, then a linear layer.
 class NextLinear final : public Block {
  public:
   NextLinear(std::string const& name, std::string const& dropout, std::int64_t in, std::int64_t out)

@@ -5,8 +5,8 @@
 namespace stratagem {
 
 /// VGG16 ("configuration D") of Simonyan and Zisserman, "Very deep convolutional networks for
-/// large-scale image recognition", 2015, as torchvision's `vgg16`. The first linear layer holds 77
-/// % of the parameters; it is cut into parts of 512 rows.
+/// large-scale image recognition", 2015, as torchvision's `vgg16`. The first linear layer has 77 %
+/// of the parameters; it is divided into parts of 512 rows.
 Model make_vgg16(ModelConfig const& config, InputShape const& input);
 
 }  // namespace stratagem
