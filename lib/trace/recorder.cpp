@@ -38,8 +38,7 @@ void Recorder::enter(Phase phase) {
   if (phase == Phase::backward && sampled_step() >= 0 && marks.comes_from_forward())
     sample_memory();
   marks.enter(phase);
-  enter(static_cast<Activity>(phase),
-        marks.step());  // Activity begins with the phases, in the same order
+  enter(static_cast<Activity>(phase), marks.step());  // Activity begins with the phases
 }
 
 void Recorder::enter(Activity activity, std::int64_t step) {

@@ -204,8 +204,7 @@ class NcclCommunicator final : public Communicator {
   std::shared_ptr<NcclSession> session_;
   gpu::Device device_;
   gpu::Stream stream_;
-  gpu::PinnedBuffer
-      barrier_word_;  ///< the device can access pinned memory; the value is never read
+  gpu::PinnedBuffer barrier_word_;  ///< the device reaches pinned memory; never read
   SpanQueue spans_;
   trace::Beacon* beacon_;
   MpiCommunicator messages_;

@@ -35,10 +35,10 @@ struct Verdict {
 /// held by a debugger, and a stop of the whole job.
 class Watchdog {
  public:
-  /// All are called on the watchdog's thread.
+  /// All are called on the watchdog's thread. When `end` returns, and after two seconds at the
+  /// latest, the process ends.
   struct Reactions {
-    std::function<void(Verdict const&)>
-        end;  ///< the process ends afterwards, at most two seconds later
+    std::function<void(Verdict const&)> end;
     std::function<void(std::string const&)> tell;  ///< on one rank, for people
     std::function<void(std::string const&)> mark;  ///< on the rank it concerns
   };
