@@ -8,7 +8,7 @@
 
 namespace stratagem {
 
-/// Whether a first configuration, as `stratagem init` writes it, has a key.
+/// Whether `stratagem init` writes the key into a first configuration.
 enum class InFirstFile { no, as_comment, yes };
 
 /// One key of the configuration, bound to the variable that holds its value.
@@ -22,7 +22,7 @@ struct Key {
 
 using Keys = std::vector<Key>;
 
-/// Whether a user gave the key of that name within a section.
+/// Whether a user gave this key of a section.
 using GivenKeys = std::function<bool(std::string const& name)>;
 
 }  // namespace stratagem

@@ -7,22 +7,22 @@
 
 namespace stratagem {
 
-/// What a word of other programs is called here.
+/// Our name for a word of other programs.
 struct Synonym {
   std::string_view word;     ///< in lower case, without - and _
-  std::string_view name;     ///< a name, where it is among those that can be taken
-  std::string_view further;  ///< what has to be said beside it; empty: nothing
+  std::string_view name;     ///< used if it is among the possible names
+  std::string_view further;  ///< additional advice; may be empty
 };
 
 /// " (did you mean \"x\"?)" or "": a synonym of `word`, else the nearest of `names` in spelling,
-/// whatever their case and hyphens, else the only one that begins so.
+/// ignoring case and hyphens, else the only one that begins with `word`.
 std::string suggestion(std::string_view word, std::span<std::string const> names,
                        std::span<Synonym const> synonyms);
 
-/// The same with the synonyms of values of a configuration: gpu for cuda, zero3 for fsdp.
+/// The same, with synonyms for values of a configuration: gpu for cuda, zero3 for fsdp.
 std::string suggest_value(std::string_view word, std::span<std::string const> names);
-/// Of a key: a synonym that is a path of all sections, such as optimizer.lr for learning_rate, else
-/// one of the names of its own section.
+/// For a key: a synonym that is a path in any section, such as optimizer.lr for learning_rate, else
+/// one of the names in its own section.
 std::string suggest_key(std::string_view word, std::span<std::string const> in_section,
                         std::span<std::string const> paths);
 

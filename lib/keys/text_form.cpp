@@ -36,7 +36,7 @@ void append_escaped(std::string& out, char c) {
   }
 }
 
-/// Bytes of the code point that begins `text`; 0 where none does.
+/// Number of bytes of the code point at the start of `text`; 0 if there is none.
 std::size_t code_point_size(std::string_view text) {
   auto const lead = static_cast<unsigned char>(text.front());
   if (lead < 0x80) return lead == 0 ? 0 : 1;

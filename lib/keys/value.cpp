@@ -14,7 +14,7 @@ Complaint must_be(Scalar const& scalar, std::string const& expected) {
   return "is " + abridged(scalar.text) + ", must be " + expected;
 }
 
-/// "0123" is 83 to some readers of YAML and 123 to others.
+/// Some readers of YAML take "0123" as 83, others as 123.
 bool has_leading_zero(std::string_view digits) {
   if (digits.starts_with('-')) digits.remove_prefix(1);
   return digits.size() > 1 && digits.front() == '0';

@@ -15,11 +15,11 @@ namespace stratagem {
 /// A value as a user wrote it.
 struct Scalar {
   std::string text;
-  bool quoted = false;  ///< in quotes, so a text even where it looks like a number
-  bool null = false;    ///< nothing, ~ or null
+  bool quoted = false;  ///< in quotes, so a text even if it looks like a number
+  bool null = false;    ///< empty, ~ or null
 };
 
-/// What is wrong with a value, or nothing: "is 0, must be >= 1".
+/// What is wrong with a value; empty if nothing is: "is 0, must be >= 1".
 using Complaint = std::optional<std::string>;
 
 /// Bounds of a number.
@@ -32,7 +32,7 @@ class Range {
     return (low_included_ ? value >= low_ : value > low_) &&
            (high_included_ ? value <= high_ : value < high_);
   }
-  /// The part of it that is at most `most`.
+  /// The part of the range up to `most`.
   Range up_to(double most) const;
   std::string text() const;
 
@@ -53,27 +53,27 @@ inline Range at_least(double low) {
 inline Range above(double low) {
   return {low, false, no_limit, false};
 }
-/// Both ends belong to it.
+/// Both ends are included.
 inline Range between(double low, double high) {
   return {low, true, high, true};
 }
 
-/// Which values a type has, for whoever checks them without this program.
+/// The values that a type allows, described for tools outside this program.
 struct Shape {
   enum class Kind { text, flag, integer, number, choice };
 
   Kind kind = Kind::text;
   std::vector<std::string> names = {};                ///< of a choice
   Range range = {-no_limit, false, no_limit, false};  ///< of a number
-  std::string pattern = {};                           ///< of a text: what all of it matches
+  std::string pattern = {};                           ///< of a text: must match it completely
 };
 
 /// The type of a key, bound to the variable that holds its value.
 struct Value {
   std::string type;                             ///< "integer", "true | false", "mean | sum"
   std::string range;                            ///< ">= 1"; empty: any
-  std::function<std::string()> get;             ///< as YAML; empty: there is nothing to write
-  std::function<Complaint(Scalar const&)> set;  ///< leaves the variable alone if it complains
+  std::function<std::string()> get;             ///< as YAML; empty: nothing to write
+  std::function<Complaint(Scalar const&)> set;  ///< does not change the variable if it complains
   Shape shape = {};
 };
 
@@ -84,14 +84,14 @@ Value number_or_auto(double& place, Range range);
 Value text(std::string& place);
 /// A text that must be one of `names`.
 Value name(std::string& place, std::vector<std::string> names);
-/// Not a variable: all that this program knows.
+/// Not a variable: a list of all names that this program knows.
 Value constant(std::string only);
 
-/// `get` gives a name, `set` takes the position of one.
+/// `get` returns a name; `set` takes the index of one.
 Value one_of(std::vector<std::string> names, std::function<std::string()> get,
              std::function<void(std::size_t)> set);
 
-/// `names` are those of the enumerators, in their order.
+/// `names` are those of the enumerators, in the same order.
 template <class Enum>
 Value choice(Enum& place, std::vector<std::string> names) {
   return one_of(
@@ -99,7 +99,7 @@ Value choice(Enum& place, std::vector<std::string> names) {
       [&place](std::size_t position) { place = static_cast<Enum>(position); });
 }
 
-/// A variable that need not have a value; `make` makes the Value of one that has.
+/// A variable that may be empty; `make` makes the Value for its content.
 template <class T, class Make>
 Value if_given(std::optional<T>& place, Make make) {
   auto const held = std::make_shared<T>();
@@ -117,11 +117,11 @@ Value if_given(std::optional<T>& place, Make make) {
           inner.shape};
 }
 
-/// `set` is told numbers within the range and at most `most`.
+/// `set` gets numbers that are within the range and at most `most`.
 Value whole_number(Range range, std::int64_t most, std::function<std::int64_t()> get,
                    std::function<void(std::int64_t)> set);
 
-/// A variable of an unsigned 64-bit type takes numbers below 2^63.
+/// A variable of an unsigned 64-bit type accepts numbers below 2^63.
 template <std::integral Integer>
 Value integer(Integer& place, Range range) {
   constexpr auto most = std::numeric_limits<std::int64_t>::max();

@@ -7,21 +7,21 @@
 
 namespace stratagem {
 
-/// The value of an environment variable, or nothing where it is not set.
+/// The value of an environment variable; empty if it is not set.
 using Environment = std::function<std::optional<std::string>(std::string const& name)>;
 
-/// That of this process.
+/// The same for the environment of this process.
 std::optional<std::string> process_variable(std::string const& name);
 
-/// A text with its variables replaced.
+/// A text after replacement of its variables.
 struct Expansion {
   std::string text;
   bool changed = false;
-  std::vector<std::string> complaints;  ///< one for each variable that is undefined or misspelt
+  std::vector<std::string> complaints;  ///< one for each variable that is undefined or malformed
 };
 
-/// Replaces every ${NAME}, once: what a variable holds is taken as it is. $${ stands for ${ itself;
-/// a $ before anything else is a $.
+/// Replaces every ${NAME} once; the value of a variable is not searched again. $${ stands for ${
+/// itself; a $ before anything else is a $.
 Expansion expand_variables(std::string const& text, Environment const& environment);
 
 /// The text that expands to `text`.

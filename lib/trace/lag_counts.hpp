@@ -7,7 +7,7 @@
 
 namespace stratagem {
 
-/// How often a gradient had which lag.
+/// How often each lag of a gradient occurred.
 class LagCounts {
  public:
   LagCounts() = default;
@@ -19,9 +19,9 @@ class LagCounts {
   std::vector<std::int64_t> const& counts() const { return counts_; }
 
   std::int64_t total() const;
-  /// NaN where nothing was counted, as are quantile() and most().
+  /// NaN if nothing was counted; so are quantile() and most().
   double mean() const;
-  /// The least lag that no more than a part 1 - `share` of all exceed.
+  /// The smallest lag that at most a share 1 - `share` of all exceed.
   double quantile(double share) const;
   double most() const { return quantile(1); }
 
