@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes inputs/calibrations/*.json: what `stratagem plan --calibration` needs of known kinds of node, from published
-figures by the formulas of inputs/calibrations/README.md. Nothing in them was measured on such a node.
+"""Writes inputs/calibrations/*.json: calibrations of known kinds of node for `stratagem plan --calibration`, computed
+from published figures with the formulas of inputs/calibrations/README.md. Nothing in them was measured on such a node.
 
   python3 analysis/calibrations.py            writes the files
-  python3 analysis/calibrations.py --check    says whether they are what it would write
-  python3 analysis/calibrations.py --count    counts the work of the models anew (needs torch and torchvision)
+  python3 analysis/calibrations.py --check    checks that the files are up to date
+  python3 analysis/calibrations.py --count    counts the work of the models again (needs torch and torchvision)
 """
 
 import argparse
@@ -23,7 +23,8 @@ SAVED = [1 << 16, 1 << 29]
 
 @dataclasses.dataclass(frozen=True)
 class Work:
-    """Of a model at one image size, with 10 classes. A backward pass multiplies twice what a forward pass does."""
+    """Work of a model at one image size, with 10 classes. A backward pass makes twice as many multiplications as a
+    forward pass."""
 
     channels: int
     size: int  # of the images [pixels]
@@ -35,7 +36,7 @@ class Work:
     memory_format: str = "channels_last"
 
 
-# By --count, from torchvision's models, whose layers are ours.
+# From --count with torchvision's models, whose layers are the same as ours.
 WORK = {
     "mlp": [
         Work(1, 28, 0.00047, 0.003, 0.004, 0.235, (7, 13), "contiguous"),
@@ -91,7 +92,7 @@ class Node:
     gb_s: float  # memory bandwidth of the device
     multiplies: float  # share of the peak that convolutions and matrix products get
     moves: float  # share of the bandwidth that operators get
-    operator_us: float  # of the host, to start one
+    operator_us: float  # of the host, to launch one
     threads: tuple  # ranks of a node with these, which share the device; a GPU belongs to one rank
     links: tuple
     message_us: float  # between a worker and a server
@@ -202,7 +203,7 @@ NODES = [
 
 
 def rounded(seconds):
-    """Four digits: none of them means more."""
+    """Four digits: more would mean nothing."""
     return float(f"{seconds:.4g}")
 
 
@@ -215,9 +216,9 @@ def element_bytes(precision):
 
 
 def pass_seconds(node, work, precision, samples, threads, backward):
-    """The device works while the host starts the next operators: neither alone decides."""
+    """The device works while the host launches the next operators, so neither alone decides."""
     share = 1 if node.on_gpu else threads / node.cores
-    # Vector units, unlike tensor cores, are kept busy by data in time.
+    # Memory traffic keeps vector units busy in time, but not tensor cores.
     multiplies = 0.7 if node.on_gpu and precision == "fp32" else node.multiplies
     flop = samples * work.gflop * 1e9 * (2 if backward else 1)
     elements = samples * (work.backward if backward else work.forward) + work.parameters * (2 if backward else 1)
@@ -229,7 +230,7 @@ def pass_seconds(node, work, precision, samples, threads, backward):
 
 
 def update_seconds(node, work, threads):
-    """Reads parameters, gradients and momentum, writes two of them."""
+    """Reads parameters, gradients and momentum, and writes two of them."""
     share = 1 if node.on_gpu else threads / node.cores
     return 50e-6 + 5 * 4 * work.parameters * 1e6 / (node.gb_s * 1e9 * share * node.moves)
 
@@ -281,7 +282,7 @@ def operations(node):
                     MESSAGES, "bytes", lambda b, f=factor, k=link: k.latency_us * 1e-6 + f * b / (k.gb_s * 1e9)
                 ),
             }
-    # Two ranks at once, each of which sends and receives, in the host's memory.
+    # Two ranks at once, each sending and receiving, in the host's memory.
     yield {
         "operation": "send_receive",
         "backend": "mpi",
@@ -292,7 +293,7 @@ def operations(node):
 
 
 def servers():
-    """Bytes that a push moves per element: gradient and sum, parameters and momentum, what a correction needs."""
+    """Bytes per element that a push moves: gradient and sum, parameters and momentum, and what a correction needs."""
     for work, moved in (("sum", 20), ("each", 24), ("corrected", 32), ("look_ahead", 32)):
         yield {"work": work, "push": curve(ELEMENTS, "elements", lambda n, m=moved: 20e-6 + m * n / 10e9)}
 
@@ -325,7 +326,7 @@ def document(node):
 
 
 def text_of(node):
-    """An item of a list per line."""
+    """JSON with one list item per line."""
     lines = []
     for key, value in document(node).items():
         if isinstance(value, list) and value:
@@ -340,7 +341,7 @@ def text_of(node):
 
 
 def count():
-    """What torch's operators do in a forward and a backward pass, without doing it."""
+    """Counts what torch's operators do in a forward and a backward pass, without computing it."""
     import torch
     import torchvision
     from torch import nn
@@ -410,7 +411,7 @@ def count():
 
 
 def differs(counted, written):
-    """By more than the digits that are written."""
+    """Whether two values differ by more than the digits that are written."""
     names = ["gflop", "forward", "backward", "parameters"]
     pairs = [(getattr(counted, name), getattr(written, name)) for name in names]
     pairs += zip(counted.operators, written.operators)

@@ -1,4 +1,4 @@
-"""Whether two ways to train are as good as each other, from pairs of results of the same seeds."""
+"""Whether two ways of training are equally good, from pairs of results with the same seeds."""
 
 import math
 import statistics
@@ -8,7 +8,7 @@ T_95 = {1: 6.314, 2: 2.920, 3: 2.353, 4: 2.132, 5: 2.015, 6: 1.943, 7: 1.895, 8:
 
 
 def interval(ours, theirs):
-    """Bounds of the mean difference that each side exceeds with probability 0.05."""
+    """Bounds of the mean difference; each is exceeded with probability 0.05."""
     differences = [one - other for one, other in zip(ours, theirs)]
     middle = statistics.fmean(differences)
     reach = T_95.get(len(differences) - 1, 1.8) * statistics.stdev(differences) / math.sqrt(len(differences))
@@ -16,7 +16,7 @@ def interval(ours, theirs):
 
 
 def verdict(ours, theirs, margin):
-    """Whether both one-sided tests say that the mean difference is within `margin`."""
+    """Result of two one-sided tests: is the mean difference within `margin`?"""
     if len(ours) < 2:
         return "one seed"
     least, most = interval(ours, theirs)

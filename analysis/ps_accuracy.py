@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Accuracy, time and lag of a parameter server's modes over numbers of workers, from `stratagem simulate`.
 
-Every mode chooses, for each number of workers, among the same learning rates by its mean test accuracy over the same
-few seeds; then all seeds are trained with the one it chose, and with the one it chose for the fewest workers. Two
-one-sided t tests over pairs of seeds say whether a mode is within a margin of the first. Simulated time is in mean
-passes of a worker. Results: analysis/PS.md.
+For each number of workers, every mode chooses one of the same learning rates, by its mean test accuracy over the same
+few seeds. Then all seeds are trained with this rate, and with the rate that was chosen for the fewest workers. Two
+one-sided t tests over pairs of seeds show whether a mode is within a margin of the first mode. The unit of simulated
+time is a worker's mean pass. Results: analysis/PS.md.
 """
 
 import argparse

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""What can make synchronous training worse with more workers, where nothing is stale, from `stratagem simulate`.
+"""Why synchronous training can get worse with more workers, although nothing is stale, from `stratagem simulate`.
 
-Accuracy of `sync` over numbers of workers, with the same samples per step or per worker, gradients averaged or summed,
-and the learning rate as it is, scaled with the workers, or scaled and warmed up.
+Accuracy of `sync` for several numbers of workers: with fixed samples per step or per worker, gradients averaged or
+summed, and a learning rate that is unscaled, scaled with the workers, or scaled with a warm-up.
 """
 
 import argparse

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Accuracy, time and lag of a parameter server's modes from runs of a study, such as inputs/study/ps-accuracy.yaml.
 
-Modes of the same number of workers are compared in pairs of the same seed: accuracies by two one-sided t tests, times
-as the median of ratios, which other work on the machine disturbs least. Results: analysis/PS.md.
+Modes with the same number of workers are compared in pairs of the same seed: accuracies by two one-sided t tests, times
+by the median of ratios, which is least sensitive to other work on the machine. Results: analysis/PS.md.
 """
 
 import argparse
@@ -21,7 +21,7 @@ CELL = re.compile(r"-w(?P<workers>\d+)-s(?P<seed>\d+)-(?P<mode>[\w-]+)$")
 
 
 def read(program, folder):
-    """What `collect` tells of each cell: {workers: {mode: {seed: row}}}."""
+    """What `collect` reports for each cell: {workers: {mode: {seed: row}}}."""
     cells = sorted(path.parent for path in folder.glob("*/outcome.json"))
     if not cells:
         sys.exit(f"{folder} has no runs; first: {program} sweep inputs/study/ps-accuracy.yaml --all")

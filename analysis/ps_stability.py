@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Where asynchrony loses accuracy: a map over momentum, lag and learning rate, from `stratagem simulate`.
 
-Asynchronous workers make as many updates from as many samples as one worker alone: only the lag differs. Every cell is
-what they lose against the one worker with the same momentum at the same learning rate, or at a smaller one where that
-is better. A line marks the stability edge: the largest learning rate that loses less than `--tolerance`. Drawing needs
-matplotlib.
+Asynchronous workers together make as many updates from as many samples as one worker alone; only the lag differs. A
+cell shows how much accuracy they lose compared with one worker, with the same momentum, at the same learning rate or at
+a smaller one if that is better. A line marks the stability edge: the largest learning rate that loses less than
+`--tolerance`. Drawing needs matplotlib.
 """
 
 import argparse
@@ -33,13 +33,13 @@ class Map:
         return max(0.0, max(alone) - accuracy(self.cells[momentum, workers, lr]))
 
     def lag(self, workers):
-        """Mean over the trainings that came to an end."""
+        """Mean over the trainings that finished."""
         known = [mean(results, "lag_mean") for (_, of, _), results in self.cells.items() if of == workers]
         known = [lag for lag in known if lag == lag]
         return statistics.fmean(known) if known else float("nan")
 
     def edge(self, momentum, workers):
-        """The largest learning rate up to which nothing is lost; None where the smallest loses already."""
+        """The largest learning rate up to which nothing is lost; None if the smallest one already loses."""
         last = None
         for lr in self.options.lr:
             if self.loss(momentum, workers, lr) > self.options.tolerance:
@@ -61,7 +61,7 @@ class Map:
 
 
 def draw(found, path):
-    """A panel per momentum; rows are workers, columns learning rates."""
+    """One panel per momentum; rows are workers, columns are learning rates."""
     import matplotlib.colors
     from stratagem_report import style
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Turns runs into a report: which strategy, at what cost; tables, figures, and what they say about arXiv 2505.12832.
+"""Makes a report of runs: the best strategy and its cost, tables, figures, and the claims of arXiv 2505.12832.
 
     analysis/report.py runs/study-mini
 
-DIR is what `stratagem sweep` or `stratagem demo` wrote, or any folder of run directories. The report goes to
-DIR/report: report.html (one file), report.md, tables/ and figures/. Needs the packages in requirements.txt.
+DIR is a folder written by `stratagem sweep` or `stratagem demo`, or any folder of run directories. The report is
+written to DIR/report: report.html (one file), report.md, tables/ and figures/. Needs the packages in requirements.txt.
 """
 
 import argparse
@@ -41,7 +41,7 @@ def parse_arguments():
 
 
 def make_report(options):
-    """What it says first, and where it is."""
+    """Returns the first sentence of the report, and its path."""
     from stratagem_report import compare, document, predict, study  # these import the packages
 
     program = find_program(options.program)

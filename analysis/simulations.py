@@ -1,4 +1,4 @@
-"""Trainings of `stratagem simulate`, many of them, for the scripts that compare the parameter server's modes."""
+"""Runs many trainings with `stratagem simulate`, for the scripts that compare modes of the parameter server."""
 
 import concurrent.futures
 import dataclasses
@@ -13,10 +13,10 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 NON_FINITE = 84  # the exit code of a training whose loss is not finite
-GUESS = 0.1  # accuracy of one
+GUESS = 0.1  # accuracy of guessing among ten classes
 
 
-# Parts of a policy that stand in section `advanced` of the configuration.
+# Parts of a policy that belong to section `advanced` of the configuration.
 ADVANCED = {"gate", "over_cap", "weight", "momentum", "pushes", "pull_every", "pull_at_lag", "pulls", "warm_start"}
 
 
@@ -37,7 +37,7 @@ class Training:
 
 
 def add_options(parser):
-    """What all trainings of a script have alike."""
+    """The options that are the same for all trainings of a script."""
     parser.add_argument("--program", default=str(ROOT / "build" / "stratagem"))
     parser.add_argument("--config", default=str(ROOT / "inputs" / "smoke" / "digits-lenet-ps.yaml"))
     parser.add_argument("--dataset", default="mnist")
@@ -56,7 +56,7 @@ def add_options(parser):
 
 
 class Simulations:
-    """Trains what is asked for, once, and keeps it where `--json` says."""
+    """Runs each requested training once, and stores it in the file of `--json`."""
 
     def __init__(self, options):
         self.options = options
@@ -67,7 +67,7 @@ class Simulations:
                 self.results[Training(**of | {"further": tuple(of["further"])})] = row["result"]
 
     def run(self, trainings):
-        """Their results, in order, with what `simulate --json` tells of each."""
+        """The results of the trainings, in order, as `simulate --json` prints them."""
         trainings = list(trainings)
         missing = [training for training in dict.fromkeys(trainings) if training not in self.results]
         began = told = time.monotonic()
@@ -84,7 +84,7 @@ class Simulations:
         return [self.results[training] for training in trainings]
 
     def _train(self, training):
-        """One that diverges has the accuracy of a guess."""
+        """A training that diverges gets the accuracy of guessing."""
         options = self.options
         if options.emulated:
             return self._train_emulated(training)
@@ -100,7 +100,7 @@ class Simulations:
         return json.loads(ended.stdout)
 
     def _train_emulated(self, training):
-        """The same numbers as mode sync, from one process in the place of all workers, on a GPU where there is one."""
+        """The same numbers as mode sync, computed by one process for all workers, on a GPU if there is one."""
         options = self.options
         if training.mode != "sync":
             sys.exit(f"mode {training.mode} has workers that are ahead of each other: none can stand for all")
@@ -161,6 +161,6 @@ def accuracy(results):
 
 
 def markdown(titles, rows, words=()):
-    """A table; columns whose titles are in `words` are aligned left."""
+    """A Markdown table; columns whose titles are in `words` are aligned left."""
     lines = [titles, ["---" if title in words else "---:" for title in titles], *rows]
     return "".join("| " + " | ".join(line) + " |\n" for line in lines)

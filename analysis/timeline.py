@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Draws one training step of a run: a row per rank and kind of work, on rank 0's clock.
+"""Draws one training step of a run: one row per rank and kind of work, on rank 0's clock.
 
     analysis/timeline.py runs/mnist-lenet-ddp [-o step.svg] [--step N]
 
-Writes what the name of the output ends with: svg, png or pdf. Only steps whose spans were kept can be drawn
-(trace.spans_every); without --step the one of median duration is. Needs the packages in requirements.txt.
+The name of the output decides the format: svg, png or pdf. Only steps with recorded spans can be drawn
+(trace.spans_every). Without --step, the step with the median duration is drawn. Needs the packages in requirements.txt.
 """
 
 import argparse
@@ -25,7 +25,7 @@ def parse_arguments():
 
 
 def draw(options):
-    """The step that was drawn."""
+    """Returns the step that was drawn."""
     from stratagem_report import timeline, trace  # these import the packages
 
     figure, step = timeline.draw_run(trace.read_run(options.run), options.step)

@@ -40,7 +40,7 @@ class Cell:
     model: str
     ranks: int  # that compute
     batch: int  # images per rank
-    servers: int = 0  # further ranks that do not
+    servers: int = 0  # additional ranks that do not compute
 
     @property
     def images(self):

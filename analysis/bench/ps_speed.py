@@ -12,7 +12,8 @@ in Python.
 
 A ratio above 1 means that the first program is faster (see paired.py). With a parameter server, a step is as many
 applied pushes as there are workers. CPU seconds per step, of a worker and of the server, are means over the whole run.
-Needs Python with numpy and h5py, and `build/stratagem`; for `gloo` torch, for `mpi4py` that too. """
+Needs Python with numpy and h5py, and `build/stratagem`; for `gloo` torch, for `mpi4py` that too.
+"""
 
 import dataclasses
 import functools

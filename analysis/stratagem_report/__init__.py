@@ -1,5 +1,5 @@
-"""Reads what runs of stratagem left behind and makes tables, figures and a report of it.
+"""Makes tables, figures and a report from the files of stratagem runs.
 
-`trace` is the only reader of trace files, `study` knows the files around them, `measures` turns a run into
-numbers; everything else works on the table that `study.load` makes.
+`trace` is the only reader of trace files, `study` reads the files around them, and `measures` turns a run into numbers.
+Everything else works on the table that `study.load` makes.
 """

@@ -1,4 +1,4 @@
-"""What the paper's own tables invite to check, each with measured figures where there are some."""
+"""Checks of the paper's own tables, with measured figures where there are some."""
 
 from . import published
 from .findings import UNTESTED, Finding, listing, points, smaller, times
@@ -18,7 +18,7 @@ MNIST_STEPS = 938  # per epoch of 60,000 images at a batch of 64
 
 
 def both(comparison, *variants, least_workers=1, known="epoch_s"):
-    """(family, workers) where all of the variants are complete and have a measure."""
+    """The (family, workers) where all of the variants are complete and have the measure."""
     return [
         (family, workers)
         for family in comparison.families
@@ -29,7 +29,7 @@ def both(comparison, *variants, least_workers=1, known="epoch_s"):
 
 
 def judged(bearing):
-    """What follows from comparisons that each bear a check out, or do not."""
+    """The finding from a list of comparisons, each of which passes or fails the check."""
     if not bearing:
         return UNTESTED
     return HOLDS if all(bearing) else FAILS
@@ -40,7 +40,7 @@ def title(family, workers):
 
 
 def one_worker_is_exact(comparison):
-    """A server with one worker has no staleness: async there must be sequential SGD."""
+    """A server with one worker has no staleness, so async must equal sequential SGD."""
     told, equal = [], []
     for family in comparison.families:
         cells = exact_cells(family.of("ps-async", 1))

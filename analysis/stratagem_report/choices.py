@@ -1,4 +1,4 @@
-"""Which strategy is best for which goal among those that did the same work, and by how much."""
+"""Which strategy is best for which goal, among those that did the same work, and by how much."""
 
 import dataclasses
 import math
@@ -8,8 +8,8 @@ from .spread import separate
 
 @dataclasses.dataclass(frozen=True)
 class Goal:
-    """Something to choose a strategy for. `single_run`: by how much two single runs must differ to count;
-    `negligible`: what is a tie however many runs there are."""
+    """A reason to choose a strategy. `single_run`: how much two single runs must differ to count; `negligible`: a
+    difference that is a tie for any number of runs."""
 
     respect: str
     name: str
@@ -22,7 +22,7 @@ class Goal:
     negligible: float = 0.0
 
     def number(self, value, like):
-        """With the digits that `like` needs: three that count, where it is small."""
+        """Formatted with as many digits as `like` needs: three significant ones if it is small."""
         size = abs(like * self.factor)
         digits = self.digits if size >= 1 or size == 0 else 2 - math.floor(math.log10(size))
         return f"{value * self.factor:,.{digits}f}"
@@ -31,7 +31,7 @@ class Goal:
         return f"{self.number(value.median, value.median)} {self.unit}"
 
     def text(self, value):
-        """Median and, of several runs that differ, their range."""
+        """Median and, if several runs differ, their range."""
         low, high = (self.number(end, value.median) for end in (value.low, value.high))
         return self.median_text(value) + ("" if low == high else f" ({low} to {high})")
 
@@ -57,14 +57,14 @@ GOALS = [TIME, PEAK, LASTING, TOTAL, ACCURACY, TO_TARGET]
 
 @dataclasses.dataclass(frozen=True)
 class Choice:
-    """The best strategy for a goal among those of a family with the same number of workers."""
+    """The best strategy for a goal, among those of a family with the same number of workers."""
 
     family: object
     workers: int
     goal: Goal
     values: dict  # variant -> Spread, best first
     level: tuple  # those that are as good as the best: equal, or with ranges that overlap
-    unjudged: tuple  # those of which a single run cannot tell
+    unjudged: tuple  # those that cannot be judged because of single runs
 
     @property
     def best(self):
@@ -76,20 +76,20 @@ class Choice:
 
     @property
     def second(self):
-        """The first that is not as good as the best; None when all are."""
+        """The best of those that are not as good as the best; None if all are."""
         others = [name for name in self.values if name != self.best and name not in self.level]
         return others[0] if others else None
 
     @property
     def distinct(self):
-        """True: the best is better than every other. False: a tie. None: it cannot be judged."""
+        """True: the best is better than all others. False: a tie. None: it cannot be judged."""
         if self.level:
             return False
         return None if self.unjudged else True
 
     @property
     def margin(self):
-        """By which share the second needs more, or by how much its accuracy is less."""
+        """How much more the second needs (as a share), or how much lower its accuracy is."""
         return self.margin_of(self.second)
 
     def margin_of(self, variant):
@@ -114,15 +114,15 @@ def value_of(comparison, family, goal, variant, workers):
 
 
 def compare_with(best, other, goal):
-    """As `separate`, but equal values, and almost equal ones, are a tie however many runs there are."""
+    """Like `separate`, but equal and almost equal values are a tie for any number of runs."""
     if abs(best.median - other.median) <= goal.negligible * abs(best.median):
         return False
     return separate(best, other, goal.single_run)
 
 
 def choose(comparison, family, workers, goal):
-    """None where fewer than two strategies can be compared. Accuracies of runs that their time limit ended are left
-    out: they made fewer steps."""
+    """None if fewer than two strategies can be compared. Accuracies of runs that reached their time limit are left
+    out, because they made fewer steps."""
     values = {
         variant: value_of(comparison, family, goal, variant, workers)
         for variant in family.variants_with(workers)
@@ -145,7 +145,7 @@ def choose(comparison, family, workers, goal):
 
 
 def choices(comparison):
-    """Of every family, number of workers and goal."""
+    """The choices for every family, number of workers and goal."""
     made = [
         choose(comparison, family, workers, goal)
         for family in comparison.families

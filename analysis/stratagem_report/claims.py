@@ -1,4 +1,4 @@
-"""The claims of arXiv 2505.12832, each with the test that the measured cells put it to: the list, and the ninth."""
+"""The list of claims of arXiv 2505.12832, each with the test for the measured cells; and the ninth claim itself."""
 
 from . import claims_servers, claims_sharding, published, style
 from .choices import GOALS, choose
@@ -7,7 +7,7 @@ from .findings import Case, judge
 
 
 def winners(comparison, family, workers):
-    """Choices whose best is better than every other."""
+    """The choices whose best strategy is better than all others."""
     made = [choose(comparison, family, workers, goal) for goal in GOALS]
     return [choice for choice in made if choice is not None and choice.distinct]
 

@@ -6,7 +6,7 @@ from .findings import Case, judge, phase_changes, points, published_ratio, times
 from .spread import difference, ratio, separate
 
 ASYNC_AND_SYNC = ("ps-async", "ps-sync")
-TIME_NOISE = 0.1  # what single runs must differ by
+TIME_NOISE = 0.1  # difference that single runs must exceed
 APART = {True: "", False: ", a tie: the ranges overlap", None: ", one run: not judged"}
 
 
@@ -40,13 +40,13 @@ def async_is_faster(comparison):
 
 
 def learned(strategies, workers, gpu=False):
-    """What runs must be to judge what they learned: by itself, that does not depend on the kind of device."""
+    """The evidence needed to judge accuracy. By itself, accuracy does not depend on the kind of device."""
     measures = ("test_accuracy",)
     return Needs(published.SERVERS, strategies, measures, workers, gpu, whole_epochs=True)
 
 
 def async_costs_accuracy(comparison):
-    evidence = gather(comparison, learned(ASYNC_AND_SYNC, workers=2))  # of one, nothing is late
+    evidence = gather(comparison, learned(ASYNC_AND_SYNC, workers=2))  # with one worker, no gradient is late
     cases, causes = [], []
     for family, workers in evidence.pairs:
         own, sync = spreads(family, "test_accuracy", ASYNC_AND_SYNC, workers)
@@ -68,7 +68,7 @@ def async_costs_accuracy(comparison):
 
 
 def fewest(family, variant, workers):
-    """The least number of workers, below `workers`, on which enough seeds of a variant were evaluated; or None."""
+    """The smallest number of workers, below `workers`, with enough evaluated seeds of a variant; or None."""
     counts = [
         count
         for count in family.workers

@@ -10,7 +10,7 @@ NEAR = 0.1  # what counts as comparable utilisation
 
 
 def worst(cases, count=3):
-    """The comparisons to explain: those with the most workers of the first families."""
+    """The comparisons to explain: those with the most workers, of the first families."""
     seen, chosen = set(), []
     for case in sorted(cases, key=lambda case: -case.workers):
         if case.family.title not in seen:

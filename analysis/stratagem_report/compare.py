@@ -1,4 +1,4 @@
-"""What may be compared with what: families of cells that do the same work under different strategies."""
+"""Which cells may be compared: families of cells that do the same work with different strategies."""
 
 import dataclasses
 import math
@@ -9,16 +9,16 @@ from . import measures, style
 from .spread import UNKNOWN, ratio, spread
 from .study import FAMILY, Study
 
-REACHED = 0.98  # of the best final accuracy of a family: the target of "time to accuracy"
+REACHED = 0.98  # share of the best final accuracy of a family: the target of "time to accuracy"
 
 
 @dataclasses.dataclass
 class Family:
-    """The complete cells that did the same work: those that agree in what `key` holds."""
+    """The complete cells that did the same work, that is, have the same `key`."""
 
     key: dict
     cells: pd.DataFrame
-    apart: tuple = ()  # words for what it differs in from families that would have the same title
+    apart: tuple = ()  # words that distinguish it from families with the same title
 
     @property
     def name(self):
@@ -30,12 +30,12 @@ class Family:
 
     @property
     def heading(self):
-        """The title in two lines, for a panel among others."""
+        """The title in two lines, for a panel next to others."""
         return f"{self.name}\n{style.family_conditions(self.key)}"
 
     @property
     def label(self):
-        """A file name's part."""
+        """Part of a file name."""
         words = [self.key[name] for name in ("part", "model", "dataset")]
         words += [f"b{self.key['global_batch']}", f"{self.key['input_size']}px"]
         words += [self.key["precision"] if self.key["precision"] != "fp32" else ""]
@@ -51,7 +51,8 @@ class Family:
         return sorted(set(self.cells["workers"]))
 
     def of(self, variant, workers):
-        """Cells of a variant; where there is none of the name, of the one that stands for that kind of strategy."""
+        """Cells of a variant; if there are none with this name, those of the variant that represents this kind of
+        strategy."""
         of_workers = self.cells[self.cells["workers"] == workers]
         exact = of_workers[of_workers["variant"] == variant]
         return (
@@ -67,12 +68,12 @@ class Family:
         return style.in_order(self.cells[self.cells["workers"] == workers]["variant"])
 
     def find(self, kind, workers):
-        """The variant that stands for a kind of strategy: the plain one, else the only one; None when there is none."""
+        """The variant that represents a kind of strategy: the plain one, else the only one; None if there is none."""
         names = [name for name in self.variants_with(workers) if style.kind_of(name) == kind]
         return kind if kind in names else names[0] if len(names) == 1 else None
 
     def pairs(self):
-        """(variant, workers) that there are, as tables list them."""
+        """The existing (variant, workers), in the order of tables."""
         found = [
             (variant, workers)
             for workers in self.workers
@@ -81,13 +82,13 @@ class Family:
         return sorted(found, key=lambda pair: (self.variants.index(pair[0]), pair[1]))
 
     def spread(self, quantity, variant, workers):
-        """Of a measure, over the seeds."""
+        """A measure over the seeds."""
         if quantity not in self.cells:
             return UNKNOWN
         return spread(self.of(variant, workers)[quantity])
 
     def limited(self, variant, workers):
-        """Whether a run of it was ended by its time limit."""
+        """Whether one of its runs reached its time limit."""
         return bool(self.of(variant, workers)["limited"].any())
 
     @property
@@ -95,7 +96,8 @@ class Family:
         return bool(self.cells["gpu"].eq(True).all())
 
     def base_of(self, variant):
-        """(variant, workers) that its speed-up is measured against: itself on one worker, else the serial run."""
+        """The (variant, workers) that its speed-up is relative to: the same variant on one worker, else the serial
+        run."""
         for base in (variant, "serial", "ddp"):
             if self.has(base, 1):
                 return base, 1
@@ -108,7 +110,7 @@ class Family:
         return ratio(self.spread("epoch_s", *base), self.spread("epoch_s", variant, workers))
 
     def target_accuracy(self):
-        """What a run must reach for its "time to accuracy": near the best median of final accuracies."""
+        """The accuracy for "time to accuracy": close to the best median of final accuracies."""
         finals = [self.spread("test_accuracy", *pair).median for pair in self.pairs()]
         known = [value for value in finals if math.isfinite(value)]
         return REACHED * max(known) if known else math.nan
@@ -116,7 +118,7 @@ class Family:
 
 @dataclasses.dataclass
 class Comparison:
-    """A study, its cells with their measures, and the families in it."""
+    """A study, its cells with their measures, and its families."""
 
     study: Study
     cells: pd.DataFrame
@@ -134,7 +136,7 @@ class Comparison:
             Family({**dict(zip(sweep_key(), key)), "global_batch": None, "planned_steps": None}, rows)
             for key, rows in sweeps.groupby(list(sweep_key()), sort=False)
         ]
-        # To draw: the points of a sweep over the batch have a figure of their own.
+        # For figures: the points of a sweep over the batch size have a figure of their own.
         of_sweeps = set(sweeps["cell"])
         self.drawn = [
             family for family in self.families if not set(family.cells["cell"]) <= of_sweeps
@@ -144,7 +146,7 @@ class Comparison:
         return self.study.runs[cell]
 
     def first_run(self, family, variant, workers):
-        """The run with the least seed."""
+        """The run with the smallest seed."""
         return self.run(family.of(variant, workers).sort_values("seed")["cell"].iloc[0])
 
     def time_to_target(self, family, variant, workers):
@@ -152,7 +154,7 @@ class Comparison:
         times = [
             measures.time_to(self.run(cell), target) for cell in family.of(variant, workers)["cell"]
         ]
-        # A run that never got there has no time: it must not be left out of a median of the others.
+        # A run that did not reach the accuracy has no time; leaving it out would distort the median.
         return spread(times) if all(math.isfinite(time) for time in times) else UNKNOWN
 
     @property
@@ -161,7 +163,7 @@ class Comparison:
 
 
 def tell_apart(families):
-    """Families of one title get into it what they differ in."""
+    """Adds the differences to the titles of families that would have the same title."""
     for name, words in ("part", "{}"), ("planned_steps", "{:,.0f} steps"), ("images", "{:,.0f} images"):
         groups = {}
         for family in families:
@@ -174,12 +176,12 @@ def tell_apart(families):
 
 
 def sweep_key():
-    """What the points of a sweep over the batch agree in: an epoch has fewer steps of a larger one."""
+    """What all points of a sweep over the batch size have in common; an epoch has fewer steps with a larger batch."""
     return tuple(name for name in FAMILY if name not in ("global_batch", "planned_steps"))
 
 
 def batch_sweeps(cells):
-    """The cells of which there are others that differ in the batch alone."""
+    """The cells for which there are others that differ only in the batch size."""
     key = [*sweep_key(), "variant", "workers"]
     return (
         cells[cells.groupby(key)["global_batch"].transform("nunique") > 1] if len(cells) else cells

@@ -1,4 +1,4 @@
-"""The report: sections of tables and figures, as Markdown, as one HTML file, and as files of their own."""
+"""The report: sections of tables and figures, as Markdown, as one HTML file, and as separate files."""
 
 import base64
 import dataclasses
@@ -37,12 +37,12 @@ class Section:
 
 
 def of_each(comparison, function):
-    """A figure that is drawn for each family by itself."""
+    """A figure that is drawn separately for each family."""
     return [function(comparison, family) for family in comparison.drawn]
 
 
 def sections(comparison):
-    """All tables and figures but the first ones, drawn, in the order of the report."""
+    """All tables and figures except the first ones, drawn, in the order of the report."""
     several = sum(len(family.pairs()) for family in comparison.drawn) > 1
     found = [
         Section(
@@ -104,7 +104,7 @@ def sections(comparison):
 
 
 def first_section(comparison, said):
-    """What stands under the verdict."""
+    """The table and figure below the verdict."""
     family, workers = said.family, said.workers
     return Section(
         "Verdict",
@@ -114,7 +114,7 @@ def first_section(comparison, said):
 
 
 def what_ran(comparison):
-    """Sentences on what there was to compare."""
+    """Sentences about the runs that were available."""
     cells, runs = comparison.cells, comparison.study.runs
     complete = cells[cells["state"] == "complete"]
     strategies = complete["variant"].nunique()
@@ -146,7 +146,7 @@ def claims_of(comparison):
 
 
 def provenance(comparison):
-    """The sentence under every figure."""
+    """The sentence below every figure."""
     shas = sorted({str(sha) for sha in comparison.cells["git_sha"].dropna()})
     return (
         f"{comparison.study.name}, {len(comparison.study.runs)} runs, stratagem {', '.join(shas)}, "
@@ -174,7 +174,7 @@ def render(folder, context):
 
 
 def build(comparison, folder):
-    """Makes the report in an empty folder. Its first sentence."""
+    """Writes the report to an empty folder. Returns its first sentence."""
     for part in "figures", "tables":
         (folder / part).mkdir(parents=True)
     said = verdict.verdict(comparison)
@@ -201,7 +201,8 @@ def build(comparison, folder):
 
 
 def write(comparison, folder):
-    """Writes the report to `folder`, which may hold an earlier one. It appears when it is whole. Its first sentence."""
+    """Writes the report to `folder`, which may contain an earlier one. The new one appears when it is complete.
+    Returns its first sentence."""
     if folder.exists() and not (folder / "report.html").exists():
         raise ReportError(
             f"{folder} exists and is no report: name another folder with --output", USAGE

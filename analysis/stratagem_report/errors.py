@@ -1,8 +1,8 @@
-"""What a user can cause."""
+"""Errors that a user can cause."""
 
 
 class ReportError(Exception):
-    """Ends the program with one line and `code`, which means what it means for `stratagem`."""
+    """Ends the program with a message and `code`, one of the exit codes of `stratagem`."""
 
     def __init__(self, message, code=2):
         super().__init__(message)

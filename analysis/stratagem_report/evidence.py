@@ -1,4 +1,4 @@
-"""What runs must be before they can bear on a published claim, and what is missing where they are not."""
+"""The runs that are needed to judge a published claim, and what is missing if there are not enough."""
 
 import dataclasses
 
@@ -13,27 +13,27 @@ TERMS = {"test_accuracy": "an evaluated accuracy", "utilization": "samples of th
 
 @dataclasses.dataclass(frozen=True)
 class Needs:
-    """Of each of the experiment's models, at least one comparison of all `strategies` on as many workers, whose runs
-    are whole, of the kind of device that the claim speaks of, with enough seeds and steps."""
+    """For each of the experiment's models: at least one comparison of all `strategies` with the same number of
+    workers, of complete runs, on the kind of device that the claim is about, with enough seeds and steps."""
 
     experiment: published.Experiment
     strategies: tuple
     measures: tuple = ("epoch_s",)
     workers: int = 1  # at least
     gpu: bool = True
-    whole_epochs: bool = False  # of the whole data set: what was learned is judged
+    whole_epochs: bool = False  # of the whole data set, for claims about accuracy
 
 
 @dataclasses.dataclass(frozen=True)
 class Evidence:
-    """`pairs` (family, workers) can be judged; `missing` says what the claim's models lack, "" when nothing."""
+    """`pairs` (family, workers) can be judged; `missing` says what is missing for the claim's models, "" if nothing."""
 
     pairs: list
     missing: str
 
 
 def unsound(family):
-    """Its runs that their time limit ended or whose traces are damaged."""
+    """Its runs that reached their time limit, or whose traces are damaged."""
     return family.cells["limited"].astype(bool) | family.cells["damaged"].astype(bool)
 
 
@@ -49,7 +49,7 @@ def cells_of(family, strategy, workers):
 
 
 def shortcomings(family, workers, needs):
-    """What keeps one comparison from being judged, as texts."""
+    """Why one comparison cannot be judged, as texts."""
     cells = [cells_of(family, strategy, workers) for strategy in needs.strategies]
     ran = [of for of in cells if len(of)]
     if len(ran) < len(cells):
@@ -84,7 +84,7 @@ def name(strategy):
 
 
 def lacks_of(model, families, needs):
-    """(pairs that can be judged, what the nearest comparison of a model lacks)."""
+    """(pairs that can be judged, what is missing in the nearest comparison of a model)."""
     lacks = {
         (index, workers): shortcomings(family, workers, needs)
         for index, family in enumerate(families)
@@ -102,7 +102,7 @@ def lacks_of(model, families, needs):
 
 
 def gather(comparison, needs):
-    """The evidence that a comparison has for a claim."""
+    """The evidence for a claim in a comparison."""
     ran = [
         family
         for family in comparison.families
@@ -124,7 +124,7 @@ def gather(comparison, needs):
 
 
 def missing_text(models_of, experiment):
-    """Models that lack the same are named together."""
+    """Models with the same shortcomings are named together."""
     if not models_of:
         return ""
     told = [f"of {', '.join(models)}: {lacking}" for lacking, models in models_of.items()]
@@ -132,7 +132,7 @@ def missing_text(models_of, experiment):
 
 
 def of_the_paper(comparison):
-    """Whether anything ran that the published study is about."""
+    """Whether anything was run that the published study is about."""
     return any(
         family.key["model"] in experiment.models and family.key["dataset"] in experiment.datasets
         for family in comparison.families

@@ -11,11 +11,12 @@ from .tables_training import prediction_rows
 from .trace import MEMORY_CATEGORIES
 
 MIB = 2**-20
-FEWEST_SAMPLES = 4  # fewer make no course over time
+FEWEST_SAMPLES = 4  # fewer do not show a course over time
 
 
 def at_most_workers(family):
-    """(variant, workers) of every strategy at the greatest number of workers, if possible several, that most have."""
+    """(variant, workers) of every strategy, at the largest number of workers that most strategies have; more than
+    one if possible."""
     counts = {workers: len(family.variants_with(workers)) for workers in family.workers}
     best = max(counts, key=lambda workers: (workers > 1, counts[workers], workers))
     return [(variant, best) for variant in family.variants_with(best)]
@@ -45,7 +46,7 @@ def per_family_grid(family):
 
 
 def fewest_samples(comparison, family, table):
-    """Of the strategies that a figure over time shows."""
+    """Number of samples of the strategy with the fewest, among those that a figure over time shows."""
     return min(
         len(comparison.first_run(family, *pair).trace.workers[0][table])
         for pair in at_most_workers(family)
@@ -53,7 +54,7 @@ def fewest_samples(comparison, family, table):
 
 
 def f4_utilisation(comparison, family):
-    """Utilisation over time, a line per rank, epochs marked; None where hardly a sample was taken."""
+    """Utilisation over time, one line per rank, with epochs marked; None if there are too few samples."""
     if fewest_samples(comparison, family, "device") < FEWEST_SAMPLES:
         return None
     pairs, (figure, axes) = per_family_grid(family)
@@ -113,7 +114,7 @@ def f4_utilisation(comparison, family):
 
 
 def f5_memory_over_time(comparison, family):
-    """Live, reserved and device memory of the first worker over time; None where hardly a sample was taken."""
+    """Live, reserved and device memory of the first worker over time; None if there are too few samples."""
     if fewest_samples(comparison, family, "memory") < FEWEST_SAMPLES:
         return None
     pairs, (figure, axes) = per_family_grid(family)
@@ -176,12 +177,12 @@ def f5_memory_over_time(comparison, family):
 
 
 def dominated(points):
-    """Which of the (x, y) have another that is no worse in both and better in one."""
+    """The (x, y) for which another point is better in one and not worse in the other."""
     return [any(a <= x and b <= y and (a, b) != (x, y) for a, b in points) for x, y in points]
 
 
 def f9_pareto(comparison):
-    """Time to accuracy, or per epoch where most strategies did not reach it, against peak memory."""
+    """Time to accuracy against peak memory; time per epoch if most strategies did not reach the accuracy."""
     families = comparison.drawn
     figure, axes = style.panels(len(families), height=3.0)
     rows = []
@@ -242,7 +243,7 @@ def f9_pareto(comparison):
 
 
 def draw_against(axis, data, planned, measured, band, label):
-    """Points of what was planned and measured, with the line of equality and a band around it."""
+    """Measured against predicted values, with the line of equality and a band around it."""
     ends = [
         0.8 * data[[planned, measured]].min().min(),
         1.25 * data[[planned, measured]].max().max(),
@@ -279,7 +280,7 @@ def draw_against(axis, data, planned, measured, band, label):
 
 
 def f12_prediction(comparison):
-    """Predicted against measured peak memory and, where a calibration was there, time of a step."""
+    """Predicted against measured peak memory and, with a calibration, step time."""
     data = pd.DataFrame(
         [
             {

@@ -13,7 +13,7 @@ from .trace import updates_of
 
 
 def learning_curves(comparison, family, variant, workers):
-    """Median and range over seeds of every evaluated epoch."""
+    """Median and range over the seeds, for every evaluated epoch."""
     cells = family.of(variant, workers)["cell"]
     curves = pd.concat([measures.learning_curve(comparison.run(cell)) for cell in cells])
     curves = curves[np.isfinite(curves["test_accuracy"])]
@@ -87,7 +87,7 @@ def f6_accuracy(comparison):
 
 
 def zoom(axes, lows):
-    """Begins the axis of accuracies near the lowest point."""
+    """Makes the axis of accuracies begin near the lowest point."""
     low = 100 * min(lows)
     for axis in axes:
         axis.set_ylim(max(0, low - 0.05 * (100 - low) - 0.5), None)

@@ -1,4 +1,4 @@
-"""Figures of one step: F8, what each rank did; F13, who holds and sends what."""
+"""Figures of one step: F8, what each rank did; F13, which rank holds and sends what."""
 
 import pandas as pd
 from matplotlib.patches import FancyBboxPatch
@@ -8,7 +8,7 @@ from .errors import ReportError
 from .figures_memory import at_most_workers
 from .style import Figure, look_of
 
-TOGETHER = ("serial", "ddp", "fsdp", "ps-sync", "ps-async")  # what a family's timelines show
+TOGETHER = ("serial", "ddp", "fsdp", "ps-sync", "ps-async")  # the strategies in a family's timelines
 MIB = 2**-20
 
 
@@ -18,7 +18,7 @@ def shown_together(family, variant, workers):
 
 
 def f8_timeline(comparison, family):
-    """A step of all ranks under each strategy, on one scale of time."""
+    """One step of all ranks with each strategy, on the same time scale."""
     found = {}
     for variant, workers in at_most_workers(family):
         if shown_together(family, variant, workers):
@@ -85,7 +85,7 @@ def box(axis, x, y, width, height, title, lines, colour):
 
 
 def arrow(axis, start, end, colour, style_of="<|-|>"):
-    """From edge to edge of what it connects."""
+    """An arrow between the edges of two boxes."""
     axis.annotate(
         "",
         end,
@@ -108,13 +108,13 @@ def held(memory):
     ]
 
 
-# Of a panel, from 0 to 1: where boxes and what is between them end.
+# Bounds of the boxes in a panel, from 0 to 1.
 WORKER_Y, BOX_HEIGHT, BUS_Y, SERVER_Y = 0.2, 0.36, 0.6, 0.82
 WORKER_TOP, SERVER_BOTTOM = WORKER_Y + BOX_HEIGHT / 2, SERVER_Y - BOX_HEIGHT / 2
 
 
 def draw_workers(axis, workers, plan, colour):
-    """Where they stand, from left to right."""
+    """Positions of the workers, from left to right."""
     shown = min(workers, 3)
     places = [(index + 0.5) / shown for index in range(shown)]
     names = [f"worker {index}" for index in range(shown)]
@@ -127,7 +127,7 @@ def draw_workers(axis, workers, plan, colour):
 
 
 def draw_server(axis, places, plan, colour):
-    """The server above its workers, with what each pushes and pulls."""
+    """The server above its workers, with the bytes that each pushes and pulls."""
     servers = len(plan["ps"]["server_ranks"])
     title = "server" if servers == 1 else f"{servers} servers, each"
     box(axis, 0.5, SERVER_Y, 0.44, BOX_HEIGHT, title, held(plan["ps"]["server_memory_B"]), colour)
@@ -141,7 +141,7 @@ def draw_server(axis, places, plan, colour):
 
 
 def draw_collectives(axis, places, plan, colour):
-    """What all workers exchange, as a line that each of them reaches."""
+    """The data that all workers exchange, as a line connected to each of them."""
     axis.plot([0.04, 0.96], [BUS_Y, BUS_Y], color=colour, linewidth=3, solid_capstyle="round")
     for x in places:
         arrow(axis, (x, WORKER_TOP), (x, BUS_Y), colour)
@@ -158,7 +158,7 @@ def draw_collectives(axis, places, plan, colour):
 
 
 def draw_strategy(axis, variant, workers, plan):
-    """Workers below; above them what they exchange, with bytes per step."""
+    """Workers at the bottom; above them what they exchange, with bytes per step."""
     look = look_of(variant)
     places = draw_workers(axis, workers, plan, look.colour)
     if "ps" in plan:
@@ -170,7 +170,7 @@ def draw_strategy(axis, variant, workers, plan):
 
 
 def f13_strategies(comparison, family):
-    """Who holds what and who sends what, with the bytes of the plan."""
+    """Which rank holds and sends what, with the bytes from the plan."""
     drawn = []
     for variant, workers in at_most_workers(family):
         plan = comparison.predictions.get(family.of(variant, workers)["cell"].iloc[0])

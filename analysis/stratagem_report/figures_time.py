@@ -10,11 +10,11 @@ from .style import Figure, look_of
 from .trace import PHASES
 
 
-FEWEST_BARS = 6  # that a panel has room for
+FEWEST_BARS = 6  # a panel has room for at least this many
 
 
 def error_bars(spreads, factor=1.0):
-    """Distances to the ends of the ranges, as matplotlib takes them."""
+    """Distances to the ends of the ranges, in matplotlib's format."""
     return factor * np.array(
         [
             [value.median - value.low for value in spreads],
@@ -24,7 +24,7 @@ def error_bars(spreads, factor=1.0):
 
 
 def collect(comparison, families, quantity):
-    """The data of a figure: a row per family, variant and number of workers, with the range over seeds."""
+    """The data of a figure: one row per family, variant and number of workers, with the range over seeds."""
     rows = []
     for family in families:
         for variant, workers in family.pairs():
@@ -44,7 +44,7 @@ def collect(comparison, families, quantity):
 
 
 def grouped_bars(axis, family, quantity, factor=1.0):
-    """Bars of each strategy, in a group per number of workers; whiskers are ranges over seeds."""
+    """Bars of each strategy, grouped by number of workers; whiskers are ranges over seeds."""
     place = 0.0
     ticks = []
     for workers in family.workers:
@@ -73,7 +73,7 @@ def grouped_bars(axis, family, quantity, factor=1.0):
         ticks.append((place + (len(variants) - 1) / 2, str(workers)))
         place += len(variants) + 1
     axis.set_xticks(*zip(*ticks))
-    spare = max(0.0, FEWEST_BARS - (place - 1)) / 2  # a few bars stay as narrow as many
+    spare = max(0.0, FEWEST_BARS - (place - 1)) / 2  # so that a few bars are as narrow as many
     axis.set_xlim(-0.6 - spare, place - 1.4 + spare)
     axis.grid(axis="x", visible=False)
 
@@ -135,7 +135,7 @@ def f2_scaling(comparison):
                 for workers, gain in points
             ]
             if len(points) < 2:
-                continue  # a point is no scaling
+                continue  # a single point shows no scaling
             look = look_of(variant)
             axis.errorbar(
                 [workers for workers, _ in points],
@@ -202,7 +202,7 @@ def f11_exposed(comparison):
         axis.xaxis.set_major_locator(ticker.FixedLocator(sorted(set(data["parameters"] / 1e6))))
         axis.xaxis.set_minor_locator(ticker.NullLocator())
         axis.xaxis.set_major_formatter(ticker.FormatStrFormatter("%.2g"))
-    axes[0].set_ylim(bottom=0)  # shared, once all points are there
+    axes[0].set_ylim(bottom=0)  # shared, after all points were drawn
     style.legend_below(figure, axes)
     return Figure(
         "F11-exposed-communication",

@@ -1,4 +1,4 @@
-"""What became of a claim or a check, and the words for what was measured."""
+"""The results of claims and checks, and helpers to describe measurements."""
 
 import dataclasses
 import math
@@ -13,7 +13,7 @@ LISTED = 4  # comparisons of a claim
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-    """What became of a claim or a check."""
+    """The result of a claim or a check."""
 
     number: str
     statement: str
@@ -25,7 +25,7 @@ class Finding:
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """One comparison that a claim speaks of: `holds` is None where it cannot be judged."""
+    """One comparison that a claim is about; `holds` is None if it cannot be judged."""
 
     family: object
     workers: int
@@ -38,8 +38,8 @@ class Case:
 
 
 def judge(number, statement, where, evidence, cases, cause):
-    """A claim about all configurations is confirmed when every comparison that can be judged bears it out, and refuted
-    by one that does not; the text says how many did. Where the evidence lacks something, it is not judged at all."""
+    """A claim about all configurations is confirmed if all comparisons that can be judged support it, and refuted if
+    one does not; the text says how many do. If evidence is missing, it is not judged."""
     judged = [case for case in cases if case.holds is not None]
     if evidence.missing or not judged:
         told = evidence.missing or f"no comparison can be judged. {listing(cases)}"
@@ -56,7 +56,7 @@ def judge(number, statement, where, evidence, cases, cause):
 
 
 def listing(cases):
-    """As many as a reader looks at; all of them stand in the tables."""
+    """As many items as a reader looks at; the tables have all of them."""
     told = "; ".join(map(str, cases[:LISTED]))
     return told + (f"; and {len(cases) - LISTED} more" if len(cases) > LISTED else "")
 
@@ -70,7 +70,7 @@ def times(value):
 
 
 def smaller(value):
-    """Of how many times less something is: "2.00x smaller", or "1.29x larger" where it is more."""
+    """A ratio in words: "2.00x smaller", or "1.29x larger"."""
     if value.median >= 1:
         return f"{times(value)} smaller"
     return f"{1 / value.median:.2f}x" + span(1 / value.high, 1 / value.low, "{:.2f}") + " larger"
@@ -86,7 +86,7 @@ def published_ratio(family, variant, base, workers):
 
 
 def phase_changes(family, variant, base, workers):
-    """By which phases a variant's step differs from another's: "+1.2 ms: forward +0.2, ..."."""
+    """The phases in which a variant's step differs from another's: "+1.2 ms: forward +0.2, ..."."""
     changes = {
         phase: (
             difference(

@@ -1,6 +1,6 @@
 """Each run in numbers. The program computes them (`stratagem collect --format json`; lib/study/measures.cpp declares
-each with its unit and meaning); here they are put beside facts of the manifest and the configuration. NaN where
-something is not known."""
+each with its unit and meaning). Here they are joined with facts from the manifest and the configuration. NaN if
+something is unknown."""
 
 import json
 
@@ -12,7 +12,7 @@ NAN = float("nan")
 
 
 def numbers_of(row):
-    """The numbers of a row of the program; null is NaN."""
+    """The numbers of a row that the program printed; null becomes NaN."""
     return {
         name: NAN if value is None else value
         for name, value in row.items()
@@ -29,14 +29,14 @@ def learning_curve(run):
 
 
 def time_to(run, accuracy):
-    """Training time until an evaluation first showed `accuracy` [s]; NaN when none did."""
+    """Training time until an evaluation first reached `accuracy` [s]; NaN if none did."""
     curve = learning_curve(run)
     reached = curve[curve["test_accuracy"] >= accuracy]
     return float(reached["time_s"].iloc[0]) if len(reached) else NAN
 
 
 def recipe_of(config):
-    """What two runs must share so that synchronous strategies give the same bits, as text."""
+    """The settings that two runs must share for synchronous strategies to give the same bits, as text."""
     shared = {
         key: value for key, value in settled_of(config).items() if not key.startswith("strategy.")
     }
@@ -44,7 +44,7 @@ def recipe_of(config):
 
 
 def facts_of(run):
-    """{name: number or text} of a run, beside its measures."""
+    """{name: number or text} of a run, in addition to its measures."""
     trace, manifest = run.trace, run.manifest
     first = trace.ranks[0].process
     return {

@@ -1,4 +1,4 @@
-"""The first table and figure of the report: the strategies of one comparison beside each other, T0 and F0."""
+"""The first table and figure of the report, T0 and F0: the strategies of one comparison side by side."""
 
 import numpy as np
 import pandas as pd
@@ -15,8 +15,8 @@ USUAL = ("serial", "ddp", "fsdp", "ps-sync", "ps-async")  # shown before others
 
 
 def shown_pairs(comparison, family, workers):
-    """(variant, workers) of the rows, fastest first: what the verdict names, DDP, what is best for another goal and
-    what is usual, ROWS at most, and the serial run on one worker beside them."""
+    """(variant, workers) of the rows, fastest first: those in the verdict, DDP, the best ones for other goals and
+    the usual ones, ROWS at most; and the serial run on one worker."""
     variants = family.variants_with(workers)
     choices = {goal: choose(comparison, family, workers, goal) for goal in (TIME, PEAK, ACCURACY)}
     best = {goal: [choice.best] for goal, choice in choices.items() if choice is not None}
@@ -87,12 +87,12 @@ def t0_overview(comparison, family, workers):
 
 
 def known(values):
-    """As lengths of bars: what is not known has none."""
+    """As lengths of bars; unknown values have none."""
     return np.nan_to_num(np.array(values, dtype=float))
 
 
 def draw_steps(axis, phases):
-    """A bar per strategy, of its phases."""
+    """One bar per strategy, divided into its phases."""
     left = np.zeros(len(next(iter(phases.values()))))
     for phase, values in phases.items():
         axis.barh(
@@ -108,7 +108,7 @@ def draw_steps(axis, phases):
 
 
 def draw_peaks(axis, worker, server):
-    """A worker's bar and, where there is one, the server's below it."""
+    """A worker's bar and, below it, the server's, if there is one."""
     has_server = known(server) > 0
     places, heights = np.arange(len(worker)), np.where(has_server, 0.36, 0.72)
     axis.barh(
@@ -130,7 +130,7 @@ def draw_peaks(axis, worker, server):
 
 
 def f0_overview(comparison, family, workers):
-    """One step's time by phase, and the memory of the fullest worker and server, a bar per strategy."""
+    """Time of a step by phase, and memory of the fullest worker and server; one bar per strategy."""
     pairs = shown_pairs(comparison, family, workers)
     labels = [
         look_of(variant).label + ("" if count == workers else f", {style.workers_text(count)}")

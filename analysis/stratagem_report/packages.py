@@ -1,4 +1,4 @@
-"""The packages that the scripts need, looked for before any is imported: a newcomer's Python has none of them."""
+"""Checks for the packages that the scripts need, before any is imported: a new user's Python has none of them."""
 
 import importlib.util
 import pathlib
@@ -6,7 +6,7 @@ import sys
 
 REQUIREMENTS = pathlib.Path(__file__).resolve().parent.parent / "requirements.txt"
 NEEDED = ("h5py", "jinja2", "matplotlib", "numpy", "pandas")
-ENVIRONMENT = 3  # the exit code, as of `stratagem`
+ENVIRONMENT = 3  # the same exit code as that of `stratagem`
 
 
 def missing():
@@ -14,7 +14,7 @@ def missing():
 
 
 def require(script):
-    """Ends the program with one line where packages are missing."""
+    """Ends the program with a message if packages are missing."""
     names = missing()
     if names:
         print(

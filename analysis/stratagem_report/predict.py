@@ -1,4 +1,4 @@
-"""What the program would have predicted: `stratagem plan` on the study, or on the configuration of each run."""
+"""The program's predictions: `stratagem plan` for the study, or for the configuration of each run."""
 
 import pathlib
 
@@ -7,8 +7,8 @@ from .program import run
 
 
 def ask(program, *arguments):
-    """What `stratagem plan` prints as JSON; {} when it refuses all of it. A file that is no calibration is no case of
-    that."""
+    """What `stratagem plan` prints as JSON; {} if it refuses everything. A file that is not a calibration is an
+    error."""
     plans, told = run(program, "plan", *arguments, "--json")
     if plans is None and "calibration" in told:
         raise ReportError(told, USAGE)
@@ -16,7 +16,7 @@ def ask(program, *arguments):
 
 
 def calibration_of(study, given=None):
-    """Options that let the program predict times: the calibration that is named, or lies in the study's folder."""
+    """The options with which the program predicts times: the given calibration, or the one in the study's folder."""
     path = pathlib.Path(given) if given else study.path / "calibration.json"
     if given and not path.is_file():
         raise ReportError(f"no calibration {path}", USAGE)

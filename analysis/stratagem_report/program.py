@@ -12,7 +12,7 @@ SAVED = "measures.json"
 
 
 def find_program(given=None):
-    """The program that is named, on PATH, or built beside these files; None when there is none."""
+    """The given program, the one on PATH, or the one built next to these files; None if there is none."""
     for candidate in [given] if given else [shutil.which("stratagem"), BUILT]:
         if candidate and pathlib.Path(candidate).is_file():
             return pathlib.Path(candidate).resolve()
@@ -20,7 +20,7 @@ def find_program(given=None):
 
 
 def run(program, *arguments):
-    """What it prints as JSON, or None where it printed none; and what it says beside."""
+    """(JSON that it prints, or None if it prints none; its messages)."""
     done = subprocess.run(
         [str(program), *map(str, arguments)], capture_output=True, text=True, check=False
     )
@@ -29,7 +29,7 @@ def run(program, *arguments):
 
 def rows_of(folder, runs, program):
     """{name: row of `stratagem collect --format json`} of a study's cells, or of these run directories; from
-    FOLDER/measures.json where there is no program."""
+    FOLDER/measures.json if there is no program."""
     if program is not None:
         whole = (folder / "study.json").exists()
         what = [folder, "--allow-mixed"] if whole else runs

@@ -1,4 +1,4 @@
-"""The published figures of arXiv 2505.12832, and what its experiments were about."""
+"""The published figures of arXiv 2505.12832, and the models and data sets of its experiments."""
 
 import dataclasses
 import pathlib
@@ -6,7 +6,7 @@ import pathlib
 import pandas as pd
 
 FOLDER = pathlib.Path(__file__).resolve().parent.parent / "published"
-# As the paper names models and strategies, and as stratagem does.
+# The paper's names of models and strategies, and stratagem's.
 MODELS = {"efficientnet_v2": "efficientnetv2_l", "convnext_large": "convnext_l"}
 VARIANTS = {"ps_sync": "ps-sync", "ps_async": "ps-async", "ps_modified_async": "ps-modified"}
 DATASETS = {"CIFAR-10": "cifar10", "MNIST": "mnist"}
@@ -15,7 +15,7 @@ TRAINING_IMAGES = {"cifar10": 50_000, "mnist": 60_000}
 
 @dataclasses.dataclass(frozen=True)
 class Experiment:
-    """Models that were trained on each of some data sets."""
+    """Models that were trained on each of several data sets."""
 
     models: tuple
     datasets: tuple
@@ -61,7 +61,7 @@ def of_dataset(table, dataset):
 
 
 def lookup(table, model, variant, workers, version="v2"):
-    """The one published value; NaN when there is none, or when it is only a bound."""
+    """The published value, if there is exactly one; NaN if there is none, or only a bound."""
     found = table[
         (table["model"] == model)
         & (table["variant"] == variant)
@@ -73,6 +73,6 @@ def lookup(table, model, variant, workers, version="v2"):
 
 
 def ratio(family, variant, base, workers):
-    """Published time of `variant` over that of `base`, of the model and data set of a family's key."""
+    """Published time of `variant` divided by that of `base`, for the model and data set in a family's key."""
     table, model = times(family["dataset"]), family["model"]
     return lookup(table, model, variant, workers) / lookup(table, model, base, workers)

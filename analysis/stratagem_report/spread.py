@@ -6,7 +6,7 @@ import math
 
 @dataclasses.dataclass(frozen=True)
 class Spread:
-    """Median, least and greatest of `n` repetitions; all NaN when n is 0."""
+    """Median, minimum and maximum of `n` repetitions; all NaN if n is 0."""
 
     median: float
     low: float
@@ -34,22 +34,22 @@ def spread(values):
 
 
 def ratio(a, b):
-    """a / b; its range holds the quotients of all pairs."""
+    """a / b; its range contains the quotients of all pairs."""
     if not a.known or not b.known or b.low <= 0:
         return UNKNOWN
     return Spread(a.median / b.median, a.low / b.high, a.high / b.low, min(a.n, b.n))
 
 
 def difference(a, b):
-    """a - b; its range holds the differences of all pairs."""
+    """a - b; its range contains the differences of all pairs."""
     if not a.known or not b.known:
         return UNKNOWN
     return Spread(a.median - b.median, a.low - b.high, a.high - b.low, min(a.n, b.n))
 
 
 def separate(a, b, noise=0.0):
-    """True: the ranges do not overlap. False: they do. None where a single run on either side has no range; there
-    `noise`, as a share of the smaller value, stands in for it when it is given."""
+    """True: the ranges do not overlap. False: they do. None if one side is a single run, which has no range; then
+    `noise`, a share of the smaller value, is used instead if given."""
     if min(a.n, b.n) >= 2:
         return a.low > b.high or b.low > a.high
     if noise > 0 and min(a.n, b.n) == 1:

@@ -1,4 +1,4 @@
-"""A panel per family with a stacked bar per strategy and number of workers."""
+"""One panel per family, with a stacked bar per strategy and number of workers."""
 
 import dataclasses
 
@@ -10,7 +10,7 @@ from .style import look_of
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """One colour of all bars."""
+    """One colour in all bars."""
 
     name: str
     column: str  # of the cells
@@ -19,7 +19,7 @@ class Part:
 
 
 def by_workers(family):
-    """(variant, workers) with those on the same number of workers together."""
+    """(variant, workers), with the same number of workers next to each other."""
     return [
         (variant, workers)
         for workers in family.workers
@@ -28,7 +28,7 @@ def by_workers(family):
 
 
 def stacked_bars(comparison, parts, kind, unit, xlabel, factor=1.0):
-    """The figure and its data; `kind` is what a part is called there, `unit` that of factor x column."""
+    """The figure and its data. `kind` is the name of a part; `unit` is the unit of factor x column."""
     families = comparison.drawn
     figure, axes = style.bar_panels([len(family.pairs()) for family in families])
     rows = []

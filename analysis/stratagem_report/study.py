@@ -1,4 +1,4 @@
-"""The files of a study: which cells there should be, how each stands, and its run where there is one."""
+"""The files of a study: the expected cells, the state of each, and its run if there is one."""
 
 import dataclasses
 import json
@@ -30,8 +30,8 @@ CELL_COLUMNS = (
     "epochs",
     "max_steps",
 )
-# Cells that agree in these are compared with each other: same work, different strategies. Of the work, the last two
-# stand in each run's manifest: steps that it was to make, and images of an epoch.
+# Cells that agree in these are compared with each other: same work, different strategies. The last two are in each
+# run's manifest: the planned steps, and the images of an epoch.
 FAMILY = (
     "part",
     "model",
@@ -42,7 +42,7 @@ FAMILY = (
     "planned_steps",
     "images",
 )
-# Keys of a configuration that do not change what a run computes, or that cells of one group differ in.
+# Keys of a configuration that do not change what a run computes, or in which cells of a group differ.
 BESIDE_THE_POINT = re.compile(
     r"run\.(name|seed|out|ranks|save_weights)|data\.root|trace\..*|comm\..*|checkpoint\..*|"
     r"watchdog\..*|expect\..*"
@@ -51,34 +51,34 @@ BESIDE_THE_POINT = re.compile(
 
 @dataclasses.dataclass
 class Run:
-    """A run directory, read."""
+    """The contents of a run directory."""
 
     path: pathlib.Path
     config: dict  # "section.key" -> value
     manifest: dict
     outcome: dict
     trace: trace.RunTrace
-    row: dict  # what the program computed of it
+    row: dict  # the numbers that the program computed
 
 
 @dataclasses.dataclass
 class Study:
-    """`cells` has a row for each expected cell: CELL_COLUMNS, state, reason, and of the complete ones, which are in
-    `runs`, planned_steps and images."""
+    """`cells` has a row for each expected cell: CELL_COLUMNS, state, reason; for complete cells, which are in
+    `runs`, also planned_steps and images."""
 
     path: pathlib.Path
     name: str
     cells: pd.DataFrame
     runs: dict  # cell -> Run
     remarks: list  # (cell, text)
-    marks: list  # what was mixed, where that was allowed
+    marks: list  # what was mixed, if that was allowed
 
     def complete(self):
         return self.cells[self.cells["state"] == "complete"]
 
 
 def parse_config(text):
-    """The configuration that the program printed, as {"section.key": value}. It has two levels and a value a line."""
+    """A configuration printed by the program, as {"section.key": value}. It has two levels and one value per line."""
     config, section = {}, ""
     for line in text.splitlines():
         name, _, value = line.strip().partition(": ")
@@ -99,7 +99,7 @@ def parse_value(text):
 
 
 def read_json(path):
-    """{} where there is none, or a torn one."""
+    """{} if there is none, or a truncated one."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -107,7 +107,7 @@ def read_json(path):
 
 
 def state_of(row):
-    """(state, reason) of a cell, as the program tells them."""
+    """(state, reason) of a cell, from the program."""
     if not row:
         return "missing", "not started"
     state, reason = row.get("state", row["status"]), row["reason"]
@@ -117,7 +117,7 @@ def state_of(row):
 
 
 def variant_of(config):
-    """What the tables call a strategy, for runs that no study named."""
+    """The name of a strategy in tables, for runs outside of a study."""
     name = config["strategy.name"]
     if name == "fsdp":
         label = {"optimizer": "zero1", "gradients": "zero2", "full": "fsdp"}[
@@ -132,7 +132,7 @@ def variant_of(config):
 
 
 def cell_of_run(path, config, manifest):
-    """A row of CELL_COLUMNS for a run that no cells.csv tells of."""
+    """A row of CELL_COLUMNS for a run that is in no cells.csv."""
     plan, servers = manifest["plan"], config.get("strategy.servers", 0)
     ranks = len(manifest["ranks"])
     return {
@@ -156,7 +156,7 @@ def cell_of_run(path, config, manifest):
 
 
 def add_work(cells, runs):
-    """How much each complete run was to do; NaN of the others."""
+    """How much each complete run had to do; NaN for the others."""
     for column, path in {
         "planned_steps": ("plan", "total_steps"),
         "images": ("dataset", "train_images"),
@@ -166,7 +166,8 @@ def add_work(cells, runs):
 
 
 def tell_apart(cells, runs):
-    """Variants that would look alike but differ in a setting get it into their names; the first keeps its own."""
+    """Adds settings to the names of variants that would look the same but differ in a setting; the first keeps its
+    name."""
     complete = cells[cells["cell"].isin(list(runs))]
     for _, alike in complete.groupby([*FAMILY, "variant", "workers"], sort=False):
         first = None
@@ -181,12 +182,12 @@ def tell_apart(cells, runs):
 
 
 def settled_of(config):
-    """What of a configuration decides what a run computes, but for its seed."""
+    """The part of a configuration that decides what a run computes, without its seed."""
     return {key: value for key, value in config.items() if not BESIDE_THE_POINT.fullmatch(key)}
 
 
 def cells_of_folder(folder):
-    """Cells of a folder of runs, or of a single one, without a cells.csv."""
+    """Cells of a folder of runs, or of a single run, without a cells.csv."""
     rows = []
     for path in [folder, *sorted(folder.iterdir())]:
         config, manifest = path / "config.yaml", (
@@ -217,8 +218,8 @@ def read_cells(folder):
 
 
 def load(folder, allow_mixed=False, program=None):
-    """ReportError when there is nothing to report on, or when what there is cannot be compared. `program`: else the
-    one that find_program() finds."""
+    """ReportError if there is nothing to report, or if the cells cannot be compared. Without `program`,
+    find_program() is used."""
     folder = pathlib.Path(folder)
     if not folder.is_dir():
         raise ReportError(f"{folder} is no directory: name a study, or a folder of runs", USAGE)
@@ -289,7 +290,7 @@ def summary_of_states(cells):
 
 
 def mixtures(study):
-    """In what the complete cells differ that should be one: a line each."""
+    """Differences between the complete cells that should not exist, one line each."""
     told = []
     shas = {}
     for cell, run in study.runs.items():

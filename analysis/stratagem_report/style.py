@@ -1,11 +1,11 @@
-"""How figures look: a colour and a marker per strategy, the same everywhere; sizes; how a figure is written."""
+"""The look of figures: one colour and marker per strategy, the same everywhere; sizes; how figures are written."""
 
 import dataclasses
 
 import matplotlib
 from matplotlib.figure import Figure as Canvas
 
-# Distinguishable with any common colour blindness (Okabe and Ito; Tol); markers tell them apart in grey.
+# Distinguishable with the common kinds of colour blindness (Okabe and Ito; Tol); in grey, markers distinguish them.
 STRATEGIES = {
     "serial": ("#555555", "s", "serial"),
     "ddp": ("#0072B2", "o", "DDP"),
@@ -24,7 +24,7 @@ STRATEGIES = {
     "ps-backup": ("#CC6677", "1", "PS backup workers"),
 }
 OTHER = ("#777777", "8")
-# How labels say a variant's further settings, in short.
+# Short forms of a variant's further settings in labels.
 SETTINGS = {"reduction": "{}", "lr_scaling": "lr {}", "emulate_ranks": "as {} ranks"}
 PHASE_COLOURS = {
     "data": "#BBBBBB",
@@ -88,29 +88,29 @@ class Look:
 
     @property
     def face(self):
-        """What fills the marker."""
+        """The fill of the marker."""
         return "white" if self.hollow else self.colour
 
     @property
     def points(self):
-        """How points are drawn, as matplotlib takes it."""
+        """How points are drawn, in matplotlib's format."""
         return {"color": self.colour, "marker": self.marker, "markerfacecolor": self.face}
 
 
 def kind_of(variant):
-    """The longest known strategy that a variant's name begins with; None when there is none."""
+    """The longest known strategy name that a variant's name begins with; None if there is none."""
     return max((name for name in STRATEGIES if variant.startswith(name)), key=len, default=None)
 
 
 def setting(word):
-    """A word of a variant's name as labels have it: `lr_scaling=linear` is "lr linear"."""
+    """A word of a variant's name, as shown in labels: `lr_scaling=linear` is "lr linear"."""
     name, _, value = word.partition("=")
     return SETTINGS[name].format(value) if name in SETTINGS else word
 
 
 def look_of(variant):
-    """The look of a variant's kind; what follows in its name, such as a bound or another setting, goes into its label,
-    its line, its hatch and its marker, which is hollow then."""
+    """The look of a variant's kind. The rest of its name, such as a bound or another setting, changes its label,
+    line, hatch and marker, which is hollow then."""
     known = kind_of(variant)
     if known is None:
         return Look(*OTHER, variant)
@@ -128,13 +128,13 @@ def look_of(variant):
 
 
 def in_order(variants):
-    """Variants as every legend and table lists them."""
+    """Variants in the order of every legend and table."""
     return sorted(set(variants), key=lambda variant: (look_of(variant).place, variant))
 
 
 @dataclasses.dataclass
 class Figure:
-    """A drawn figure, the data it shows, and what it says."""
+    """A drawn figure, the data it shows, and its caption."""
 
     name: str  # "F1-time-per-epoch"
     title: str
@@ -146,15 +146,14 @@ class Figure:
         """NAME.png, NAME.pdf and NAME.csv."""
         self.data.to_csv(folder / f"{self.name}.csv", index=False)
         self.canvas.draw_without_rendering()
-        self.canvas.set_layout_engine("none")  # the layout is found, once for both
+        self.canvas.set_layout_engine("none")  # the layout is computed once, for both files
         for kind, more in ("png", {}), ("pdf", {"metadata": {"CreationDate": None}}):
             self.canvas.savefig(folder / f"{self.name}.{kind}", bbox_inches="tight", pad_inches=0.08, **more)
 
 
 def panels(count, columns=3, height=2.6, width=WIDTH, **how):
-    """A figure with `count` axes in rows of at most `columns`, as a list; those of the last row that nothing needs are
-    hidden."""
-    width *= max(0.62, min(1, count / columns))  # a few panels need no whole page
+    """A figure with `count` axes in rows of at most `columns`, as a list; unused axes of the last row are hidden."""
+    width *= max(0.62, min(1, count / columns))  # a few panels do not need a whole page
     columns = min(columns, max(count, 1))
     rows = -(-count // columns)
     figure = Canvas(figsize=(width, height * rows))
@@ -166,7 +165,7 @@ def panels(count, columns=3, height=2.6, width=WIDTH, **how):
 
 
 def bar_panels(rows_of_each):
-    """Panels of horizontal bars, two in a row, as high as their numbers of bars need."""
+    """Panels of horizontal bars, two per row, with a height for their numbers of bars."""
     pairs = [rows_of_each[index : index + 2] for index in range(0, len(rows_of_each), 2)]
     heights = [1.7 + 0.2 * max(pair) for pair in pairs]  # title, axis and legend, and the bars
     return panels(
@@ -178,7 +177,7 @@ def bar_panels(rows_of_each):
 
 
 def label_outer(axes, columns=3):
-    """Of panels with shared axes, labels only where no panel is below, or to the left."""
+    """For panels with shared axes: labels only at the left and at the bottom."""
     for index, axis in enumerate(axes):
         lowest = index + columns >= len(axes)
         axis.tick_params(labelbottom=lowest, labelleft=index % columns == 0)
@@ -189,13 +188,13 @@ def label_outer(axes, columns=3):
 
 
 def legend_below(figure, axes):
-    """One legend for all axes, under them, each label once, in as many columns as there is room for."""
+    """One legend below all axes, each label once, in as many columns as fit."""
     handles = {}
     for one in axes:
         for handle, label in zip(*one.get_legend_handles_labels()):
             handles.setdefault(label, handle)
     if handles:
-        widest = 0.55 + 0.062 * max(map(len, handles))  # inches: the handle and its distance, characters of 8 points
+        widest = 0.55 + 0.062 * max(map(len, handles))  # inches: handle and distance, plus characters of 8 points
         columns = max(1, int(figure.get_figwidth() / widest))
         figure.legend(
             handles.values(),
@@ -210,7 +209,7 @@ def workers_text(number):
 
 
 def family_conditions(family):
-    """Of a model's comparison: on what."""
+    """The conditions of a model's comparison."""
     text = f"{family['dataset']}"
     if family["input_size"] not in (28, 32):
         text += f" at {family['input_size']} px"

@@ -1,4 +1,4 @@
-"""A table with full precision in its CSV and rounded text everywhere else."""
+"""A table with full precision in its CSV, and rounded text everywhere else."""
 
 import csv
 import dataclasses
@@ -10,33 +10,33 @@ import re
 from .spread import Spread
 
 
-NOTHING = "-"  # what a cell without a value shows
+NOTHING = "-"  # shown for a cell without a value
 
 
 @dataclasses.dataclass(frozen=True)
 class Column:
-    """`title` names the unit. `digits` after the point; None shows text as it is, and whole numbers."""
+    """`title` contains the unit. `digits` after the decimal point; None shows text and whole numbers as they are."""
 
     title: str
     digits: int = None
     factor: float = 1.0  # from the unit of the value to that of the title
     sign: bool = False
-    keep: bool = False  # shown even where all rows say the same
+    keep: bool = False  # shown even if all rows have the same value
 
 
-COMPARISON = Column("comparison")  # heads a group of rows, where readers see it at all
+COMPARISON = Column("comparison")  # the heading of a group of rows, if readers see it
 
 
 @dataclasses.dataclass(frozen=True)
 class Note:
-    """A cell that has words instead of a value: why there is none, or what it exceeds."""
+    """A cell with words instead of a value: why there is none, or what it exceeds."""
 
     text: str
 
 
 @dataclasses.dataclass
 class Table:
-    """Rows hold a value per column: number, text, Spread, Note, or None where there is nothing to say."""
+    """Rows have one value per column: number, text, Spread, Note, or None for nothing."""
 
     name: str  # "T1"
     title: str
@@ -55,7 +55,7 @@ class Table:
         ]
 
     def varying(self):
-        """Indices of the columns that readers see: those in which rows differ, and those to keep."""
+        """Indices of the columns that readers see: those in which rows differ, and those with `keep`."""
         columns = list(zip(*self.shown()))
         return [
             index
@@ -67,7 +67,7 @@ class Table:
         ]
 
     def constants(self):
-        """A sentence with what all rows have alike, instead of a column each; "" when there is none."""
+        """A sentence with the values that are the same in all rows, instead of a column each; "" if there are none."""
         rows, varying = self.shown(), self.varying()
         alike = {
             column.title: rows[0][index]
@@ -81,11 +81,11 @@ class Table:
         return " ".join(sentences)
 
     def caption(self):
-        """What stands under the table, or in its place."""
+        """The text below the table, or instead of it."""
         return " ".join(part for part in (self.constants(), self.note) if part) if self.rows else self.remark
 
     def visible(self):
-        """Titles, whether they are of numbers, and rows of texts, as readers see them."""
+        """Titles, whether they are numeric, and rows of texts, as readers see them."""
         varying = self.varying()
         return (
             [self.columns[index].title for index in varying],
@@ -103,7 +103,7 @@ class Table:
         return "\n".join(lines) + "\n"
 
     def html(self):
-        """Rows of one comparison stand under a line with its name."""
+        """Rows of one comparison are below a line with its name."""
         titles, numeric, rows = self.visible()
         grouped = bool(titles) and titles[0] == COMPARISON.title
         first = 1 if grouped else 0
@@ -146,7 +146,7 @@ class Table:
         (folder / f"{self.name}.tex").write_text(self.latex(), encoding="utf-8")
 
     def precise(self):
-        """Header and rows of the CSV: a Spread takes four columns."""
+        """Header and rows of the CSV; a Spread has four columns."""
         spreads = [
             any(isinstance(row[i], Spread) for row in self.rows) for i in range(len(self.columns))
         ]
@@ -192,7 +192,7 @@ def show(value, column):
 
 
 def show_spread(value, column):
-    """Median and, of several runs, their range."""
+    """Median and, for several runs, their range."""
     if not value.known:
         return NOTHING
     middle, low, high = (
@@ -202,12 +202,12 @@ def show_spread(value, column):
 
 
 def number_text(value, column):
-    rounded = round(value, column.digits) + 0.0  # no minus before a zero
+    rounded = round(value, column.digits) + 0.0  # avoids a minus sign before zero
     return f"{rounded:{'+' if column.sign else ''},.{column.digits}f}"
 
 
 def html_text(text):
-    """With a range in small letters, which a page may put below its median."""
+    """With the range in small letters, which a page may put below the median."""
     return re.sub(r" (\([^()]+ to [^()]+\))$", r" <small>\1</small>", html.escape(text))
 
 

@@ -16,7 +16,7 @@ def with_servers(comparison):
 
 
 def t3_servers(comparison):
-    """Accuracy, time and staleness of every mode, beside the synchronous strategies."""
+    """Accuracy, time and staleness of every mode, next to the synchronous strategies."""
     table = Table(
         "T3",
         "Parameter servers: accuracy, time, staleness",
@@ -71,7 +71,7 @@ def t3_servers(comparison):
 
 
 def t4_modified(comparison):
-    """Each way to mend asynchronous training against plain async and sync."""
+    """Each improvement of asynchronous training, against plain async and sync."""
     table = Table(
         "T4",
         "What corrections of asynchronous training gain, and what they cost",

@@ -8,7 +8,7 @@ JUDGED = {True: "differs", False: "tie", None: "one run each: not judged"}
 
 
 def t6_decision(comparison):
-    """Which strategy to take for which goal, with the margin that was measured."""
+    """Which strategy to use for which goal, with the measured margin."""
     table = Table(
         "T6",
         "Which strategy for which goal",
@@ -51,7 +51,7 @@ def t6_decision(comparison):
 
 
 def t7_environment(comparison):
-    """What the runs were made with."""
+    """The machine and software of the runs."""
     table = Table("T7", "Environment", [Column("cells", 0), Column("what"), Column("value")])
     facts = {}
     for run in comparison.study.runs.values():
@@ -96,7 +96,7 @@ def facts_of(run):
 
 
 def t8_missing(comparison):
-    """Cells without a result, and why; and what is wrong with the traces of others."""
+    """Cells without a result, with the reason; and problems with the traces of others."""
     table = Table(
         "T8",
         "Missing cells and incomplete traces",
@@ -122,15 +122,15 @@ EXACT_ALONE = (
 
 
 def exact_cells(cells):
-    """Those whose final parameters the strategy must not change."""
+    """The cells whose final parameters must not depend on the strategy."""
     kinds = cells["variant"].map(kind_of)
-    plain = ~cells["variant"].str.contains(" ")  # as its kind is by itself
+    plain = ~cells["variant"].str.contains(" ")  # a variant without further settings
     alone = (cells["workers"] == 1) & kinds.isin(EXACT_ALONE) & plain
     return cells[(kinds.isin(EXACT) | alone) & ~cells["limited"].astype(bool)]
 
 
 def t10_bits(comparison):
-    """Whether strategies that must give the same parameters did."""
+    """Whether strategies that must give the same parameters did so."""
     table = Table(
         "T10",
         "Final parameters, bit for bit",
@@ -172,6 +172,6 @@ def t10_bits(comparison):
 
 
 def all_bits_agree(comparison):
-    """True, False, or None where there is nothing to compare."""
+    """True, False, or None if there is nothing to compare."""
     verdicts = [row[-1] for row in t10_bits(comparison).rows]
     return all(verdict == "all equal" for verdict in verdicts) if verdicts else None

@@ -14,7 +14,7 @@ CATEGORY_SIZES = [Column(f"{category} MiB", 1, MIB) for category in MEMORY_CATEG
 
 
 def of_run(family, variant, workers):
-    """What stands in the first columns of every table."""
+    """The first columns of every table."""
     return family.title, look_of(variant).label, workers
 
 
@@ -24,7 +24,7 @@ def time_or_limit(family, variant, workers):
 
 
 def t1_time(comparison):
-    """Time, speed-up, efficiency, and FSDP against DDP beside the published ratio."""
+    """Time, speed-up, efficiency, and FSDP against DDP next to the published ratio."""
     table = Table(
         "T1",
         "Training time",
@@ -76,7 +76,7 @@ def t1_time(comparison):
 
 
 def t2_memory(comparison):
-    """Peak memory of a worker: three measures, by category, and against DDP."""
+    """Peak memory of a worker: three measures, by category, and compared with DDP."""
     table = Table(
         "T2",
         "Peak memory of a worker",
@@ -163,7 +163,7 @@ def t5_use(comparison):
 
 
 def prediction_rows(comparison):
-    """(family, variant, workers, plan, cells) of what the program predicted."""
+    """(family, variant, workers, plan, cells) of the program's predictions."""
     for family in comparison.families:
         for variant, workers in family.pairs():
             cells = family.of(variant, workers)
@@ -173,7 +173,7 @@ def prediction_rows(comparison):
 
 
 def errors_text(what, errors):
-    """Sizes of the errors of a prediction, as a sentence."""
+    """A sentence about the errors of a prediction."""
     known = sorted(abs(error) for error in errors if math.isfinite(error))
     if not known:
         return ""
@@ -185,7 +185,7 @@ def errors_text(what, errors):
 
 
 def t9_prediction(comparison):
-    """Memory and time as `stratagem plan` predicts them without running, and as measured."""
+    """Memory and time, as predicted by `stratagem plan` and as measured."""
     table = Table(
         "T9",
         "Predicted and measured memory and time of a worker",

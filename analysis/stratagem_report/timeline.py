@@ -1,4 +1,4 @@
-"""One training step of all ranks as a picture: a row per rank and kind of work, on rank 0's clock."""
+"""One training step of all ranks as a picture: one row per rank and kind of work, on rank 0's clock."""
 
 import numpy as np
 import pandas as pd
@@ -7,7 +7,7 @@ from . import style
 from .errors import BAD_DATA, ReportError, USAGE
 
 LANES = ("compute", "comm")
-# What an operation carries: that of a server's worker goes by the direction.
+# What an operation carries; for a server's operations with a worker, the direction decides.
 CARRIES = {
     "all_reduce": "gradients",
     "reduce_scatter": "gradients",
@@ -26,13 +26,14 @@ SHOWN_AS = {
 
 
 def sampled_steps(trace):
-    """Steps whose spans every worker kept."""
+    """Steps for which every worker kept its spans."""
     kept = [set(rank["spans"].query("lane == 0")["step"]) for rank in trace.workers]
     return sorted(set.intersection(*kept)) if kept else []
 
 
 def choose_step(trace, wanted=None):
-    """`wanted`, or the kept step, of those after the first, whose duration on the first worker is the median one."""
+    """`wanted`; otherwise, among the kept steps after the first, the one with the median duration on the first
+    worker."""
     kept = sampled_steps(trace)
     if not kept:
         raise ReportError(
@@ -50,9 +51,8 @@ def choose_step(trace, wanted=None):
 
 
 def spans_of_step(trace, step):
-    """rank, lane, name, begin_ms, end_ms, bytes of everything that lies in the step; a server's updates as a lane of
-    their own. The step of an asynchronous run is the first worker's; others are shown while it lasts.
-    """
+    """rank, lane, name, begin_ms, end_ms, bytes of everything in the step; a server's updates form their own lane.
+    In an asynchronous run, the step is that of the first worker, and the others are shown during it."""
     spans = [rank.named_spans().assign(rank=rank.rank) for rank in trace.workers]
     for rank in trace.servers:
         updates = rank["ps"]
@@ -86,7 +86,7 @@ def spans_of_step(trace, step):
 
 
 def kind_of(lane, name, of_server):
-    """What a span is drawn as: a phase, what is carried, or a server's update."""
+    """How a span is drawn: as a phase, as gradients or parameters in transit, or as a server's update."""
     if lane == "compute":
         return name
     carried = CARRIES.get(name, "control")
@@ -95,8 +95,8 @@ def kind_of(lane, name, of_server):
 
 
 def draw(axis, spans, servers=()):
-    """A row per rank and lane, ranks from top to bottom; of the communication, what carries gradients
-    is in the upper half of its row and what carries parameters in the lower."""
+    """One row per rank and lane, ranks from top to bottom. In a communication row, operations with gradients are in
+    the upper half, those with parameters in the lower."""
     rows = sorted(
         set(zip(spans["rank"], spans["lane"])), key=lambda row: (row[0], LANES.index(row[1]))
     )

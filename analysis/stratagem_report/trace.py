@@ -1,15 +1,15 @@
-"""The reader of traces, for scripts as for the report: HDF5 files, one per rank and attempt, or what `stratagem
-collect` made of them, as pandas tables. It opens finished traces, those that still grow, and those of killed ranks.
+"""The reader of traces, for the report and for scripts of your own. It reads the HDF5 files of the ranks, or the file
+that `stratagem collect` made of them, into pandas tables. Traces may be finished, still growing, or of killed ranks.
 
     from stratagem_report import trace
     run = trace.read("runs/mnist-lenet-ddp")        # a run directory, or one of its .h5 files
     run.ranks[0]["steps"]["dur_step_ns"].median()   # a DataFrame per table of TABLES
     run.ranks[0].named_spans()                      # spans with names as str, on rank 0's clock
 
-Texts are str. Times that end in _ns are readings of each rank's own monotonic clock: they differ from rank to rank by
-an arbitrary offset, and say nothing of the time of day. `on_rank0_clock` makes those of several ranks comparable;
-`named_spans` and `named_events` have done so. Each column's unit and meaning are attributes of it in the file. What is
-not known is NaN.
+Texts are str. Times whose names end in _ns are from each rank's own monotonic clock: they differ between ranks by an
+arbitrary offset, and are not related to the time of day. `on_rank0_clock` makes times of several ranks comparable;
+`named_spans` and `named_events` already use it. Each column has its unit and meaning as attributes in the file. Unknown
+values are NaN.
 """
 
 import dataclasses
@@ -20,7 +20,7 @@ import re
 
 os.environ.setdefault(
     "HDF5_USE_FILE_LOCKING", "FALSE"
-)  # nothing is written here, and many file systems refuse locks
+)  # only reads, and many file systems refuse locks
 import h5py  # noqa: E402
 import numpy as np  # noqa: E402
 import pandas as pd  # noqa: E402
@@ -42,18 +42,18 @@ TABLES = (
     "device",
     "events",
 )
-PATIENCE_S = 20  # with a file that was never closed
+PATIENCE_S = 20  # for a file that was never closed
 LANES = ("compute", "comm", "loader")
 PHASES = ("data", "forward", "backward", "comm_exposed", "optimizer")
 MEMORY_CATEGORIES = ("parameters", "gradients", "optimizer", "buffers", "activations", "workspace")
 STATE_CATEGORIES = MEMORY_CATEGORIES[:4]  # what lasts from step to step
-# Of a step or epoch that several attempts made, the last one counts: the column that tells.
+# If several attempts made a step or epoch, the last one counts; this column identifies it.
 REPEATED = {"steps": "step", "spans": "step", "ps": "step", "epochs": "epoch"}
 
 
 @dataclasses.dataclass
 class RankTrace:
-    """What one rank recorded: its tables, with times still on its own clock [ns]."""
+    """The records of one rank: its tables, with times on its own clock [ns]."""
 
     rank: int
     tables: dict  # name in TABLES -> DataFrame
@@ -70,21 +70,21 @@ class RankTrace:
         return len(self["steps"]) == 0 and len(self["ps"]) > 0
 
     def on_rank0_clock(self, times):
-        """Monotonic times of this rank [ns] as rank 0 would have read them."""
+        """Converts monotonic times of this rank [ns] to rank 0's clock."""
         times = np.asarray(times)
         compared = self["clock"].query("uncertainty_ns > 0")
         if compared.empty:  # rank 0 itself
             return times
         start = int(
             compared["monotonic_ns"].iloc[0]
-        )  # floats hold differences of ns, not days of them
+        )  # floats represent differences of ns exactly, but not whole times
         offsets = np.interp(
             times - start, compared["monotonic_ns"] - start, compared["offset_to_rank0_ns"]
         )
         return times + np.rint(offsets).astype(np.int64)
 
     def texts(self, numbers):
-        """Of rows of /names; "" for those that a growing file does not have yet."""
+        """Texts of rows of /names; "" for rows that a growing file does not have yet."""
         names = np.append(self["names"].get("name", pd.Series(dtype=str)).to_numpy(object), "")
         numbers = np.asarray(numbers, dtype=np.int64)
         return names[np.where((numbers >= 0) & (numbers < len(names) - 1), numbers, len(names) - 1)]
@@ -118,7 +118,7 @@ class RankTrace:
 
 @dataclasses.dataclass
 class RunTrace:
-    """All ranks of a run, in rank order, and what is wrong with their files."""
+    """All ranks of a run, in rank order, and problems with their files."""
 
     ranks: list
     remarks: list
@@ -148,7 +148,7 @@ def text(value):
 
 
 def read_table(group):
-    """A group of columns as a DataFrame: the rows that all of its columns have."""
+    """A group of columns as a DataFrame, cut to the rows that all of its columns have."""
     columns = {name: item[:] for name, item in group.items() if isinstance(item, h5py.Dataset)}
     rows = min((len(values) for values in columns.values()), default=0)
     return pd.DataFrame(
@@ -179,7 +179,7 @@ def read_rank(group, closed):
 
 
 def ranks_in(path, **how):
-    """The ranks in one file. ReportError when it is no trace, or one of another schema."""
+    """The ranks in one file. ReportError if it is not a trace, or has another schema."""
     try:
         with h5py.File(path, "r", **how) as file:
             schema, version = text(file.attrs.get("schema_name", "")), int(
@@ -204,7 +204,7 @@ def ranks_in(path, **how):
 
 
 def left_open(path):
-    """Whether the rank that wrote the file was killed, or still writes: by the flags in HDF5's superblock."""
+    """Whether the rank that wrote the file was killed or is still writing, from the flags in HDF5's superblock."""
     with open(path, "rb") as file:
         head = file.read(12)
     return len(head) == 12 and head[:8] == b"\x89HDF\r\n\x1a\n" and head[8] >= 3 and head[11] != 0
@@ -218,8 +218,8 @@ def send_ranks(path, sender):
 
 
 def read_left_open(path):
-    """In a process of its own: in this mode HDF5 reads a block that does not fit its checksum again and again, and its
-    patience has no end."""
+    """Reads in a separate process: in this mode, HDF5 reads a block with a wrong checksum again and again, without
+    limit."""
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
     reader = context.Process(target=send_ranks, args=(path, sender), daemon=True)
@@ -240,7 +240,7 @@ def read_left_open(path):
 
 
 def read_file(path):
-    """The ranks in one file. ReportError when it cannot be used."""
+    """The ranks in one file. ReportError if it cannot be used."""
     try:
         return read_left_open(path) if left_open(path) else ranks_in(path)
     except OSError as problem:
@@ -248,7 +248,7 @@ def read_file(path):
 
 
 def join_attempts(earlier, later):
-    """One trace of two attempts of a rank."""
+    """Joins two attempts of a rank into one trace."""
     tables = {}
     shift = len(earlier["names"])
     for name, table in earlier.tables.items():
@@ -271,14 +271,13 @@ def rank_files(run):
 
 
 def read(path):
-    """The trace of a run directory, or of one file of it, as a RunTrace. ReportError when it cannot be used."""
+    """The trace of a run directory, or of one file of it, as a RunTrace. ReportError if it cannot be used."""
     path = pathlib.Path(path)
     return RunTrace(read_file(path), []) if path.is_file() else read_run(path)
 
 
 def read_run(run):
-    """The traces of a run directory. What cannot be used is left out and remarked on; ReportError when
-    nothing can."""
+    """The traces of a run directory. Unusable files are left out, with a remark; ReportError if none is usable."""
     run = pathlib.Path(run)
     files = rank_files(run) or list(run.glob("collected.h5"))
     by_rank, remarks = {}, []

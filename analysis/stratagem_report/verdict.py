@@ -1,4 +1,4 @@
-"""What a reader wants to know first: which strategy is fastest, which needs least memory, and by how much."""
+"""The first things a reader wants to know: the fastest strategy, the one that needs least memory, and by how much."""
 
 import dataclasses
 
@@ -6,7 +6,7 @@ from .choices import ACCURACY, PEAK, TIME, TOTAL, choices, choose
 from .spread import ratio
 from .style import look_of
 
-SHORT_STEPS = 50  # in fewer, a median step is mostly of a machine that warms up
+SHORT_STEPS = 50  # with fewer steps, the median is dominated by the machine's warm-up
 NOISE = (
     "a tie: ranges over seeds that overlap, of single runs times within"
     f" {100 * TIME.single_run:.0f} %, memory within {100 * PEAK.negligible:.0f} %"
@@ -15,7 +15,7 @@ NOISE = (
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """`headline` is one sentence; `details` are more, for the comparison (family, workers) that they are about."""
+    """`headline` is one sentence; `details` are further sentences about the same comparison (family, workers)."""
 
     family: object
     workers: int
@@ -24,7 +24,7 @@ class Verdict:
 
 
 def main_comparison(comparison):
-    """(family, workers) that tells most: with the most strategies, steps enough, then the most seeds, workers, steps
+    """The most informative (family, workers): the most strategies, enough steps, then the most seeds, workers, steps
     and parameters."""
     return max(
         ((family, workers) for family in comparison.drawn for workers in family.workers),
@@ -53,7 +53,7 @@ def count(number, noun):
 
 
 def leading(choice, per=""):
-    """Who is best with how much, who ties with it, and how far the next is behind."""
+    """The best with its value, those that tie with it, and the distance to the next."""
     told = f"{label(choice.best)} ({choice.goal.median_text(choice.value)}{per})"
     if choice.level:
         level = [f"{label(name)} ({100 * choice.margin_of(name):+.1f} %)" for name in choice.level]
@@ -72,7 +72,7 @@ def headline(family, workers, time, memory):
 
 
 def against_one_worker(family, workers, time):
-    """Whether more workers were worth it; None where nothing ran on one."""
+    """Whether more workers were worth it; None if nothing ran on one."""
     if time is None or workers == 1 or not family.has("serial", 1):
         return None
     gain = ratio(family.spread("epoch_s", "serial", 1), time.value)
@@ -87,7 +87,7 @@ def against_one_worker(family, workers, time):
 
 
 def servers_line(family, workers, total):
-    """A server is one more rank, of which a worker's memory does not tell; None where there is none."""
+    """A server is an additional rank whose memory is not in a worker's; None if there is none."""
     peaks = {
         variant: family.spread("server_peak_B", variant, workers)
         for variant in family.variants_with(workers)
@@ -122,7 +122,7 @@ def accuracy_line(choice):
 
 
 def conditions(comparison, family, workers):
-    """Of what all this is true."""
+    """The conditions under which all this holds."""
     cells = family.cells[family.cells["workers"] == workers]
     devices = sorted({str(device) for device in cells["device"]})
     steps = int(family.key["planned_steps"])
@@ -142,7 +142,7 @@ def conditions(comparison, family, workers):
 
 
 def elsewhere(comparison, family, workers):
-    """How many other comparisons there are, and how often which strategy was best in them; None where none is."""
+    """How many other comparisons there are, and which strategy was best in how many; None if there are none."""
     others = [
         choice
         for choice in choices(comparison)
@@ -165,7 +165,7 @@ def elsewhere(comparison, family, workers):
 
 
 def verdict(comparison):
-    """Of the comparison that tells most."""
+    """The verdict on the main comparison."""
     family, workers = main_comparison(comparison)
     time, memory, total, accuracy = (
         choose(comparison, family, workers, goal) for goal in (TIME, PEAK, TOTAL, ACCURACY)
