@@ -1,4 +1,5 @@
-"""No verdict without evidence: what published claims need, what the first sentences say, on cells made by hand."""
+"""No verdict without evidence: what published claims need, and the report's first sentences, with cells made by
+hand."""
 
 import types
 import unittest
@@ -33,7 +34,7 @@ MEASURES = {
 
 
 def cell(model, variant, workers, seed, **other):
-    """A complete cell of the paper's kind."""
+    """A complete cell that fits the paper's claims."""
     sharding = model in published.SHARDING.models
     server = variant.startswith("ps-")
     row = {
@@ -196,7 +197,7 @@ class Evidence(unittest.TestCase):
 
 
 class FirstWords(unittest.TestCase):
-    """Of the report."""
+    """The first sentences of the report."""
 
     def said(self, *rows):
         made = comparison([{**cell("lenet", *row[:3]), **row[3]} for row in rows])

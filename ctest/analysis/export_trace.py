@@ -1,4 +1,4 @@
-"""`stratagem export-trace` writes JSON for Perfetto that says what the trace says."""
+"""`stratagem export-trace` writes JSON for Perfetto with the same contents as the trace."""
 
 import json
 
@@ -37,7 +37,7 @@ class ExportTrace(support.StudyTest):
 
     @staticmethod
     def begins(read):
-        """Of everything that is exported, on rank 0's clock [ns]."""
+        """Begin times of everything that is exported, on rank 0's clock [ns]."""
         columns = [
             ("steps", "t_begin_ns"),
             ("spans", "t_begin_ns"),
@@ -69,7 +69,7 @@ class ExportTrace(support.StudyTest):
             self.assertAlmostEqual(duration, dur, delta=0.002)
 
     def check_rows(self, slices):
-        """In one row, slices follow each other."""
+        """Slices in one row do not overlap."""
         rows = {}
         for event in slices:
             rows.setdefault((event["pid"], event["tid"]), []).append(

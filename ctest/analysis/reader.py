@@ -1,4 +1,4 @@
-"""`stratagem_report.trace` reads what the documents say that it reads, by the lines that they print."""
+"""`stratagem_report.trace` reads traces as the documents say; the documents' own examples are run."""
 
 import re
 import shutil
@@ -16,7 +16,7 @@ RUN = "runs/mnist-lenet-ddp"  # as the examples call it
 
 
 def steps_in(path):
-    """How many a trace has; 0 while its writer has only begun with the file."""
+    """Number of steps in a trace; 0 while its writer has only begun the file."""
     try:
         return len(trace.read(path).ranks[0]["steps"])
     except ReportError:

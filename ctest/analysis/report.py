@@ -1,4 +1,4 @@
-"""The report of a small study: everything is there, and what is missing or odd is told, not hidden."""
+"""The report of a small study is complete, and shows what is missing or unusual."""
 
 import json
 import re
@@ -20,7 +20,7 @@ OUTSIDE = re.compile(r"""(?:src|href)=["'](?!data:|#)""")
 
 
 def calibration():
-    """As `stratagem calibrate` would write it, of a machine on which all is simple."""
+    """A file as `stratagem calibrate` would write it, for a machine with simple numbers."""
     kind = {"model": "lenet", "classes": 10, "channels": 1, "size": 32, "memory_format": "channels_last"}
     kind |= {"precision": "fp32", "recompute": 0, "dropout": True, "threads": 1, "ranks_on_node": 1}
     passes = [{"samples": 1, "seconds": 0.001}]
@@ -159,7 +159,7 @@ class Report(support.StudyTest):
         self.assertIn("sends 0 bytes", found["b"].measured)
 
     def spoil(self, cell, name, change):
-        """Changes a JSON file of a cell's run directory."""
+        """Changes a JSON file in a cell's run directory."""
         path = self.study / cell / name
         content = json.loads(path.read_text())
         change(content)

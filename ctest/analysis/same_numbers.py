@@ -1,5 +1,5 @@
-"""Of every strategy and server mode: a run's numbers are the same in its log, metrics.csv, outcome, `collect` and the
-report, and are what this file works out from the HDF5 files by itself."""
+"""For every strategy and server mode: a run's numbers are the same in its log, metrics.csv, outcome, `collect` and
+the report, and the same as this file computes from the HDF5 files."""
 
 import csv
 import json
@@ -18,7 +18,7 @@ CATEGORIES = ["parameters", "gradients", "optimizer", "buffers", "activations", 
 
 
 class Numbers:
-    """What the traces of a run say, read by h5py alone."""
+    """The numbers in the traces of a run, read with h5py only."""
 
     def __init__(self, run):
         self.files = [h5py.File(path, "r") for path in sorted((run / "trace" / "a0").glob("rank-*.h5"))]
@@ -28,14 +28,14 @@ class Numbers:
             file.close()
 
     def of(self, table, column):
-        """An array per rank."""
+        """One array per rank."""
         return [file[f"{table}/{column}"][:] for file in self.files]
 
     def all(self, table, column):
         return np.concatenate(self.of(table, column))
 
     def peaks(self):
-        """By category, of the rank that needed most."""
+        """By category, for the rank with the highest peak."""
         moments = []
         for file in self.files:
             held = np.stack([file[f"memory/breakdown/{name}"][:] for name in CATEGORIES])
@@ -196,7 +196,7 @@ class SameNumbers(support.StudyTest):
 
 
 class OneTruth(harness.ProgramTest):
-    """The report draws what ranks recorded, but computes no measure of it."""
+    """The report draws what ranks recorded, but computes no measures."""
 
     def test_tables_of_traces_are_read_where_they_are_drawn(self):
         reads = re.compile(r'(rank|\])\[f?"(steps|epochs|ps|memory|memory/breakdown|device|spans)"\]')

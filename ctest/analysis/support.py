@@ -1,4 +1,4 @@
-"""What the tests of analysis/ share: its modules, or a visible skip; and cells that are run once for a class."""
+"""Shared code of the tests of analysis/: its modules, or a visible skip; and cells that are run once for a class."""
 
 import csv
 import pathlib
@@ -42,7 +42,7 @@ CELL_COLUMNS = (
 
 
 class StudyTest(harness.ProgramTest):
-    """Has a study in `study`, in the layout that `stratagem sweep` makes, whose cells the class ran once."""
+    """`study` is a study in the layout of `stratagem sweep`; its cells are run once for the class."""
 
     cells = []  # (variant, workers, seed)
     strategies = STRATEGIES  # settings by variant

@@ -1,4 +1,4 @@
-"""Parts of analysis/ by themselves, with values that can be worked out by hand."""
+"""Parts of analysis/, with values that can be computed by hand."""
 
 import ast
 import csv

@@ -1,4 +1,4 @@
-"""Configurations that cannot be run: refused before anything is made."""
+"""Invalid configurations are refused before anything is created."""
 
 import harness
 from harness import CONFIG, Refusal, overridden

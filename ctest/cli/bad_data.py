@@ -1,4 +1,4 @@
-"""Datasets that are not as published: exit code 5 on every rank, telling file, expected and found."""
+"""Datasets that differ from the published files: exit code 5 on every rank, with file, expected and found values."""
 
 import struct
 
@@ -26,7 +26,7 @@ def labels(values):
 
 
 def mnist(**changed):
-    """A folder of 24 training and 12 test images; what is `changed` replaces a file, None takes it away."""
+    """A folder with 24 training and 12 test images; `changed` replaces files, None removes one."""
     files = {
         "train-images-idx3-ubyte": images(24),
         "train-labels-idx1-ubyte": labels([i % 10 for i in range(24)]),

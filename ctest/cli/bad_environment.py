@@ -1,4 +1,4 @@
-"""What the machine or the launcher cannot give is refused, never replaced by something else."""
+"""What the machine or the launcher cannot provide is refused, never replaced."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Trace files that are damaged or something else: told by name, with exit code 5, and never touched."""
+"""Files that are damaged or not traces: named, with exit code 5, and never changed."""
 
 import random
 
@@ -62,7 +62,7 @@ class BadTraces(harness.ProgramTest):
         self.assertIn("holds the trace of rank 0", self.expect(0, "collect", "out").stderr)
 
     def test_damage_takes_one_file_at_most(self):
-        """Of bytes anywhere, and such as ended the readers of traces with texts in a heap."""
+        """Damage at random bytes, and damage that crashed readers of traces with texts in a heap."""
         random.seed(8)
         size = len(self.good)
         flips = [{random.randrange(size): random.randrange(256) for _ in range(8)} for _ in range(20)]

@@ -1,4 +1,4 @@
-"""What a machine was measured for, what plan makes of it, and files that are no calibration."""
+"""What calibrate measures, how plan uses it, and files that are not calibrations."""
 
 import json
 
@@ -136,7 +136,7 @@ class Calibration(harness.ProgramTest):
         self.assertIn("no time for 2 cells: the calibration has no passes of lenet", text)
 
     def check_activations(self):
-        """Passes that the calibration has are taken from it, not run."""
+        """Passes in the calibration are taken from it, not run."""
         words = ["plan", "config.yaml", "--json"]
         own = json.loads(self.expect(0, *words).stdout)
         path = self.folder / "calibration.json"

@@ -1,4 +1,4 @@
-"""modules/check-in-chroot.sh: what it says of itself, and what it refuses before it makes or removes anything."""
+"""modules/check-in-chroot.sh: its help, and what it refuses before it creates or removes anything."""
 
 import os
 import pathlib
@@ -44,7 +44,7 @@ class CheckInChroot(harness.ProgramTest):
 
     @unittest.skipUnless(os.geteuid() == 0, "needs root, whom it does not refuse")
     def test_a_distribution_whose_keys_are_not_here(self):
-        """Nothing is made, and the message says what is missing."""
+        """Nothing is created, and the message says what is missing."""
         arguments = ["--root", "new", "--keyring", "none.gpg", "--record", "record.txt"]
         ended = self.run_words([SCRIPT, *arguments, "ubuntu-24.04"])
         self.assertEqual(ended.code, ENVIRONMENT, str(ended))

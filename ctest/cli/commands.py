@@ -1,4 +1,4 @@
-"""The commands by themselves: help, lists, plans, and words and options that do not exist."""
+"""The commands: help, lists, plans, and words and options that do not exist."""
 
 import csv
 import io
@@ -101,7 +101,7 @@ MISTAKES = [
 
 
 def as_values(printed):
-    """What --print-config wrote: sections of keys whose values JSON reads, or plain words."""
+    """The output of --print-config: sections of keys whose values are JSON or plain words."""
     values = {}
     for line in printed.splitlines():
         key, _, text = line.strip().partition(": ")
@@ -126,7 +126,7 @@ def is_kind(kind, value):
 
 
 def conflicts(schema, value, root=None):
-    """Why a value is not as a JSON Schema has it, for what ours consists of."""
+    """Why a value does not fit a JSON Schema, for the parts of JSON Schema that ours uses."""
     root = root or schema
     if "$ref" in schema:
         return conflicts(root["$defs"][schema["$ref"].split("/")[-1]], value, root)
@@ -193,7 +193,7 @@ class Commands(harness.ProgramTest):
         self.assertEqual(self.expect(0, "-V").stdout, self.expect(0, "--version").stdout)
 
     def check_examples(self, command, text):
-        """There is one, and all options of all of them exist."""
+        """There are examples, and all their options exist."""
         examples = text.split("\nexamples:\n")[1].replace("\\\n", " ").splitlines()
         for example in (line for line in examples if "# " not in line):
             words = shlex.split(example.split("stratagem ", 1)[1].split(" > ")[0])
@@ -386,7 +386,7 @@ class Demo(harness.ProgramTest):
         self.refuse_another("--epochs", "2")
 
     def check_end(self, text):
-        """What the runs say, from their own numbers, and commands that work."""
+        """The end of a demo: conclusions that follow from its numbers, and commands that work."""
         said = text[text.index("\nwhat this says:") : text.index("\nnext:")]
         row = r"(?m)^(\S+) +\w+ +\d+ +\d+ +[\d.]+ +[\d.]+ +[\d.]+ +(\d+) .* complete$"
         speeds = {cell: int(speed) for cell, speed in re.findall(row, text)}
@@ -403,7 +403,7 @@ class Demo(harness.ProgramTest):
         self.check_refused(ended, USAGE, ["demo holds another study", "--out"])
 
     def test_any_number_of_ranks(self):
-        """Those that cannot share the usual batch get one that they can."""
+        """If ranks cannot divide the usual batch, demo takes one that they can."""
         process = self.start([self.program, "demo", "--ranks", "3", "--out", "three", "-q"])
         comes_true((self.folder / "three" / "serial" / "outcome.json").exists)
         process.send_signal(signal.SIGINT)

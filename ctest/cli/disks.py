@@ -1,4 +1,4 @@
-"""Disks that are full or slow: the training goes on, and its result is the same."""
+"""Full or slow disks: the training continues, and its result is the same."""
 
 import json
 import os
@@ -14,7 +14,7 @@ DONE, IO = 0, 6
 
 
 def can_mount():
-    """In a name space of its own, where nobody else sees it."""
+    """Whether mounts are allowed, in a namespace of its own."""
     words = ["unshare", "-m", "mount", "-t", "tmpfs", "none", "/mnt"]
     if shutil.which("unshare") is None:
         return False
@@ -23,7 +23,7 @@ def can_mount():
 
 @unittest.skipUnless(can_mount(), "needs the right to mount, for a small disk")
 class Full(harness.ProgramTest):
-    """A disk of any size is full somewhere: before the first step, in the trace, in a checkpoint, in the log and the
+    """A disk may be full at any point: before the first step, in the trace, in a checkpoint, in the log and the
     metrics, or at the end."""
 
     settings = [
@@ -36,7 +36,7 @@ class Full(harness.ProgramTest):
     sizes_KiB = [8, 64, 192, 400, 800, 1600, 3200]
 
     def run_on(self, size_KiB):
-        """How it ended, and the files that it left."""
+        """How the run ended, and the files that it left."""
         kept = self.folder / f"kept-{size_KiB}"
         script = (
             'mkdir -p disk && mount -t tmpfs -o size="$1"k none disk && kept=$2 && shift 2 && '
@@ -77,7 +77,7 @@ class Full(harness.ProgramTest):
 
 @unittest.skipUnless(shutil.which("cc"), "needs a C compiler, to slow the disk down")
 class Slow(harness.ProgramTest):
-    """A disk that takes seconds to say that something is there: only the writers wait."""
+    """A disk that takes seconds to confirm a write: only the writing threads wait."""
 
     delay_s = 1
     source = """

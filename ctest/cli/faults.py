@@ -28,7 +28,7 @@ OPTIMIZER_LAST = (4, ["strategy.name=ddp"], 3, "optimizer")
 
 
 def state(pid):
-    """The kernel's letter for it; "X" of one that is gone."""
+    """The kernel's letter for the process state; "X" if the process is gone."""
     try:
         return re.search(r"^State:\s+(\w)", pathlib.Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)[1]
     except OSError:
@@ -59,11 +59,11 @@ class FaultTest(harness.ProgramTest):
         self.assertRegex(outcome["reason"], words)
 
     def step_begins_ns(self, rank):
-        """Of the steps that the rank's trace knows, by a reader that is not ours."""
+        """Begin times of the steps in the rank's trace, read by a reader other than ours."""
         return [int(begin) for begin in self.dumped("collected.h5", f"/rank-{rank:04}/steps/t_begin_ns")]
 
     def check_traces(self, ranks):
-        """Those of all ranks can be read."""
+        """The traces of all ranks can be read."""
         self.expect(0, "collect", "out", "-o", "collected.h5")
         verdicts = self.expect(0, "validate", "out").stdout
         for rank in range(ranks):
@@ -135,7 +135,7 @@ class Hanging(FaultTest):
         self.check(WAYS["ps_worker"], "spin", "hangs at")
 
     def test_the_end_itself_may_hang(self):
-        """Two seconds after the decision the process is gone, whatever holds it."""
+        """The process is gone two seconds after the decision, whatever blocks it."""
         fault = "forward:1:100:stop,last_words:*:*:spin"
         process = self.begin(2, ["strategy.name=ddp"], fault)
         self.pids(2)
@@ -157,7 +157,7 @@ class Hanging(FaultTest):
 
 
 class NoHang(FaultTest):
-    """What only looks like one."""
+    """Situations that only look like a hang."""
 
     def test_the_whole_job_may_be_stopped(self):
         process = self.begin(2, ["strategy.name=ddp"])
@@ -212,7 +212,7 @@ class NoHang(FaultTest):
         self.assertEqual(sum(pushes["dropped"]), 0)
 
     def test_gates_do_without_a_worker(self):
-        """Once they have noticed; its first push is dropped then."""
+        """Once they have noticed that it is missing; its first push is then dropped."""
         warm = ["strategy.mode=async", "advanced.warm_start=1000000"]
         ssp = ["strategy.mode=ssp", "strategy.transport=rma", "advanced.pulls=chunkwise", "strategy.chunk_mb=0.2"]
         for settings in (warm, ssp):
@@ -225,7 +225,7 @@ class NoHang(FaultTest):
                 self.assertGreater(pushes["worker"][late:].count(1), 5, "it goes on")
 
     def test_long_evaluations_and_saves_are_none(self):
-        """Nor is a first step."""
+        """A long first step is not a hang either."""
         places = (("forward", 0), ("save", 1), ("evaluate", 2))
         delay = 1000 * (FLOOR_S + 1)
         faults = ",".join(f"{site}:1:{step}:delay={delay}" for site, step in places)
@@ -240,7 +240,7 @@ class NoHang(FaultTest):
         self.assertEqual(ended.code, 0, str(ended))
 
     def test_a_part_removed_while_another_is_awaited(self):
-        """Of a checkpoint: it is given up, the run and the next checkpoint are not."""
+        """This checkpoint is given up; the run and the next checkpoint continue."""
         settings = ["run.max_steps=25", "run.epochs=100", "checkpoint.every_steps=10"]
         words = [self.program, *overridden(*settings), "--progress", "none"]
         fault = {"STRATAGEM_FAIL": "save_write:1:10:delay=3000"}  # rank 0 then looks twice a second

@@ -1,4 +1,4 @@
-"""What the tests of the program share: a folder to run it in, and tables of runs it must refuse."""
+"""Shared code of the tests of the program: a folder to run it in, and tables of runs that it must refuse."""
 
 import dataclasses
 import json
@@ -34,7 +34,7 @@ SKIPPED = 77  # ctest shows this exit code as skipped
 
 @dataclasses.dataclass(frozen=True)
 class Ended:
-    """A program that ended, by itself."""
+    """A program that has ended by itself."""
 
     code: int
     stdout: str
@@ -46,8 +46,8 @@ class Ended:
 
 @dataclasses.dataclass(frozen=True)
 class Refusal:
-    """A command line that must end with `code`, tell all of `words` in one message of one rank, and leave every
-    file as it was."""
+    """A command line that must exit with `code`, contain all of `words` in one message of one rank, and change no
+    file."""
 
     name: str
     arguments: list
@@ -59,7 +59,7 @@ class Refusal:
 
 
 def overridden(*settings, config="config.yaml"):
-    """Arguments of a run of `config` with some keys replaced."""
+    """Arguments of a run of `config`, with some keys replaced."""
     return ["run", config] + [word for setting in settings for word in ("-s", setting)]
 
 
@@ -68,8 +68,8 @@ def mpirun(ranks, words, *options):
 
 
 def different_ranks(jobs, *options):
-    """One rank of each job, a list of words. With the launcher's own `A : B` mpirun of Debian's and Ubuntu's Open MPI 5
-    crashes (open-mpi/ompi#13303)."""
+    """One rank of each job; a job is a list of words. `A : B` is not used, because mpirun of Debian's and Ubuntu's
+    Open MPI 5 crashes with it (open-mpi/ompi#13303)."""
     cases = " ".join(
         f"{rank}) exec {shlex.join(map(str, job))};;" for rank, job in enumerate(jobs)
     )
@@ -78,7 +78,7 @@ def different_ranks(jobs, *options):
 
 
 def comes_true(condition, within_s=30):
-    """Asks again and again; whether it did."""
+    """Asks repeatedly; returns whether it became true."""
     deadline = time.monotonic() + within_s
     while not (true := condition()) and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -86,7 +86,7 @@ def comes_true(condition, within_s=30):
 
 
 def snapshot(folder):
-    """Everything in a folder, so that any change shows."""
+    """Everything in a folder, so that any change is noticed."""
     return {
         str(path.relative_to(folder)): (
             None if path.is_dir() else (path.stat().st_mtime_ns, path.read_bytes())
@@ -96,7 +96,7 @@ def snapshot(folder):
 
 
 class ProgramTest(unittest.TestCase):
-    """Each test runs the program in a temporary folder of its own, which holds config.yaml."""
+    """Each test runs the program in its own temporary folder, which contains config.yaml."""
 
     program = None  # its path, from the command line
     maxDiff = None
@@ -114,7 +114,7 @@ class ProgramTest(unittest.TestCase):
         return folder
 
     def start(self, words, folder=None, environment=None):
-        """Without what a user's shell or job may say about data and tasks."""
+        """Without variables of a user's shell or job about data and tasks."""
         variables = {
             name: value
             for name, value in os.environ.items()
@@ -147,7 +147,7 @@ class ProgramTest(unittest.TestCase):
         return self.run_words(words if ranks == 1 else mpirun(ranks, words), **where)
 
     def expect(self, code, *arguments, **how):
-        """Runs the program, which must end with `code`."""
+        """Runs the program, which must exit with `code`."""
         ended = self.run_program(*arguments, **how)
         self.assertEqual(ended.code, code, str(ended))
         return ended
@@ -173,7 +173,7 @@ class ProgramTest(unittest.TestCase):
                     self.assertEqual(snapshot(folder), before)
 
     def dumped(self, file, dataset):
-        """The values of one dimension as texts, by a reader that is not ours."""
+        """The values of one dimension as texts, read by a reader other than ours."""
         words = ["h5dump", "-y", "-w", "0", "-m", "%.17g", "-d", dataset, file]
         text = subprocess.run(words, cwd=self.folder, check=True, capture_output=True, text=True)
         data = re.search(r"^   DATA \{\n(.*?)^   \}", text.stdout, re.MULTILINE | re.DOTALL)
@@ -184,14 +184,14 @@ class ProgramTest(unittest.TestCase):
         comes_true(trace.exists)
 
     def pids(self, ranks, run="out"):
-        """Of all ranks, once there are traces of all."""
+        """Of all ranks, as soon as all have traces."""
         for rank in range(ranks):
             self.await_trace(rank, run)
         manifest = json.loads((self.folder / run / "manifest.json").read_text())
         return [row["process"] for row in manifest["ranks"]]
 
     def pid_of_rank(self, rank, run="out"):
-        """As the manifest tells, once there is a trace."""
+        """From the manifest, as soon as there is a trace."""
         self.await_trace(rank, run)
         manifest = json.loads((self.folder / run / "manifest.json").read_text())
         return manifest["ranks"][rank]["process"]
@@ -201,7 +201,7 @@ class ProgramTest(unittest.TestCase):
 
 
 def main():
-    """`test.py PROGRAM [unittest's arguments]`. Ends with SKIPPED when nothing failed, but not all could run."""
+    """`test.py PROGRAM [unittest's arguments]`. Exits with SKIPPED if nothing failed, but not everything could run."""
     ProgramTest.program = pathlib.Path(sys.argv.pop(1)).resolve()
     result = unittest.main(exit=False, verbosity=2).result
     if not result.wasSuccessful() or result.testsRun == 0:

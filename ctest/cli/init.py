@@ -84,10 +84,10 @@ class Init(harness.ProgramTest):
 
 
 class Completion(harness.ProgramTest):
-    """By a real bash, as readline asks it."""
+    """With a real bash, called as readline calls it."""
 
     def complete(self, line, shell="bash"):
-        """What could follow, at the end of the line."""
+        """The possible continuations at the end of the line."""
         if not hasattr(self, "script"):
             self.script = self.folder / "completion.bash"
             self.script.write_text(self.expect(0, "completion", "bash").stdout)
@@ -143,7 +143,7 @@ class Completion(harness.ProgramTest):
         self.assertEqual(self.complete("stratagem run --out "), [])
 
     def check_interactive(self, shell, *setting_up):
-        """With its own key bindings, words and quoting: what a line is after <Tab> and <Enter>."""
+        """With bash's own key bindings, words and quoting: the line after <Tab> and <Enter>."""
         mine, theirs = pty.openpty()
         process = subprocess.Popen(
             shell, cwd=self.folder, stdin=theirs, stdout=theirs, stderr=theirs,

@@ -11,7 +11,7 @@ FIRST = "parameters/fc1.weight"  # the tensor in which the program's failpoint c
 
 class Integrity(harness.ProgramTest):
     def train(self, code, *settings, flip=None, ranks=RANKS, more=()):
-        """`flip`: a rank, and the step after which it happens."""
+        """`flip`: a rank, and the step after which one of its bits changes."""
         fault = {"STRATAGEM_FAIL": f"optimizer:{flip[0]}:{flip[1]}:corrupt"} if flip else {}
         words = overridden(*STEPS, *settings)
         return self.expect(code, *words, *more, ranks=ranks, environment=fault)

@@ -1,4 +1,4 @@
-"""A rank that is killed: the others end, and the traces of all are there up to the last second."""
+"""If a rank is killed, the others end, and all traces are readable up to the last second."""
 
 import os
 import shutil

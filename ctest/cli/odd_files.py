@@ -1,4 +1,4 @@
-"""Files and names that nobody means to give: pipes, files larger than any memory, names beyond what a system takes."""
+"""Unusual files and names: pipes, files larger than memory, names longer than a system allows."""
 
 import os
 import pathlib
@@ -17,7 +17,7 @@ class OddFiles(harness.ProgramTest):
         self.check_refused(self.run_program(*arguments), code, words)
 
     def test_a_pipe_is_not_waited_for(self):
-        """Opened as a file is, each of these would wait for a writer for ever."""
+        """Opened like a file, each of these would wait for a writer forever."""
         pipe = self.folder / "pipe"
         os.mkfifo(pipe)
         for code, arguments in [
@@ -49,7 +49,7 @@ class OddFiles(harness.ProgramTest):
         self.check_refused(ended, BAD_DATA, ["train-images", NO_FILE])
 
     def test_what_is_too_large_is_not_read(self):
-        """A terabyte of nothing: who reads it first has no memory left, code 86."""
+        """A terabyte of nothing: reading it first would run out of memory, code 86."""
         for name in "big.yaml", "mnist/train-images-idx3-ubyte":
             (self.folder / name).parent.mkdir(exist_ok=True)
             with open(self.folder / name, "wb") as file:

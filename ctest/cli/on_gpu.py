@@ -1,4 +1,4 @@
-"""The program on a real GPU, which all ranks share where there is only one."""
+"""The program on a real GPU; all ranks share it if there is only one."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Traces open with HDF5's own tool and with h5py, without this program."""
+"""Traces can be opened with HDF5's own tool and with h5py, without this program."""
 
 import importlib.util
 import shutil

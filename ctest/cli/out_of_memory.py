@@ -1,4 +1,4 @@
-"""Memory that runs out ends all ranks, and the message tells where, and what the rest of it is for."""
+"""When memory runs out, all ranks end, and the message says where, and what holds the rest."""
 
 import pathlib
 import re
@@ -17,7 +17,7 @@ class OutOfMemory(harness.ProgramTest):
         self.needed = self.address_space_of_a_small_run()
 
     def address_space_of_a_small_run(self):
-        """The most that rank 1 has mapped [KiB]: mostly libraries."""
+        """The most address space that rank 1 used [KiB]: mostly libraries."""
         process = self.start(self.limited([None, None], *ENDLESS, "run.out=small"))
         status = pathlib.Path("/proc", str(self.pid_of_rank(1, "small")), "status")
         peak, before = self.peak_of(status), 0
@@ -32,7 +32,7 @@ class OutOfMemory(harness.ProgramTest):
         return int(re.search(r"VmPeak:\s+(\d+) kB", status.read_text())[1])
 
     def limited(self, limits, *settings):
-        """A run of one rank per limit of its address space [KiB]; None is no limit."""
+        """A run with one rank per limit of its address space [KiB]; None is no limit."""
         program = [self.program, *overridden(*settings), "--progress", "none"]
         shells = [["sh", "-c", 'ulimit -v "$0"; exec "$@"', limit] if limit else [] for limit in limits]
         return different_ranks([[*shell, *program] for shell in shells])

@@ -1,4 +1,4 @@
-"""What a plan says of memory, servers and times from published figures, to the question that a user has."""
+"""Plans with published figures: memory, servers and times, for questions that users have."""
 
 import json
 import re
@@ -17,12 +17,12 @@ def curve(size, *points):
 
 
 def joined(text):
-    """Without the ends of its lines."""
+    """Without line ends."""
     return " ".join(text.split())
 
 
 def published(**changes):
-    """A GPU of which somebody published how fast it is."""
+    """A GPU whose speed was published."""
     message = curve("bytes", (1024, 1e-5), (1 << 30, 1e-1))
     operations = "all_reduce", "reduce_scatter", "all_gather", "send_receive"
     document = {

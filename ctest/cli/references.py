@@ -1,4 +1,4 @@
-"""The calibrations of inputs/calibrations, which nobody measured: what they are made of, and that `plan` uses them."""
+"""The calibrations in inputs/calibrations, which are not measured: what they are made of, and that `plan` uses them."""
 
 import json
 import pathlib
@@ -85,7 +85,7 @@ class References(harness.ProgramTest):
                 self.assertAlmostEqual(batch / step / known, 1, delta=0.35)
 
     def test_an_exchange_within_a_node_is_quicker_than_between_nodes(self):
-        """VGG16 on small images: half a gigabyte of gradients, and little to hide them behind."""
+        """VGG16 on small images: half a gigabyte of gradients, and little computation to hide them."""
         four, eight = (self.time_of_step("a100-sxm4", "vgg16", 32, "fp32", 64 * ranks, ranks) for ranks in (4, 8))
         self.assertGreater(eight["exposed_s"], 5 * four["exposed_s"])
         self.assertAlmostEqual(eight["compute_s"], four["compute_s"], delta=0.01 * four["compute_s"])

@@ -1,4 +1,4 @@
-"""A run that is stopped, by a signal or by force, goes on as if nothing had happened."""
+"""A run that is stopped, by a signal or by force, continues as if nothing had happened."""
 
 import json
 import os
@@ -43,7 +43,7 @@ ASYNCHRONOUS = {"lag_cap": (4, ["strategy.name=ps", "strategy.mode=lag_cap", "st
 
 
 def ranks_of(launcher):
-    """Their process numbers."""
+    """Process ids of its ranks."""
     found = subprocess.run(["pgrep", "-P", str(launcher.pid)], capture_output=True, text=True, check=True)
     return [int(pid) for pid in found.stdout.split()]
 
@@ -55,7 +55,7 @@ class Resume(harness.ProgramTest):
         return mpirun(ranks, [*words, "--progress", "none"])
 
     def metrics(self, out):
-        """By epoch, what does not depend on the clock; of a repeated epoch the last line."""
+        """By epoch, without columns that depend on the clock; for a repeated epoch, the last line."""
         rows = {}
         for line in (self.folder / out / "metrics.csv").read_text().splitlines()[1:]:
             cells = line.split(",")
@@ -63,7 +63,7 @@ class Resume(harness.ProgramTest):
         return rows
 
     def collected(self, out, column):
-        """Its values of all attempts, as texts."""
+        """Values of all attempts, as texts."""
         self.expect(0, "collect", out, "-o", f"{out}.h5")
         values = self.dumped(f"{out}.h5", column)
         self.assertTrue(values)
@@ -88,7 +88,7 @@ class Resume(harness.ProgramTest):
         return time.monotonic() - begin
 
     def await_steps(self, process, out, step):
-        """Until a checkpoint of `step` or later is there."""
+        """Waits for a checkpoint of `step` or later."""
         deadline = time.monotonic() + 30
         while time.monotonic() < deadline and process.poll() is None:
             saved = [int(p.name[5:]) for p in (self.folder / out).glob("checkpoint/step-*")]
@@ -97,7 +97,7 @@ class Resume(harness.ProgramTest):
             time.sleep(0.005)
 
     def kill(self, process):
-        """The launcher, and all ranks."""
+        """Kills the launcher and all ranks."""
         ranks = ranks_of(process)
         for pid in (process.pid, *ranks):
             os.kill(pid, signal.SIGKILL)
@@ -105,7 +105,7 @@ class Resume(harness.ProgramTest):
         time.sleep(0.3)
 
     def check_killed(self, way):
-        """SIGKILL at any time, again and again, in the middle of saving too."""
+        """SIGKILL at random times, repeatedly, also in the middle of saving."""
         draw = random.Random(SEED + len(way))
         took = self.straight(way)
         for kill in range(KILLS):
@@ -130,7 +130,7 @@ class Resume(harness.ProgramTest):
         self.check_killed("ps")
 
     def test_killed_asynchronous(self):
-        """No two runs are alike, but all of it is trained, and no gradient is applied that is older than allowed."""
+        """No two such runs are the same, but everything is trained, and no gradient older than allowed is applied."""
         process = self.start(self.words("lag_cap", "out"), environment=STEPS_TAKE_LONG)
         self.await_steps(process, "out", 6)
         self.kill(process)
@@ -144,7 +144,7 @@ class Resume(harness.ProgramTest):
         self.assertLessEqual(max(applied), 1)
 
     def test_interrupted(self):
-        """USR1 to mpirun, or to any one rank: saved, and told apart from an end."""
+        """USR1 to mpirun, or to any single rank: saved, and not taken for the end."""
         for way in WAYS:
             self.straight(way)
             for target in "mpirun", "one rank":
@@ -172,7 +172,7 @@ class Resume(harness.ProgramTest):
 
 @unittest.skipUnless(shutil.which("h5dump"), "needs h5dump (package hdf5-tools)")
 class KilledAfterSaving(harness.ProgramTest):
-    """A checkpoint counts when traces reach as far: the steps before it are in that of the killed run."""
+    """A checkpoint counts only if the traces reach as far: the killed run's trace has all steps before it."""
 
     def steps(self, rank):
         return [int(step) for step in self.dumped("collected.h5", f"/rank-{rank:04}/steps/step")]
@@ -202,7 +202,8 @@ class KilledAfterSaving(harness.ProgramTest):
 
 
 class KilledSaving(harness.ProgramTest):
-    """SIGKILL at any moment of a save, to all ranks or to one: the newest whole checkpoint is there, and goes on."""
+    """SIGKILL at any moment of a save, to all ranks or to one: the newest complete checkpoint exists, and the run
+    continues from it."""
 
     settings = ["model.name=lenet", "checkpoint.every_steps=2", "checkpoint.keep=2"]
 
@@ -213,7 +214,7 @@ class KilledSaving(harness.ProgramTest):
         return set(self.checkpoints().glob(".writing-*"))
 
     def whole(self):
-        """Steps of the checkpoints, all of which must be whole."""
+        """Steps of the checkpoints, all of which must be complete."""
         if not any(self.checkpoints().glob("step-*")):
             return []
         listed = self.expect(0, "checkpoint", "out").stdout
@@ -222,7 +223,7 @@ class KilledSaving(harness.ProgramTest):
         return steps
 
     def kill_within_a_save(self, draw):
-        """What the run said on standard error."""
+        """Returns the run's standard error."""
         left_before = self.half_written()
         words = [self.program, *overridden(*ENDLESS, *self.settings), "--resume", "--progress", "none"]
         process = self.start(mpirun(2, words))
@@ -309,7 +310,7 @@ class Signals(harness.ProgramTest):
 
 
 class Checkpoints(harness.ProgramTest):
-    """What goes wrong with the files of a run that was saved after 8 of 12 steps."""
+    """Problems with the files of a run that was saved after 8 of 12 steps."""
 
     settings = ["run.epochs=2", "checkpoint.every_steps=4"]
 
@@ -407,7 +408,7 @@ class Checkpoints(harness.ProgramTest):
 
 
 class SmallDisk(harness.ProgramTest):
-    """No file may grow to the size of a checkpoint: the training goes on, the older one stays."""
+    """No file may grow to the size of a checkpoint: training continues, and the older checkpoint stays."""
 
     def test_training_goes_on(self):
         settings = ["model.name=lenet", "run.max_steps=12", "checkpoint.every_steps=5"]

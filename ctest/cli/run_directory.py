@@ -1,4 +1,4 @@
-"""What a run wrote is never overwritten, and how a run ended is known even where the disk is full."""
+"""The files of a run are never overwritten, and its end is recorded even if the disk is full."""
 
 import json
 
@@ -95,7 +95,7 @@ class RunDirectory(harness.ProgramTest):
 
 
 class FullDisk(harness.ProgramTest):
-    """No file may grow beyond a limit that a trace reaches: the training ends with its result."""
+    """No file may grow beyond a limit that a trace reaches: training ends with its result."""
 
     limit_KiB = 200
     settings = [

@@ -1,4 +1,4 @@
-"""Whole runs on two ranks and on one: their files, and what must be the same whatever the strategy."""
+"""Whole runs on one and two ranks: their files, and what must not depend on the strategy."""
 
 import csv
 import json
@@ -18,7 +18,7 @@ FORMATS = {
 
 class SmallRuns(harness.ProgramTest):
     def finish(self, name, *settings, ranks=1):
-        """A run in folder `name` that must succeed; its outcome."""
+        """A run in folder `name` that must succeed; returns its outcome."""
         self.expect(0, *overridden(f"run.out={name}", *settings), "-q", ranks=ranks)
         outcome = self.outcome(name)
         self.assertEqual(
@@ -145,7 +145,7 @@ class Servers(SmallRuns):
 
 
 class Files(SmallRuns):
-    """What a run leaves behind."""
+    """The files of a run."""
 
     def setUp(self):
         super().setUp()
@@ -205,7 +205,7 @@ class Files(SmallRuns):
 
 
 class Ends(SmallRuns):
-    """Other ends than the last epoch, and other beginnings than the seed."""
+    """Runs that end before the last epoch, or do not begin from the seed."""
 
     def test_weights_round_trip(self):
         for model in "lenet", "mlp":

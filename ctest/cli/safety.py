@@ -1,4 +1,4 @@
-"""Who may write where a run writes, what of the environment is kept, and jobs that are started for ever."""
+"""Who may write to a run's folders, which parts of the environment are recorded, and jobs that are started forever."""
 
 import json
 import os
@@ -11,7 +11,7 @@ USAGE, ENVIRONMENT, UNUSABLE, NON_FINITE = 2, 3, 7, 84
 
 
 class Places(harness.ProgramTest):
-    """A run directory that somebody else could change is refused, and nothing is written."""
+    """A run directory that other users could change is refused, and nothing is written."""
 
     def setUp(self):
         super().setUp()
@@ -53,7 +53,7 @@ class Places(harness.ProgramTest):
         self.assertEqual((self.folder / "new" / "run").stat().st_mode & 0o777, 0o700)
 
     def test_names_that_lead_elsewhere(self):
-        """Links that wait where files will be written."""
+        """Links with the names of files that will be written."""
         victim = self.elsewhere / "victim"
         victim.write_text("kept")
         out = self.folder / "out"
@@ -71,7 +71,7 @@ class Places(harness.ProgramTest):
 
 
 class Secrets(harness.ProgramTest):
-    """What a shell or a job's script holds does not end up in files that are passed on."""
+    """Secrets of a shell or a job's script are not in files that are passed on."""
 
     token = "hunter2-Zq7"
 

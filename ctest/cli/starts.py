@@ -1,4 +1,5 @@
-"""How runs begin and end: ranks that differ, several starts of one directory, what is moved or removed meanwhile."""
+"""How runs begin and end: different ranks, several starts in one directory, files that are moved or removed
+meanwhile."""
 
 import json
 import os
@@ -71,7 +72,7 @@ class Ranks(harness.ProgramTest):
 
 
 class Planted(harness.ProgramTest):
-    """A rank fails or hangs before the first step, when no watchdog looks yet."""
+    """A rank fails or hangs before the first step, before the watchdog starts."""
 
     def run_with(self, fault, *settings):
         words = [self.program, *overridden(*settings)]
@@ -99,13 +100,13 @@ class Planted(harness.ProgramTest):
 
 
 class Together(harness.ProgramTest):
-    """Several starts of one run directory at the same time: one of them writes it."""
+    """Several simultaneous starts in one run directory: one of them writes it."""
 
     starts = 5
     settings = ["run.max_steps=150", "run.epochs=100", "run.evaluate_every=0", "checkpoint.every_steps=20"]
 
     def check(self, begin, *options):
-        """`begin` makes what is there before. Returns the codes."""
+        """`begin` creates what is there before. Returns the exit codes."""
         begin()
         words = [self.program, *overridden("strategy.name=serial", *self.settings), *options]
         ends = [self.wait(process) for process in [self.start(words) for _ in range(self.starts)]]
@@ -155,7 +156,7 @@ class Together(harness.ProgramTest):
 
 
 class Again(harness.ProgramTest):
-    """A directory stays one run's, and what was saved stays."""
+    """A directory stays with one run, and saved state is kept."""
 
     def fail_without_a_checkpoint(self):
         self.expect(NON_FINITE, *overridden("optimizer.lr=1e30", "model.name=lenet"))
@@ -201,7 +202,7 @@ class Again(harness.ProgramTest):
 
 
 class Weights(harness.ProgramTest):
-    """run.save_weights is tried before the training; where it fails after it, nothing is lost."""
+    """run.save_weights is tried before the training; if it fails afterwards, nothing is lost."""
 
     def test_a_place_that_cannot_be_written_is_refused_at_once(self):
         (self.folder / "folder").mkdir()
@@ -240,7 +241,7 @@ class Weights(harness.ProgramTest):
 
 
 class Removed(harness.ProgramTest):
-    """The run directory is removed, or renamed, while the run goes on."""
+    """The run directory is removed, or renamed, during the run."""
 
     def check(self, ranks, remove, *settings):
         words = [self.program, *overridden(*ENDLESS, "checkpoint.every_steps=10", *settings), "--progress", "none"]

@@ -1,4 +1,4 @@
-"""A study from its file to its table: cells, what happens to those that fail, what a second sweep does."""
+"""A study from its file to its table: cells, failing cells, and a second sweep."""
 
 import contextlib
 import csv
@@ -145,7 +145,7 @@ class Sweep(harness.ProgramTest):
         self.check_table()
 
     def check_table(self):
-        """collect of what test_a_failing_cell_does_not_stop_the_others left."""
+        """The output of collect after test_a_failing_cell_does_not_stop_the_others."""
         table = self.expect(0, "collect", "d").stdout
         self.assertRegex(table, r"(?m)^p-ddp-w1 +1 +2 +\S+ \[\S+, \S+\] .* 2 complete$")
         self.assertRegex(table, r"(?m)^p-broken-w1 .* 1 failed \(84\)$")
@@ -172,7 +172,7 @@ class Sweep(harness.ProgramTest):
         self.check_places(table)
 
     def check_places(self, table):
-        """Where the table and what comes with it go."""
+        """Where the table and its files are written."""
         ended = self.expect(0, "collect", "d", "-o", "table.txt")
         self.assertEqual((ended.stdout, (self.folder / "table.txt").read_text()), ("", table))
         for name in "d/summary.csv", "d/p-ddp-w1-s1/collected.h5":

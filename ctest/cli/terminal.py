@@ -1,4 +1,4 @@
-"""The program as a person meets it at a terminal: Ctrl-C, a terminal that closes, and lines that fit."""
+"""The program at a terminal: Ctrl-C, a terminal that closes, and lines that fit."""
 
 import fcntl
 import json
@@ -38,7 +38,7 @@ SETTINGS = [
 
 
 class Terminal:
-    """A program in the foreground of a terminal of its own."""
+    """A program in the foreground of its own terminal."""
 
     def __init__(self, words, folder, columns=80, environment=None):
         self.controller, terminal = pty.openpty()
@@ -117,20 +117,21 @@ class TerminalTest(harness.ProgramTest):
         self.assertTrue(harness.comes_true(saved.exists, 50))
 
     def straight(self, *more):
-        """The digest of a run that nobody interrupts."""
+        """The digest of an uninterrupted run."""
         ended = self.run_words(self.words("straight", "-q", *more))
         self.assertEqual(ended.code, 0, str(ended))
         return self.outcome("straight")["digest"]
 
 
 class CtrlC(TerminalTest):
-    """At any moment: what was trained is saved, or a line says what is lost; and the run goes on to the same bits."""
+    """At any moment: the training is saved, or a line says what is lost; and the resumed run ends with the same
+    bits."""
 
     # mpirun's own code for Ctrl-C is 1, or 130 where it counts the signal.
     codes = {SAVED}
 
     def check_ended(self, out, code, text):
-        """What became of the run: "complete", "saved", "lost" or "not begun"."""
+        """How the run ended: "complete", "saved", "lost" or "not begun"."""
         if not (self.folder / out / "outcome.json").exists():
             if (self.folder / out).exists():  # else it may not even have been loaded
                 self.assertRegex(text, "before the training began: nothing is lost|ends at once")
@@ -183,7 +184,7 @@ class CtrlC(TerminalTest):
         self.assertIn(self.check_ended("out", code, terminal.text()), {"saved", "complete"})
 
     def test_a_step_that_takes_too_long(self):
-        """The signal's end is short of a step: what is lost is told, with the step."""
+        """The time after the signal is shorter than a step: the loss is reported, with the step."""
         fault = {"STRATAGEM_FAIL": f"forward:{self.ranks - 1}:9:spin"}
         words = self.words("out", "-s", "checkpoint.every_steps=5")
         terminal = self.at_terminal(words, environment=fault)
@@ -210,7 +211,7 @@ class CtrlCUnderMpirun(CtrlC):
 
 
 class Between(TerminalTest):
-    """Signals while a run does something else than steps."""
+    """Signals between steps."""
 
     def begin(self, fault, *more):
         process = self.start(self.words("out", "-q", *more), environment={"STRATAGEM_FAIL": fault})
@@ -223,7 +224,7 @@ class Between(TerminalTest):
         self.assertEqual([row.split(",")[1] for row in rows], list("012345"))
 
     def check_evaluation_given_up(self, step, lines):
-        """`lines`: of metrics.csv, until the run goes on."""
+        """`lines`: of metrics.csv, before the run is continued."""
         digest = self.straight()
         saving = ["-s", f"checkpoint.every_steps={step - 1}"]
         process, pid = self.begin(f"evaluate:0:{step}:delay=6000", *saving)
@@ -254,7 +255,7 @@ class Between(TerminalTest):
         self.assertEqual(self.outcome()["digest"], digest)
 
     def test_as_launchers_end_their_ranks(self):
-        """CONT, TERM and KILL, 0.25 s apart as by Open MPI 5, or 1 s as by Open MPI 4."""
+        """CONT, TERM and KILL, 0.25 s apart as with Open MPI 5, or 1 s as with Open MPI 4."""
         digest = self.straight()
         for pause in 0.25, 1.0:
             with self.subTest(pause=pause):
@@ -278,7 +279,7 @@ class Between(TerminalTest):
                 self.assertEqual(self.outcome(out)["digest"], digest)
 
     def test_killed_before_it_could_save(self):
-        """TERM's KILL comes sooner than expected: the reason is on the disk all the same."""
+        """KILL comes earlier than expected after TERM: the reason is on disk anyway."""
         process, pid = self.begin("forward:0:9:spin", "-s", "checkpoint.every_steps=5")
         self.await_checkpoint(5)
         time.sleep(2)
@@ -293,7 +294,7 @@ class Between(TerminalTest):
 
 
 class Closed(TerminalTest):
-    """What becomes of a run that nobody reads any more."""
+    """A run whose output nobody reads any more."""
 
     def test_a_closed_pipe_does_not_end_a_run(self):
         digest = self.straight()
@@ -335,7 +336,7 @@ class Closed(TerminalTest):
 
 
 class Output(harness.ProgramTest):
-    """A table that did not get where it was to go is no success."""
+    """A table that could not be written is not a success."""
 
     TABLES = [
         ["list", "keys"],
@@ -359,7 +360,7 @@ class Output(harness.ProgramTest):
                 self.check_refused(self.shell(words, ">&-"), IO, ["cannot write all of the output to stdout"])
 
     def test_a_reader_that_has_seen_enough(self):
-        """As other programs, quietly."""
+        """It ends quietly, like other programs."""
         ended = self.shell(["list", "keys"], "| head -1; exit ${PIPESTATUS[0]}")
         self.assertIn(ended.code, {0, 128 + signal.SIGPIPE}, str(ended))
         self.assertEqual(ended.stderr, "")
@@ -376,7 +377,7 @@ class Output(harness.ProgramTest):
 
 
 def shown_lines(text):
-    """What a terminal shows one after the other, without colours; a redrawn line counts each time."""
+    """The lines that a terminal shows one after the other, without colours; a redrawn line counts each time."""
     plain = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", text)
     return [line for line in re.split(r"[\r\n]+", plain) if line]
 

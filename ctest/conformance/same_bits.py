@@ -42,7 +42,7 @@ MODES = ["async", "ssp", "modified", "lag_cap", "dana", "dc", "softsync", "backu
 
 
 def named(name):
-    """Settings of a strategy of STRATEGIES, with its name."""
+    """Settings of a strategy in STRATEGIES, with its name."""
     settings = STRATEGIES[name]
     has_name = any(text.startswith("strategy.name=") for text in settings)
     return settings if has_name else [f"strategy.name={name}", *settings]
@@ -54,7 +54,7 @@ def ranks_of(settings, workers):
 
 
 def trainings():
-    """(name, ranks, settings) of plain runs."""
+    """(name, ranks, settings) of ordinary runs."""
     for name in STRATEGIES:
         for workers in (1,) if name == "serial" else (1, 2, 3):
             settings = [*named(name), "model.name=lenet", "run.max_steps=12"]
@@ -102,7 +102,7 @@ class Program:
 
 
 def digests(program):
-    """(name, digest) of everything."""
+    """(name, digest) of all runs."""
     for index, (name, ranks, settings) in enumerate(trainings()):
         yield name, program.train(f"t{index}", ranks, settings)
     for name in SYNCHRONOUS:

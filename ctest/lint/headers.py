@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Every header has #pragma once, and the standard headers of the names it uses come from it or from what
-it includes.
+"""Every header has #pragma once, and includes the standard headers of the names it uses, directly or through other
+headers.
 
-The precompiled header would hide a missing one from the compiler. What headers need of each other the
-build checks, by compiling each of them alone.
+With the precompiled header, the compiler would not notice a missing one. The build checks what headers need from each
+other, by compiling each of them alone.
 """
 
 import re
@@ -46,7 +46,7 @@ def code_of(line):
 
 
 def standard_headers(root, path, seen):
-    """Names of the standard headers that `path` includes, itself or through headers of this project."""
+    """Names of the standard headers that `path` includes, directly or through headers of this project."""
     if path in seen or not path.is_file():
         return set()
     seen.add(path)

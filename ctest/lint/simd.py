@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What is compiled for wide registers uses them: `simd.py LIBRARY...`, by what objdump shows."""
+"""Loops compiled for wide registers use them: `simd.py LIBRARY...` checks this with objdump."""
 
 import re
 import subprocess
@@ -10,7 +10,7 @@ ARITHMETIC = r"\bv(?:add|sub|mul|fmadd\d*|padd)(?:p[sd]|q)\b.*%"
 
 
 def find_problems(disassembly):
-    """`disassembly`: as `objdump -d` prints it."""
+    """`disassembly`: the output of `objdump -d`."""
     clones = 0
     for function in re.split(r"\n(?=[0-9a-f]{16} <)", disassembly):
         head = re.match(r"[0-9a-f]{16} <(?P<name>\S+)\.(?P<clone>avx2|avx512f)>:", function)

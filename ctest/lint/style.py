@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Sizes and small things that formatting does not settle."""
+"""Sizes, and details that formatting does not decide."""
 
 import re
 

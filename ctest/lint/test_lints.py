@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Each lint finds what it is for, and nothing in a sound tree."""
+"""Each lint finds what it should find, and nothing in a correct tree."""
 
 import tempfile
 import unittest
@@ -18,7 +18,7 @@ class LintTest(unittest.TestCase):
         self.root = Path(folder.name)
 
     def check(self, lint, path, text, finding):
-        """`lint` tells exactly one problem of `path`, with the words `finding`; none where that is None."""
+        """`lint` reports exactly one problem in `path`, which contains `finding`; or none, if that is None."""
         file = self.root / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)

@@ -1,7 +1,7 @@
-"""Checks the model of the parameter server in every state that it can reach, and that the check finds errors.
+"""Checks the model of the parameter server in every reachable state, and that the check finds planted errors.
 
-`model_checking.py [CASE...]` runs the named cases, or all. Ends with 77, which ctest shows as skipped, where spin or a
-C compiler is missing.
+`model_checking.py [CASE...]` runs the named cases, or all. Exits with 77, which ctest shows as skipped, if spin or a C
+compiler is missing.
 """
 
 import dataclasses
@@ -53,7 +53,7 @@ def run(words, folder):
 
 
 def check(case):
-    """What is wrong with the outcome of a case, or nothing, and its figures."""
+    """What is wrong with the outcome of a case, or nothing; and its figures."""
     with tempfile.TemporaryDirectory(prefix="stratagem-model-") as folder:
         macros = [f"-D{macro}" for macro in case.macros]
         for words in (

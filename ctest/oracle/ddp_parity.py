@@ -1,9 +1,9 @@
-"""Compares the losses of a DDP run of stratagem with PyTorch's DDP on Gloo: same weights, same batches,
-same memory format, one thread per rank, fp32.
+"""Compares the losses of a DDP run of stratagem with PyTorch's DDP on Gloo: same weights, same batches, same memory
+format, one thread per rank, fp32.
 
-Both start from the weights that `stratagem run` saves before any step. Which images a batch has is what
-`order_program` says, the sampler by itself. Training is chaotic in fp32, so only as many steps are
-compared as both can be expected to share; the run ends with 1 when a loss differs by more.
+Both start from the weights that `stratagem run` saves before any step. `order_program`, which runs the sampler alone,
+prints the images of each batch. Training is chaotic in fp32, so only the first steps are compared. Exits with 1 if a
+loss differs too much.
 """
 
 import argparse
@@ -83,7 +83,7 @@ def train_rank(options):
 
 
 def their_losses(options, weights, order):
-    """Starts the ranks; rank 0 tells the losses."""
+    """Starts the ranks; rank 0 prints the losses."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]

@@ -1,5 +1,5 @@
-"""A checkpoint, and the weights that are cut out of it, in Python: safetensors reads both, and torchvision's model
-takes the weights and computes with them what stratagem does."""
+"""A checkpoint, and the weights exported from it, in Python: safetensors reads both. torchvision's model loads the
+weights and computes the same as stratagem."""
 
 import argparse
 import subprocess

@@ -1,8 +1,8 @@
-"""Compares one model of stratagem with torchvision's, in float64, on the same weights and inputs.
+"""Compares one model of stratagem with torchvision's, in float64, with the same weights and inputs.
 
-Checks names, order and shapes of the state, then logits, loss and every gradient: in evaluation, in
-training without dropout and stochastic depth, and in training with them, where torchvision uses the
-masks that stratagem made. From training without, five steps of SGD with momentum go on.
+Checks names, order and shapes of the state, then logits, loss and every gradient: in evaluation, in training without
+dropout and stochastic depth, and in training with them, where torchvision uses the masks that stratagem made. Then
+checks five steps of SGD with momentum, without dropout and stochastic depth.
 """
 
 import argparse
@@ -34,7 +34,7 @@ SMALLEST_SHARE = 1e-6  # a gradient smaller than this share of all of them is me
 
 
 class Table:
-    """Rows of worst relative errors; remembers whether all were within their limits."""
+    """Rows of the largest relative errors; remembers whether all were within their limits."""
 
     def __init__(self):
         self.passed = True
@@ -66,7 +66,7 @@ def droppers(model):
 
 
 def scramble(model):
-    """Moves norms, statistics and layer scales away from values that would hide a mistake."""
+    """Moves norms, statistics and layer scales away from values that could hide a mistake."""
     with torch.no_grad():
         for name, tensor in model.state_dict().items():
             if name.endswith("running_var"):
@@ -78,7 +78,7 @@ def scramble(model):
 
 
 def mask_sizes(model, images):
-    """Elements per sample and probability of every layer that drops."""
+    """Elements per sample, and probability, of every layer that drops."""
     sizes = {}
 
     def note(name, module):
@@ -124,7 +124,7 @@ def header_of(path):
 
 
 def use_masks(model, masks):
-    """Every layer that drops multiplies by its given mask, or passes its input on without masks."""
+    """Every layer that drops multiplies by its given mask; without masks, it passes its input on."""
     for name, module in droppers(model).items():
         def forward(x, name=name, p=module.p):
             if not masks or p == 0:
@@ -141,7 +141,7 @@ def relative(ours, theirs, floor=0.0):
 
 
 def compare(table, mode, model, images, labels, ours):
-    """One forward and backward of `model` against the results in the open file `ours`."""
+    """One forward and backward pass of `model`, compared with the results in the open file `ours`."""
     logits = model(images)
     loss = torch.nn.functional.cross_entropy(logits, labels)
     loss.backward()
@@ -157,7 +157,7 @@ def compare(table, mode, model, images, labels, ours):
 
 
 def compare_state(table, mode, model, ours, start):
-    """Parameters by how far they moved from the open file `start`, statistics by their values."""
+    """Compares parameters by their change since the open file `start`, and statistics by their values."""
     parameters = dict(model.named_parameters())
     moves = {name: p.detach() - start.get_tensor(name) for name, p in parameters.items()}
     total = sum(torch.linalg.vector_norm(move).item() ** 2 for move in moves.values()) ** 0.5
@@ -175,7 +175,7 @@ def compare_state(table, mode, model, ours, start):
 
 
 def train(model, images, labels):
-    """The steps that follow a first backward."""
+    """The steps after a first backward pass."""
     optimizer = torch.optim.SGD(model.parameters(), lr=LEARNING_RATE, momentum=MOMENTUM)
     optimizer.step()
     for _ in range(STEPS - 1):

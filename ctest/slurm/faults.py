@@ -1,5 +1,5 @@
-"""What ends a job before its time, on a real Slurm: the run tells why, what can go on is queued again, and it ends
-with the same bits as if nothing had happened."""
+"""Jobs that end early on a real Slurm: the run says why, the job is queued again if it can continue, and it ends
+with the same bits as an undisturbed run."""
 
 import os
 import re
@@ -26,7 +26,7 @@ class Faults(script_test.ScriptTest):
         cls.add_site("direct", site_launcher="srun --mpi=pmix -n {ranks}")
 
     def begin(self, site, strategy="ddp"):
-        """A run past its first checkpoint: its folder and job."""
+        """A run after its first checkpoint: its folder and job."""
         out = self.new_out(f"{site}-{strategy}")
         job = self.submit_run(out, site, strategy)
         self.await_checkpoint(job, out)
@@ -57,7 +57,7 @@ class Faults(script_test.ScriptTest):
         self.check_cancelled("direct", "ps")
 
     def test_frozen_rank(self):
-        """Where the site says that such a run may go on, it does."""
+        """If the site allows it, the job is queued again."""
         out, job = self.begin("stubborn")
         os.kill(self.box.ranks()[1], signal.SIGSTOP)
         self.await_pending(job)
@@ -66,7 +66,7 @@ class Faults(script_test.ScriptTest):
         self.finish(job, out)
 
     def test_killed_rank(self):
-        """As the kernel kills one when a node is out of memory."""
+        """As the kernel does when a node is out of memory."""
         for site in "here", "direct":
             with self.subTest(site):
                 out, job = self.begin(site)
@@ -79,7 +79,7 @@ class Faults(script_test.ScriptTest):
                 self.finish(job, out)
 
     def test_no_memory_left(self):
-        """A limit on the address space of one rank: repeated it would end alike, so it is not."""
+        """One rank has a limited address space. The job is not queued again, because it would end in the same way."""
         wrapper = self.folder / "limited.sh"
         self.add_site("tight", site_launcher=f"mpirun --bind-to none -n {{ranks}} bash {wrapper}")
         config = self.folder / "big.yaml"
@@ -100,7 +100,7 @@ class Faults(script_test.ScriptTest):
         self.assertEqual(self.outcome(out)["digest"], self.outcome(straight)["digest"])
 
     def address_space(self):
-        """Of a rank that has begun, and little more [KiB]."""
+        """A little more than the address space of a rank that has begun [KiB]."""
         out, job = self.begin("here")
         with open(f"/proc/{self.box.ranks()[1]}/status", encoding="ascii") as status:
             needed = int(re.search(r"VmPeak:\s+(\d+) kB", status.read())[1])
@@ -110,7 +110,7 @@ class Faults(script_test.ScriptTest):
         return needed + 96 * 1024
 
     def test_told_to_stop_under_srun(self):
-        """USR1 to the step, which the ranks get, and to the script, which passes it on."""
+        """USR1 to the step, which the ranks receive, and to the script, which passes it on."""
         out, job = self.begin("direct")
         for restarts, who in enumerate((["-s", "USR1", f"{job}.0"], ["-b", "-s", "USR1", job]), 1):
             begin = time.time()
@@ -129,7 +129,7 @@ class Faults(script_test.ScriptTest):
         self.finish(job, out, restarts=2)
 
     def await_no_ranks(self):
-        """Slurm may take a job for ended a moment before its ranks are."""
+        """Slurm may report a job as ended shortly before its ranks end."""
         deadline = time.monotonic() + 10
         while self.box.ranks() and time.monotonic() < deadline:
             time.sleep(0.1)

@@ -1,4 +1,4 @@
-"""The scripts of slurm/ on a real Slurm: what a user of a cluster meets, from sbatch to the tables."""
+"""The scripts of slurm/ on a real Slurm, from sbatch to the tables, as a user of a cluster runs them."""
 
 import csv
 import json
@@ -17,7 +17,7 @@ trace: {spans_every: 100}
 
 
 class HopperTest(script_test.ScriptTest):
-    """A checkout as it would be on Hopper, but without its modules."""
+    """A checkout as on Hopper, but without its modules."""
 
     @classmethod
     def setUpClass(cls):
@@ -101,10 +101,10 @@ class Jobs(HopperTest):
 
 
 class Ends(HopperTest):
-    """Of a cell that takes longer than its job may."""
+    """A cell that takes longer than its job's time limit."""
 
     def start_cell(self, out, max_steps=0):
-        """A study of one cell that takes a while, as an array of one; once it runs."""
+        """Starts a study of one long cell, as an array with one element; returns when it runs."""
         study = self.folder / f"{out.name}.yaml"
         study.write_text(
             "schema: 1\nname: endless\nbase:\n"

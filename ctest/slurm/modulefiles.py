@@ -1,4 +1,4 @@
-"""The modulefiles, loaded by the real Lmod and the real Environment Modules."""
+"""The modulefiles, loaded by real Lmod and real Environment Modules."""
 
 import glob
 import os
@@ -17,8 +17,8 @@ SHOW = "command -v stratagem; echo home=$STRATAGEM_HOME; echo loaded=$LOADEDMODU
 
 
 def environment_modules():
-    """The script that `module` of Environment Modules runs: Debian does not install it beside Lmod, so it may
-    lie unpacked in the folder of downloads."""
+    """The script that `module` of Environment Modules runs. Debian does not install it together with Lmod, so it may
+    be unpacked in the folder of downloads."""
     cache = os.environ.get("XDG_CACHE_HOME", str(pathlib.Path.home() / ".cache"))
     places = [os.environ.get("STRATAGEM_DEPS", cache + "/stratagem") + "/environment-modules", ""]
     found = [path for place in places for path in glob.glob(place + "/usr/lib/*/modulecmd.tcl")]

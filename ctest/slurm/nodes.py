@@ -1,5 +1,5 @@
-"""Runs across two nodes of a real Slurm, over TCP: the same bits as on one, by mpirun and by srun; what a slow link
-costs; and nodes that lose their power, their cable, or a rank."""
+"""Runs across two nodes of a real Slurm, over TCP: the same bits as on one node, with mpirun and with srun; the
+effect of a slow link; and nodes that lose power, their cable, or a rank."""
 
 import csv
 import json
@@ -32,7 +32,7 @@ class Nodes(script_test.ScriptTest):
         return [rank["host"] for rank in json.loads((out / "manifest.json").read_text())["ranks"]]
 
     def begin(self, site, strategy="ddp", **how):
-        """A run past its first checkpoint: its folder and job."""
+        """A run after its first checkpoint: its folder and job."""
         out = self.new_out(f"{site}-{strategy}")
         job = self.submit_run(out, site, strategy, **how)
         self.await_checkpoint(job, out)
@@ -52,7 +52,7 @@ class Nodes(script_test.ScriptTest):
     # ---- a slow link -----------------------------------------------------------------------------
 
     def exposed(self, out):
-        """Of rank 0, per step: communication that nothing hid [s], in the median, and bytes sent."""
+        """On rank 0: median exposed communication per step [s], and bytes sent."""
         self.box.run(self.program, "collect", "-q", out, "-o", out / "collected.h5")
         column = "/rank-0000/steps/dur_comm_exposed_ns"
         dumped = self.box.run("h5dump", "-y", "-w", "1", "-d", column, out / "collected.h5").stdout
@@ -62,7 +62,7 @@ class Nodes(script_test.ScriptTest):
         return statistics.median(steps) * 1e-9, int(epoch["comm_bytes"]) / len(steps)
 
     def test_slow_link(self):
-        """The exposed communication grows as the bytes say."""
+        """Exposed communication grows in proportion to the bytes."""
         without = None
         for mbit in None, 200, 50:
             for node in self.box.nodes:
@@ -85,7 +85,7 @@ class Nodes(script_test.ScriptTest):
     # ---- faults ----------------------------------------------------------------------------------
 
     def test_power_off(self):
-        """Of the node without the job's script. mpirun ends with code 0, which is not believed."""
+        """Of the node without the job's script. mpirun exits with code 0, which is not trusted."""
         out, job = self.begin("mpirun")
         self.box.power_off("n2")
         self.await_pending(job)
@@ -95,7 +95,7 @@ class Nodes(script_test.ScriptTest):
         self.finish(job, out)
 
     def test_power_off_of_the_first_node(self):
-        """With script, launcher and rank 0: nobody is left to say so, but Slurm."""
+        """With script, launcher and rank 0: only Slurm can report it."""
         out, job = self.begin("srun", "ps")
         self.box.power_off("n1")
         self.await_pending(job)

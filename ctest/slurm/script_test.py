@@ -1,5 +1,5 @@
-"""What the tests of the scripts share: a Slurm, a checkout beside it, and runs that can be interrupted, lost, and
-compared with one that nothing happened to."""
+"""Shared code of the tests of the scripts: a Slurm, a checkout next to it, and runs that can be interrupted, lost,
+and compared with an undisturbed one."""
 
 import json
 import pathlib
@@ -61,7 +61,7 @@ class ScriptTest(unittest.TestCase):
 
     @classmethod
     def add_site(cls, name, gpus_per_node=2, **settings):
-        """A site without GPUs; its settings as in slurm/sites/generic.env."""
+        """A site without GPUs; its settings are those of slurm/sites/generic.env."""
         size = {"site_gres": "", "site_cpus_per_gpu": 1, "site_memory_gb_per_gpu": 1}
         settings = {**size, "site_gpus_per_node": gpus_per_node, **settings}
         text = (cls.home / "slurm/sites/generic.env").read_text()
@@ -71,14 +71,14 @@ class ScriptTest(unittest.TestCase):
     # ---- jobs ------------------------------------------------------------------------------------
 
     def submit(self, *words, site="hopper", environment=None):
-        """slurm/submit.sh; the job's number."""
+        """Runs slurm/submit.sh; returns the job's number."""
         ended = self.box.run(
             self.home / "slurm/submit.sh", "--site", site, *words, cwd=self.folder, environment=environment
         )
         return re.fullmatch(r"job (\d+)\n", ended.stdout)[1]
 
     def submit_run(self, out, site, strategy="ddp", workers=2, steps=None):
-        """A paced run; its job."""
+        """Submits a run with slow steps; returns its job."""
         config = self.folder / f"{out.name}.yaml"
         config.write_text(CONFIG.format(steps=steps or self.steps, strategy=strategy))
         shape = ["--workers", workers, "--servers", 1 if strategy == "ps" else 0]
@@ -93,7 +93,7 @@ class ScriptTest(unittest.TestCase):
         self.assertEqual(told, (state, code, str(restarts)), self.log_of(end["JobId"]))
 
     def await_pending(self, job, restarts=1, seconds=90):
-        """Until it is queued again."""
+        """Waits until it is queued again."""
         states = ("PENDING", "COMPLETED", "FAILED", "CANCELLED", "NODE_FAIL", "TIMEOUT")
         deadline = time.monotonic() + seconds
         while True:
@@ -112,7 +112,7 @@ class ScriptTest(unittest.TestCase):
         return json.loads((run / "outcome.json").read_text())
 
     def straight(self, workers, steps):
-        """The digest of the same run when nothing happens to it. All synchronous strategies have the same."""
+        """The digest of the same run without a disturbance. It is the same for all synchronous strategies."""
         out = self.folder / f"straight-{workers}-{steps}"
         if not (out / "outcome.json").exists():
             config = self.folder / "straight.yaml"
@@ -122,7 +122,7 @@ class ScriptTest(unittest.TestCase):
         return self.outcome(out)["digest"]
 
     def await_checkpoint(self, job, out, seconds=180):
-        """Until the run is past its first one, and all its ranks are there."""
+        """Waits until the run has its first checkpoint and all its ranks exist."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             if list(out.glob("checkpoint/step-*/manifest.json")) and self.box.ranks():
@@ -138,7 +138,7 @@ class ScriptTest(unittest.TestCase):
         self.assertRegex(outcome["reason"], reason)
 
     def check_finished(self, out, attempt, workers=2, steps=None):
-        """With the same bits as when nothing happens, and traces of all attempts that can be read."""
+        """The run ended with the same bits as an undisturbed one, and the traces of all attempts can be read."""
         outcome = self.outcome(out)
         self.assertEqual((outcome["status"], outcome["attempt"]), ("COMPLETE", attempt), outcome)
         self.assertEqual(outcome["steps"], steps or self.steps)
@@ -156,7 +156,7 @@ class ScriptTest(unittest.TestCase):
 
 
 def main(why_not=""):
-    """`test.py PROGRAM [unittest's arguments]`. Skipped where there is no Slurm, or for the reason given."""
+    """`test.py PROGRAM [unittest's arguments]`. Skipped without Slurm, or for the given reason."""
     ScriptTest.program = pathlib.Path(sys.argv.pop(1)).resolve()
     if missing := slurm_box.missing_tools():
         why_not = f"{', '.join(missing)} not found (modules/bootstrap.sh test installs it)"

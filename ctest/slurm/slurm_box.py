@@ -1,9 +1,9 @@
-"""A real Slurm on this machine for the length of a test: munge, slurmctld and slurmd in a folder of their own,
-with fake GPUs, so that the requests of a GPU cluster are accepted. /etc stays untouched.
+"""A real Slurm on this machine for the duration of a test: munge, slurmctld and slurmd in their own folder, with fake
+GPUs, so that the requests of a GPU cluster are accepted. /etc is not changed.
 
-Facts of Slurm 22.05 that shape it: every client gets a time limit, for without a controller they hang for
-minutes; limits of jobs are looked at every 30 s; a job that is queued again starts after two minutes, or when its
-start time is set more than 5 s after it became pending.
+Facts about Slurm 22.05 that matter here: every client gets a time limit, because clients hang for minutes without a
+controller; time limits of jobs are checked every 30 s; a requeued job starts after two minutes, or when its start time
+is set more than 5 s after it became pending.
 """
 
 import os
@@ -25,12 +25,12 @@ def missing_tools():
 
 
 def search_path():
-    """With the folders of daemons, which are on root's path only."""
+    """Includes the folders of daemons, which are only on root's path."""
     return os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
 
 
 def free_port_range(size):
-    """First of `size` ports that nobody listens on, as far as two of them tell."""
+    """First of `size` consecutive free ports, as far as two of them tell."""
     for base in range(21000 + os.getpid() % 400 * size, 60000, size):
         try:
             for port in (base, base + 1):
@@ -72,7 +72,7 @@ class SlurmBox:
         self.stop()
 
     def run(self, *words, timeout=30, check=True, cwd=None, environment=None):
-        """A client, or any command that sees this Slurm; its output."""
+        """Runs a client, or any command that uses this Slurm; returns its output."""
         cwd = pathlib.Path(cwd or os.getcwd())
         ended = subprocess.run(
             self.on_login_node([str(word) for word in words], cwd, timeout),
@@ -88,7 +88,7 @@ class SlurmBox:
         return ended
 
     def on_login_node(self, words, _cwd, seconds):
-        """The command line that runs `words` there for at most so long."""
+        """The command line that runs `words` on the login node, with a time limit."""
         return ["timeout", "-k", "2", str(seconds), *words]
 
     # ---- daemons ---------------------------------------------------------------------------------
@@ -132,7 +132,7 @@ class SlurmBox:
         raise RuntimeError(f"{list(nodes)} are not ready:\n" + logs[-3000:])
 
     def make_devices(self):
-        """Device nodes where allowed: only then does Slurm set CUDA_VISIBLE_DEVICES."""
+        """Creates device nodes where allowed: only then does Slurm set CUDA_VISIBLE_DEVICES."""
         for number in range(8):
             path = self.folder / "dev" / f"nvidia{number}"
             try:
@@ -188,7 +188,7 @@ class SlurmBox:
         return pwd.getpwuid(os.geteuid()).pw_name
 
     def processes(self):
-        """Of this Slurm: its daemons, and what its jobs left, known by their environment."""
+        """The processes of this Slurm: its daemons, and leftovers of its jobs, recognised by their environment."""
         return {
             process: name
             for process, name, variables in self.those_that_see_it()
@@ -196,7 +196,7 @@ class SlurmBox:
         }
 
     def ranks(self):
-        """Of all jobs' programs, by rank: their processes, as this machine numbers them."""
+        """The processes of all jobs' programs by rank, with this machine's process ids."""
         found = {}
         for process, name, variables in self.those_that_see_it():
             rank = variables.get(b"PMIX_RANK")
@@ -205,7 +205,7 @@ class SlurmBox:
         return found
 
     def those_that_see_it(self):
-        """Processes that live and have this Slurm in their environment."""
+        """Living processes with this Slurm in their environment."""
         for entry in pathlib.Path("/proc").iterdir():
             if not entry.name.isdigit() or int(entry.name) == os.getpid():
                 continue
@@ -238,12 +238,12 @@ class SlurmBox:
         return self.run("sbatch", "--parsable", *words, **options).stdout.strip()
 
     def show(self, job):
-        """What the controller knows of a job: a dictionary per element of an array, or one."""
+        """The controller's information about a job: one dictionary per element of an array, or one."""
         text = self.run("scontrol", "-o", "show", "job", job).stdout
         return [dict(re.findall(r"(\w+)=(\S*)", line)) for line in text.splitlines() if line.strip()]
 
     def start_again(self, job):
-        """Lets a job that was queued again begin at once, which Slurm would do in up to two minutes."""
+        """Lets a requeued job start at once; Slurm would take up to two minutes."""
         begin = time.monotonic()
         while True:
             [now] = self.show(job)
@@ -257,7 +257,7 @@ class SlurmBox:
             time.sleep(0.5)
 
     def wait(self, job, seconds=90, states=("COMPLETED", "FAILED", "TIMEOUT", "CANCELLED", "NODE_FAIL")):
-        """Until all elements are in one of `states`; the same as show()."""
+        """Waits until all elements are in one of `states`; returns the same as show()."""
         deadline = time.monotonic() + seconds
         while True:
             elements = self.show(job)

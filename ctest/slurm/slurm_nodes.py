@@ -1,7 +1,6 @@
-"""A Slurm of several machines inside this one: the controller and every node in namespaces of their own (network,
-host name, processes, shared memory), at one bridge. A node can lose its power, and its cable can be pulled or made
-slow. Files are shared, as on a cluster's file system. Needs to be root.
-"""
+"""A Slurm with several machines inside this one: the controller and every node have their own namespaces (network,
+host name, processes, shared memory), connected by a bridge. A node can lose power, and its cable can be pulled or
+made slow. Files are shared, as on a cluster's file system. Needs root."""
 
 import os
 import shutil
@@ -36,7 +35,7 @@ while :; do sleep 1000 & wait $! || :; done
 
 
 def why_not():
-    """What this machine lacks for it; empty for nothing."""
+    """What this machine lacks for it; empty if nothing."""
     if missing := [tool for tool in NEEDED if shutil.which(tool, path=slurm_box.search_path()) is None]:
         return f"{', '.join(missing)} not found (packages iproute2, util-linux)"
     if os.geteuid() != 0:
@@ -83,7 +82,7 @@ class Machine:
         self.process.wait(10)
 
     def enter(self, words, cwd, seconds):
-        """The command line that runs `words` on it for at most so long."""
+        """The command line that runs `words` on it, with a time limit."""
         into = ["nsenter", "--target", str(self.first), "--net", "--uts", "--mount", "--pid", "--ipc"]
         return [*into, "env", f"--chdir={cwd}", "timeout", "-k", "2", str(seconds), *words]
 
@@ -97,7 +96,7 @@ class Machine:
 
 
 class SlurmNodes(slurm_box.SlurmBox):
-    """`with SlurmNodes(folder) as box`: nodes n1, n2, ...; what run() runs runs beside the controller."""
+    """`with SlurmNodes(folder) as box`: nodes n1, n2, ...; run() runs commands on the controller."""
 
     def __init__(self, folder, nodes=2):
         super().__init__(folder)
@@ -123,7 +122,7 @@ class SlurmNodes(slurm_box.SlurmBox):
         self.plug_in(node, machine)
 
     def plug_in(self, node, machine):
-        """A cable from the bridge, which the controller may be about to make."""
+        """Connects a cable from the bridge, which the controller may be about to make."""
         bridge = self.machines[CONTROLLER]
         card = f"02:00:00:00:00:{list(self.nodes).index(node):02x}"  # the same after each boot: others remember it
         cable = ["ip", "link", "add", node, "type", "veth", "peer", "name", "eth0", "address", card]
@@ -151,7 +150,7 @@ class SlurmNodes(slurm_box.SlurmBox):
         self.machines[CONTROLLER].network("ip", "link", "set", node, "up")
 
     def rate(self, node, speed):
-        """At most so much each way, such as 100mbit; None: as fast as it goes."""
+        """Limits the rate in each direction, such as 100mbit; None: no limit."""
         limit = ["tbf", "rate", speed, "burst", "64k", "latency", "50ms"] if speed else ["noqueue"]
         for machine, device in (CONTROLLER, node), (node, "eth0"):
             self.machines[machine].network("tc", "qdisc", "replace", "dev", device, "root", *limit)

@@ -1,5 +1,5 @@
-"""What the scripts of slurm/ would submit, without a Slurm: `--dry-run` shows exactly the commands documented,
-and mistakes are told before anything is submitted."""
+"""What the scripts of slurm/ would submit, without a Slurm: `--dry-run` shows exactly the documented commands, and
+mistakes are reported before anything is submitted."""
 
 import json
 import os
@@ -171,7 +171,7 @@ class DryRun(unittest.TestCase):
 
 
 class Submission(unittest.TestCase):
-    """With an `sbatch` that notes what it is told and gives numbers, as Slurm's does."""
+    """With an `sbatch` that records its arguments and returns numbers, as Slurm's does."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -200,7 +200,7 @@ class Submission(unittest.TestCase):
         return ended
 
     def answer(self, text, *words):
-        """On a terminal, where somebody types `text`; exit code, and what the screen showed."""
+        """On a terminal, where somebody types `text`; returns exit code and screen."""
         mine, theirs = pty.openpty()
         script = subprocess.Popen(
             [ROOT / "slurm/submit-study.sh", *map(str, words)], cwd=self.work, env=self.environment(),
