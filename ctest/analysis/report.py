@@ -11,9 +11,9 @@ from stratagem_report import checks, compare, document, study
 from stratagem_report.errors import ReportError
 
 USAGE, ENVIRONMENT, IO = 2, 3, 6
-TABLES = [f"T{number}" for number in range(11) if number != 4]  # no correction of asynchronous training was run
-# The families' figures carry its name; of the others every report of such a study has one. F11 needs several models,
-# F14 several batches; F4 needs runs that last for some samples of the device.
+TABLES = [f"T{number}" for number in range(11) if number != 4]  # no improvement of asynchronous training was run
+# Figures of a family have its name; of the others, every report of such a study has one. F11 needs several models, F14
+# several batch sizes, F4 runs that are long enough for several samples of the device.
 FIGURES = ["F0", "F1", "F2", "F3", "F5", "F6", "F7", "F8", "F9", "F10", "F12", "F13", "F15"]
 PNG, PDF = b"\x89PNG", b"%PDF"
 OUTSIDE = re.compile(r"""(?:src|href)=["'](?!data:|#)""")
@@ -241,7 +241,7 @@ class Report(support.StudyTest):
 
 class WithoutPackages(harness.ProgramTest):
     def test_one_line_says_how_to_install_them(self):
-        bare = [sys.executable, "-B", "-S", "-E"]  # a Python with its own library alone
+        bare = [sys.executable, "-B", "-S", "-E"]  # a Python with only its own library
         for script in "report.py", "timeline.py":
             with self.subTest(script):
                 ended = self.run_words([*bare, support.ANALYSIS / script, "out"])

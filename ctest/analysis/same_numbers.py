@@ -85,7 +85,7 @@ class SameNumbers(support.StudyTest):
         **{name: ["strategy.name=ps", f"strategy.mode={mode}"] for name, mode in VARIANTS.items()},
     }
 
-    told = None  # what collect says of the runs, which are the same in every test
+    told = None  # output of collect; the runs are the same in every test
 
     def setUp(self):
         super().setUp()

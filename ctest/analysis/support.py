@@ -17,7 +17,7 @@ if packages.missing():
     print(f"SKIPPED: needs {', '.join(packages.missing())} (pip install -r {packages.REQUIREMENTS})")
     sys.exit(harness.SKIPPED)
 
-REPORT_S = 300  # a report takes seconds, but minutes on a machine that does much other work
+REPORT_S = 300  # a report takes seconds, but minutes on a busy machine
 
 COMMON = [
     "model.name=lenet",

@@ -58,7 +58,7 @@ class Published(unittest.TestCase):
         self.assertAlmostEqual(ratio("vgg16", "cifar10", "fsdp", "ddp", 2), 2.12, 2)
         self.assertAlmostEqual(ratio("vgg16", "mnist", "ps-async", "ps-sync", 2), 1 - 0.356, 3)
         for unpublished in [
-            ("vgg16", "mnist", "ps-modified", "ps-sync", 1),  # only a bound is
+            ("vgg16", "mnist", "ps-modified", "ps-sync", 1),  # only a bound is published
             ("vgg16", "cifar10", "ps-async", "ps-sync", 2),
             ("lenet", "cifar10", "fsdp", "ddp", 1),
         ]:

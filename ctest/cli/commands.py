@@ -266,7 +266,7 @@ class Commands(harness.ProgramTest):
         self.assertRegex(alone["mpirun"], r"^Open MPI [0-9.]+, (ORTE|PRRTE) \(/.*/mpirun\)$")
         self.assertNotIn("mpirun", " ".join(alone["warnings"]))
         ended = self.expect(0, "info", "--json", ranks=2)
-        self.assertEqual(ended.stderr, "")  # of the MPI library, too
+        self.assertEqual(ended.stderr, "")  # also nothing from the MPI library
         launched = json.loads(ended.stdout)
         self.assertEqual((launched["mpirun"], launched["ranks"]), (alone["mpirun"], "2"))
         library, runtime = alone["mpirun"].split(" (")[0].split(", ")

@@ -13,11 +13,11 @@ from harness import ENDLESS, comes_true, mpirun, overridden
 
 STALL, PEER_LOST, UNEXPECTED, USAGE = 81, 80, 1, 2
 GONE_S = 10  # after the fault
-FLOOR_S = 3  # below the default, for the sake of the tests' time
-TRACE_LOSS_S = 2.5  # a second, and what a slow machine adds
+FLOOR_S = 3  # below the default, to save time
+TRACE_LOSS_S = 2.5  # a second, and a margin for slow machines
 FLOOR = f"watchdog.floor_s={FLOOR_S}"
 
-# Strategy, ranks, a rank, where it is hurt.
+# Strategy, number of ranks, the rank that fails, where it fails.
 WAYS = {
     "ddp": (2, ["strategy.name=ddp"], 1, "forward"),
     "fsdp": (2, ["strategy.name=fsdp", "strategy.unit_mb=0.1"], 0, "backward"),

@@ -14,14 +14,14 @@ import tempfile
 import time
 import unittest
 
-# A small run that works: tests break or change it with `-s key=value`.
+# A small run that works. Tests change or break it with `-s key=value`.
 CONFIG = """schema: 1
 run: {name: cell, threads: 1, max_steps: 3, out: out}
 data: {dataset: synthetic-digits, global_batch: 12, subset: 96}
 model: {name: mlp}
 strategy: {name: ddp}
 """
-# Makes it one that only a signal ends.
+# Makes it a run that only a signal ends.
 ENDLESS = [
     "run.max_steps=0",
     "run.epochs=1000000",

@@ -157,7 +157,7 @@ class Completion(harness.ProgramTest):
         while True:
             try:
                 piece = os.read(mine, 4096)
-            except OSError:  # the shell has gone
+            except OSError:  # the shell has exited
                 break
             screen += piece
         os.close(mine)

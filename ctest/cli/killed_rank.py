@@ -10,7 +10,7 @@ import harness
 from harness import ENDLESS, mpirun, overridden
 
 FLUSHED_EVERY_S = 1.0
-GRACE_S = 0.5  # for writing itself, and a slow machine
+GRACE_S = 0.5  # for the write itself, and for slow machines
 
 
 class KilledRank(harness.ProgramTest):
@@ -44,7 +44,7 @@ class KilledRank(harness.ProgramTest):
             "rank-0001.h5: good", self.expect(0, "validate", "out", "collected.h5").stdout
         )
 
-        # What was killed can be made again beside what is there.
+        # The killed run can be repeated next to the existing files.
         self.check_refused(self.run_program("run", "config.yaml"), 2, ["unfinished", "--resume"])
         self.expect(0, *overridden(*ENDLESS, "run.max_steps=3"), "--resume", "-q", ranks=2)
         self.assertEqual(self.outcome()["attempt"], 1)

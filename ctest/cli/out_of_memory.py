@@ -8,7 +8,7 @@ import harness
 from harness import ENDLESS, different_ranks, overridden
 
 OUT_OF_MEMORY = 86
-MIB = 1024  # of the KiB that ulimit and /proc count in
+MIB = 1024  # in KiB, the unit of ulimit and /proc
 
 
 class OutOfMemory(harness.ProgramTest):
@@ -21,7 +21,7 @@ class OutOfMemory(harness.ProgramTest):
         process = self.start(self.limited([None, None], *ENDLESS, "run.out=small"))
         status = pathlib.Path("/proc", str(self.pid_of_rank(1, "small")), "status")
         peak, before = self.peak_of(status), 0
-        while peak > before:  # until all threads have their memory
+        while peak > before:  # until all threads have allocated their memory
             time.sleep(1.5)
             peak, before = self.peak_of(status), peak
         process.terminate()
@@ -79,7 +79,7 @@ class OutOfMemory(harness.ProgramTest):
             "run.evaluate_every=0",
         ]
         sharded = [*vgg16, "strategy.name=fsdp"]
-        # DDP holds 1.5 GiB; FSDP on 4 ranks 640 MiB, and rank 0 at last the parameters that it gathers.
+        # DDP holds 1.5 GiB; FSDP on 4 ranks 640 MiB, and rank 0 at the end the gathered parameters.
         limit = self.needed + 1480 * MIB
         self.check(
             self.run_words(self.limited([limit] * 2, *vgg16)), "[01]", "before the first step", ".*", ""

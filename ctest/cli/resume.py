@@ -18,7 +18,7 @@ KILLS = int(os.environ.get("STRATAGEM_KILLS", "2"))  # per strategy; a longer te
 KILLED_SAVES = int(os.environ.get("STRATAGEM_KILLED_SAVES", "6"))  # likewise
 SEED = 20260101
 
-# Steps of some milliseconds, a schedule that depends on the step, augmentation, several epochs.
+# Steps of a few milliseconds, a schedule that depends on the step, augmentation, several epochs.
 SETTINGS = [
     "model.name=lenet",
     "data.subset=480",
@@ -36,7 +36,7 @@ WAYS = {
     "fsdp": (2, ["strategy.name=fsdp", "strategy.unit_mb=0.01"]),
     "ps": (3, ["strategy.name=ps"]),
 }
-# So that a busy machine's run does not come to its end before what is to end it.
+# So that the run does not finish before the signal, even on a busy machine.
 LAST_STEP_HANGS = {"STRATAGEM_FAIL": "forward:0:59:spin"}
 STEPS_TAKE_LONG = {"STRATAGEM_FAIL": "forward:*:*:delay=10"}
 ASYNCHRONOUS = {"lag_cap": (4, ["strategy.name=ps", "strategy.mode=lag_cap", "strategy.lag_cap=1"])}
@@ -117,7 +117,7 @@ class Resume(harness.ProgramTest):
             self.expect(0, "checkpoint", out)
             self.finish(way, out)
             self.check_equal(way, out)
-            # Up to the checkpoint the killed run's trace has every step, from there on the other's.
+            # Up to the checkpoint, the killed run's trace has every step; from there on, the resumed run's.
             self.assertEqual(self.losses(out), self.losses("straight"), way)
 
     def test_killed_ddp(self):
@@ -151,7 +151,7 @@ class Resume(harness.ProgramTest):
                 with self.subTest(way, target=target):
                     out = f"{way}-{target[0]}"
                     process = self.start(self.words(way, out), environment=STEPS_TAKE_LONG)
-                    rank = WAYS[way][0] - 1  # a server under ps
+                    rank = WAYS[way][0] - 1  # with ps, a server
                     pid = process.pid if target == "mpirun" else self.pid_of_rank(rank, out)
                     self.await_steps(process, out, 6)
                     os.kill(pid, signal.SIGUSR1)
@@ -414,7 +414,7 @@ class SmallDisk(harness.ProgramTest):
         settings = ["model.name=lenet", "run.max_steps=12", "checkpoint.every_steps=5"]
         limit = 1000  # KiB: LeNet's parameters and momentum are more
         job = ["bash", "-c", f'ulimit -f {limit}; exec "$@"', "bash", self.program]
-        # Open MPI's shared memory is a file too.
+        # Open MPI's shared memory is also a file.
         ended = self.run_words(mpirun(1, [*job, *overridden(*settings)], "--mca", "btl", "self,tcp"))
         self.assertEqual(ended.code, 0, str(ended))
         self.assertIn("was not saved", ended.stderr)

@@ -105,7 +105,7 @@ class FullDisk(harness.ProgramTest):
         "trace.spans_every=1",
         "data.subset=1200",
     ]
-    # Open MPI's shared memory is a file too.
+    # Open MPI's shared memory is also a file.
     transport = ["--mca", "btl", "self,tcp"]
 
     def check(self, ranks, limited):

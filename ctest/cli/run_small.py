@@ -197,7 +197,7 @@ class Files(SmallRuns):
         plan = json.loads(self.expect(0, "plan", "config.yaml", "--json").stdout)["memory_B"]
         for category in "parameters", "optimizer":
             self.assertEqual(row[f"peak_{category}_B"], plan[category])
-        # A folder of runs is a table with a row for each.
+        # A folder of runs gives a table with one row per run.
         self.expect(0, *overridden("run.out=runs/one"), "-q")
         self.expect(0, *overridden("run.out=runs/two", "strategy.name=serial"), "-q")
         rows = json.loads(self.expect(0, "collect", "runs", "--format", "json").stdout)

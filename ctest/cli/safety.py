@@ -57,7 +57,7 @@ class Places(harness.ProgramTest):
         victim = self.elsewhere / "victim"
         victim.write_text("kept")
         out = self.folder / "out"
-        (out / "trace").mkdir(parents=True)  # as a run that hardly began
+        (out / "trace").mkdir(parents=True)  # like a run that has only just begun
         for name in "log.txt", "metrics.csv":
             (out / name).symlink_to(victim)
             ended = self.run_program("run", "config.yaml", "--resume")
@@ -101,7 +101,7 @@ class Secrets(harness.ProgramTest):
         self.assertEqual(failed.code, NON_FINITE, str(failed))
         self.check_kept()
         kept = json.loads((self.folder / "out" / "manifest.json").read_text())["environment"]
-        self.assertEqual(kept["OMP_PROC_BIND"], "false")  # or the test would see nothing at all
+        self.assertEqual(kept["OMP_PROC_BIND"], "false")  # otherwise the test could not fail
 
     def test_command_lines_that_are_refused(self):
         for words in ["--progress", self.token], ["-s", f"run.tocken={self.token}"]:
@@ -141,7 +141,7 @@ class Requeued(harness.ProgramTest):
             ended, UNUSABLE, ["does not get on", "3 attempts in a row", "step 0", "not finite"]
         )
         self.assertEqual(harness.snapshot(self.folder), before)
-        # A person who starts it again has looked at it.
+        # A person who starts it again has seen the problem.
         self.expect(0, *overridden("model.name=lenet"), "--resume=compatible")
 
     def test_a_checkpoint_is_progress(self):

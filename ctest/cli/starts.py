@@ -93,7 +93,7 @@ class Planted(harness.ProgramTest):
                 ended = self.run_with(
                     f"init:{rank}:0:spin", f"run.out=out-{rank}", "comm.timeout_s=3"
                 )
-                # The launcher then ends the rank that hangs, which rank 0 tells in a line of its own.
+                # The launcher then ends the rank that hangs; rank 0 reports this in a separate line.
                 self.assertEqual(ended.code, STALL, str(ended))
                 for word in f"rank {other} has waited", "the first files", "comm.timeout_s":
                     self.assertIn(word, ended.stderr)
@@ -117,7 +117,7 @@ class Together(harness.ProgramTest):
             if end is trained[0]:
                 continue
             if end.code == 0:
-                self.assertIn("nothing to do", end.stderr)  # it came when all was over
+                self.assertIn("nothing to do", end.stderr)  # it started after the other had finished
             else:
                 self.check_refused(end, USAGE, ["out is taken"])
         outcome = self.outcome()

@@ -180,7 +180,7 @@ class Sweep(harness.ProgramTest):
         before = harness.snapshot(self.folder)
         self.assertEqual(self.expect(0, "collect", "d", "--no-write").stdout, table)
         self.assertEqual(harness.snapshot(self.folder), before)
-        # What cannot be written does not cost the table.
+        # A file that cannot be written does not prevent the table.
         (self.folder / "d/summary.csv").mkdir()
         (self.folder / "d/p-ddp-w1-s1/collected.h5").mkdir()
         ended = self.expect(0, "collect", "d")
@@ -255,7 +255,7 @@ class Sweep(harness.ProgramTest):
         run = self.outcome("d/p-ddp-w1-s1")["process"]
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
-        with contextlib.suppress(ProcessLookupError):  # MPI may have given it a group of its own
+        with contextlib.suppress(ProcessLookupError):  # MPI may have put it into its own process group
             os.kill(run, signal.SIGKILL)
 
     def test_a_signal_ends_the_sweep(self):

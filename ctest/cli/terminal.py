@@ -19,14 +19,14 @@ import harness
 from harness import mpirun, overridden
 
 SAVED, IO = 75, 6
-INTERRUPTS = int(os.environ.get("STRATAGEM_INTERRUPTS", "3"))  # of each way; a longer test takes more
+INTERRUPTS = int(os.environ.get("STRATAGEM_INTERRUPTS", "3"))  # per kind; a longer test uses more
 WITHIN_S = float(os.environ.get("STRATAGEM_INTERRUPT_WITHIN_S", "6"))  # of a run's start
-EPOCHS = 6 if WITHIN_S <= 6 else round(2 * WITHIN_S)  # of runs that are interrupted, about half a second each
+EPOCHS = 6 if WITHIN_S <= 6 else round(2 * WITHIN_S)  # of interrupted runs, about half a second each
 SEED = 20261123
 CTRL_C = b"\x03"
 STEPS_TAKE_LONG = {"STRATAGEM_FAIL": "forward:*:*:delay=25"}
 
-# Epochs with an evaluation each: an instant, unless steps are made to take long.
+# Each epoch has an evaluation. It is very short, unless steps are slowed down.
 SETTINGS = [
     "model.name=mlp",
     "data.subset=480",
@@ -67,7 +67,7 @@ class Terminal:
         while True:
             try:
                 part = os.read(self.controller, 65536)
-            except OSError:  # the last process that had it open has ended
+            except OSError:  # the last process that had it open has exited
                 return
             if not part:
                 return
@@ -127,13 +127,13 @@ class CtrlC(TerminalTest):
     """At any moment: the training is saved, or a line says what is lost; and the resumed run ends with the same
     bits."""
 
-    # mpirun's own code for Ctrl-C is 1, or 130 where it counts the signal.
+    # mpirun's own code for Ctrl-C is 1, or 130 if it reports the signal.
     codes = {SAVED}
 
     def check_ended(self, out, code, text):
         """How the run ended: "complete", "saved", "lost" or "not begun"."""
         if not (self.folder / out / "outcome.json").exists():
-            if (self.folder / out).exists():  # else it may not even have been loaded
+            if (self.folder / out).exists():  # otherwise the program may not even have been loaded
                 self.assertRegex(text, "before the training began: nothing is lost|ends at once")
             return "not begun"
         outcome = self.outcome(out)

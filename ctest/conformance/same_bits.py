@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Whether a change of the program moved a bit: final digests of runs of every strategy and mode.
+"""Shows whether a change of the program changes any bit: final digests of runs with every strategy and mode.
 
     python3 ctest/conformance/same_bits.py build/stratagem > before.txt
     python3 ctest/conformance/same_bits.py build/stratagem --compare before.txt
 
-A digest depends on the processor's instructions; --portable takes those that every x86-64 has, so that a table can
-be compared on another machine. Asynchronous modes are simulated, and replayed: their real runs differ by chance.
+A digest depends on the processor's instructions. With --portable only instructions of every x86-64 processor are used,
+so that tables of different machines can be compared. Asynchronous modes are simulated and replayed, because their real
+runs differ by chance.
 """
 
 import argparse
@@ -114,9 +115,9 @@ def digests(program):
         settings = ["strategy.name=ps", f"strategy.mode={mode}", "run.max_steps=20"]
         words = [word for text in settings for word in ("-s", text)]
         told = program.run("simulate", "config.yaml", *words, "--workers", "3", "--json")
-        yield f"mlp simulated {mode}", hashlib.sha256(told.encode()).hexdigest()[:16]  # losses, with all their digits
+        yield f"mlp simulated {mode}", hashlib.sha256(told.encode()).hexdigest()[:16]  # losses with all digits
         program.train(f"a-{mode}", 3, settings)
-        program.run("replay", f"a-{mode}")  # refuses another digest than the run's
+        program.run("replay", f"a-{mode}")  # fails if the digest differs from the run's
         yield f"mlp replayed {mode}", "as the run"
 
 

@@ -1,9 +1,9 @@
 """Runs one fuzz target: replays its corpus, then looks for new inputs.
 
-`fuzz.py TARGET CORPUS SECONDS [libFuzzer's options]`. Ends with 1 on a crash, a leak, an input that takes longer than
-10 s, or memory beyond 256 MB over what the program takes without input (LibTorch alone takes most of it). What made
-it fail stays in fuzz-failures/. The last line is a row of a table:
-target | executions | executions/s | edges | memory over that without input [MB] | slowest input [s]
+`fuzz.py TARGET CORPUS SECONDS [libFuzzer's options]`. Exits with 1 on a crash, a leak, an input that takes longer than
+10 s, or more than 256 MB of memory in addition to what the program takes without input (mostly LibTorch). The failing
+input is kept in fuzz-failures/. The last line is a row of a table:
+target | executions | executions/s | edges | additional memory [MB] | slowest input [s]
 """
 
 import os
@@ -14,11 +14,11 @@ import sys
 import tempfile
 
 MOST_MB = 256
-MOST_SECONDS = 10  # wall time, on a machine that does other things, too
+MOST_SECONDS = 10  # wall time, on a machine that may be busy
 
 
 def run(words, scratch):
-    # Freed memory is held back to find its use; a lot of it would hide what a reader takes.
+    # Sanitizers keep freed memory to detect its use; too much of it would hide what a reader takes.
     environment = os.environ | {"TMPDIR": scratch, "ASAN_OPTIONS": "quarantine_size_mb=8"}
     ended = subprocess.run(
         words, env=environment, stderr=subprocess.PIPE, text=True, errors="replace", check=False

@@ -37,7 +37,7 @@ HEADER_OF = {
     "variant": r"std::variant\b",
     "vector": r"std::vector\b",
 }
-# A header that promises the names of another.
+# A header that guarantees the names of another.
 PROMISED = {"string": {"string_view"}, "map": {"utility"}}
 
 

@@ -6,7 +6,7 @@ import re
 
 from common import run, sources
 
-# What stands directly below each layer; a layer may use everything that can be reached from it.
+# The layers directly below each layer; a layer may use everything that is reachable from it.
 BELOW = {
     "base": [],
     "keys": ["base"],

@@ -9,7 +9,7 @@ FOLDERS = ["lib", "app", "ctest", "analysis", "modules", "inputs", "slurm"]
 SUFFIXES = [".hpp", ".cpp", ".cpp.in", ".py", ".sh", ".cmake", ".txt", ".yaml", ".sbatch", ".md"]
 LONGEST_FILE = {".hpp": 300, ".cpp": 600, ".py": 600, ".sh": 300}
 LONGEST_LINE = 120
-# Folders of one person's machine, and promises instead of code.
+# Folders of one person's machine, and notes instead of code.
 FORBIDDEN = [r"(?<![\w.$}/-])/(?:work|home|root)/\w", r"\b" + "TO" + r"DO\b", r"\b" + "FIX" + r"ME\b"]
 
 

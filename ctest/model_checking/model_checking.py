@@ -22,7 +22,7 @@ SKIPPED = 77
 class Case:
     name: str
     macros: tuple
-    finds: str = ""  # the error that it has to find; none: there must be none
+    finds: str = ""  # the error that must be found; empty: there must be none
     checker: tuple = ()
 
 
@@ -32,7 +32,7 @@ CASES = [
     Case("synchronous", ("SYNC", "SHARES=6")),
     Case("staleness 0", ("STALENESS=0", "SHARES=7")),
     Case("staleness 1", ("STALENESS=1", "SHARES=4")),
-    # With a second server there are more orders than a minute can look at; each gates by a clock of its own.
+    # With a second server there are too many orders to check within a minute; each server gates by its own clock.
     Case("staleness 2", ("STALENESS=2", "SHARES=7", "SERVERS=1")),
     Case("no gate", ("SHARES=3",)),
     Case("fewer shares than workers", ("STALENESS=0", "SHARES=2")),

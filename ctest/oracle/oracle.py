@@ -25,8 +25,8 @@ CONSTRUCTORS = {
     "efficientnetv2_l": torchvision.models.efficientnet_v2_l,
     "convnext_l": torchvision.models.convnext_large,
 }
-# The last maps of 32 pixels are one value per image: batch norm of fewer images than these is so ill conditioned that
-# the rounding of another processor's kernels grows beyond the tolerance.
+# With 32 pixels, the last maps have one value per image. Batch norm of fewer images is so ill conditioned that rounding
+# differences between processors exceed the tolerance.
 CLASSES, BATCH, PIXELS = 10, 8, 32
 LEARNING_RATE, MOMENTUM, STEPS = 1e-5, 0.9, 5  # the first two as in oracle_program.cpp
 TOLERANCE, STATE_TOLERANCE = 1e-9, 1e-8

@@ -39,7 +39,7 @@ class Faults(script_test.ScriptTest):
         self.assertEqual((end["JobState"], end["Restarts"]), ("CANCELLED", "0"), end)
         self.await_no_ranks()
         outcome = self.outcome(out)
-        if outcome["status"] == "SAVED":  # there was time for it
+        if outcome["status"] == "SAVED":  # there was enough time
             self.assertEqual((outcome["exit_code"], outcome["reason"]), (SAVED, "interrupted"))
         else:
             self.check_failed(out, 128 + 15, r"ended by signal 15")
@@ -73,7 +73,7 @@ class Faults(script_test.ScriptTest):
                 os.kill(self.box.ranks()[1], signal.SIGKILL)
                 self.await_pending(job)
                 outcome = self.outcome(out)
-                if outcome["status"] == "FAILED":  # else the others had no time for a word
+                if outcome["status"] == "FAILED":  # otherwise the other ranks had no time to report
                     self.check_failed(out, PEER_LOST, r"rank 1 \(process \d+\) is gone, last seen at step \d+")
                 self.assertIn("code 80: queued again", self.log_of(job))
                 self.finish(job, out)

@@ -14,7 +14,7 @@ import slurm_box
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SKIPPED = 77  # ctest shows this exit code as skipped
-# No step takes less, on the fastest machine, so that a run lasts until something hits it.
+# Minimum time of a step, so that the run lasts until the disturbance even on a fast machine.
 PACE = {"STRATAGEM_FAIL": "forward:*:*:delay=10"}
 CONFIG = """schema: 1
 run: {{name: paced, threads: 1, max_steps: {steps}, epochs: 1000000, evaluate_every: 0, out: out}}

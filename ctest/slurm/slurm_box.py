@@ -49,7 +49,7 @@ class SlurmBox:
         host = socket.gethostname().split(".")[0]
         self.controller = f"{host}(127.0.0.1)"
         self.nodes = {host: "127.0.0.1"}  # and their addresses
-        self.settings = {}  # of slurm.conf, beside those below
+        self.settings = {}  # of slurm.conf, in addition to those below
         self.folder = pathlib.Path(folder)
         if len(str(self.folder)) > 70:
             raise ValueError(f"{folder} is too long for sockets")
@@ -252,7 +252,7 @@ class SlurmBox:
                 return
             if waited > 60:
                 raise TimeoutError(f"job {job} stays queued: {now['Reason']}")
-            if waited > 6 and now["Reason"] == "BeginTime":  # sooner it would stay on hold
+            if waited > 6 and now["Reason"] == "BeginTime":  # earlier, it would stay on hold
                 self.run("scontrol", "update", f"job={job}", "StartTime=now", timeout=10, check=False)
             time.sleep(0.5)
 

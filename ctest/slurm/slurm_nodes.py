@@ -12,8 +12,8 @@ import slurm_box
 
 NEEDED = ["ip", "tc", "unshare", "nsenter", "setpriv"]
 CONTROLLER = "ctl"
-# What a machine does once it is switched on; its cable comes from outside. The first process stays, to wait for
-# those that lose their parents.
+# What a machine runs when it is switched on; its cable is connected from outside. The first process stays, to reap
+# orphans.
 FIRST_PROCESS = """set -eu
 name=$1 address=$2 hosts=$3
 hostname "$name"
@@ -67,7 +67,7 @@ class Machine:
         if not children:
             self.power_off()
             raise RuntimeError(f"{name} does not start")
-        self.first = int(children[0])  # as this machine numbers it
+        self.first = int(children[0])  # process id on this machine
 
     def children(self):
         try:
@@ -104,7 +104,7 @@ class SlurmNodes(slurm_box.SlurmBox):
         self.nodes = {f"n{number}": f"10.77.0.{10 + number}" for number in range(1, nodes + 1)}
         self.settings = {"SlurmdTimeout": 10}  # [s] until a silent node counts as lost
         self.machines = {}
-        # Of every machine its own, as /tmp would be.
+        # Each machine has its own, like /tmp.
         self.environment["TMPDIR"] = "/dev/shm"
 
     def start_slurm(self):
@@ -124,7 +124,7 @@ class SlurmNodes(slurm_box.SlurmBox):
     def plug_in(self, node, machine):
         """Connects a cable from the bridge, which the controller may be about to make."""
         bridge = self.machines[CONTROLLER]
-        card = f"02:00:00:00:00:{list(self.nodes).index(node):02x}"  # the same after each boot: others remember it
+        card = f"02:00:00:00:00:{list(self.nodes).index(node):02x}"  # the same after each boot
         cable = ["ip", "link", "add", node, "type", "veth", "peer", "name", "eth0", "address", card]
         deadline = time.monotonic() + 10
         while True:
@@ -132,7 +132,7 @@ class SlurmNodes(slurm_box.SlurmBox):
                 bridge.network("ip", "link", "show", "eth0")
                 bridge.network(*cable, "netns", machine.first)
                 break
-            except subprocess.CalledProcessError:  # or the cable of a node that lost its power is still there
+            except subprocess.CalledProcessError:  # or the cable of a node that lost power still exists
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(0.05)
