@@ -1,33 +1,39 @@
 /* One round of the parameter server (lib/strategy/ps: PsWorker, AsyncPsServer with ServerClock, SyncPsServer)
- * over memory that workers write and read (RemoteMemory, transport rma). Two-sided messages are the same
- * with fewer orders: there a slot is written when its receive was posted.
+ * with memory that workers write and read (RemoteMemory, transport rma). Two-sided messages behave the same,
+ * with fewer possible orders: a slot is then written only after its receive was posted.
  *
- * A worker announces each push to every server, puts the gradient into its slot there and tells that it
- * landed; gets parameters when they are offered and tells that it took them. Server 0 answers a line with
- * one more share of the round, while there are any. A worker without shares announces its last line, and
- * gets the parameters once more when all workers have done so. A synchronous server waits for the push of
- * every worker, and every worker has the same number of them. Every shard is one chunk. Numbers of pushes
- * stand for gradients; how many of whose pushes are in them, for parameters.
+ * The protocol. A worker announces each push to every server, puts the gradient into its slot there, and
+ * signals that it has arrived. It gets parameters when they are offered, and signals that it has taken them.
+ * Server 0 answers a line with another share of the round, as long as there are any. A worker without shares
+ * announces its last line, and gets the parameters once more when all workers have done so. A synchronous
+ * server waits for a push from every worker; all workers have the same number of pushes. Every shard is one
+ * chunk. In the model, a gradient is the number of its push, and parameters are counts of the pushes applied
+ * from each worker.
  *
- * Left out: the last word on a push (PsEnd) that an asynchronous worker sends after its gradient under loss
- * scaling or clipping; it waits for nothing, and the server takes it as one more part of the gradient. And that
- * synchronous servers agree on a norm then, between themselves, when all gradients have landed.
+ * Left out:
+ * - the trailer (PsEnd) that an asynchronous worker sends after its gradient with loss scaling or clipping.
+ *   Sending it waits for nothing, and the server handles it like one more part of the gradient;
+ * - synchronous servers that agree on a norm with each other when all gradients have arrived.
  *
- * Checked in every reachable state: a slot is written only when what it held was used, and used only when
- * whole; parameters are not written from their offer until their worker took them; of each worker every push is applied
- * once, in order; parameters that a worker computes with lack at most STALENESS of the pushes of any other
- * unfinished worker, up to its own number; every share is computed once; at the end of the round every
- * worker has every push; nobody waits for ever, also where some finish early.
+ * Checked in every reachable state:
+ * - a slot is written only after its content was used, and used only when it is complete;
+ * - parameters are not changed between their offer and the moment when their worker has taken them;
+ * - every push of each worker is applied once, in order;
+ * - the parameters that a worker computes with lack at most STALENESS pushes of any other unfinished worker,
+ *   compared with its own number of pushes;
+ * - every share is computed once;
+ * - at the end of the round, every worker has every push;
+ * - no process waits forever, even if some finish early.
  *
- *   -D SHARES=n      of the round
+ *   -D SHARES=n      shares of the round
  *   -D SERVERS=1     instead of 2
- *   -D STALENESS=n   gate ssp; not given: gate none
+ *   -D STALENESS=n   gate ssp; without it: gate none
  *   -D SYNC          gate bsp; SHARES is a multiple of the number of workers
  *   -D STOP          server 0 may be asked to end the round early
- *   -D CRASH         one process ends anywhere. Nobody goes on for ever then, so that ends are not checked:
- *                    the launcher ends the others, and a run begins again where the round began
+ *   -D CRASH         one process may end anywhere. The others then cannot finish, so ends are not checked: the
+ *                    launcher ends them, and a run resumes at the beginning of the round
  *
- * The other macros plant one error each, which has to be found.
+ * Each of the other macros plants one error, which must be found.
  */
 #define WORKERS 3
 #ifndef SERVERS
@@ -57,16 +63,16 @@ byte slot[PAIRS];
 Parameters outgoing[PAIRS];
 
 /* The workers. */
-mtype todo[PAIRS] = idle; /* between a worker and a server */
+mtype todo[PAIRS] = idle; /* for a worker and a server */
 byte shares[WORKERS];     /* dealt and not yet computed */
 byte pushed[WORKERS];
 bit awaits_answer[WORKERS];
 bit over[WORKERS];        /* announced its last line */
 
-/* What only the checks know. */
-bit unused[PAIRS]; /* the slot holds what was not applied yet */
+/* Used only by the checks. */
+bit unused[PAIRS]; /* the slot's content was not applied yet */
 bit lent[PAIRS];   /* the parameters were offered and not taken yet */
-byte dead;         /* a process from 1 on: workers, then servers */
+byte dead;         /* number of the process, from 1: workers, then servers */
 
 #ifdef CRASH
 #define ALIVE(process) (dead != (process) + 1)
@@ -82,7 +88,7 @@ byte dead;         /* a process from 1 on: workers, then servers */
 #else
 #define FRESH(w, s, v) true
 #endif
-/* Of one that finished nothing is missing. */
+/* Worker v has finished, and all its pushes are in the parameters. */
 #define WHOLE(w, s, v) (over[v] && outgoing[AT(w, s)].has[v] == pushed[v])
 
 inline check_parameters(w, s) {
@@ -99,8 +105,8 @@ inline check_parameters(w, s) {
 #endif
 }
 
-/* When a message leaves makes no difference to a server, which looks for it at any time: a put is part of
- * the announcement, unless it can end half way, or be told of too soon. */
+/* A server may look for a message at any time, so it does not matter when it is sent: a put is part of the
+ * announcement, unless it can end half way, or be announced too early. */
 #if defined(CRASH) || defined(TOLD_BEFORE_IT_LANDED)
 #define PUTS_BY_STEPS
 #endif
@@ -123,7 +129,7 @@ inline end_put(w, s) {
   todo[AT(w, s)] = to_get
 }
 
-/* What goes on between a worker and a server. */
+/* The exchange between a worker and a server. */
 #define TRANSFER(w, s)                                                                   \
   :: atomic { ALIVE(w) && todo[AT(w, s)] == to_put -> begin_put(w, s) }                  \
   :: atomic { ALIVE(w) && todo[AT(w, s)] == putting -> end_put(w, s) }                   \
@@ -221,7 +227,7 @@ inline hand_out(s, v) {
   under_way[v] = 1
 }
 
-/* Hands parameters to those that may go on. */
+/* Offers parameters to the workers that may continue. */
 inline release(s) {
   least = 255;
   v = 0;
@@ -253,7 +259,7 @@ inline deal(w) {
   fi
 }
 
-/* Goes on with what has come from a worker: a line, then the push that it announced. */
+/* Handles what has arrived from a worker: a line, then the announced push. */
 #define ATTEND(s, w)                                                                                    \
   :: atomic { ALIVE(SERVER(s)) && !waiting[w] && !finished[w] && !announced[w] && nempty(line[AT(w, s)]) -> \
        line[AT(w, s)]?number;                                                                           \
@@ -282,7 +288,7 @@ inline deal(w) {
 proctype Server(byte s) {
   byte applied[WORKERS];
   bit announced[WORKERS], waiting[WORKERS], finished[WORKERS];
-  bit under_way[WORKERS]; /* the parameters it was handed last, perhaps */
+  bit under_way[WORKERS]; /* it may not have taken the parameters offered last */
   byte unfinished = WORKERS;
   byte next_share = (SHARES < 2 * WORKERS -> SHARES : 2 * WORKERS);
   byte number, least, v;
@@ -332,7 +338,7 @@ inline receive_push(w, s) {
   assert(slot[AT(w, s)] == applied[w] + 1)
 }
 
-/* Applied with those of all, and no sooner. */
+/* Applied together with the pushes of all workers, not earlier. */
 inline use_push(w, s) {
   unused[AT(w, s)] = 0;
   applied[w]++
@@ -366,7 +372,7 @@ proctype SyncServer(byte s) {
 #endif
 
 #ifdef CRASH
-/* Workers are alike where each has one share. */
+/* If each worker has one share, workers are interchangeable. */
 proctype Crash() {
   if
   :: dead = 1
