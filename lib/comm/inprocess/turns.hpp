@@ -31,7 +31,7 @@ class Turns {
   /// Lets the others run.
   void pause(int player);
   /// The same for a player that polls: if it polls many times while no other player continues, it
-  /// waits forever.
+  /// counts as waiting forever.
   void poll(int player);
   /// The player ends and never waits again.
   void leave(int player);

@@ -71,7 +71,7 @@ class Judge {
                                          AskSystem const& process);
   std::optional<Accusation> look_at_peer(std::size_t slot, std::optional<ProcessState> process);
 
-  /// Three levels: certain; from other nodes; possibly caused by something else.
+  /// Limits: for certain findings; for other nodes; for findings with other possible causes.
   std::chrono::nanoseconds floor_, far_, long_;
   std::size_t own_;
   Stillness training_, communication_;  ///< of this rank
