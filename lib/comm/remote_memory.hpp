@@ -23,7 +23,7 @@ class RemoteMemory {
 
   /// source -> memory of `peer`, from element `offset` on; then notifies it.
   virtual Work put(at::Tensor const& source, int peer, std::int64_t offset, int tag) = 0;
-  /// Waits until `peer` has put something here.
+  /// Done when `peer` has put something here.
   virtual Work await_put(int peer, int tag) = 0;
   /// target <- memory of `peer`, from element `offset` on, when `peer` offers it; then notifies it.
   virtual Work get(at::Tensor const& target, int peer, std::int64_t offset, int tag) = 0;

@@ -38,7 +38,7 @@ class StudyDirectory {
     return path_ / "launches" / (cell + ".log");
   }
   std::filesystem::path lock_file() const { return path_ / "sweep.lock"; }
-  /// Locks one cell while a sweep runs it.
+  /// The lock of one cell, held while a sweep runs it.
   std::filesystem::path lock_file(std::string const& cell) const {
     return path_ / "launches" / (cell + ".lock");
   }

@@ -59,7 +59,7 @@ void check_steps(h5::TableData const& steps, Findings& findings) {
 /// chunk.
 void check_updates(h5::TableData const& updates, Findings& findings) {
   struct Versions {
-    std::int64_t met = 0;                        // base version of the last push
+    std::int64_t met = 0;                        // version when the last push came
     std::map<std::int64_t, std::int64_t> bases;  // by worker, of its last push
   };
   std::map<std::int64_t, Versions> by_chunk;

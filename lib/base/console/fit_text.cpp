@@ -76,7 +76,7 @@ std::string fit_table(std::vector<std::string> const& lines, std::vector<Span> c
   return table.render_within(columns);
 }
 
-/// The part of a line within each column, without surrounding spaces.
+/// Whether the text lies within the table's columns, with blanks between them.
 bool is_row(std::string const& text, std::vector<Span> const& spans) {
   auto const line = characters(text);
   if (text.empty() || line.size() > spans.back().second) return false;

@@ -40,13 +40,14 @@ std::string name_of(Slot const& slot) {
   return str("rank ", slot.rank.load(), " (process ", slot.process.load(), ")");
 }
 
-/// So that it cannot hang.
+/// Whether the rank or node is lost, as opposed to hanging.
 bool is_lost(Slot const& slot, Finding finding) {
   bool const node_is_silent = slot.process == 0 && finding != Finding::none;
   return node_is_silent || finding == Finding::gone || finding == Finding::orphaned;
 }
 
-/// For anything that hangs: a disk, or a lock held by a rank that stands still.
+/// Ends the process in two seconds, even if something blocks it: a disk, or a lock held by a rank
+/// that stands still.
 void limit_last_words(ExitCode code) {
   std::signal(
       SIGALRM, code == ExitCode::stall ? +[](int) { ::_exit(to_int(ExitCode::stall)); }
