@@ -84,7 +84,7 @@ Value number_or_auto(double& place, Range range);
 Value text(std::string& place);
 /// A text that must be one of `names`.
 Value name(std::string& place, std::vector<std::string> names);
-/// Not a variable: a list of all names that this program knows.
+/// Not a variable: the only value that this program knows.
 Value constant(std::string only);
 
 /// `get` returns a name; `set` takes the index of one.
