@@ -226,7 +226,8 @@ class Commands(harness.ProgramTest):
         for row in listed:
             section, _, key = row["key"].rpartition(".")
             for where in row["of"].split(", ") if row["of"] else [None]:
-                keys = branches[where] if where else sections[section]["properties"] if section else sections
+                of_strategy = section == "strategy" and where
+                keys = branches[where] if of_strategy else sections[section]["properties"] if section else sections
                 self.assertTrue(keys[key]["description"], row["key"])
         for file in SMOKE.glob("*.yaml"):
             printed = self.expect(0, "run", file, "--print-config").stdout
