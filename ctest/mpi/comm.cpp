@@ -1,7 +1,11 @@
 #include "mpi/comm.hpp"
 
+#include <chrono>
 #include <numeric>
+#include <span>
 #include <stdexcept>
+#include <thread>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -10,6 +14,8 @@
 
 namespace stratagem::mpi {
 namespace {
+
+using namespace std::chrono_literals;
 
 Comm const& world() {
   return test::world();
@@ -58,6 +64,36 @@ TEST(Comm, MessagesArriveInOrderPerPeerAndTag) {
   for (std::size_t i = 0; i < messages; ++i)
     EXPECT_EQ(received[i],
               std::vector<std::byte>(length, std::byte(10 * left + static_cast<int>(i))));
+}
+
+/// Messages both ways that need an answer of their receiver before their rest follows, while the
+/// peer calls nothing: a rank has to keep more answers and rests than Open MPI has room for unless
+/// it is told.
+TEST(Comm, ManyAnswersWaitAtOnce) {
+  constexpr std::size_t messages = 1000, length = 4096;
+  int const rank = world().rank();
+  std::vector<std::byte> sent(messages * length, std::byte(1 + rank)), received(sent.size());
+  auto const part = [&](std::vector<std::byte>& all, std::size_t i) {
+    return std::span(all).subspan(i * length, length);
+  };
+  { std::vector<std::string> const used(1000, std::string(1000, 'x')); }  // no memory is new
+  std::vector<Request> requests;
+  world().barrier();
+  for (std::size_t i = 0; rank < 2 && i < messages; ++i)
+    requests.push_back(world().send(part(sent, i), 1 - rank, 0));
+  for (int turn = 0; turn < 2; ++turn) {
+    std::this_thread::sleep_for(200ms);
+    if (turn != rank) continue;
+    static_cast<void>(test_all(requests));
+    for (std::size_t i = 0; i < messages; ++i)
+      requests.push_back(world().receive(part(received, i), 1 - rank, 0));
+  }
+  auto const deadline = std::chrono::steady_clock::now() + 20s;
+  while (!test_all(requests) && std::chrono::steady_clock::now() < deadline) {
+  }
+  ASSERT_TRUE(test_all(requests)) << "messages are lost";
+  if (rank < 2) EXPECT_EQ(received, std::vector<std::byte>(received.size(), std::byte(2 - rank)));
+  world().barrier();
 }
 
 TEST(Comm, DuplicatesDoNotMixMessages) {

@@ -34,15 +34,20 @@ int native(ThreadLevel level) {
   return MPI_THREAD_SINGLE;
 }
 
-/// On nodes with IPv4 and IPv6 addresses, Open MPI 5 prints for each pair of ranks that TCP finds
-/// no route between them, although they share memory and do not need one. Its older method of
-/// pairing addresses prints nothing.
-void quieten_tcp() {
+/// What Open MPI is told from 5.0 on, unless the user has told it already.
+void advise_open_mpi() {
+  // On nodes with IPv4 and IPv6 addresses it prints for each pair of ranks that TCP finds no route
+  // between them, although they share memory and do not need one. Its older method of pairing
+  // addresses prints nothing.
   if (on_one_node(process_environment())) ::setenv("OMPI_MCA_reachable", "weighted", 0);
+  // Up to 5.0.9 a rank that has no room for an answer to a message keeps it for ever
+  // (open-mpi/ompi#13408). Where ranks of a node may not read each other's memory it has room for
+  // 512 answers at a time, and with this for over 3000: what their shared memory holds.
+  ::setenv("OMPI_MCA_btl_sm_free_list_max", "-1", 0);
 }
 
 ThreadLevel initialise(ThreadLevel required, Patience& patience) {
-  quieten_tcp();
+  advise_open_mpi();
   int provided = MPI_THREAD_SINGLE;
   Patience::Wait const wait(patience, "MPI_Init_thread");
   check(MPI_Init_thread(nullptr, nullptr, native(required), &provided), "MPI_Init_thread");
