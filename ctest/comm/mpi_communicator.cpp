@@ -1,6 +1,8 @@
 #include "comm/mpi/mpi_communicator.hpp"
 
+#include <chrono>
 #include <optional>
+#include <thread>
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -138,6 +140,24 @@ TEST(MpiCommunicator, AMessageOfAnotherSizeIsRefused) {
     if (world().rank() == 1) {
       ASSERT_TRUE(end.has_value());
       EXPECT_EQ(end->code(), ExitCode::mismatch) << end->what();
+    }
+  }
+}
+
+/// What a rank that waits for long tells its neighbour may arrive when their communicator is gone.
+TEST(MpiCommunicator, WhatAnEarlierOneToldIsNotTakenForAMismatch) {
+  if (world().size() < 2) return;
+  for (std::int64_t const size : {1, 2}) {
+    stratagem::MpiCommunicator comm(world(), {}, nullptr, 20s);
+    auto const tensor = at::zeros({size}, at::kFloat);
+    comm.all_reduce(tensor).wait_on_host();
+    if (world().rank() == 0)
+      std::this_thread::sleep_for(100ms);  // the others look around meanwhile
+    comm.all_reduce(tensor).wait_on_host();
+    if (world().rank() == 0) comm.receive(tensor, 1, 3).wait_on_host();
+    if (world().rank() == 1) {
+      std::this_thread::sleep_for(1200ms);
+      comm.send(tensor, 0, 3).wait_on_host();
     }
   }
 }

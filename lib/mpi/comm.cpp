@@ -27,10 +27,18 @@ Comm Comm::split_node() const {
 }
 
 Comm Comm::duplicate() const {
+  return duplicate(true);
+}
+
+Comm Comm::duplicate_for_good() const {
+  return duplicate(false);
+}
+
+Comm Comm::duplicate(bool owned) const {
   MPI_Comm copy = MPI_COMM_NULL;
   auto const wait = shared_->wait("MPI_Comm_dup");
   check(MPI_Comm_dup(shared_->handle, &copy), "MPI_Comm_dup");
-  return Comm(std::make_shared<Shared>(copy, true, shared_->patience));
+  return Comm(std::make_shared<Shared>(copy, owned, shared_->patience));
 }
 
 void Comm::barrier() const {

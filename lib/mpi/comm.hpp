@@ -22,6 +22,9 @@ class Comm {
   Comm split_node() const;
   /// The same ranks, with messages that never mix with those of this communicator. Collective.
   Comm duplicate() const;
+  /// The same, never freed: for messages that nobody may have received at its end. Those of a freed
+  /// one reach whichever communicator has its number next.
+  Comm duplicate_for_good() const;
 
   void barrier() const;
   /// Broadcasts the `text` of rank `root`. Collective.
@@ -46,6 +49,7 @@ class Comm {
   friend class Window;
   struct Shared;
   explicit Comm(std::shared_ptr<Shared const> shared);
+  Comm duplicate(bool owned) const;
 
   std::shared_ptr<Shared const> shared_;
   int rank_ = 0;

@@ -21,7 +21,7 @@ struct Comm::Shared {
   Patience::Wait wait(char const* call) const { return {*patience, call}; }
 
   mutable MPI_Comm handle;
-  bool owned;  ///< false for MPI_COMM_WORLD
+  bool owned;  ///< false for what lives as long as MPI
   std::shared_ptr<Patience> patience;
 };
 

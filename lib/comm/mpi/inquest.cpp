@@ -62,7 +62,7 @@ struct Inquest::Letter {
 };
 
 Inquest::Inquest(mpi::Comm const& comm, CollectiveLog const& log)
-    : comm_(comm.duplicate()), log_(log) {}
+    : comm_(comm.duplicate_for_good()), log_(log) {}
 
 Inquest::~Inquest() {
   try {
