@@ -11,7 +11,7 @@ import unittest
 import harness
 from harness import ENDLESS, comes_true, mpirun, overridden
 
-STALL, PEER_LOST, UNEXPECTED, USAGE = 81, 80, 1, 2
+STALL, PEER_LOST, UNEXPECTED, USAGE, SAVED = 81, 80, 1, 2, 75
 GONE_S = 10  # after the fault
 FLOOR_S = 3  # below the default, to save time
 TRACE_LOSS_S = 2.5  # a second, and a margin for slow machines
@@ -298,6 +298,20 @@ class Crashed(FaultTest):
         process.kill()
         self.assertTrue(comes_true(lambda: not any(map(lives, pids)), GONE_S))
         self.wait(process)
+        self.check_traces(2)
+
+    def test_a_launcher_lost_after_saving(self):
+        """As mpirun of Open MPI 5 is, which ends on TERM before its ranks have ended."""
+        process = self.begin(2, ["strategy.name=ddp"], "finish:*:*:delay=3000")
+        pids = self.pids(2)
+        time.sleep(1)
+        process.send_signal(signal.SIGUSR1)
+        self.assertTrue(comes_true(lambda: self.outcome()["status"] == "SAVED", GONE_S), self.outcome())
+        process.kill()
+        self.assertTrue(comes_true(lambda: not any(map(lives, pids)), GONE_S))
+        self.wait(process)
+        outcome = self.outcome()
+        self.assertEqual((outcome["status"], outcome["exit_code"]), ("SAVED", SAVED), outcome)
         self.check_traces(2)
 
     def test_a_fault_that_cannot_be_understood_is_refused(self):

@@ -221,9 +221,11 @@ ExitCode Run::execute() {
     CheckpointWriter checkpoints(writer_parts(*communicator));
     End end{train(*communicator, member, checkpoints, start_of(*communicator, own))};
     bool const interrupted = end.result.interrupted;
+    if (interrupted) end_.stop();
     recorder_.enter(trace::Activity::finish, end.result.steps);
     if (interrupted) {
       require_saved(checkpoints);
+      end_.saved(end.result.steps);
     } else {
       end.digest = digest_of_result(*communicator, own);
       end.unwritten = save_weights(*communicator, own);

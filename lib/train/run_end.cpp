@@ -85,8 +85,15 @@ void RunEnd::succeed(Outcome const& outcome) {
 }
 
 void RunEnd::fail(Error const& failure) {
+  say_if_saved();
   std::lock_guard const lock(mutex_);
-  write(failed(failure.code(), failure.what()));
+  if (!leader_has_saved()) write(outcome_of(failure));
+}
+
+void RunEnd::stop() {
+  std::lock_guard const lock(mutex_);
+  stopped_ = true;
+  if (has_stopped()) write_foretold();
 }
 
 std::string RunEnd::ended_by(int signal) const {
@@ -113,17 +120,26 @@ void RunEnd::foretell(int signal) {
 void RunEnd::saved(std::int64_t step) {
   std::lock_guard const lock(mutex_);
   reached_.saved = step;
-  if (foretold_ != 0 && !known_) write_foretold();
+  if (foretold_ != 0 || has_stopped()) write_foretold();
 }
 
 Outcome RunEnd::outcome_of(int signal) const {
-  if (!is_saved()) return failed(code_of_signal(signal), ended_by(signal));
-  auto outcome = failed(ExitCode::saved, "interrupted");
-  outcome.status = RunStatus::saved;
-  return outcome;
+  if (is_saved()) return ended(RunStatus::saved, ExitCode::saved, "interrupted");
+  return ended(RunStatus::failed, code_of_signal(signal), ended_by(signal));
+}
+
+Outcome RunEnd::outcome_of(Error const& failure) const {
+  if (has_stopped()) return ended(RunStatus::saved, ExitCode::saved, "interrupted");
+  return ended(RunStatus::failed, failure.code(), failure.what());
+}
+
+void RunEnd::say_if_saved() {
+  if (tells_ && has_stopped())
+    log_.info(str("the run ended", loss_of(reached_.step, reached_.saved)));
 }
 
 void RunEnd::write_foretold() {
+  if (!keeper_ || known_) return;
   try {
     keeper_->foretell(outcome_of(foretold_));
   } catch (Error const&) {
@@ -148,7 +164,8 @@ void RunEnd::die(Error const& failure, trace::Status status) {
 }
 
 void RunEnd::die(Error const& failure, trace::Status status, bool tells) {
-  die(failed(failure.code(), failure.what()), status, tells);
+  say_if_saved();
+  die(outcome_of(failure), has_stopped() ? trace::Status::stopped : status, tells);
 }
 
 void RunEnd::die(Outcome const& outcome, trace::Status status, bool tells) {
@@ -164,15 +181,25 @@ bool RunEnd::another_told() const {
     auto const found = read_outcome(directory_.path);
     if (!found) return false;
     return found->attempt > directory_.attempt ||  // somebody has gone on already
-           (found->status == RunStatus::failed && !found->reason.starts_with(ended_by_signal));
+           (found->status == RunStatus::failed && !found->reason.starts_with(ended_by_signal)) ||
+           leader_has_saved();
   } catch (Error const&) {
     return false;
   }
 }
 
-Outcome RunEnd::failed(ExitCode code, std::string const& reason) const {
+bool RunEnd::leader_has_saved() const {
+  try {
+    auto const found = tells_ ? std::nullopt : read_outcome(directory_.path);
+    return found && found->status == RunStatus::saved && found->attempt == directory_.attempt;
+  } catch (Error const&) {
+    return false;
+  }
+}
+
+Outcome RunEnd::ended(RunStatus status, ExitCode code, std::string const& reason) const {
   auto outcome = outcome_;
-  outcome.status = RunStatus::failed;
+  outcome.status = status;
   outcome.code = code;
   outcome.reason = reason;
   outcome.steps = reached_.step;

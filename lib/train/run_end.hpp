@@ -1,5 +1,7 @@
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -38,10 +40,13 @@ class RunEnd {
   std::optional<Error> close_trace(trace::Status status, trace::ClockSample const& clock);
   /// COMPLETE or SAVED. Error(io).
   void succeed(Outcome const& outcome);
+  /// The training has stopped before its end, to be saved. Once it is, the run is SAVED, whatever
+  /// happens to its ranks or their launcher before they have ended.
+  void stop();
   void fail(Error const& failure);
   /// The process may be killed before it has saved: what is then true is written now.
   void foretell(int signal);
-  /// A checkpoint of `step` is whole. Rank 0; any thread.
+  /// A checkpoint of `step` is whole. Any thread of a rank that knows it; rank 0 is the first.
   void saved(std::int64_t step);
   /// Both, within half a second. `cause`: what is wrong with other ranks, if that is known, or else
   /// what may be.
@@ -56,25 +61,32 @@ class RunEnd {
   void die(Error const& failure, trace::Status status, bool tells);
   void die(Outcome const& outcome, trace::Status status, bool tells);
   void write(Outcome const& outcome);
-  Outcome failed(ExitCode code, std::string const& reason) const;
   void write_foretold();
+  void say_if_saved();
   /// Every step that was trained is in a checkpoint.
   bool is_saved() const { return reached_.saved > 0 && reached_.saved >= reached_.step; }
+  /// And none was to follow.
+  bool has_stopped() const { return is_saved() && (stopped_ || foretold_ != 0); }
   /// If the process ends by it now.
   Outcome outcome_of(int signal) const;
+  Outcome outcome_of(Error const& failure) const;
+  Outcome ended(RunStatus status, ExitCode code, std::string const& reason) const;
   /// "ended by signal 15 (Terminated) after step 114; ...".
   std::string ended_by(int signal) const;
-  /// A rank that knows why the run fails has said so, which is why this one is ended.
+  /// A rank that knows how the run ends has said so, which is why this one is ended.
   bool another_told() const;
+  /// Rank 0 has told so, and this is another rank, which need not have heard of it.
+  bool leader_has_saved() const;
 
   RunDirectory directory_;
   bool tells_;
   Log& log_;
   Outcome outcome_;
   Reached reached_;
-  std::timed_mutex mutex_;  ///< over all below
-  bool known_ = false;      ///< outcome.json has its last word
-  int foretold_ = 0;        ///< the signal that may be the end
+  std::atomic<bool> stopped_ = false;
+  std::atomic<int> foretold_ = 0;  ///< the signal that may be the end
+  std::timed_mutex mutex_;         ///< over all below
+  bool known_ = false;             ///< outcome.json has its last word
   std::unique_ptr<OutcomeKeeper> keeper_;
   std::unique_ptr<trace::TraceFile> file_;  ///< until it is closed
 };
