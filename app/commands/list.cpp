@@ -70,8 +70,8 @@ Table keys(std::string const& section) {
     sections.push_back(section_of(key.path));
     bool const wanted = section.empty() || section == sections.back() || section == key.path;
     if (wanted)
-      table.add_row({key.path, key.type, key.default_value, key.range, join(key.strategies, ", "),
-                     key.meaning});
+      table.add_row({key.path, key.type, key.default_value + key.other_defaults, key.range,
+                     join(key.owners, ", "), key.meaning});
   }
   if (!table.empty()) return table;
   sections.erase(std::ranges::unique(sections).begin(), sections.end());

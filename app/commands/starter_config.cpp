@@ -20,7 +20,7 @@ std::vector<Entry> strategy_entries(std::string const& name,
                                     std::vector<KeyDescription> const& keys) {
   std::vector<Entry> list;
   for (auto const& key : keys)
-    if (section_of(key.path) == "strategy" && key.belongs_to(name) &&
+    if (section_of(key.path) == "strategy" && key.belongs_to({{"strategy", name}}) &&
         key.in_first_file != InFirstFile::no)
       list.push_back({key.path, key.in_first_file == InFirstFile::yes, {}});
   return list;
@@ -79,7 +79,7 @@ std::string starter_config(Starter const& starter, std::vector<KeyDescription> c
   std::string section;
   for (auto const& entry : list) {
     auto const key = std::ranges::find_if(keys, [&](KeyDescription const& known) {
-      return known.path == entry.path && known.belongs_to(starter.strategy);
+      return known.path == entry.path && known.belongs_to({{"strategy", starter.strategy}});
     });
     ensures(key != keys.end(), "every key of a first configuration is one of the schema");
     auto const of_entry = section_of(entry.path);

@@ -133,7 +133,7 @@ TEST(Facts, NoKeyOfAStrategyIsForgotten) {
   for (auto const& row : rows())
     tried.insert(path_of(row.setting.substr(0, row.setting.find('='))));
   for (auto const& key : describe_keys(test::names())) {
-    bool const of_strategy = section_of(key.path) == "strategy" || !key.strategies.empty();
+    bool const of_strategy = section_of(key.path) == "strategy" || key.chooser == "strategy";
     EXPECT_TRUE(!of_strategy || tried.contains(key.path)) << key.path;
   }
 }
@@ -148,9 +148,23 @@ TEST(Facts, NamesOfOlderCheckpointsAreKnown) {
     entry.key() = str("strategy.", part);
     old.insert(std::move(entry));
   }
+  EXPECT_FALSE(old.extract("optimizer.decay").empty());
   EXPECT_EQ(refusal(old, now), "");
   EXPECT_NE(refusal(old, facts_of("name=ps,mode=async")).find("momentum was look_ahead"),
             std::string::npos);
+}
+
+TEST(Facts, AnotherOptimizerIsRefusedByName) {
+  auto const with = [](OptimizerConfig const& optimizer) {
+    return facts_of(str("name=ddp,optimizer.name=", name_of(optimizer)));
+  };
+  for (auto const& before : all_optimizers())
+    for (auto const& now : all_optimizers()) {
+      auto const told = refusal(with(before), with(now));
+      auto const expected = str("optimizer.name was ", name_of(before), " and is ", name_of(now));
+      EXPECT_EQ(told.empty(), name_of(before) == name_of(now)) << told;
+      EXPECT_TRUE(told.empty() || told.find(expected) != std::string::npos) << told;
+    }
 }
 
 /// They give the same bits.

@@ -94,7 +94,8 @@ TEST(Hostile, OddTextsForEveryKey) {
     auto const base = std::string("strategy.name=") + strategy;
     for (auto const& key : describe_keys(test::names())) {
       bool const once = section_of(key.path) == "strategy" || strategy == std::string("ddp");
-      if (!once || key.path == "strategy.name" || !key.belongs_to(strategy)) continue;
+      if (!once || key.path == "strategy.name" || !key.belongs_to({{"strategy", strategy}}))
+        continue;
       for (auto const& text : odd) {
         auto const given = key.path + "=" + text;
         auto const lines = test::problems(test::minimal, {base, given});

@@ -1,5 +1,7 @@
 #include "config/json_schema.hpp"
 
+#include <map>
+
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -14,36 +16,50 @@ json schema() {
   return json::parse(json_schema(test::names()));
 }
 
-/// Of the section `strategy` where it names `strategy`.
-json branch_of(std::string const& strategy) {
+/// Of a section where it has this name.
+json branch_of(std::string const& name, std::string const& section = "strategy") {
   auto const all = schema();
-  for (auto const& branch : all["properties"]["strategy"]["allOf"])
-    if (branch["if"]["properties"]["name"]["const"] == strategy) return branch["then"];
+  for (auto const& branch : all["properties"][section]["allOf"])
+    if (branch["if"]["properties"]["name"]["const"] == name) return branch["then"];
   return {};
+}
+
+/// The names between which a section chooses.
+std::vector<std::string> names_in(std::string const& section) {
+  std::vector<std::string> names;
+  for (auto const& choice : section_choices())
+    if (choice.section == section) names.push_back(choice.name);
+  return names;
 }
 
 TEST(JsonSchema, HasEveryKeyAndNoOther) {
   auto const all = schema();
   std::size_t keys = 0;
-  std::vector<std::string> const none;
+  std::map<std::string, std::size_t> keys_of_names;
   for (auto const& key : describe_keys(test::names())) {
     auto const section = section_of(key.path), name = name_in_section(key.path);
+    for (auto const& each : names_in(section)) {
+      bool const has = branch_of(each, section)["properties"].contains(name);
+      EXPECT_EQ(has, key.belongs_to({{section, each}})) << key.path << " of " << each;
+      if (has) ++keys_of_names[each];
+    }
+    if (!names_in(section).empty()) continue;
     auto const& properties =
         section.empty() ? all["properties"] : all["properties"][section]["properties"];
-    if (section != "strategy") {
-      EXPECT_EQ(properties[name]["description"], key.meaning) << key.path;
-      ++keys;
-    }
-    for (auto const& strategy : section == "strategy" ? key.strategies : none)
-      EXPECT_TRUE(branch_of(strategy)["properties"].contains(name)) << key.path;
+    EXPECT_EQ(properties[name]["description"], key.meaning) << key.path;
+    ++keys;
   }
   std::size_t there = all["properties"].size() - 1;  // schema; each section has its own
   for (auto const& [name, section] : all["properties"].items()) {
     if (name == "schema") continue;
-    if (name != "strategy") there += section["properties"].size() - 1;
-    if (name != "strategy") {
-      EXPECT_EQ(section["additionalProperties"], false) << name;
+    for (auto const& each : names_in(name))
+      EXPECT_EQ(branch_of(each, name)["properties"].size(), keys_of_names[each]) << each;
+    if (!names_in(name).empty()) {
+      --there;
+      continue;
     }
+    there += section["properties"].size() - 1;
+    EXPECT_EQ(section["additionalProperties"], false) << name;
   }
   EXPECT_EQ(there, keys);
   EXPECT_EQ(all["additionalProperties"], false);
@@ -55,9 +71,10 @@ TEST(JsonSchema, TellsTypesRangesAndDefaults) {
   auto const value_of = [&](std::string const& section, std::string const& key) {
     return properties[section]["properties"][key];
   };
-  EXPECT_EQ(value_of("optimizer", "momentum")["anyOf"][0],
+  auto const sgd = branch_of("sgd", "optimizer");
+  EXPECT_EQ(sgd["properties"]["momentum"]["anyOf"][0],
             json::parse(R"({"type": "number", "minimum": 0, "exclusiveMaximum": 1})"));
-  EXPECT_EQ(value_of("optimizer", "lr")["default"], 0.01);
+  EXPECT_EQ(sgd["properties"]["lr"]["default"], 0.01);
   EXPECT_EQ(value_of("data", "input_size")["anyOf"][0],
             json::parse(R"({"type": "integer", "minimum": 1, "maximum": 4096})"));
   EXPECT_EQ(value_of("model", "name")["anyOf"][0]["enum"], (json{"lenet", "vgg16", "resnet50"}));

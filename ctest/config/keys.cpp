@@ -38,11 +38,13 @@ TEST(Keys, HaveTypeDefaultRangeAndStrategies) {
   EXPECT_EQ(row(rows, "optimizer.lr").default_value, "0.01");
   EXPECT_EQ(row(rows, "optimizer.momentum").range, "in [0, 1)");
   EXPECT_EQ(row(rows, "run.name").default_value, "\"\"");
-  EXPECT_EQ(row(rows, "strategy.bucket_mb").strategies, std::vector<std::string>{"ddp"});
-  EXPECT_EQ(row(rows, "strategy.micro_batches").strategies,
-            (std::vector<std::string>{"serial", "ddp", "fsdp", "ps"}));
-  EXPECT_TRUE(row(rows, "strategy.micro_batches").belongs_to("ddp"));
-  EXPECT_FALSE(row(rows, "strategy.bucket_mb").belongs_to("serial"));
+  EXPECT_EQ(row(rows, "strategy.bucket_mb").owners, std::vector<std::string>{"ddp"});
+  EXPECT_EQ(row(rows, "advanced.gate").owners, std::vector<std::string>{"ps"});
+  EXPECT_TRUE(row(rows, "strategy.micro_batches").owners.empty());
+  EXPECT_TRUE(row(rows, "strategy.micro_batches").belongs_to({{"strategy", "ddp"}}));
+  EXPECT_TRUE(row(rows, "strategy.bucket_mb").belongs_to({{"strategy", "ddp"}}));
+  EXPECT_FALSE(row(rows, "strategy.bucket_mb").belongs_to({{"strategy", "serial"}}));
+  EXPECT_TRUE(row(rows, "strategy.bucket_mb").belongs_to({{"optimizer", "sgd"}}));
 }
 
 /// The names of a choice stand in the order of its enumerators.

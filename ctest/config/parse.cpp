@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "config/keys.hpp"
 #include "config/support.hpp"
 
 namespace stratagem {
@@ -23,7 +24,7 @@ TEST(Parse, MinimalConfigurationHasTheStudysRecipe) {
   EXPECT_EQ(config.data.root, "");
   EXPECT_EQ(config.data.global_batch, 128);
   EXPECT_EQ(config.optimizer.lr, 0.01);
-  EXPECT_EQ(config.optimizer.momentum, 0.9);
+  EXPECT_EQ(std::get<SgdConfig>(config.optimizer.rule).momentum, 0.9);
   EXPECT_EQ(std::get<DdpConfig>(config.strategy).bucket_mb, 25);
 }
 
@@ -56,7 +57,7 @@ TEST(Parse, ReadsEveryTypeOfValue) {
   EXPECT_EQ(config.precision.compute, Precision::fp16);
   EXPECT_EQ(config.precision.loss_scale, LossScale::dynamic);
   EXPECT_EQ(config.optimizer.lr, 0.5);
-  EXPECT_TRUE(config.optimizer.nesterov);
+  EXPECT_TRUE(std::get<SgdConfig>(config.optimizer.rule).nesterov);
   EXPECT_EQ(config.optimizer.lr_scaling, LrScaling::sqrt);
   EXPECT_EQ(config.optimizer.schedule, ScheduleKind::step);
   EXPECT_EQ(std::get<SerialConfig>(config.strategy).emulate_ranks, 3);
@@ -132,7 +133,6 @@ INSTANTIATE_TEST_SUITE_P(
         BadLine{"optimizer: {momentum: 1}",
                 "c.yaml:4:23: optimizer.momentum: is 1, must be in [0, 1)"},
         BadLine{"optimizer: {gamma: 0}", "c.yaml:4:20: optimizer.gamma: is 0, must be in (0, 1]"},
-        BadLine{"optimizer: {name: adam}", "c.yaml:4:19: optimizer.name: is \"adam\", must be sgd"},
         BadLine{"optimizer: {nesterov: yes}",
                 "c.yaml:4:23: optimizer.nesterov: is \"yes\", must be true or false"},
         BadLine{
@@ -262,6 +262,32 @@ TEST(Parse, AnOverrideReplacesTheStrategyWithTheKeysOnlyItHas) {
   EXPECT_EQ(
       problems(file, {"strategy.name=serial", "strategy.bucket_mb=2"}),
       Lines{"-s strategy.bucket_mb=2: strategy.bucket_mb: key of strategy ddp, not of serial"});
+}
+
+TEST(Parse, AnOptimizerHasItsOwnKeysAndDefaults) {
+  auto const unknown = problems(minimal + "optimizer: {name: newton, momentum: 0.5}\n");
+  ASSERT_EQ(unknown.size(), 1U);
+  EXPECT_EQ(unknown[0].find("c.yaml:4:19: optimizer.name: is \"newton\", must be "), 0U)
+      << unknown[0];
+  for (auto const& optimizer : all_optimizers()) {
+    auto const name = std::string(name_of(optimizer));
+    auto const chosen = parse(minimal, {"optimizer.name=" + name}).optimizer;
+    EXPECT_EQ(name_of(chosen), name);
+    EXPECT_EQ(chosen.lr, optimizer.lr);
+    EXPECT_EQ(chosen.weight_decay, optimizer.weight_decay);
+    for (auto const& key : describe_keys(test::names())) {
+      if (key.belongs_to({{"optimizer", name}})) continue;
+      auto const owner = key.owners.front();
+      auto const entry = str(name_in_section(key.path), ": ", key.default_value);
+      EXPECT_EQ(problems(minimal + str("optimizer: {name: ", name, ", ", entry, "}\n")),
+                Lines{str("c.yaml:4:", 21 + name.size(), ": ", key.path, ": key of optimizer ",
+                          join(key.owners, " and "), ", not of ", name)});
+      auto const other = minimal + str("optimizer: {name: ", owner, ", ", entry, "}\n");
+      EXPECT_EQ(problems(other), Lines{});
+      EXPECT_EQ(name_of(parse(other, {"optimizer.name=" + name}).optimizer), name)
+          << "an override takes away what only the file's optimizer has";
+    }
+  }
 }
 
 TEST(Parse, UnderAnUnknownStrategyTheKeysOfAnyAreKnown) {

@@ -56,10 +56,29 @@ INSTANTIATE_TEST_SUITE_P(
     name);
 
 TEST(Ddp, EqualsTheEmulatorWithClippingAndNesterov) {
-  expect_equal_to_emulator(
-      {.model = "tiny_residual",
-       .strategy = DdpConfig{.bucket_mb = 4 * kib},
-       .optimizer = {.lr = 0.02, .weight_decay = 1e-3, .nesterov = true, .clip_norm = 0.5}});
+  expect_equal_to_emulator({.model = "tiny_residual",
+                            .strategy = DdpConfig{.bucket_mb = 4 * kib},
+                            .optimizer = {.lr = 0.02,
+                                          .weight_decay = 1e-3,
+                                          .rule = SgdConfig{.nesterov = true},
+                                          .clip_norm = 0.5}});
+}
+
+/// With steps that overflow: they change nothing, and are not counted.
+TEST(Ddp, EqualsTheEmulatorUnderEveryOptimizer) {
+  for (auto optimizer : all_optimizers())
+    for (auto const decay : {Decay::all, Decay::weights}) {
+      optimizer.weight_decay = 0.1;
+      optimizer.decay = decay;
+      Training training{.model = "tiny_residual",
+                        .strategy = DdpConfig{.bucket_mb = 4 * kib},
+                        .optimizer = optimizer};
+      expect_equal_to_emulator(training);
+      training.precision = scaled_bf16;
+      training.counters = overflowing();
+      training.optimizer.clip_norm = 0.5;
+      expect_equal_to_emulator(training);
+    }
 }
 
 TEST(Ddp, EqualsTheEmulatorInBf16WithLossScaling) {

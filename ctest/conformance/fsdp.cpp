@@ -16,10 +16,11 @@ constexpr double kib = 1.0 / 1024;
 /// The emulator's result, once per kind of training.
 std::string const& expected(Training const& training, SerialConfig const& serial = {}) {
   static std::map<std::string, std::string> known;
-  auto const& o = training.optimizer;
+  std::string optimizer;
+  auto config = training.optimizer;
+  for (auto const& each : keys_of(config)) optimizer += each.value.get() + " ";
   auto const key = training.model + std::to_string(serial.micro_batches) +
-                   std::to_string(static_cast<int>(serial.accumulate)) +
-                   std::to_string(o.clip_norm) + std::to_string(o.nesterov) +
+                   std::to_string(static_cast<int>(serial.accumulate)) + optimizer +
                    std::to_string(static_cast<int>(training.precision.compute));
   auto& result = known[key];
   if (result.empty() && world().rank() == 0) result = emulated(training, world().size(), serial);
@@ -117,12 +118,26 @@ TEST(Fsdp, TheOrderOfAdditionsIsNotTheSame) {
 
 TEST(Fsdp, EqualsTheEmulatorWithClippingAndNesterov) {
   for (auto const shard : every_shard) {
-    Training const training{
-        .model = "tiny_residual",
-        .strategy = with({.shard = shard}, "tiny_residual"),
-        .optimizer = {.lr = 0.02, .weight_decay = 1e-3, .nesterov = true, .clip_norm = 0.5}};
+    Training const training{.model = "tiny_residual",
+                            .strategy = with({.shard = shard}, "tiny_residual"),
+                            .optimizer = {.lr = 0.02,
+                                          .weight_decay = 1e-3,
+                                          .rule = SgdConfig{.nesterov = true},
+                                          .clip_norm = 0.5}};
     expect_result(training, expected(training), on_rank_0);
   }
+}
+
+TEST(Fsdp, EqualsTheEmulatorUnderEveryOptimizer) {
+  for (auto optimizer : all_optimizers())
+    for (auto const shard : every_shard) {
+      optimizer.weight_decay = 0.1;
+      optimizer.decay = Decay::weights;
+      Training const training{.model = "tiny_residual",
+                              .strategy = with({.shard = shard}, "tiny_residual"),
+                              .optimizer = optimizer};
+      expect_result(training, expected(training), on_rank_0);
+    }
 }
 
 TEST(Fsdp, EqualsTheEmulatorWithRecomputation) {

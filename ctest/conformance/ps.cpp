@@ -69,20 +69,36 @@ TEST(Ps, SyncEqualsTheEmulatorUnderLossScalingAndClipping) {
   for (auto const& ps :
        {PsConfig{.servers = 3, .chunk_mb = 4 * kib, .micro_batches = 12},
         PsConfig{.servers = 2, .chunk_mb = 4 * kib, .transport = rma, .micro_batches = 12}}) {
-    Training const training{
-        .model = "tiny_residual",
-        .strategy = fitted(ps),
-        .optimizer = {.lr = 0.02, .weight_decay = 1e-3, .nesterov = true, .clip_norm = 0.5},
-        .precision = scaled_bf16,
-        .steps = 8,
-        .global_batch = 144,
-        .counters = overflowing()};
+    Training const training{.model = "tiny_residual",
+                            .strategy = fitted(ps),
+                            .optimizer = {.lr = 0.02,
+                                          .weight_decay = 1e-3,
+                                          .rule = SgdConfig{.nesterov = true},
+                                          .clip_norm = 0.5},
+                            .precision = scaled_bf16,
+                            .steps = 8,
+                            .global_batch = 144,
+                            .counters = overflowing()};
     auto const own = train_here(training);
     if (world().rank() != 0) continue;
     EXPECT_GT(own.skipped, 0);
     EXPECT_LT(own.skipped, training.steps / 2);
     int const workers = world().size() - std::get<PsConfig>(training.strategy).servers;
     EXPECT_EQ(fingerprint(own), emulated(training, workers, {.micro_batches = ps.micro_batches}));
+  }
+}
+
+TEST(Ps, SyncEqualsTheEmulatorUnderEveryOptimizer) {
+  for (auto optimizer : all_optimizers()) {
+    optimizer.weight_decay = 0.1;
+    optimizer.decay = Decay::weights;
+    Training const training{.model = "tiny_residual",
+                            .strategy = fitted({.servers = 2, .chunk_mb = 4 * kib}),
+                            .optimizer = optimizer};
+    auto const own = train_here(training);
+    if (world().rank() != 0) continue;
+    int const workers = world().size() - std::get<PsConfig>(training.strategy).servers;
+    EXPECT_EQ(fingerprint(own), emulated(training, workers));
   }
 }
 

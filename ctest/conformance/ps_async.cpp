@@ -73,6 +73,28 @@ void expect_replays_bit_for_bit(
     of_server(trace::read_rank_trace(trace_of(folder, rank)));
 }
 
+TEST(PsAsync, EveryOptimizerIsSerialForOneWorkerAndReplaysForMore) {
+  for (auto const& optimizer : all_optimizers()) {
+    SCOPED_TRACE(name_of(optimizer));
+    Training training{
+        .model = "tiny_residual",
+        .strategy =
+            PsConfig{.servers = world().size() - 1, .chunk_mb = 4 * kib, .mode = PsMode::async},
+        .optimizer = optimizer,
+        .steps = 30};
+    auto const own = train_here(training);
+    if (world().rank() == 0) {
+      EXPECT_EQ(fingerprint(own), emulated(training, 1));
+    }
+    training.steps_per_round = 4;
+    training.steps = 7;
+    for (auto const mode : {PsMode::async, PsMode::softsync}) {
+      training.strategy = PsConfig{.chunk_mb = 4 * kib, .mode = mode};
+      expect_replays_bit_for_bit(training);
+    }
+  }
+}
+
 /// The rest of these traces is not written.
 void expect_sound_updates(trace::RankTrace const& server) {
   for (auto const& problem : trace::problems_of(server))

@@ -180,10 +180,11 @@ void be_server(Stress& stress, std::int64_t pushes) {
 
 void expect_nothing_torn(PsConfig ps) {
   ps.servers = std::min(ps.servers, world().size() - 1);
-  Stress stress{.training = {.model = "tiny_residual",
-                             .strategy = ps,
-                             .optimizer = {.momentum = 0, .reduction = Reduction::sum},
-                             .precision = {.compute = Precision::fp64}}};
+  Stress stress{
+      .training = {.model = "tiny_residual",
+                   .strategy = ps,
+                   .optimizer = {.rule = SgdConfig{.momentum = 0}, .reduction = Reduction::sum},
+                   .precision = {.compute = Precision::fp64}}};
   char const* const wanted = std::getenv("STRATAGEM_STRESS_UPDATES");
   auto const all = wanted != nullptr ? std::stoll(wanted) : usual_pushes;
   auto const each = std::max<std::int64_t>(all / stress.plan.workers(), 1);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 
 #include <ATen/ATen.h>
 
@@ -134,7 +135,9 @@ Trained train(Training const& training, Communicator& communicator) {
   bool const holds = std::ranges::count(plan.holders, communicator.rank()) > 0;
   auto const wanted = [holds](std::string const&) { return holds; };
   trained.parameters = gather(state, State::parameters, model, wanted, communicator);
-  trained.momentum = gather(state, "momentum", model, wanted, communicator);
+  for (auto const& [kind, type, pieces] : std::span(state.of_parameters).subspan(1))
+    for (auto const& [name, tensor] : gather(state, kind, model, wanted, communicator))
+      trained.kept.emplace_back(kind + "/" + name, tensor);
   trained.buffers = named(model, average(state.buffers, communicator));
   if (file) static_cast<void>(file->close(trace::Status::complete, {}));
   return trained;
@@ -142,7 +145,7 @@ Trained train(Training const& training, Communicator& communicator) {
 
 std::string fingerprint(Trained const& trained) {
   Hash hash;
-  for (auto const& tensors : {trained.parameters, trained.momentum, trained.buffers})
+  for (auto const& tensors : {trained.parameters, trained.kept, trained.buffers})
     hash.add(digest_of(tensors));
   for (auto const correct : trained.correct) hash.add(static_cast<std::uint64_t>(correct));
   return hash.hex();

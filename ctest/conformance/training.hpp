@@ -40,7 +40,8 @@ struct Training {
 };
 
 struct Trained {
-  NamedTensors parameters, momentum, buffers;
+  NamedTensors parameters, buffers;
+  NamedTensors kept;  ///< by the optimizer, "<kind>/<name>"
   std::vector<double> losses;
   std::vector<std::int64_t> correct;
   std::vector<std::int64_t> bytes_sent;  ///< by this rank, in each step

@@ -1,4 +1,4 @@
-#include "optim/sgd.hpp"
+#include "optim/sgd/sgd.hpp"
 
 #include <cmath>
 #include <stdexcept>
@@ -22,12 +22,25 @@ at::Tensor random_values(std::string const& name, at::ScalarType type = at::kFlo
 }
 
 OptimizerConfig const rules[]{
-    {.momentum = 0},
-    {.momentum = 0, .weight_decay = 0.01},
-    {.momentum = 0.9},
-    {.momentum = 0.9, .weight_decay = 0.01},
-    {.momentum = 0.9, .weight_decay = 0.01, .nesterov = true},
+    {.rule = SgdConfig{.momentum = 0}},
+    {.weight_decay = 0.01, .rule = SgdConfig{.momentum = 0}},
+    {},
+    {.weight_decay = 0.01},
+    {.weight_decay = 0.01, .rule = SgdConfig{.nesterov = true}},
 };
+SgdConfig of(OptimizerConfig const& rule) {
+  return std::get<SgdConfig>(rule.rule);
+}
+
+Sgd make(OptimizerConfig const& rule, std::int64_t size, at::ScalarType type = at::kFloat) {
+  return {of(rule), rule, {.size = size}, type};
+}
+
+/// Undefined where there is none.
+at::Tensor momentum_of(Sgd const& sgd) {
+  return sgd.state().empty() ? at::Tensor() : sgd.state().front().second;
+}
+
 constexpr double lr = 0.1, scale = 0.25;
 constexpr int steps = 3;
 
@@ -38,9 +51,9 @@ at::Tensor by_torch(OptimizerConfig const& rule) {
   for (int step = 0; step < steps; ++step) {
     auto d = random_values("g" + std::to_string(step), at::kDouble) * scale;
     if (rule.weight_decay != 0) d = d.add(p, rule.weight_decay);
-    if (rule.momentum != 0) {
-      m = m.defined() ? m.mul(rule.momentum).add(d) : d.clone();
-      d = rule.nesterov ? d.add(m, rule.momentum) : m;
+    if (auto const& [momentum, nesterov] = of(rule); momentum != 0) {
+      m = m.defined() ? m.mul(momentum).add(d) : d.clone();
+      d = nesterov ? d.add(m, momentum) : m;
     }
     p = p.add(d, -lr);
   }
@@ -55,18 +68,18 @@ struct Result {
 Result by_sgd(OptimizerConfig const& rule, std::vector<std::int64_t> cuts,
               at::ScalarType type = at::kFloat) {
   auto const p = random_values("p", type);
-  Sgd sgd(rule, elements, p.options());
+  auto sgd = make(rule, elements, type);
   cuts.push_back(elements);
   for (int step = 0; step < steps; ++step) {
     auto const g = random_values("g" + std::to_string(step), type);
     std::int64_t begin = 0;
     for (auto const end : cuts) {
-      sgd.step({begin, end}, p.narrow(0, begin, end - begin), g.narrow(0, begin, end - begin), lr,
-               scale);
+      sgd.update({begin, end}, p.narrow(0, begin, end - begin), g.narrow(0, begin, end - begin), lr,
+                 scale);
       begin = end;
     }
   }
-  return {p, sgd.momentum()};
+  return {p, momentum_of(sgd)};
 }
 
 TEST(Sgd, FollowsTorchsRule) {
@@ -87,7 +100,7 @@ TEST(Sgd, DoesNotDependOnCutsOrThreads) {
       auto const cut = by_sgd(rule, {0, 1, 17, 1000, (1 << 16) + 5, 2 * (1 << 16) - 1});
       at::set_num_threads(1);
       EXPECT_TRUE(cut.parameters.equal(whole.parameters)) << threads;
-      EXPECT_TRUE(rule.momentum == 0 || cut.momentum.equal(whole.momentum)) << threads;
+      EXPECT_TRUE(of(rule).momentum == 0 || cut.momentum.equal(whole.momentum)) << threads;
     }
   }
 }
@@ -95,23 +108,23 @@ TEST(Sgd, DoesNotDependOnCutsOrThreads) {
 TEST(Sgd, TouchesItsRangeOnly) {
   auto const p = random_values("p");
   auto const before = p.clone();
-  Sgd sgd({.momentum = 0.9}, elements, p.options());
-  sgd.step({10, 20}, p.narrow(0, 10, 10), random_values("g").narrow(0, 10, 10), lr, scale);
+  auto sgd = make({}, elements);
+  sgd.update({10, 20}, p.narrow(0, 10, 10), random_values("g").narrow(0, 10, 10), lr, scale);
   EXPECT_TRUE(p.ne(before).nonzero().flatten().equal(at::arange(10, 20)));
-  EXPECT_TRUE(sgd.momentum().nonzero().flatten().equal(at::arange(10, 20)));
+  EXPECT_TRUE(momentum_of(sgd).nonzero().flatten().equal(at::arange(10, 20)));
 }
 
 TEST(Sgd, KeepsNoMomentumWhereThereIsNone) {
-  EXPECT_FALSE(by_sgd({.momentum = 0}, {}).momentum.defined());
-  EXPECT_EQ(by_sgd({.momentum = 0.5}, {}).momentum.numel(), elements);
+  EXPECT_FALSE(by_sgd({.rule = SgdConfig{.momentum = 0}}, {}).momentum.defined());
+  EXPECT_EQ(by_sgd({}, {}).momentum.numel(), elements);
 }
 
 TEST(Sgd, RefusesGradientsUnlikeTheParameters) {
-  Sgd sgd({}, 4, at::kFloat);
+  auto sgd = make({}, 4);
   auto const p = at::zeros({2});
-  EXPECT_THROW(sgd.step({0, 2}, p, at::zeros({2}, at::kDouble), lr, 1), std::logic_error);
-  EXPECT_THROW(sgd.step({0, 2}, p, at::zeros({3}), lr, 1), std::logic_error);
-  EXPECT_THROW(sgd.step({0, 3}, p, at::zeros({2}), lr, 1), std::logic_error);
+  EXPECT_THROW(sgd.update({0, 2}, p, at::zeros({2}, at::kDouble), lr, 1), std::logic_error);
+  EXPECT_THROW(sgd.update({0, 2}, p, at::zeros({3}), lr, 1), std::logic_error);
+  EXPECT_THROW(sgd.update({0, 3}, p, at::zeros({2}), lr, 1), std::logic_error);
 }
 
 /// Subnormal numbers would take a processor a hundred times as long.
@@ -119,19 +132,19 @@ TEST(Sgd, MomentumWithoutGradientsEndsBeforeItIsSubnormal) {
   for (auto const type : {at::kFloat, at::kDouble})
     for (bool const nesterov : {false, true}) {
       constexpr std::int64_t few = 1013;
-      Sgd sgd({.momentum = 0.5, .nesterov = nesterov}, few, type);
+      auto sgd = make({.rule = SgdConfig{.momentum = 0.5, .nesterov = nesterov}}, few, type);
       auto const p = random_values("p", type).narrow(0, 0, few);
       auto const g = random_values("g", type).narrow(0, 0, few);
-      sgd.step({0, few}, p, g, lr, 1);
+      sgd.update({0, few}, p, g, lr, 1);
       g.zero_();
       auto const smallest = type == at::kFloat ? 1.2e-38 : 2.3e-308;
       int steps = 0;
-      for (; sgd.momentum().any().item<bool>() && steps < 1200; ++steps) {
-        sgd.step({0, few}, p, g, lr, 1);
-        auto const size = sgd.momentum().abs();
+      for (; momentum_of(sgd).any().item<bool>() && steps < 1200; ++steps) {
+        sgd.update({0, few}, p, g, lr, 1);
+        auto const size = momentum_of(sgd).abs();
         ASSERT_FALSE(size.gt(0).logical_and(size.lt(smallest)).any().item<bool>()) << steps;
         if (steps == 60) {
-          EXPECT_TRUE(sgd.momentum().any().item<bool>()) << "1e-18 is not nothing";
+          EXPECT_TRUE(momentum_of(sgd).any().item<bool>()) << "1e-18 is not nothing";
         }
       }
       EXPECT_LT(steps, 1200) << "it has not ended";
@@ -144,12 +157,12 @@ TEST(Sgd, OneGradientThatIsNotFiniteIsNoticed) {
     for (auto const& rule : rules)
       for (std::int64_t const where : {std::int64_t{0}, std::int64_t{1} << 16, elements - 1})
         for (double const value : std::initializer_list<double>{INFINITY, -INFINITY, NAN}) {
-          Sgd sgd(rule, elements, type);
+          auto sgd = make(rule, elements, type);
           auto const p = random_values("p", type), g = random_values("g", type);
-          sgd.step({0, elements}, p, g, lr, scale);
+          sgd.update({0, elements}, p, g, lr, scale);
           EXPECT_TRUE(sgd.finite());
           g[where].fill_(value);
-          sgd.step({0, elements}, p, g, lr, scale);
+          sgd.update({0, elements}, p, g, lr, scale);
           EXPECT_FALSE(sgd.finite()) << value << " at " << where;
         }
 }

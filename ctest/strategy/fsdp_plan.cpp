@@ -38,7 +38,7 @@ TEST(FsdpPlan, FullShardsHoldTwelveBytesOfEachOwnedParameter) {
   auto const layout = make_layout(vgg16());
   for (int const ranks : {2, 3, 4, 16, 1024}) {
     auto const plan = plan_of({}, ranks);
-    auto const memory = plan.memory(true);
+    auto const memory = plan.memory();
     auto const slots = plan.parameter_slots * plan.parameter_slot_bytes() +
                        plan.gradient_slots * plan.gradient_slot_bytes();
     auto const control = ParameterLayout::alignment * 4;
@@ -54,7 +54,7 @@ TEST(FsdpPlan, FullShardsHoldTwelveBytesOfEachOwnedParameter) {
 TEST(FsdpPlan, SlotsAreThoseOfPartsOfALayer) {
   auto const plan = plan_of({}, 4);
   EXPECT_LE(plan.parameter_slot_bytes(), 65 * mib);  // the next layer, not the first's 411
-  EXPECT_LT(plan.memory(true).total(), std::int64_t{1'611'618'168} / 2) << "half of what DDP holds";
+  EXPECT_LT(plan.memory().total(), std::int64_t{1'611'618'168} / 2) << "half of what DDP holds";
 }
 
 /// LeNet has 3.6 MiB of parameters: units of 4 MiB would be the whole model.
@@ -92,7 +92,7 @@ TEST(FsdpPlan, AutomaticUnitsAreTheLargestThatABudgetHasRoomFor) {
 TEST(FsdpPlan, LevelsOfShardingHoldLessAndLess) {
   std::int64_t before = 1'700'000'000;
   for (auto const shard : {Shard::optimizer, Shard::gradients, Shard::full}) {
-    auto const total = plan_of({.shard = shard}, 4).memory(true).total();
+    auto const total = plan_of({.shard = shard}, 4).memory().total();
     EXPECT_LT(total, before);
     before = total;
   }
@@ -102,7 +102,7 @@ TEST(FsdpPlan, AloneHoldsWhatDdpHolds) {
   auto const layout = make_layout(vgg16());
   for (auto const shard : {Shard::optimizer, Shard::gradients, Shard::full}) {
     auto const plan = plan_of({.shard = shard}, 1);
-    EXPECT_EQ(plan.memory(true).total(), 12 * layout.size() + 4 * ParameterLayout::alignment);
+    EXPECT_EQ(plan.memory().total(), 12 * layout.size() + 4 * ParameterLayout::alignment);
     EXPECT_EQ(plan.gathered_bytes_sent() + plan.reduced_bytes_sent(), 0);
   }
 }
@@ -133,12 +133,12 @@ TEST(FsdpPlan, SixteenBitParametersHalveWhatIsGathered) {
 }
 
 TEST(FsdpPlan, ABudgetDecidesPrefetchAndWhatIsKept) {
-  auto const least = plan_of({}, 4).memory(true).total();
-  auto const most = plan_of({.keep_units = plan_of({}, 4).units()}, 4).memory(true).total();
+  auto const least = plan_of({}, 4).memory().total();
+  auto const most = plan_of({.keep_units = plan_of({}, 4).units()}, 4).memory().total();
   int kept = -1;
   for (auto budget = least; budget < most + 64 * mib; budget += 64 * mib) {
     auto const plan = plan_of({.memory_budget = std::to_string(budget)}, 4);
-    EXPECT_LE(plan.memory(true).total(), budget);
+    EXPECT_LE(plan.memory().total(), budget);
     EXPECT_GE(plan.units() - plan.rotating, kept) << "more memory keeps no fewer units";
     kept = plan.units() - plan.rotating;
   }
@@ -148,7 +148,7 @@ TEST(FsdpPlan, ABudgetDecidesPrefetchAndWhatIsKept) {
 }
 
 TEST(FsdpPlan, ABudgetTooSmallForTwoSlotsNamesTheSmallest) {
-  auto const least = plan_of({}, 4).memory(true).total();
+  auto const least = plan_of({}, 4).memory().total();
   auto const error = error_of([&] { plan_of({.memory_budget = std::to_string(least - 1)}, 4); });
   EXPECT_EQ(error.code(), ExitCode::does_not_fit);
   EXPECT_NO_THROW(plan_of({.memory_budget = std::to_string(least)}, 4));

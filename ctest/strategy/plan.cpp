@@ -25,7 +25,7 @@ constexpr double small = 1.0 / 1024;
 
 Case const cases[]{
     {"serial", SerialConfig{}},
-    {"serial without momentum", SerialConfig{}, {.momentum = 0}},
+    {"serial without momentum", SerialConfig{}, {.rule = SgdConfig{.momentum = 0}}},
     {"serial in bf16", SerialConfig{}, {}, Precision::bf16},
     {"serial in fp64", SerialConfig{}, {}, Precision::fp64},
     {"emulator of 3", SerialConfig{.emulate_ranks = 3}},
@@ -44,7 +44,7 @@ Case const cases[]{
      {},
      Precision::bf16},
     {"zero-3", FsdpConfig{.unit_mb = small}},
-    {"zero-3 without momentum", FsdpConfig{.unit_mb = small}, {.momentum = 0}},
+    {"zero-3 without momentum", FsdpConfig{.unit_mb = small}, {.rule = SgdConfig{.momentum = 0}}},
     {"zero-3 in bf16", FsdpConfig{.unit_mb = small, .prefetch = 2}, {}, Precision::bf16},
     {"zero-3 that keeps units", FsdpConfig{.unit_mb = small, .prefetch = 0, .keep_units = 1}},
     {"zero-3 that accumulates", FsdpConfig{.unit_mb = small, .micro_batches = 2}},
@@ -97,6 +97,21 @@ TEST(Plan, PromisesTheBytesThatEachOfSeveralRanksAllocates) {
       run_ranks(ranks, 1,
                 [&](Communicator& communicator) { expect_planned(each, model, communicator); });
     }
+}
+
+TEST(Plan, PromisesTheBytesOfEveryOptimizer) {
+  auto const model = test::test_model("tiny_residual");
+  SerialCommunicator alone({});
+  for (auto const& optimizer : all_optimizers()) {
+    auto const* what = name_of(optimizer).data();
+    expect_planned({what, SerialConfig{.emulate_ranks = 2}, optimizer}, model, alone);
+    for (auto const& strategy : std::initializer_list<StrategyConfig>{
+             DdpConfig{}, FsdpConfig{.shard = Shard::optimizer, .unit_mb = small},
+             FsdpConfig{.unit_mb = small}})
+      run_ranks(3, 1, [&](Communicator& communicator) {
+        expect_planned({what, strategy, optimizer, Precision::bf16}, model, communicator);
+      });
+  }
 }
 
 StrategyConfig const sending[]{

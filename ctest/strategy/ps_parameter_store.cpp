@@ -9,7 +9,7 @@ namespace stratagem {
 namespace {
 
 constexpr double lr = 0.1, momentum = 0.9;
-constexpr OptimizerConfig optimizer{.lr = lr, .momentum = momentum};
+OptimizerConfig const optimizer{.lr = lr, .rule = SgdConfig{.momentum = momentum}};
 
 using Momentum = ServerPolicy::Momentum;
 
@@ -102,14 +102,15 @@ TEST(PsParameterStore, LookingAheadIsAddingUpAllMomenta) {
 
 TEST(PsParameterStore, LookAheadOfOneWorkerIsNesterov) {
   auto ahead = make({.momentum = Momentum::look_ahead}, 1);
-  Sgd nesterov({.lr = lr, .momentum = momentum, .nesterov = true}, 3, at::kDouble);
+  auto const nesterov = make_optimizer({.rule = SgdConfig{.momentum = momentum, .nesterov = true}},
+                                       {.size = 3}, at::kDouble);
   // Nesterov's rule as PyTorch writes it moves the looked-ahead parameters themselves.
   auto const p = values({1, 2, 3});
   ahead.hand_out(0, lr);
   for (int i = 0; i < 10; ++i) {
     auto const gradient = ahead.handed(0) * 0.3 + i;
     ahead.slot(0).copy_(gradient);
-    nesterov.step({0, 3}, p, gradient, lr, 1);
+    nesterov->update({0, 3}, p, gradient, lr, 1);
     ahead.apply(0, {.lr = lr});
     ahead.hand_out(0, lr);
     expect_near(ahead.handed(0), p);

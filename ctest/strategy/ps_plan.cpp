@@ -29,7 +29,7 @@ std::string refusal(PsConfig const& config, OptimizerConfig const& optimizer = {
 
 TEST(PsPlan, RefusesWhatNoServerDoes) {
   EXPECT_EQ(refusal({}), "");
-  EXPECT_NE(refusal({.mode = PsMode::dana}, {.nesterov = true}).find("nesterov"),
+  EXPECT_NE(refusal({.mode = PsMode::dana}, {.rule = SgdConfig{.nesterov = true}}).find("nesterov"),
             std::string::npos);
   auto const rma = PsConfig::Transport::rma;
   EXPECT_NE(refusal({.transport = rma, .mode = PsMode::delayed_sync}).find("a delay"),
@@ -40,6 +40,38 @@ TEST(PsPlan, RefusesWhatNoServerDoes) {
       refusal({.transport = rma, .mode = PsMode::async, .pull_at_lag = 2}).find("pull_at_lag"),
       std::string::npos);
   EXPECT_NE(refusal({.slow_worker = 2}).find("slow_worker"), std::string::npos);
+}
+
+/// What scales single gradients, or looks ahead along the momentum.
+TEST(PsPlan, RefusesWhatIsDefinedForSgdUnderOtherOptimizers) {
+  struct Case {
+    char const* part;
+    PsConfig config;
+  };
+  for (auto const& optimizer : all_optimizers()) {
+    bool const is_sgd = std::holds_alternative<SgdConfig>(optimizer.rule);
+    for (auto const& [part, config] :
+         {Case{"momentum", {.mode = PsMode::dana}},
+          Case{"momentum", {.mode = PsMode::async, .momentum = ServerPolicy::Momentum::per_worker}},
+          Case{"momentum", {.mode = PsMode::delayed_sync}},
+          Case{"weight", {.mode = PsMode::modified}}, Case{"dc_lambda", {.mode = PsMode::dc}},
+          Case{"pushes", {.mode = PsMode::async, .pushes = 2}},
+          Case{"over_cap", {.mode = PsMode::lag_cap, .over_cap = ServerPolicy::OverCap::attenuate}},
+          Case{"lag_cap", {.servers = 2, .mode = PsMode::lag_cap}},
+          Case{"pulls", {.mode = PsMode::async, .pulls = ServerPolicy::Pulls::chunkwise}}}) {
+      auto const told = refusal(config, optimizer);
+      EXPECT_EQ(told.empty(), is_sgd) << told;
+      if (is_sgd) continue;
+      EXPECT_NE(told.find(path_of_part(part)), std::string::npos) << told;
+      EXPECT_NE(told.find(name_of(optimizer)), std::string::npos) << told;
+    }
+    for (auto const mode : {PsMode::sync, PsMode::async, PsMode::ssp, PsMode::lag_cap,
+                            PsMode::softsync, PsMode::backup})
+      EXPECT_EQ(refusal({.mode = mode}, optimizer), "");
+    EXPECT_EQ(refusal({.mode = PsMode::delayed_sync, .momentum = ServerPolicy::Momentum::shared},
+                      optimizer),
+              "");
+  }
 }
 
 TEST(PsPlan, GradientsAreMeansOverWhatTheyAreSumsOf) {
@@ -66,7 +98,7 @@ TEST(PsPlan, MemoryCountsWhatThePolicyKeeps) {
   EXPECT_EQ(of({.gate = ServerPolicy::Gate::bsp}, {}), 1 + 3 + 1);
   EXPECT_EQ(of({}, {}), 1 + 3 + 1 + 3);
   EXPECT_EQ(of({.momentum = ServerPolicy::Momentum::look_ahead}, {}), 1 + 3 + 3 + 3);
-  EXPECT_EQ(of({}, {.momentum = 0}), 1 + 3 + 3);
+  EXPECT_EQ(of({}, {.rule = SgdConfig{.momentum = 0}}), 1 + 3 + 3);
   // Parameters where the momentum leads; a sum of gradients.
   EXPECT_EQ(of({.gate = ServerPolicy::Gate::bsp,
                 .momentum = ServerPolicy::Momentum::look_ahead,
@@ -74,6 +106,14 @@ TEST(PsPlan, MemoryCountsWhatThePolicyKeeps) {
                {}),
             1 + 3 + 1 + 1);
   EXPECT_EQ(of({.gate = ServerPolicy::Gate::softsync, .count = 2}, {}), 1 + 3 + 1 + 3 + 1);
+}
+
+TEST(PsPlan, MemoryCountsWhatTheOptimizerKeeps) {
+  constexpr std::int64_t shard = 100;
+  for (auto const& optimizer : all_optimizers()) {
+    auto const use = server_memory({}, optimizer, shard, 3, 8);
+    EXPECT_EQ(use[gpu::MemoryCategory::optimizer], 8 * shard * state_count(optimizer));
+  }
 }
 
 TEST(PsPlan, APushIsMeasured) {

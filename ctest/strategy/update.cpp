@@ -31,7 +31,7 @@ Replica replica_in(PrecisionConfig const& precision) {
 
 Update update_for(Replica const& replica, OptimizerConfig const& optimizer,
                   PrecisionConfig const& precision, int workers = 1, int micro_batches = 1) {
-  return {optimizer, precision, workers, micro_batches, replica.layout().size(), {}};
+  return {optimizer, precision, workers, micro_batches, all_elements(replica.layout()), {}};
 }
 
 /// A whole step; false when it was skipped.
@@ -39,6 +39,7 @@ bool step(Update& update, Replica& replica, at::Tensor const& gradients) {
   FlatRange const all{0, replica.layout().size()};
   bool const decides = update.way() == Update::Way::by_decision;
   if (decides && !update.admit(gradient_norm({&gradients, 1}))) return false;
+  update.begin();
   update.apply(all, replica.flat(), gradients, lr);
   replica.refresh(all);
   return true;
@@ -70,7 +71,8 @@ ExitCode code_of(std::function<void()> const& action) {
 TEST(Update, TakesTheMeanOverWorkersAndMicroBatches) {
   for (auto const reduction : {Reduction::mean, Reduction::sum}) {
     auto replica = replica_in(fp32);
-    auto update = update_for(replica, {.momentum = 0, .reduction = reduction}, fp32, 4, 2);
+    auto update =
+        update_for(replica, {.rule = SgdConfig{.momentum = 0}, .reduction = reduction}, fp32, 4, 2);
     EXPECT_EQ(update.way(), Update::Way::by_range);
     EXPECT_EQ(update.loss_scale(), 1);
     auto const before = replica.flat().clone();
@@ -87,7 +89,8 @@ TEST(Update, ClipsByTorchsRule) {
     auto const gradients = gradients_for(replica);
     auto const norm = at::linalg_vector_norm(gradients.to(at::kDouble) / 4).item<double>();
     auto const limit = share * norm;
-    auto update = update_for(replica, {.momentum = 0, .clip_norm = limit}, fp32, 4, 1);
+    auto update =
+        update_for(replica, {.rule = SgdConfig{.momentum = 0}, .clip_norm = limit}, fp32, 4, 1);
     EXPECT_EQ(update.way(), Update::Way::by_decision);
     auto const before = replica.flat().clone();
     EXPECT_TRUE(step(update, replica, gradients));

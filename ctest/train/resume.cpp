@@ -94,7 +94,7 @@ void append_to(Trained& first, Trained const& second) {
   first.losses.insert(first.losses.end(), second.losses.begin(), second.losses.end());
   first.correct.insert(first.correct.end(), second.correct.begin(), second.correct.end());
   first.parameters = second.parameters;
-  first.momentum = second.momentum;
+  first.kept = second.kept;
   first.buffers = second.buffers;
 }
 
@@ -138,9 +138,17 @@ TEST(Resume, EqualsATrainingThatNeverStopped) {
 
 TEST(Resume, EqualsItWithAccumulationClippingAndNesterov) {
   Training training{.model = "tiny_odd", .steps = 7};
-  training.optimizer.nesterov = true;
+  training.optimizer.rule = SgdConfig{.nesterov = true};
   training.optimizer.clip_norm = 0.5;
   check_every_pair(training, 2, 2);
+}
+
+/// With what each keeps of parameters, and counts.
+TEST(Resume, EqualsItUnderEveryOptimizer) {
+  for (auto const& optimizer : all_optimizers()) {
+    SCOPED_TRACE(name_of(optimizer));
+    check_every_pair({.model = "tiny_odd", .optimizer = optimizer, .steps = 7}, 2, 1);
+  }
 }
 
 TEST(Resume, KeepsTheLossScale) {
@@ -211,7 +219,7 @@ TEST(Resume, MovesToAnyNumberOfWorkers) {
         SCOPED_TRACE(from.name + std::to_string(before) + " -> " + to.name + std::to_string(after));
         auto const loaded = go_on(training, to, after, run.path());
         expect_equal(loaded.parameters, saved.parameters);
-        expect_equal(loaded.momentum, saved.momentum);
+        expect_equal(loaded.kept, saved.kept);
         if (before != after) continue;  // then the mean of means may round once more
         expect_equal(loaded.buffers, saved.buffers);
       }
@@ -227,11 +235,31 @@ TEST(Resume, AsynchronousTrainingGoesOn) {
     auto const saved = train_and_save(training, async, 2, run.path());
     auto const loaded = go_on(training, async, 2, run.path());
     expect_equal(loaded.parameters, saved.parameters);
-    for (std::size_t i = 0; i < saved.momentum.size(); ++i)
-      EXPECT_TRUE(loaded.momentum[i].second.allclose(saved.momentum[i].second, 1e-6, 1e-9));
+    for (std::size_t i = 0; i < saved.kept.size(); ++i)
+      EXPECT_TRUE(loaded.kept[i].second.allclose(saved.kept[i].second, 1e-6, 1e-9));
     training.steps = 12;
     auto const more = go_on(training, async, 2, run.path());
     EXPECT_FALSE(more.parameters.front().second.equal(saved.parameters.front().second));
+  }
+}
+
+/// Under every optimizer; all it keeps comes back as it was.
+TEST(Resume, AsynchronousTrainingKeepsItsOptimizer) {
+  for (auto const& optimizer : all_optimizers()) {
+    Training training{.model = "tiny_odd", .optimizer = optimizer, .steps = 6};
+    Way const async{"async", PsConfig{.chunk_mb = 0.01, .mode = PsMode::async}, 3};
+    Scratch const run;
+    auto const saved = train_and_save(training, async, 2, run.path());
+    Log log(0, false, LogLevel::error);
+    auto const counters = newest_checkpoint(run.path(), log)->record().counters;
+    std::map<std::string, double> loaded_counters;
+    training.after = [&](Participant& participant, Communicator& communicator) {
+      loaded_counters = gather_counters(participant.state(), communicator);
+    };
+    auto const loaded = go_on(training, async, 2, run.path());
+    expect_equal(loaded.parameters, saved.parameters);
+    expect_equal(loaded.kept, saved.kept);
+    EXPECT_EQ(loaded_counters, counters);
   }
 }
 

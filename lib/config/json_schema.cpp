@@ -1,5 +1,6 @@
 #include "config/json_schema.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include <nlohmann/json.hpp>
@@ -82,32 +83,43 @@ void add_property(Key const& key, Json& map) {
   if (key.required) map["required"].push_back(name);
 }
 
-/// The strategy decides which keys its section has.
-Json strategy_section(KnownNames const& names) {
-  Json section{{"type", "object"}, {"required", {"name"}}, {"allOf", Json::array()}};
-  for (auto const& strategy : all_strategies()) {
+bool has_choices(std::string const& section) {
+  return std::ranges::count(section_choices(), section, &SectionChoice::section) > 0;
+}
+
+/// A section whose name decides which keys it has.
+Json section_of_choices(std::string const& section, KnownNames const& names) {
+  Json schema{{"type", "object"}, {"allOf", Json::array()}};
+  for (auto const& choice : section_choices()) {
+    if (choice.section != section) continue;
     RunConfig config;
-    config.strategy = strategy;
+    choice.choose(config);
     auto keys = closed_map();
+    Json is_it{{"properties", {{"name", {{"const", choice.name}}}}}};
     for (auto const& key : keys_of(config, names)) {
-      if (section_of(key.path) != "strategy") continue;
+      if (section_of(key.path) != section) continue;
       add_property(key, keys);
-      if (key.required) section["properties"][name_in_section(key.path)] = describe(key);
+      if (name_in_section(key.path) != "name") continue;
+      auto& name = schema["properties"]["name"];
+      bool const is_default = name.is_null() && !key.required;
+      if (name.is_null()) name = describe(key);
+      if (key.required) schema["required"] = {"name"};
+      if (!is_default) is_it["required"] = {"name"};
+      if (!key.required) keys["type"] = Json::array({"object", "null"});
     }
-    Json const is_it{{"properties", {{"name", {{"const", name_of(strategy)}}}}}};
-    section["allOf"].push_back({{"if", is_it}, {"then", keys}});
+    schema["allOf"].push_back({{"if", is_it}, {"then", keys}});
   }
-  return section;
+  return schema;
 }
 
 /// Sections that only some strategies have; which of them is not told here.
 void add_sections_of_strategies(KnownNames const& names, Json& properties) {
-  for (auto const& strategy : all_strategies()) {
+  for (auto const& choice : section_choices()) {
     RunConfig config;
-    config.strategy = strategy;
+    choice.choose(config);
     for (auto const& key : keys_of(config, names)) {
       auto const section = section_of(key.path);
-      if (section.empty() || section == "strategy") continue;
+      if (section.empty() || has_choices(section)) continue;
       if (!properties.contains(section)) properties[section] = closed_map();
       if (!properties[section]["properties"].contains(name_in_section(key.path)))
         add_property(key, properties[section]);
@@ -129,8 +141,8 @@ std::string json_schema(KnownNames const& names) {
       continue;
     }
     auto& properties = schema["properties"];
-    if (section == "strategy") {
-      if (!properties.contains(section)) properties[section] = strategy_section(names);
+    if (has_choices(section)) {
+      if (!properties.contains(section)) properties[section] = section_of_choices(section, names);
     } else {
       if (!properties.contains(section)) properties[section] = closed_map();
       add_property(key, properties[section]);

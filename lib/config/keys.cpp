@@ -134,30 +134,6 @@ Keys keys_of(PrecisionConfig& precision) {
   };
 }
 
-Keys keys_of(OptimizerConfig& optimizer) {
-  return {
-      {"name", constant("sgd"), "update rule"},
-      {"lr", number(optimizer.lr, at_least(0)), "learning rate"},
-      {"momentum", number(optimizer.momentum, {0, true, 1, false}), "0: none"},
-      {"weight_decay", number(optimizer.weight_decay, at_least(0)),
-       "added to the gradient, times the weights"},
-      {"nesterov", flag(optimizer.nesterov), "needs momentum"},
-      {"clip_norm", number(optimizer.clip_norm, at_least(0)),
-       "largest norm of the whole gradient; 0 does not clip"},
-      {"reduction", choice(optimizer.reduction, {"mean", "sum"}), "of the workers' gradients"},
-      {"lr_scaling", choice(optimizer.lr_scaling, {"none", "linear", "sqrt"}),
-       "of lr, in the number of workers"},
-      {"schedule", choice(optimizer.schedule, {"constant", "cosine", "step"}),
-       "of lr over the run"},
-      {"step_size", integer(optimizer.step_size, at_least(1)),
-       "of schedule step: between drops [epochs]"},
-      {"gamma", number(optimizer.gamma, {0, false, 1, true}),
-       "of schedule step: factor of each drop"},
-      {"warmup_steps", integer(optimizer.warmup_steps, at_least(0)),
-       "linear from lr / warmup_steps"},
-  };
-}
-
 Keys keys_of(CommConfig& comm) {
   return {
       {"backend", choice(comm.backend, {"auto", "mpi", "nccl"}),
@@ -203,6 +179,13 @@ Keys keys_of(IntegrityConfig& integrity) {
   };
 }
 
+/// The section whose name decides whether there is the key; "" where it is always there.
+std::string chooser_of(std::string const& path) {
+  auto const section = section_of(path);
+  if (std::ranges::count(strategy_sections, section) > 0) return "strategy";
+  return section == "optimizer" ? section : "";
+}
+
 KeyDescription describe(Key const& key) {
   return {.path = key.path,
           .type = key.value.type,
@@ -210,7 +193,9 @@ KeyDescription describe(Key const& key) {
           .range = key.value.range,
           .meaning = key.meaning,
           .in_first_file = key.in_first_file,
-          .strategies = {}};
+          .chooser = {},
+          .owners = {},
+          .other_defaults = {}};
 }
 
 }  // namespace
@@ -248,24 +233,43 @@ std::string name_in_section(std::string const& path) {
   return dot == std::string::npos ? path : path.substr(dot + 1);
 }
 
+std::vector<SectionChoice> section_choices() {
+  std::vector<SectionChoice> choices;
+  for (auto const& each : all_strategies())
+    choices.push_back({"strategy", std::string(name_of(each)),
+                       [each](RunConfig& config) { config.strategy = each; }});
+  for (auto const& each : all_optimizers())
+    choices.push_back({"optimizer", std::string(name_of(each)),
+                       [each](RunConfig& config) { config.optimizer = each; }});
+  return choices;
+}
+
 std::vector<KeyDescription> describe_keys(KnownNames const& names) {
   std::vector<KeyDescription> rows;
-  for (auto const& strategy : all_strategies()) {
+  for (auto const& [section, name, choose] : section_choices()) {
     RunConfig config;
-    config.strategy = strategy;
+    choose(config);
     for (auto const& key : keys_of(config, names)) {
+      auto const description = describe(key);
       auto row = std::ranges::find(rows, key.path, &KeyDescription::path);
       if (row == rows.end()) {
         auto const last =
             std::find_if(rows.rbegin(), rows.rend(), [&](KeyDescription const& other) {
               return section_of(other.path) == section_of(key.path);
             });
-        row = rows.insert(last == rows.rend() ? rows.end() : last.base(), describe(key));
+        row = rows.insert(last == rows.rend() ? rows.end() : last.base(), description);
       }
-      bool const of_strategy = std::ranges::count(strategy_sections, section_of(key.path)) > 0;
-      if (of_strategy && !key.required) row->strategies.emplace_back(name_of(strategy));
+      if (chooser_of(key.path) != section || name_in_section(key.path) == "name") continue;
+      row->chooser = section;
+      row->owners.push_back(name);
+      if (description.default_value != row->default_value)
+        row->other_defaults += str("; ", name, ": ", description.default_value);
     }
   }
+  for (auto& row : rows)
+    if (std::ranges::count(section_choices(), row.chooser, &SectionChoice::section) ==
+        std::ssize(row.owners))
+      row.owners.clear();
   return rows;
 }
 

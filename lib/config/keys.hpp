@@ -1,6 +1,8 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -24,6 +26,18 @@ std::string section_of(std::string const& path);
 /// "optimizer.lr" -> "lr".
 std::string name_in_section(std::string const& path);
 
+/// One of those between which the `name` of a section chooses: a strategy, an optimizer.
+struct SectionChoice {
+  std::string section;
+  std::string name;
+  std::function<void(RunConfig& config)> choose;  ///< puts it there, with its defaults
+};
+/// All there are; the order within a section is that of its names.
+std::vector<SectionChoice> section_choices();
+
+/// The names that were chosen, by section. A section that is not here may have the keys of any.
+using Chosen = std::map<std::string, std::string>;
+
 /// One row of `stratagem list keys`.
 struct KeyDescription {
   std::string path;
@@ -32,14 +46,17 @@ struct KeyDescription {
   std::string range;
   std::string meaning;
   InFirstFile in_first_file = InFirstFile::no;
-  std::vector<std::string> strategies;  ///< that have the key; empty: all
+  std::string chooser;              ///< section whose name decides whether there is the key
+  std::vector<std::string> owners;  ///< names under which there is; empty: all
+  std::string other_defaults;       ///< of some of them: "; adamw: 0.001"
 
-  bool belongs_to(std::string const& strategy) const {
-    return strategies.empty() || std::ranges::count(strategies, strategy) > 0;
+  bool belongs_to(Chosen const& chosen) const {
+    auto const name = chosen.find(chooser);
+    return owners.empty() || name == chosen.end() || std::ranges::count(owners, name->second) > 0;
   }
 };
 
-/// The keys of all strategies, section by section.
+/// The keys of all strategies and optimizers, section by section.
 std::vector<KeyDescription> describe_keys(KnownNames const& names);
 
 }  // namespace stratagem

@@ -35,42 +35,52 @@ std::vector<Entry> read_overrides(std::vector<std::string> const& overrides, Pro
   return entries;
 }
 
-/// The last value of strategy.name; empty where there is none.
-std::string strategy_name(std::vector<Entry> const& entries, Environment const& environment) {
-  auto const last = std::find_if(entries.rbegin(), entries.rend(), [](Entry const& entry) {
-    return entry.path() == "strategy.name";
+/// The last value of `<section>.name`; empty where there is none.
+std::string name_in(std::string const& section, std::vector<Entry> const& entries,
+                    Environment const& environment) {
+  auto const last = std::find_if(entries.rbegin(), entries.rend(), [&](Entry const& entry) {
+    return entry.path() == section + ".name";
   });
   return last == entries.rend() ? "" : expand_variables(last->value.text, environment).text;
 }
 
-/// The strategy decides which keys there are, so it is looked for before they are read. One that an
-/// override puts in the place of the file's takes away the keys that only the old one has.
-std::optional<StrategyConfig> choose_strategy(std::vector<Entry>& in_file,
-                                              std::vector<Entry> const& overrides,
-                                              KeyTable const& table,
-                                              Environment const& environment) {
-  auto const file_name = strategy_name(in_file, environment);
-  auto const override_name = strategy_name(overrides, environment);
-  auto const& name = override_name.empty() ? file_name : override_name;
-  auto const all = all_strategies();
-  auto const found =
-      std::ranges::find(all, name, [](StrategyConfig const& each) { return name_of(each); });
-  if (found == all.end()) return std::nullopt;
-  std::erase_if(in_file, [&](Entry const& entry) {
-    auto const key = std::ranges::find(table, entry.path(), &KeyDescription::path);
-    return name != file_name && key != table.end() && key->belongs_to(file_name) &&
-           !key->belongs_to(name);
-  });
-  return *found;
+/// What is chosen where nothing is: there is a default optimizer.
+std::string default_name(std::string const& section) {
+  return section == "optimizer" ? std::string(name_of(RunConfig().optimizer)) : "";
+}
+
+std::string first_of(std::initializer_list<std::string> names) {
+  auto const found = std::ranges::find_if(names, [](auto const& name) { return !name.empty(); });
+  return found == names.end() ? "" : *found;
+}
+
+/// Some names decide which keys their sections have, so they are looked for before keys are read.
+/// One that an override puts in the place of the file's takes away the keys that only the old one
+/// has.
+Chosen choose(RunConfig& config, std::vector<Entry>& in_file, std::vector<Entry> const& overrides,
+              KeyTable const& table, Environment const& environment) {
+  Chosen chosen;
+  for (auto const& [section, name, put_into] : section_choices()) {
+    auto const before = first_of({name_in(section, in_file, environment), default_name(section)});
+    if (name != first_of({name_in(section, overrides, environment), before})) continue;
+    std::erase_if(in_file, [&, &section = section, &name = name](Entry const& entry) {
+      auto const key = std::ranges::find(table, entry.path(), &KeyDescription::path);
+      return name != before && key != table.end() && key->belongs_to({{section, before}}) &&
+             !key->belongs_to({{section, name}});
+    });
+    put_into(config);
+    chosen[section] = name;
+  }
+  return chosen;
 }
 
 /// Finds the entries that count; the others are problems.
-Given sort_out(Document const& document, std::vector<Entry> const& overrides,
-               std::string const& strategy, KeyTable const& table, Problems& problems) {
+Given sort_out(Document const& document, std::vector<Entry> const& overrides, Chosen const& chosen,
+               KeyTable const& table, Problems& problems) {
   Given given;
   auto const is_key = [&](std::string const& path) {
     auto const key = std::ranges::find(table, path, &KeyDescription::path);
-    return key != table.end() && key->belongs_to(strategy);
+    return key != table.end() && key->belongs_to(chosen);
   };
   auto const is_section = [&](std::string const& name) {
     return std::ranges::count(table, name, [](auto const& key) { return section_of(key.path); }) >
@@ -90,7 +100,7 @@ Given sort_out(Document const& document, std::vector<Entry> const& overrides,
     } else {
       problems.add(
           entry.key_place, entry.path(),
-          problems.fill_a_report() ? "unknown key" : explain_unknown_key(entry, table, strategy));
+          problems.fill_a_report() ? "unknown key" : explain_unknown_key(entry, table, chosen));
     }
   };
   for (auto const& entry : document.entries) {
@@ -128,10 +138,10 @@ void read_values(RunConfig& config, Given const& given, KnownNames const& names,
   }
 }
 
-/// Keys of every strategy, each once.
+/// Keys of every strategy and optimizer, each once.
 std::vector<Key> all_keys(std::vector<RunConfig>& configs, KnownNames const& names) {
   std::vector<Key> keys;
-  for (auto const& strategy : all_strategies()) configs.emplace_back().strategy = strategy;
+  for (auto const& choice : section_choices()) choice.choose(configs.emplace_back());
   for (auto& config : configs)
     for (auto& key : keys_of(config, names))
       if (std::ranges::count(keys, key.path, &Key::path) == 0) keys.push_back(std::move(key));
@@ -142,10 +152,9 @@ std::vector<Key> all_keys(std::vector<RunConfig>& configs, KnownNames const& nam
 
 void check_alone(std::vector<Document> const& parts, std::vector<std::string> const& overrides,
                  KnownNames const& names, Environment const& environment, Problems& problems) {
-  auto table = describe_keys(names);
-  for (auto& key : table) key.strategies.clear();
+  auto const table = describe_keys(names);
   std::vector<RunConfig> configs;
-  configs.reserve(all_strategies().size());
+  configs.reserve(section_choices().size());
   auto const keys = all_keys(configs, names);
   auto const check = [&](Document const& part, std::vector<Entry> const& overriding) {
     for (auto const& [path, entry] : sort_out(part, overriding, {}, table, problems).entries)
@@ -160,16 +169,9 @@ RunConfig read_config(Document document, Place const& begin,
                       Environment const& environment, Problems& problems) {
   auto const override_entries = read_overrides(overrides, problems);
   RunConfig config;
-  auto table = describe_keys(names);
-  auto const strategy = choose_strategy(document.entries, override_entries, table, environment);
-  if (strategy) {
-    config.strategy = *strategy;
-  } else {
-    // Unknown: the keys of any may be right.
-    for (auto& key : table) key.strategies.clear();
-  }
-  auto given =
-      sort_out(document, override_entries, std::string(name_of(config.strategy)), table, problems);
+  auto const table = describe_keys(names);
+  auto const chosen = choose(config, document.entries, override_entries, table, environment);
+  auto given = sort_out(document, override_entries, chosen, table, problems);
   given.file_begin = begin;
 
   read_values(config, given, names, environment, problems);

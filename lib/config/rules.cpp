@@ -28,8 +28,8 @@ void check_rules(RunConfig const& config, Given const& given, Problems& problems
                " (", given.place_of("data.global_batch").text, "); leave one out or set it to 0"));
   if (data.global_batch == 0 && data.batch_per_worker == 0)
     refuse("data.global_batch", "is 0 and so is data.batch_per_worker; one must be >= 1");
-  if (config.optimizer.nesterov && config.optimizer.momentum == 0)
-    refuse("optimizer.nesterov", "is true, which needs optimizer.momentum > 0");
+  if (auto const problem = contradiction_in(config.optimizer))
+    refuse("optimizer." + problem->name, problem->message);
   if (config.model.head == HeadWeights::fresh && config.model.weights.empty())
     refuse("model.head", "is fresh, which needs model.weights");
 }

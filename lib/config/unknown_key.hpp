@@ -8,10 +8,10 @@
 
 namespace stratagem {
 
-/// Why there is no such key under `strategy`, and which one may have been meant. `keys` are those
-/// of all strategies.
+/// Why there is no such key under what was chosen, and which one may have been meant. `keys` are
+/// those of all strategies and optimizers.
 std::string explain_unknown_key(Entry const& entry, std::vector<KeyDescription> const& keys,
-                                std::string const& strategy);
+                                Chosen const& chosen);
 
 /// The same for a whole section.
 std::string explain_unknown_section(std::string const& name,

@@ -22,6 +22,12 @@ struct Key {
 
 using Keys = std::vector<Key>;
 
+/// What is wrong with a value beside those of other keys: "is true, which needs ...".
+struct Contradiction {
+  std::string name;  ///< of the key within its section
+  std::string message;
+};
+
 /// Whether a user gave this key of a section.
 using GivenKeys = std::function<bool(std::string const& name)>;
 

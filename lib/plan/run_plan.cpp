@@ -95,7 +95,7 @@ InputShape input_shape(RunConfig const& config) {
 
 std::int64_t saved_bytes(Model const& model, RunConfig const& config) {
   std::int64_t const element_size = config.precision.compute == Precision::fp64 ? 8 : 4;
-  return 2 * model.parameter_count() * element_size;
+  return (1 + state_count(config.optimizer)) * model.parameter_count() * element_size;
 }
 
 DatasetSize published_size(DataConfig const& config) {

@@ -41,7 +41,7 @@ RunPlan make_run_plan(RunConfig const& config, Model const& model, DatasetSize c
 /// same object. Error(usage) as above.
 RunPlan with_images(RunPlan plan, DatasetSize const& images);
 
-/// Parameters and momentum, as a checkpoint has them [B].
+/// Parameters and the optimizer's state, as a checkpoint has them [B].
 std::int64_t saved_bytes(Model const& model, RunConfig const& config);
 
 /// The shape of what the model of `config` sees: its own number of channels, or the dataset's.

@@ -13,7 +13,7 @@
 namespace stratagem {
 namespace {
 
-/// Each rank that holds whole tensors saves its part of parameters and momentum.
+/// Each rank that holds whole tensors saves its part of parameters and optimizer's state.
 double save_time(RunPlan const& plan, Model const& model, Calibration const& calibration) {
   auto const ranks = static_cast<int>(plan.strategy.holders.size());
   return calibration.save_s(ranks, static_cast<double>(saved_bytes(model, plan.config)) / ranks);

@@ -13,7 +13,7 @@
 #include "base/file.hpp"
 #include "base/hash/hash.hpp"
 #include "base/text.hpp"
-#include "optim/optimizer_state.hpp"
+#include "optim/optim_config.hpp"
 #include "strategy/state/state.hpp"
 
 namespace stratagem {
@@ -123,7 +123,7 @@ std::string StateName::text() const {
 
 StateName StateName::parse(std::string const& text) {
   std::vector<std::string> kinds{State::parameters};
-  kinds.insert(kinds.end(), known_state_kinds.begin(), known_state_kinds.end());
+  for (auto const& kind : known_state_kinds()) kinds.push_back(kind);
   auto const slash = text.find('/');
   if (slash != std::string::npos) {
     auto const kind = text.substr(0, slash), rest = text.substr(slash + 1);

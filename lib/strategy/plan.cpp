@@ -40,7 +40,7 @@ StrategyPlan plan_of_replicas(PlanInput const& input) {
   plan.holders = plan.roles.workers;
   plan.memory[gpu::MemoryCategory::parameters] = size * (master + (compute < master ? compute : 0));
   plan.memory[gpu::MemoryCategory::gradients] = size * master;
-  plan.memory[gpu::MemoryCategory::optimizer] = input.optimizer.momentum != 0 ? size * master : 0;
+  plan.memory[gpu::MemoryCategory::optimizer] = state_count(input.optimizer) * size * master;
   plan.memory[gpu::MemoryCategory::buffers] = buffer_bytes(input.model, input.precision.compute);
   plan.hashes = {{"parameters", input.layout.hash()}};
   return plan;

@@ -20,7 +20,7 @@ Ddp::Ddp(DdpPlan plan, StrategyParts const& parts)
       gradients_(reduced_.narrow(0, control_room, replica_.layout().size())),
       tape_(parts.model.blocks, parts.recompute),
       update_(parts.optimizer, parts.precision, parts.communicator.size(),
-              plan_.config.micro_batches, replica_.layout().size(), parts.device) {
+              plan_.config.micro_batches, all_elements(replica_.layout()), parts.device) {
   for (int block = 0; block < tape_.blocks(); ++block)
     gradient_views_.push_back(views_of(gradients_, replica_.layout(), block));
 }
@@ -40,6 +40,7 @@ StepResult Ddp::step(Batch const& batch, StepOptions const& options) {
 
   if (!plan_.config.overlap)
     for (auto const& bucket : plan_.buckets.buckets) launch(bucket);
+  if (update_.way() == Update::Way::by_range) update_.begin();
   for (std::size_t i = 0; i < works_.size(); ++i) {
     parts_.recorder.enter(Phase::comm_exposed);
     works_[i].wait_on_stream();
@@ -49,7 +50,7 @@ StepResult Ddp::step(Batch const& batch, StepOptions const& options) {
   works_.clear();
 
   control_.fetch_sum();
-  if (update_.way() == Update::Way::guarded) update(all(), options.lr, control_.refusal());
+  if (update_.way() == Update::Way::guarded) update_all(options.lr, control_.refusal());
   auto result = agreed(batch);
   if (update_.way() == Update::Way::by_decision) result.skipped = !update_if_admitted(options.lr);
   if (!update_.finite())
@@ -94,9 +95,14 @@ void Ddp::update(FlatRange range, double lr, std::optional<at::Tensor> const& re
   replica_.refresh(range);
 }
 
+void Ddp::update_all(double lr, std::optional<at::Tensor> const& refusal) {
+  update_.begin();
+  update(all(), lr, refusal);
+}
+
 bool Ddp::update_if_admitted(double lr) {
   if (!update_.admit(gradient_norm({&gradients_, 1}))) return false;
-  update(all(), lr);
+  update_all(lr);
   return true;
 }
 

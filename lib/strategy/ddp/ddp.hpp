@@ -36,6 +36,7 @@ class Ddp final : public Strategy {
   void launch(Bucket const& bucket);
   FlatRange all() const { return {0, replica_.layout().size()}; }
   void update(FlatRange range, double lr, std::optional<at::Tensor> const& refusal = {});
+  void update_all(double lr, std::optional<at::Tensor> const& refusal = {});
   /// False when the step is skipped.
   bool update_if_admitted(double lr);
   /// What the step returns; ends the run when a loss or a gradient was not finite, or ranks differ.

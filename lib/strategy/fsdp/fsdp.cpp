@@ -23,7 +23,7 @@ Fsdp::Fsdp(FsdpPlan plan, StrategyParts const& parts)
       control_(parts.allocate(gpu::MemoryCategory::gradients, control_room)),
       tape_(parts.model.blocks, parts.recompute),
       update_(parts.optimizer, parts.precision, parts.communicator.size(), plan_.micro_batches,
-              plan_.shards.owned, parts.device) {}
+              plan_.owned_by(parts.communicator.rank(), layout_), parts.device) {}
 
 StepResult Fsdp::step(Batch const& batch, StepOptions const& options) {
   control_.begin(options);
@@ -141,6 +141,7 @@ bool Fsdp::update_if_admitted(double lr) {
 }
 
 void Fsdp::update(double lr, std::optional<at::Tensor> const& refusal) {
+  update_.begin();
   for (int unit = plan_.units() - 1; unit >= 0; --unit) {
     parts_.recorder.enter(Phase::comm_exposed);
     gradients_.finish(unit);

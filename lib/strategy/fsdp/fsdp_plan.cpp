@@ -49,15 +49,14 @@ void check(FsdpConfig const& config, FsdpPlan const& plan) {
 
 /// The largest prefetch up to the configured one, and then the fewest of `rotating` units that
 /// share slots, with which the plan fits.
-void fit(FsdpPlan& plan, FsdpConfig const& config, int rotating, bool momentum,
-         std::int64_t other_bytes) {
+void fit(FsdpPlan& plan, FsdpConfig const& config, int rotating, std::int64_t other_bytes) {
   auto const budget = parse_bytes(config.memory_budget);
   if (!budget)
     throw Error(ExitCode::usage, "strategy.memory_budget: " + config.memory_budget,
                 "it is not a number of bytes", "write it as 600MiB or 2GiB");
   auto const needs = [&](int prefetch, int rotating) {
     share_slots(plan, prefetch, rotating);
-    return plan.memory(momentum).total() + other_bytes;
+    return plan.memory().total() + other_bytes;
   };
   int prefetch = std::max(config.prefetch, 1);
   while (prefetch > 1 && needs(prefetch, rotating) > *budget) --prefetch;
@@ -78,6 +77,7 @@ FsdpPlan plan_units(FsdpConfig const& config, ParameterLayout const& layout,
   FsdpPlan plan;
   plan.types.master = master_type(precision);
   plan.types.compute = compute_type(precision);
+  plan.states = state_count(optimizer);
   bool const mixed = plan.types.compute != plan.types.master;
   bool const alone = ranks == 1;  // nothing is cut, gathered or reduced
   plan.types.low_gradient =
@@ -92,8 +92,7 @@ FsdpPlan plan_units(FsdpConfig const& config, ParameterLayout const& layout,
   check(config, plan);
   bool const all_stay = alone || config.shard != Shard::full || !config.reshard_after_forward;
   share_slots(plan, config.prefetch, all_stay ? 0 : plan.units() - config.keep_units);
-  if (!config.memory_budget.empty())
-    fit(plan, config, all_stay ? 0 : plan.units(), optimizer.momentum != 0, other_bytes);
+  if (!config.memory_budget.empty()) fit(plan, config, all_stay ? 0 : plan.units(), other_bytes);
   return plan;
 }
 
@@ -106,7 +105,6 @@ FsdpPlan choose_units(FsdpConfig const& given, ParameterLayout const& layout,
   auto config = given;
   constexpr std::array sizes_mb{4.0, 2.0, 1.0, 0.5, 0.25, 0.125, 0.0625};
   constexpr double hardly_more = 1.05;
-  bool const momentum = optimizer.momentum != 0;
   std::vector<FsdpPlan> plans;
   std::optional<Error> problem;
   for (auto const size : sizes_mb) {
@@ -120,7 +118,7 @@ FsdpPlan choose_units(FsdpConfig const& given, ParameterLayout const& layout,
   if (plans.empty()) throw *problem;
   if (!config.memory_budget.empty()) return plans.front();
   auto const held = [&](FsdpPlan const& plan) {
-    return static_cast<double>(plan.memory(momentum).total());
+    return static_cast<double>(plan.memory().total());
   };
   auto const enough = hardly_more * held(std::ranges::min(plans, {}, held));
   return *std::ranges::find_if(plans, [&](auto const& plan) { return held(plan) <= enough; });
@@ -156,7 +154,23 @@ std::int64_t FsdpPlan::scratch_slot_bytes() const {
   return reduces_into_scratch() ? gradient_slot_bytes() / shards.ranks : 0;
 }
 
-gpu::MemoryUse FsdpPlan::memory(bool momentum) const {
+OwnedElements FsdpPlan::owned_by(int rank, ParameterLayout const& layout) const {
+  OwnedElements owned{.size = shards.owned};
+  for (auto const& unit : shards.units)
+    for (auto const& chunk : unit.chunks) {
+      auto const first = rank * chunk.shard;
+      for (auto const& place : chunk.places) {
+        auto const& spec = layout.entries()[place.entry].spec;
+        auto const part = stratagem::overlap({place.offset, place.offset + spec.numel()},
+                                             {first, first + chunk.shard});
+        note_vector(owned, spec,
+                    {part.begin - first + chunk.owned, part.end - first + chunk.owned});
+      }
+    }
+  return owned;
+}
+
+gpu::MemoryUse FsdpPlan::memory() const {
   gpu::MemoryUse use;
   auto const master = size_of(types.master);
   auto& parameters = use[MemoryCategory::parameters];
@@ -172,7 +186,7 @@ gpu::MemoryUse FsdpPlan::memory(bool momentum) const {
       whole_gradients
           ? shards.elements() * master
           : shards.owned * master + gradient_slots * (gradient_slot_bytes() + scratch_slot_bytes());
-  if (momentum) use[MemoryCategory::optimizer] = shards.owned * master;
+  use[MemoryCategory::optimizer] = states * shards.owned * master;
   return use;
 }
 

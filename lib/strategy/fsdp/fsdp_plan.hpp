@@ -4,6 +4,7 @@
 
 #include "gpu/memory.hpp"
 #include "optim/optim_config.hpp"
+#include "params/owned_elements.hpp"
 #include "params/shard_plan.hpp"
 #include "strategy/fsdp/fsdp_config.hpp"
 #include "strategy/plan.hpp"
@@ -33,6 +34,7 @@ struct FsdpPlan {
 
   ShardPlan shards;
   Types types;
+  std::int64_t states = 0;  ///< kinds of state that the optimizer keeps
   int rotating = 0;
   int prefetch = 0;
   int parameter_slots = 0;
@@ -67,8 +69,10 @@ struct FsdpPlan {
   std::int64_t gradient_slot_bytes() const;
   std::int64_t scratch_slot_bytes() const;
 
+  /// What a rank updates: its shards of all chunks.
+  OwnedElements owned_by(int rank, ParameterLayout const& layout) const;
   /// Lasting bytes of a rank: all but buffers, activations and workspace.
-  gpu::MemoryUse memory(bool momentum) const;
+  gpu::MemoryUse memory() const;
   /// Of each rank and step, without control record and clipping.
   std::int64_t gathered_bytes_sent() const;
   std::int64_t reduced_bytes_sent() const;

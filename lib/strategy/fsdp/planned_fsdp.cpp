@@ -213,7 +213,7 @@ StrategyPlan plan_of(FsdpConfig const& config, PlanInput const& input) {
   auto fsdp = plan_fsdp(config, input.layout, input.optimizer, input.precision.compute, input.ranks,
                         buffers);
   plan.micro_batches = config.micro_batches;
-  plan.memory = fsdp.memory(input.optimizer.momentum != 0);
+  plan.memory = fsdp.memory();
   plan.memory[gpu::MemoryCategory::buffers] = buffers;
   plan.bytes_sent_per_step = fsdp.gathered_bytes_sent() + fsdp.reduced_bytes_sent() +
                              all_reduce_bytes(control_room * plan.element_size, input.ranks);

@@ -110,9 +110,14 @@ std::vector<at::Tensor> several_like(at::Tensor const& tensor, int count) {
 
 }  // namespace
 
+double momentum_of(OptimizerConfig const& optimizer) {
+  auto const* sgd = std::get_if<SgdConfig>(&optimizer.rule);
+  return sgd == nullptr ? 0 : sgd->momentum;
+}
+
 bool sends_parameters(ServerPolicy const& policy, OptimizerConfig const& optimizer) {
   return !policy.asynchronous() &&
-         (policy.momentum != Momentum::look_ahead || optimizer.momentum == 0);
+         (policy.momentum != Momentum::look_ahead || momentum_of(optimizer) == 0);
 }
 
 StoreMemory make_store_memory(ServerPolicy const& policy, OptimizerConfig const& optimizer,
@@ -142,9 +147,9 @@ StoreMemory StoreMemory::part(FlatRange range) const {
 }
 
 ParameterStore::ParameterStore(ServerPolicy const& policy, OptimizerConfig const& optimizer,
-                               StoreMemory memory)
+                               StoreMemory memory, std::vector<FlatRange> const& vectors)
     : policy_(policy),
-      momentum_factor_(optimizer.momentum),
+      momentum_factor_(momentum_of(optimizer)),
       mean_(optimizer.reduction == Reduction::mean),
       memory_(std::move(memory)) {
   expects(parameters().is_cpu() && parameters().dim() == 1, "a flat CPU tensor");
@@ -155,15 +160,15 @@ ParameterStore::ParameterStore(ServerPolicy const& policy, OptimizerConfig const
   gpu::MemoryScope const scope(gpu::MemoryCategory::optimizer, {});
   bool const one = policy.momentum == Momentum::shared || !policy.asynchronous();
   auto rule = optimizer;
-  rule.nesterov = optimizer.nesterov || looks_ahead();
+  if (looks_ahead()) std::get<SgdConfig>(rule.rule).nesterov = true;
   auto const count = one ? 1 : memory_.slots.size();
   for (std::size_t i = 0; i < count; ++i)
-    optimizers_.emplace_back(rule, parameters().numel(), parameters().options());
+    optimizers_.push_back(
+        make_optimizer(rule, {parameters().numel(), vectors}, parameters().options()));
 }
 
-Sgd& ParameterStore::optimizer_of(int worker) {
-  return optimizers_.size() == 1 ? optimizers_.front()
-                                 : optimizers_[static_cast<std::size_t>(worker)];
+Optimizer& ParameterStore::optimizer_of(int worker) {
+  return *optimizers_[optimizers_.size() == 1 ? 0 : static_cast<std::size_t>(worker)];
 }
 
 void ParameterStore::add_up(FlatRange range) {
@@ -171,8 +176,8 @@ void ParameterStore::add_up(FlatRange range) {
 }
 
 void ParameterStore::apply_sum(FlatRange range, double lr, double factor) {
-  optimizers_.front().step(range, parameters().narrow(0, range.begin, range.size()),
-                           sum().narrow(0, range.begin, range.size()), lr, factor);
+  optimizers_.front()->update(range, parameters().narrow(0, range.begin, range.size()),
+                              sum().narrow(0, range.begin, range.size()), lr, factor);
 }
 
 void ParameterStore::publish(FlatRange range, double lr) {
@@ -181,7 +186,7 @@ void ParameterStore::publish(FlatRange range, double lr) {
   auto const part = [&](at::Tensor const& of) { return of.narrow(0, range.begin, range.size()); };
   for_pieces([factor](std::int64_t n, auto* to, auto const* p,
                       auto const* m) { look_ahead(to, p, m, n, as_element(to, factor)); },
-             part(outgoing()), part(parameters()), part(optimizers_.front().momentum()));
+             part(outgoing()), part(parameters()), part(momentum()));
 }
 
 void ParameterStore::apply(int worker, PushScale const& scale) {
@@ -202,7 +207,7 @@ void ParameterStore::collect(int worker, PushScale const& scale) {
 
 void ParameterStore::apply_collected() {
   auto const scale = mean_ ? 1 / static_cast<double>(collected_count_) : 1.0;
-  update(optimizers_.front(), collected_, collected_lr_, scale);
+  update(*optimizers_.front(), collected_, collected_lr_, scale);
   collected_.zero_();
   collected_count_ = 0;
 }
@@ -215,11 +220,13 @@ void ParameterStore::correct(int worker, double factor) {
              slot(worker), parameters(), handed(worker));
 }
 
-void ParameterStore::update(Sgd& optimizer, at::Tensor const& gradient, double lr, double scale) {
+void ParameterStore::update(Optimizer& optimizer, at::Tensor const& gradient, double lr,
+                            double scale) {
   look_from(lr);
   bool const measured = policy_.weight == ServerPolicy::Weight::inverse_gap;
   auto const before = measured ? sampled(parameters()).clone() : at::Tensor();
-  optimizer.step({0, parameters().numel()}, parameters(), gradient, lr, scale);
+  optimizer.begin_update();
+  optimizer.update({0, parameters().numel()}, parameters(), gradient, lr, scale);
   if (!measured) return;
   auto const change = distance(sampled(parameters()), before);
   mean_update_ = mean_update_ == 0 ? change : mean_update_ + 0.01 * (change - mean_update_);
@@ -266,7 +273,7 @@ double ParameterStore::gap_in_updates(int worker) const {
 
 at::Tensor ParameterStore::momentum() const {
   if (momentum_factor_ == 0) return {};
-  if (optimizers_.size() == 1) return optimizers_.front().momentum();
+  if (optimizers_.size() == 1) return optimizers_.front()->state().front().second;
   auto const sum = at::empty_like(parameters());
   sum_of_momenta(sum);
   return sum;
@@ -274,13 +281,13 @@ at::Tensor ParameterStore::momentum() const {
 
 std::vector<OptimizerState> ParameterStore::kept() const {
   std::vector<OptimizerState> kept;
-  for (auto const& optimizer : optimizers_) kept.push_back(optimizer.state());
+  for (auto const& optimizer : optimizers_) kept.push_back(optimizer->state());
   return kept;
 }
 
 void ParameterStore::sum_of_momenta(at::Tensor const& out) const {
   std::vector<at::Tensor> momenta;
-  for (auto const& optimizer : optimizers_) momenta.push_back(optimizer.momentum());
+  for (auto const& optimizer : optimizers_) momenta.push_back(optimizer->state().front().second);
   sum_range(momenta, out, {0, out.numel()});
 }
 

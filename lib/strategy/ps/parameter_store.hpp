@@ -1,12 +1,15 @@
 #pragma once
 
 #include <algorithm>
+#include <map>
+#include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 
-#include "optim/sgd.hpp"
+#include "optim/optimizer.hpp"
 #include "strategy/ps/policy/server_policy.hpp"
 
 namespace stratagem {
@@ -26,6 +29,9 @@ struct StoreMemory {
   /// The same memory, of a range of the shard.
   StoreMemory part(FlatRange range) const;
 };
+
+/// Of SGD, over which workers may look ahead; 0 for other rules.
+double momentum_of(OptimizerConfig const& optimizer);
 
 /// True where `outgoing` is `parameters`.
 bool sends_parameters(ServerPolicy const& policy, OptimizerConfig const& optimizer);
@@ -49,20 +55,23 @@ StoreMemory make_store_memory(ServerPolicy const& policy, OptimizerConfig const&
 /// number of threads.
 class ParameterStore {
  public:
-  /// `memory`: fp32 or fp64.
-  ParameterStore(ServerPolicy const& policy, OptimizerConfig const& optimizer, StoreMemory memory);
+  /// `memory`: fp32 or fp64. `vectors`: which of its elements belong to parameters of one
+  /// dimension.
+  ParameterStore(ServerPolicy const& policy, OptimizerConfig const& optimizer, StoreMemory memory,
+                 std::vector<FlatRange> const& vectors = {});
   /// With memory of its own, beside `parameters`, which are updated in place.
   ParameterStore(ServerPolicy const& policy, OptimizerConfig const& optimizer, int workers,
-                 at::Tensor parameters)
+                 at::Tensor parameters, std::vector<FlatRange> const& vectors = {})
       : ParameterStore(policy, optimizer,
-                       make_store_memory(policy, optimizer, workers, std::move(parameters))) {}
+                       make_store_memory(policy, optimizer, workers, std::move(parameters)),
+                       vectors) {}
 
   at::Tensor const& parameters() const { return memory_.parameters; }
   /// Where the gradient of a worker lands.
   at::Tensor const& slot(int worker) const { return memory_.slot(worker); }
   /// False once a gradient that was applied was not finite.
   bool finite() const {
-    return std::ranges::all_of(optimizers_, [](Sgd const& each) { return each.finite(); });
+    return std::ranges::all_of(optimizers_, [](auto const& each) { return each->finite(); });
   }
 
   // Synchronous policies.
@@ -71,7 +80,9 @@ class ParameterStore {
   void add_up(FlatRange range);
   /// Which is slot 0.
   at::Tensor const& sum() const { return memory_.slots.front(); }
-  /// Afterwards: one update of `range` from `factor` times the sum.
+  /// Afterwards, once per update.
+  void begin_update() { optimizers_.front()->begin_update(); }
+  /// And then: updates `range` from `factor` times the sum.
   void apply_sum(FlatRange range, double lr, double factor);
   /// Afterwards: makes `range` of outgoing() what workers compute with next.
   void publish(FlatRange range, double lr);
@@ -107,18 +118,20 @@ class ParameterStore {
   /// for policies that do not weigh by it.
   double gap_in_updates(int worker) const;
 
-  /// Sum over workers where each has its own; undefined without momentum.
+  /// Of SGD: the sum over workers where each has its own; undefined without momentum.
   at::Tensor momentum() const;
   /// What each optimizer keeps: of one, or one per worker.
   std::vector<OptimizerState> kept() const;
+  /// What else the next update depends on.
+  std::map<std::string, double*> counters() { return optimizers_.front()->counters(); }
 
  private:
   bool looks_ahead() const;
-  Sgd& optimizer_of(int worker);
+  Optimizer& optimizer_of(int worker);
   /// Corrects the gradient of a worker, of which the slot has 1 / `factor`, for what changed since
   /// hand_out(worker).
   void correct(int worker, double factor);
-  void update(Sgd& optimizer, at::Tensor const& gradient, double lr, double scale);
+  void update(Optimizer& optimizer, at::Tensor const& gradient, double lr, double scale);
   void sum_of_momenta(at::Tensor const& out) const;
   /// Moves parameters() from how far ahead they are to how far this learning rate leads.
   void look_from(double lr);
@@ -127,9 +140,9 @@ class ParameterStore {
   double momentum_factor_;
   bool mean_;  ///< over the gradients of an update
   StoreMemory memory_;
-  std::vector<Sgd> optimizers_;  ///< one, or one per worker
-  double ahead_lr_ = 0;          ///< parameters() are ahead by as much as this rate leads
-  at::Tensor collected_;         ///< sum of gradients
+  std::vector<std::unique_ptr<Optimizer>> optimizers_;  ///< one, or one per worker
+  double ahead_lr_ = 0;   ///< parameters() are ahead by as much as this rate leads
+  at::Tensor collected_;  ///< sum of gradients
   std::int64_t collected_count_ = 0;
   double collected_lr_ = 0;  ///< of the last of them
   double mean_update_ = 0;   ///< root mean square of the parameters' change

@@ -5,10 +5,43 @@
 #include "base/arithmetic.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "strategy/ps/parameter_store.hpp"
 #include "strategy/ps/protocol/transport.hpp"
 #include "strategy/shared/update.hpp"
 
 namespace stratagem {
+namespace {
+
+/// Some parts of a policy make sense for SGD alone, whose step is linear in the gradient and in the
+/// momentum.
+void check_rule(PsPlan const& plan, OptimizerConfig const& optimizer) {
+  auto const& policy = plan.policy;
+  if (auto const* sgd = std::get_if<SgdConfig>(&optimizer.rule)) {
+    if (policy.momentum == ServerPolicy::Momentum::look_ahead && sgd->nesterov)
+      throw Error(ExitCode::usage, "optimizer.nesterov beside look-ahead momentum",
+                  "the look-ahead is Nesterov's already", "leave one of them out");
+    return;
+  }
+  auto const refuse = [&](bool is_there, char const* part, char const* why) {
+    if (is_there)
+      throw Error(ExitCode::usage,
+                  str(path_of_part(part), " beside optimizer.name: ", name_of(optimizer)), why,
+                  "take strategy.mode: sync or async, or optimizer.name: sgd");
+  };
+  char const* const factor = "its step hardly depends on a factor of the gradient";
+  refuse(policy.momentum != ServerPolicy::Momentum::shared, "momentum",
+         "a look-ahead, and a momentum per worker, are defined for SGD");
+  refuse(policy.weight != ServerPolicy::Weight::one, "weight", factor);
+  refuse(policy.lag_cap > 0 && policy.over_cap == ServerPolicy::OverCap::attenuate, "over_cap",
+         factor);
+  refuse(policy.pushes > 1, "pushes", factor);
+  refuse(policy.correction > 0, "dc_lambda", "delay compensation is defined for SGD");
+  char const* const counts = "parts of the model would be updated different numbers of times";
+  refuse(policy.pulls == ServerPolicy::Pulls::chunkwise, "pulls", counts);
+  refuse(policy.lag_cap > 0 && plan.config.servers > 1, "lag_cap", counts);
+}
+
+}  // namespace
 
 ServerPlan plan_servers(PsConfig const& config, ParameterLayout const& layout, int ranks,
                         std::int64_t element_size) {
@@ -50,20 +83,27 @@ std::vector<VersionDomain> version_domains(ServerPolicy const& policy, ServerPla
   return domains;
 }
 
+std::vector<FlatRange> vectors_in(VersionDomain const& domain, ParameterLayout const& layout) {
+  OwnedElements owned{.size = domain.range.size()};
+  for (auto const& chunk : domain.chunks)
+    note_vectors(owned, layout, chunk.range, chunk.offset - domain.range.begin);
+  return owned.vectors;
+}
+
 gpu::MemoryUse server_memory(ServerPolicy const& policy, OptimizerConfig const& optimizer,
                              std::int64_t shard, int workers, std::int64_t element_size) {
   bool const one_momentum =
       policy.momentum == ServerPolicy::Momentum::shared || !policy.asynchronous();
   bool const looks_ahead =
-      policy.momentum == ServerPolicy::Momentum::look_ahead && optimizer.momentum != 0;
+      policy.momentum == ServerPolicy::Momentum::look_ahead && momentum_of(optimizer) != 0;
   auto const bytes = shard * element_size;
   gpu::MemoryUse use;
   use[gpu::MemoryCategory::parameters] = bytes * (1 + (policy.asynchronous() ? workers
                                                        : looks_ahead         ? 1
                                                                              : 0));
   use[gpu::MemoryCategory::gradients] = bytes * (workers + (policy.collects() ? 1 : 0));
-  if (optimizer.momentum != 0)
-    use[gpu::MemoryCategory::optimizer] = bytes * (one_momentum ? 1 : workers);
+  use[gpu::MemoryCategory::optimizer] =
+      state_count(optimizer) * bytes * (one_momentum ? 1 : workers);
   return use;
 }
 
@@ -75,9 +115,7 @@ GradientScale make_gradient_scale(PsPlan const& plan, OptimizerConfig const& opt
 
 void check_ps(PsPlan const& plan, OptimizerConfig const& optimizer) {
   check_transport(plan);
-  if (plan.policy.momentum == ServerPolicy::Momentum::look_ahead && optimizer.nesterov)
-    throw Error(ExitCode::usage, "optimizer.nesterov beside look-ahead momentum",
-                "the look-ahead is Nesterov's already", "leave one of them out");
+  check_rule(plan, optimizer);
   if (plan.config.slow_worker >= plan.workers())
     throw Error(ExitCode::usage, str("experiment.slow_worker: ", plan.config.slow_worker),
                 str("workers are numbered from 0 to ", plan.workers() - 1), "take one of them");

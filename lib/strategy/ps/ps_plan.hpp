@@ -40,6 +40,9 @@ struct VersionDomain {
 std::vector<VersionDomain> version_domains(ServerPolicy const& policy, ServerPlan const& plan,
                                            int server);
 
+/// Which elements of its range belong to parameters of one dimension, counted from its begin.
+std::vector<FlatRange> vectors_in(VersionDomain const& domain, ParameterLayout const& layout);
+
 /// A chunk within a part of its server's shard that begins at `begin`.
 at::Tensor in_part(at::Tensor const& part, std::int64_t begin, ServerChunk const& chunk);
 

@@ -22,7 +22,8 @@ PsServer::PsServer(PsPlan plan, StrategyParts const& parts)
       domains_(version_domains(plan_.policy, plan_.servers, server_)),
       scale_(make_gradient_scale(plan_, parts.optimizer, parts.precision)) {
   for (auto const& domain : domains_)
-    stores_.emplace_back(plan_.policy, parts.optimizer, memory().part(domain.range));
+    stores_.emplace_back(plan_.policy, parts.optimizer, memory().part(domain.range),
+                         vectors_in(domain, layout_));
   initialise_shard();
 }
 
@@ -50,6 +51,7 @@ State PsServer::state() {
     std::ranges::move(pieces_of(layout_, chunk.range, in_shard(memory().parameters, chunk)),
                       std::back_inserter(state.of_parameters.front().pieces));
   for (std::size_t domain = 0; domain < domains_.size(); ++domain) add_kept(domain, state);
+  state.counters = stores_.front().counters();  // check_ps(): those of all domains are the same
   return state;
 }
 

@@ -30,6 +30,7 @@ void serve(ParameterStore& store, ServerPolicy const& policy, at::Tensor const& 
   for (int worker = 0; worker < workers; ++worker) store.slot(worker).copy_(message);
   if (!policy.asynchronous()) {
     store.add_up(all);
+    store.begin_update();
     store.apply_sum(all, 0, 1);
     store.publish(all, 0);
   }

@@ -70,7 +70,7 @@ void SyncPsServer::serve(Round const& round) {
 
 State SyncPsServer::state() {
   auto state = PsServer::state();
-  state.counters = scale_.counters();
+  state.counters.merge(scale_.counters());
   return state;
 }
 
@@ -125,6 +125,7 @@ SyncPsServer::Step SyncPsServer::begin(PsLine const& line) {
 
 void SyncPsServer::update_by_chunk(PsLine const& line) {
   auto step = begin(line);
+  store().begin_update();
   for (std::size_t chunk = 0; chunk < own_.size(); ++chunk) {
     collect(step, chunk);
     wait_all(leaving_[chunk]);  // the version before
@@ -145,6 +146,7 @@ void SyncPsServer::update_as_a_whole(PsLine const& line, PsAnswer answer) {
   bool const admitted = sound && scale_.admit(answer.norm);
   step.record.dropped = !admitted;
   step.record.overflowed = sound && !admitted;
+  if (admitted) store().begin_update();
   for (std::size_t chunk = 0; chunk < own_.size(); ++chunk) {
     wait_all(leaving_[chunk]);  // the version before
     auto const began = monotonic_ns();

@@ -21,7 +21,7 @@ Serial::Serial(SerialConfig const& config, StrategyParts const& parts)
       replica_(parts.model, parts.precision.compute, parts.device, parts.seed),
       tape_(parts.model.blocks, parts.recompute),
       update_(parts.optimizer, parts.precision, config.emulate_ranks, config.micro_batches,
-              replica_.layout().size(), parts.device) {
+              all_elements(replica_.layout()), parts.device) {
   for (int worker = 0; worker < config.emulate_ranks; ++worker)
     buffers_.push_back(make_buffers(parts.model, parts.device, parts.precision.compute));
   sum_ = make_gradients();
@@ -49,7 +49,10 @@ StepResult Serial::step(Batch const& batch, StepOptions const& options) {
   parts_.recorder.enter(Phase::optimizer);
   result.skipped =
       update_.way() == Update::Way::by_decision && !update_.admit(gradient_norm({&sum_.flat, 1}));
-  if (!result.skipped) update_.apply(all(), replica_.flat(), sum_.flat, options.lr);
+  if (!result.skipped) {
+    update_.begin();
+    update_.apply(all(), replica_.flat(), sum_.flat, options.lr);
+  }
   if (!update_.finite())
     throw AgreedError(
         bad_gradient(batch.step, "summed over all ranks", replica_.views(sum_.flat, "")));

@@ -9,7 +9,7 @@
 
 #include "gpu/device.hpp"
 #include "model/block_tape.hpp"
-#include "optim/optimizer_state.hpp"
+#include "optim/optimizer.hpp"
 #include "strategy/shared/model_layout.hpp"
 #include "strategy/state/state.hpp"
 

@@ -12,12 +12,13 @@
 namespace stratagem {
 namespace {
 
-Sgd make_sgd(OptimizerConfig const& config, PrecisionConfig const& precision, std::int64_t owned,
-             gpu::Device const& device) {
+std::unique_ptr<Optimizer> make_optimizer(OptimizerConfig const& config,
+                                          PrecisionConfig const& precision,
+                                          OwnedElements const& owned, gpu::Device const& device) {
   gpu::MemoryScope const scope(gpu::MemoryCategory::optimizer, device);
   auto const options =
       at::TensorOptions().device(device.torch()).dtype(master_type(precision.compute));
-  return {config, owned, options};
+  return stratagem::make_optimizer(config, owned, options);
 }
 
 ExactSquareSum square_sum(std::span<at::Tensor const> gradients) {
@@ -49,12 +50,18 @@ int terms_of_mean(OptimizerConfig const& optimizer, int workers, int micro_batch
 }
 
 Update::Update(OptimizerConfig const& optimizer, PrecisionConfig const& precision, int workers,
-               int micro_batches, std::int64_t owned, gpu::Device const& device)
-    : sgd_(make_sgd(optimizer, precision, owned, device)),
+               int micro_batches, OwnedElements const& owned, gpu::Device const& device)
+    : optimizer_(make_optimizer(optimizer, precision, owned, device)),
       scale_(optimizer, precision, terms_of_mean(optimizer, workers, micro_batches)),
       way_(scale_.needs_norm()                   ? Way::by_decision
            : device.kind == gpu::DeviceKind::cpu ? Way::by_range
                                                  : Way::guarded) {}
+
+std::map<std::string, double*> Update::counters() {
+  auto all = optimizer_->counters();
+  all.merge(scale_.counters());
+  return all;
+}
 
 bool Update::admit(double norm) {
   bool const admitted = scale_.admit(norm);
@@ -64,7 +71,7 @@ bool Update::admit(double norm) {
 
 void Update::apply(FlatRange range, at::Tensor const& parameters, at::Tensor const& gradients,
                    double lr, std::optional<at::Tensor> const& refusal) {
-  sgd_.step(range, parameters, gradients, lr, scale_.value(), refusal);
+  optimizer_->update(range, parameters, gradients, lr, scale_.value(), refusal);
 }
 
 double gradient_norm(std::span<at::Tensor const> gradients) {

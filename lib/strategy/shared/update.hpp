@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -10,20 +11,19 @@
 
 #include "comm/communicator.hpp"
 #include "gpu/device.hpp"
-#include "optim/optim_config.hpp"
-#include "optim/sgd.hpp"
+#include "optim/optimizer.hpp"
 #include "strategy/shared/gradient_scale.hpp"
 
 namespace stratagem {
 
 /// From summed gradients to updated parameters: mean over workers and micro-batches, loss scaling,
-/// clipping, SGD. Holds the optimizer's state for the parameters that a rank owns.
+/// clipping, the update rule. Holds the optimizer's state for the parameters that a rank owns.
 class Update {
  public:
-  /// `owned`: elements that this rank updates. A gradient is the sum of workers x micro_batches
+  /// `owned`: what this rank updates. A gradient is the sum of workers x micro_batches
   /// means over samples, or for `reduction: sum` counted as one of micro_batches.
   Update(OptimizerConfig const& optimizer, PrecisionConfig const& precision, int workers,
-         int micro_batches, std::int64_t owned, gpu::Device const& device);
+         int micro_batches, OwnedElements const& owned, gpu::Device const& device);
 
   /// What the loss is to be multiplied with before the backward pass.
   double loss_scale() const { return scale_.loss_scale(); }
@@ -36,26 +36,28 @@ class Update {
     by_decision  ///< once the host has decided with the norm of all
   };
   Way way() const { return way_; }
-  /// `by_decision`, once per step before the first apply(): with the norm of all gradients (see
+  /// `by_decision`, once per step before begin(): with the norm of all gradients (see
   /// gradient_norm). False when the step is to be skipped because scaled gradients overflowed.
   /// AgreedError(non_finite) when they are not finite for another reason.
   bool admit(double norm);
 
+  /// Once per step that updates, before the first apply().
+  void begin() { optimizer_->begin_update(); }
   /// Updates the owned elements of `range`. `parameters`, `gradients`: 1-D, just these elements.
   /// `refusal`: on a GPU, a fp32 scalar; where it is 1 nothing is updated.
   void apply(FlatRange range, at::Tensor const& parameters, at::Tensor const& gradients, double lr,
              std::optional<at::Tensor> const& refusal = {});
 
   /// False once a gradient that was applied was not finite, as far as the CPU knows.
-  bool finite() const { return sgd_.finite(); }
+  bool finite() const { return optimizer_->finite(); }
 
   /// What the optimizer keeps of the owned elements: [owned] of each kind.
-  OptimizerState state() const { return sgd_.state(); }
-  /// What else the next step depends on: the state of the loss scale, where there is one.
-  std::map<std::string, double*> counters() { return scale_.counters(); }
+  OptimizerState const& state() const { return optimizer_->state(); }
+  /// What else the next step depends on: of the optimizer and of the loss scale.
+  std::map<std::string, double*> counters();
 
  private:
-  Sgd sgd_;
+  std::unique_ptr<Optimizer> optimizer_;
   GradientScale scale_;
   Way way_;
 };

@@ -46,6 +46,7 @@ Facts with_present_names(Facts before, Facts const& now) {
     entry.key() = moved;
     before.insert(std::move(entry));
   }
+  if (now.contains("optimizer.decay")) before.try_emplace("optimizer.decay", "all");
   return before;
 }
 
@@ -91,7 +92,8 @@ std::string require_alike(Facts before, Facts const& now, Likeness likeness,
   auto const value = [](Facts const& of, std::string const& name) {
     auto const found = of.find(name);
     if (found != of.end()) return found->second;
-    bool const is_choice = name.starts_with("strategy.") || name.starts_with("advanced.");
+    bool const is_choice = name.starts_with("strategy.") || name.starts_with("advanced.") ||
+                           name.starts_with("optimizer.");
     return std::string(is_choice ? "not set" : "not known");
   };
   std::vector<std::string> forbidden, changed;

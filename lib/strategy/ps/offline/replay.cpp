@@ -71,7 +71,8 @@ PsReplay::PsReplay(PsPlan const& plan, StrategyParts const& parts,
     for (auto const& domain : version_domains(policy_, plan.servers, static_cast<int>(i))) {
       auto const shard = parts.allocate(gpu::MemoryCategory::parameters, domain.range.size());
       servers_.push_back({.own = domain.chunks,
-                          .store = {policy_, parts.optimizer, workers(), shard},
+                          .store = {policy_, parts.optimizer, workers(), shard,
+                                    vectors_in(domain, pass_.replica().layout())},
                           .pushes = pushes_of(domain, pushes[i]),
                           .workers = std::vector<Server::Worker>(computed_.size())});
       for (auto& chunk : servers_.back().own) chunk.offset -= domain.range.begin;

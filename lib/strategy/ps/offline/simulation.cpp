@@ -18,7 +18,8 @@ PsSimulation::PsSimulation(PsPlan const& plan, ClusterModel const& cluster,
       policy_(plan.policy),
       inputs_(std::move(inputs)),
       pass_(parts, plan.config.micro_batches),
-      store_(policy_, parts.optimizer, workers_, pass_.replica().flat().clone()),
+      store_(policy_, parts.optimizer, workers_, pass_.replica().flat().clone(),
+             all_elements(pass_.replica().layout()).vectors),
       cluster_(cluster, workers_),
       scales_(static_cast<std::size_t>(policy_.asynchronous() ? workers_ : 1),
               make_gradient_scale(plan, parts.optimizer, parts.precision)),
@@ -69,7 +70,10 @@ void PsSimulation::run_synchronous(std::int64_t first_step, std::int64_t end_ste
     }
     store_.add_up(all);
     bool const applied = admit(scales_.front(), store_.sum());
-    if (applied) store_.apply_sum(all, inputs_.lr(step), scales_.front().value());
+    if (applied) {
+      store_.begin_update();
+      store_.apply_sum(all, inputs_.lr(step), scales_.front().value());
+    }
     store_.publish(all, inputs_.lr(step));
     versions.pop_front();
     versions.emplace_back(store_.outgoing().clone(), cluster_.treat(complete, workers_));

@@ -9,7 +9,7 @@
 namespace stratagem {
 namespace {
 
-constexpr OptimizerConfig optimizer{.momentum = 0.9};
+OptimizerConfig const optimizer{.rule = SgdConfig{.momentum = 0.9}};
 constexpr double lr = 0.01;
 
 /// A vector, and who does what with it.
@@ -55,6 +55,7 @@ void serve(ServerPlan const& plan, PsTransport& transport, ParameterStore& store
     for (auto const& chunk : plan.chunks)
       arriving[static_cast<std::size_t>(worker)].push_back(transport.receive(worker, chunk));
   std::vector<Work> leaving;
+  store.begin_update();
   for (auto const& chunk : plan.chunks) {
     for (auto& of_worker : arriving)
       of_worker[static_cast<std::size_t>(chunk.index)].wait_on_host();
@@ -104,6 +105,7 @@ double measure_bound(Bench& bench, int rounds) {
     for (int worker = 0; worker < bench.ps.servers.workers(); ++worker)
       store.slot(worker).copy_(gradient);
     store.add_up(all);
+    store.begin_update();
     store.apply_sum(all, lr, 1.0 / bench.ps.servers.workers());
     for (int worker = 0; worker < bench.ps.servers.workers(); ++worker) received.copy_(parameters);
   });
