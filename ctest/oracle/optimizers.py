@@ -17,11 +17,15 @@ STEPS, TOLERANCE = 5, 1e-8
 
 # Name, settings of ours, PyTorch's optimizer with its settings, names of ours and of PyTorch's state.
 MOMENTUM = {"momentum": "momentum_buffer"}
+MEANS = {"exp_avg": "exp_avg", "exp_avg_sq": "exp_avg_sq"}
 CASES = [
     ("sgd", {}, torch.optim.SGD, {"lr": 0.01, "momentum": 0.9}, MOMENTUM),
     ("sgd", {"momentum": 0}, torch.optim.SGD, {"lr": 0.01}, {}),
     ("sgd", {"lr": 0.1, "momentum": 0.8, "weight_decay": 0.05, "nesterov": "true"}, torch.optim.SGD,
      {"lr": 0.1, "momentum": 0.8, "weight_decay": 0.05, "nesterov": True}, MOMENTUM),
+    ("adamw", {}, torch.optim.AdamW, {}, MEANS),
+    ("adamw", {"lr": 0.02, "weight_decay": 0.3, "beta1": 0.8, "beta2": 0.9, "eps": 1e-3}, torch.optim.AdamW,
+     {"lr": 0.02, "weight_decay": 0.3, "betas": (0.8, 0.9), "eps": 1e-3}, MEANS),
 ]
 
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "keys/key.hpp"
+#include "optim/adamw/adamw_config.hpp"
 #include "optim/sgd/sgd_config.hpp"
 
 namespace stratagem {
@@ -31,7 +32,7 @@ enum class ScheduleKind { constant, cosine, step };
 enum class Decay { all, weights };
 
 /// The update rules there are, each with its own options.
-using UpdateRule = std::variant<SgdConfig>;
+using UpdateRule = std::variant<SgdConfig, AdamwConfig>;
 
 /// Section `optimizer` of the configuration: an update rule, and what all of them share.
 struct OptimizerConfig {

@@ -5,6 +5,7 @@
 #include <ATen/ATen.h>
 
 #include "base/contract.hpp"
+#include "optim/adamw/adamw.hpp"
 #include "optim/sgd/sgd.hpp"
 
 namespace stratagem {
@@ -13,6 +14,11 @@ namespace {
 template <class... Parts>
 std::unique_ptr<Optimizer> make(SgdConfig const& rule, Parts const&... parts) {
   return std::make_unique<Sgd>(rule, parts...);
+}
+
+template <class... Parts>
+std::unique_ptr<Optimizer> make(AdamwConfig const& rule, Parts const&... parts) {
+  return std::make_unique<Adamw>(rule, parts...);
 }
 
 }  // namespace
