@@ -300,6 +300,9 @@ TEST(StepTime, ARequestIsAQuarterMoreAndFiveMinutes) {
   EXPECT_EQ(PredictedTime{}.lead_s(), 60);
   PredictedTime const slow{.step = {.compute_s = 10, .exposed_s = 2}, .save_s = 7};
   EXPECT_EQ(slow.lead_s(), 130) << "60 + 2 * (2 * 12 + 7) = 122";
+  auto rarely = slow;
+  rarely.sync_every = 4;
+  EXPECT_EQ(rarely.lead_s(), 200) << "60 + 2 * (5 * 12 + 7) = 194";
   EXPECT_EQ(PredictedTime{.run_s = 0}.request(), "00:05:00");
   EXPECT_EQ(PredictedTime{.run_s = 3600}.request(), "01:20:00");
   EXPECT_EQ(PredictedTime{.run_s = 3601}.request(), "01:21:00");

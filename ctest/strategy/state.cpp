@@ -93,6 +93,43 @@ TEST(State, WhatIsLoadedIsGathered) {
   });
 }
 
+/// Three workers with a momentum of their own, on two ranks: the first plays two of them.
+TEST(State, WhatAWorkerHasOfItsOwnIsGatheredAndLoadedApart) {
+  auto const model = test::test_model("tiny_odd");
+  run_ranks(2, 1, [&](Communicator& communicator) {
+    auto const layout = make_layout(model);
+    FlatRange const all{0, layout.size()};
+    State state;
+    for (int worker = 0; worker < 3; ++worker) {
+      ParameterState own{momentum, at::kFloat, {}, worker};
+      if (worker / 2 == communicator.rank())
+        own.pieces = pieces_of(layout, all, at::full({layout.size()}, worker, at::kFloat));
+      state.of_parameters.push_back(own);
+    }
+    auto const expect = [&](int worker, double value) {
+      auto const found = gather(state, momentum, model, all_tensors, communicator, worker);
+      ASSERT_FALSE(found.empty());
+      for (auto const& [name, tensor] : found)
+        EXPECT_TRUE(tensor.eq(value).all().item<bool>()) << name << " of worker " << worker;
+    };
+    for (int worker = 0; worker < 3; ++worker) expect(worker, worker);
+    EXPECT_TRUE(gather(state, momentum, model, all_tensors, communicator).empty());
+
+    std::map<std::string, at::Tensor> sevens;
+    for (auto const& entry : layout.entries()) {
+      auto shape = entry.spec.shape;
+      if (entry.spec.is_part()) shape.front() = entry.spec.total_rows;
+      sevens[entry.spec.name] = at::full(shape, 7, at::kFloat);
+    }
+    load(state, momentum, model, sevens, 1);
+    for (int worker = 0; worker < 3; ++worker) expect(worker, worker == 1 ? 7 : worker);
+    load(state, momentum, model, sevens, ParameterState::all_workers);
+    expect(2, 2);
+    load(state, momentum, model, sevens);
+    for (int worker = 0; worker < 3; ++worker) expect(worker, 7);
+  });
+}
+
 TEST(State, AKindThatIsNotDeclaredIsEmpty) {
   auto const model = test::test_model("tiny_odd");
   run_ranks(2, 1, [&](Communicator& communicator) {

@@ -9,6 +9,7 @@ namespace stratagem {
 /// How long a run will take on a machine that was measured.
 struct PredictedTime {
   StepTime step;          ///< one global batch
+  int sync_every = 1;     ///< steps from one exchange among the workers to the next
   double epoch_s = 0;     ///< training alone, after a warm start
   double run_s = 0;       ///< with evaluations; at most run.max_time_s of training
   double save_s = 0;      ///< a checkpoint; 0 where that is not known
@@ -18,9 +19,9 @@ struct PredictedTime {
   /// minutes: "01:05:00".
   std::string request() const;
 
-  /// How long before its end a job has to be told to save, in whole tens of seconds: up to two
-  /// steps go by before it does; twice that and the saving, and a minute for launcher and
-  /// scheduler.
+  /// How long before its end a job has to be told to save, in whole tens of seconds: the present
+  /// step and those up to the next exchange go by before it does; twice that and the saving, and a
+  /// minute for launcher and scheduler.
   int lead_s() const;
 };
 

@@ -16,7 +16,8 @@ namespace {
 /// Each rank that holds whole tensors saves its part of parameters and optimizer's state.
 double save_time(RunPlan const& plan, Model const& model, Calibration const& calibration) {
   auto const ranks = static_cast<int>(plan.strategy.holders.size());
-  return calibration.save_s(ranks, static_cast<double>(saved_bytes(model, plan.config)) / ranks);
+  auto const bytes = plan.strategy.saved_copies * saved_bytes(model, plan.config);
+  return calibration.save_s(ranks, static_cast<double>(bytes) / ranks);
 }
 
 /// Of all steps, the first of which may be a warm start.
@@ -61,7 +62,8 @@ std::string PredictedTime::request() const {
 }
 
 int PredictedTime::lead_s() const {
-  return 10 * static_cast<int>(std::ceil((60 + 2 * (2 * step.total() + save_s)) / 10));
+  auto const wait_s = (1 + sync_every) * step.total();
+  return 10 * static_cast<int>(std::ceil((60 + 2 * (wait_s + save_s)) / 10));
 }
 
 StepTime predict_step(RunPlan const& plan, Model const& model, StepCosts const& costs) {
@@ -73,6 +75,7 @@ void predict_time(Forecast& forecast, Model const& model, Calibration const& cal
   try {
     auto const costs = step_costs(plan, model, calibration);
     PredictedTime time{.step = predict_step(plan, model, costs),
+                       .sync_every = plan.strategy.sync_every,
                        .published = calibration.published};
     time.epoch_s = static_cast<double>(plan.steps_per_epoch) * time.step.total();
     time.run_s = run_time(plan, costs, training_time(plan, model, calibration, time.step.total()));

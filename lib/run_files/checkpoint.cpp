@@ -76,7 +76,7 @@ TensorMap Checkpoint::weights() const {
   TensorMap tensors;
   std::map<std::string, std::map<int, at::Tensor>> buffers;
   read([&](StateName const& name, at::Tensor const& tensor) {
-    if (name.kind == State::parameters) tensors.emplace(name.tensor, tensor);
+    if (name.kind == State::parameters && !name.is_own()) tensors.emplace(name.tensor, tensor);
     if (name.kind == StateName::buffers) buffers[name.tensor].emplace(name.worker, tensor);
   });
   tensors.merge(average(buffers));

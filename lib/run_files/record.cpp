@@ -14,7 +14,6 @@
 #include "base/hash/hash.hpp"
 #include "base/text.hpp"
 #include "optim/optim_config.hpp"
-#include "strategy/state/state.hpp"
 
 namespace stratagem {
 namespace {
@@ -118,7 +117,7 @@ std::string digest_of(std::string const& text) {
 }  // namespace
 
 std::string StateName::text() const {
-  return kind == buffers ? str(kind, '/', worker, '/', tensor) : str(kind, '/', tensor);
+  return is_own() ? str(kind, '/', worker, '/', tensor) : str(kind, '/', tensor);
 }
 
 StateName StateName::parse(std::string const& text) {
@@ -127,11 +126,12 @@ StateName StateName::parse(std::string const& text) {
   auto const slash = text.find('/');
   if (slash != std::string::npos) {
     auto const kind = text.substr(0, slash), rest = text.substr(slash + 1);
-    if (std::ranges::find(kinds, kind) != kinds.end()) return {kind, rest};
+    bool const is_known = std::ranges::find(kinds, kind) != kinds.end();
     auto const second = rest.find('/');
     auto const worker = parse_integer(rest.substr(0, second));
-    if (kind == buffers && second != std::string::npos && worker)
+    if ((is_known || kind == buffers) && second != std::string::npos && worker && *worker >= 0)
       return {kind, rest.substr(second + 1), static_cast<int>(*worker)};
+    if (is_known) return {kind, rest};
   }
   kinds.emplace_back(buffers);
   throw Error(ExitCode::checkpoint, str("a checkpoint has a tensor \"", text, "\""),

@@ -9,19 +9,21 @@
 #include <ATen/core/Tensor.h>
 
 #include "run_files/training_progress.hpp"
+#include "strategy/state/state.hpp"
 
 namespace stratagem {
 
 /// Where a tensor of a training's state belongs. In files: "<kind>/<name>", as "parameters/<name>",
-/// or "buffers/<worker>/<name>".
+/// or, of what a worker has of its own, "<kind>/<worker>/<name>".
 struct StateName {
   static constexpr char const* buffers =
       "buffers";  ///< running statistics: each worker has its own
 
-  std::string kind;    ///< `buffers`, or of State::of_parameters
-  std::string tensor;  ///< torchvision's name
-  int worker = 0;      ///< of buffers
+  std::string kind;                          ///< `buffers`, or of State::of_parameters
+  std::string tensor;                        ///< torchvision's name
+  int worker = ParameterState::all_workers;  ///< whose own it is, or that of all
 
+  bool is_own() const { return worker != ParameterState::all_workers; }
   std::string text() const;
   /// Error(checkpoint) for a text of another form.
   static StateName parse(std::string const& text);

@@ -8,7 +8,7 @@ namespace stratagem {
 struct EpochSums {
   double loss = 0;
   std::int64_t correct = 0, samples = 0;
-  std::int64_t steps = 0;  ///< that were made; asynchronous ones are those of all workers
+  std::int64_t steps = 0;  ///< that were made; of all ranks, where each knows its own alone
   double time_s = 0;       ///< without evaluation and saving
   std::int64_t comm_bytes = 0;
   double energy_J = 0;  ///< NaN where the device does not tell

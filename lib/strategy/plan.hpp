@@ -31,11 +31,13 @@ struct StrategyPlan {
   std::vector<int> holders;  ///< ranks that may want whole tensors
   bool synchronous = true;   ///< every step is one of all workers; else each goes on by itself, and
                              ///< shares of a round are dealt as it goes
+  int sync_every = 1;        ///< steps from one exchange among the workers to the next
 
   gpu::MemoryUse memory;         ///< lasting bytes per rank; activations and workspace are 0 here
   gpu::MemoryUse server_memory;  ///< the same of the server with the most
-  std::vector<std::int64_t> server_bytes;     ///< the same of each server, in all
-  std::int64_t element_size = 4;              ///< of parameters and gradients [B]
+  std::vector<std::int64_t> server_bytes;  ///< the same of each server, in all
+  std::int64_t element_size = 4;           ///< of parameters and gradients [B]
+  int saved_copies = 1;  ///< of parameters and optimizer state that a checkpoint has
   std::int64_t bytes_sent_per_step = 0;       ///< by each rank that computes
   std::int64_t most_bytes_sent_per_step = 0;  ///< by the rank that sends most
 
@@ -61,8 +63,11 @@ struct StrategyPlan {
   /// False where the others can go on without this rank: asynchronous servers do without a worker,
   /// but no worker does without a server.
   bool is_vital(int rank) const { return synchronous || roles.worker_of(rank) < 0; }
+  /// Whether ranks that make passes know the results of all after every step: else each knows its
+  /// own.
+  bool shares_results() const { return synchronous && sync_every == 1; }
   /// True where some rank does not see the result of every step: all ranks meet after a round.
-  bool meets_after_rounds() const { return !roles.servers.empty(); }
+  bool meets_after_rounds() const { return !shares_results() || !roles.servers.empty(); }
   /// Ranks that want a core all the time: workers, and asynchronous servers, which look for
   /// messages.
   int awake_ranks() const;

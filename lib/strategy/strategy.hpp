@@ -30,13 +30,13 @@ struct StepOptions {
   bool compare_replicas = false;  ///< the same on all ranks
 };
 
-/// What all ranks know after a step; where the plan is not `synchronous`, what this rank knows.
+/// What all ranks know after a step; where the plan does not share results, what this rank knows.
 struct StepResult {
   double loss = 0;           ///< mean over the global batch
   std::int64_t correct = 0;  ///< of the global batch
   std::int64_t samples = 0;  ///< of the global batch
   bool skipped = false;      ///< the scaled gradients overflowed: nothing was updated
-  Requests requests;         ///< of all ranks
+  Requests requests;         ///< of all ranks; none between two exchanges
 };
 
 /// Steps [first_step, end_step) of a training, between two meetings of all ranks.

@@ -114,9 +114,9 @@ std::int64_t Trainer::end_of_round() const {
 
 Requests Trainer::train_round(std::optional<Loader>& loader) {
   auto const& plan = parts_.plan.strategy;
-  // Synchronous steps are added one after the other, however rounds cut an epoch; asynchronous ones
-  // are each worker's own until the ranks meet.
-  auto sums = plan.synchronous ? position_.epoch : EpochSums{};
+  // Results that all know are added one after the other, however rounds cut an epoch; others are
+  // each rank's own until the ranks meet.
+  auto sums = plan.shares_results() ? position_.epoch : EpochSums{};
   auto const steps_before = sums.steps;
   Requests requests;
   auto const began_ns = monotonic_ns();
@@ -147,10 +147,11 @@ Requests Trainer::train_round(std::optional<Loader>& loader) {
   sums.comm_bytes += parts_.communicator.bytes_sent() - bytes_before;
   sums.energy_J += (telemetry_->sample().energy - energy_before) / 1000;
   if (plan.meets_after_rounds()) join(sums, requests);
-  position_.step = first_step + (sums.steps - steps_before) /
-                                    (plan.synchronous ? 1 : plan.workers * plan.pushes);
+  auto const made = sums.steps - steps_before;
+  auto const bringing = static_cast<std::int64_t>(plan.roles.workers.size());
+  position_.step = first_step + (plan.shares_results() ? made : made / (bringing * plan.pushes));
   parts_.reached.step = position_.step;
-  if (!plan.synchronous) sums += position_.epoch;
+  if (!plan.shares_results()) sums += position_.epoch;
   position_.epoch = sums;
   auto const every = parts_.plan.config.checkpoint.every_steps;
   if (every > 0 && position_.step % every == 0) requests.save = true;
@@ -185,7 +186,10 @@ bool Trainer::note(Batch const& batch, StepResult const& result, EpochSums& sums
   auto const& plan = parts_.plan.strategy;
   if (plan.synchronous) ++position_.step;
   parts_.reached.step = position_.step + (plan.synchronous ? 0 : round_steps_ / plan.pushes);
-  if (parts_.display != nullptr) parts_.display->step(batch.step + 1, result.samples, result.loss);
+  if (parts_.display != nullptr) {
+    auto const ranks = plan.shares_results() ? 1 : std::ssize(plan.roles.workers);
+    parts_.display->step(batch.step + 1, result.samples * ranks, result.loss);
+  }
   return !result.requests.any();
 }
 
@@ -204,8 +208,8 @@ void Trainer::join(EpochSums& sums, Requests& requests) const {
   auto const slice = plan.slice_of(parts_.communicator.rank());
   requests |= own_requests();
   if (!plan.synchronous) requests.save = parts_.checkpoints.due();
-  // In synchronous steps every worker has the sums of all.
-  bool const brings = slice && (!plan.synchronous || slice->rank == 0);
+  // Where results are shared every worker has the sums of all.
+  bool const brings = slice && (!plan.shares_results() || slice->rank == 0);
   auto const own = brings ? sums : EpochSums{};
   auto const all = parts_.communicator.allocate(7, at::kDouble);
   all.copy_(

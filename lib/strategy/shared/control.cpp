@@ -48,6 +48,10 @@ void ControlRecord::note(CrossEntropy const& pass, BlockTape const& tape) {
     first_bad_block_ = tape.first_non_finite();
 }
 
+void ControlRecord::refuse() {
+  memory_[not_finite].add_(1);
+}
+
 void ControlRecord::seal(std::uint64_t fingerprint) {
   auto const values = at::empty({2 * parts}, at::kFloat);
   auto* of = values.data_ptr<float>();

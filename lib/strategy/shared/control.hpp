@@ -29,6 +29,8 @@ class ControlRecord {
   void begin(StepOptions const& options);
   /// Of one forward pass, whose outputs the tape still keeps.
   void note(CrossEntropy const& loss, BlockTape const& tape);
+  /// This rank cannot go on, for another reason than the losses noted: no rank will.
+  void refuse();
   /// Comes last: a fingerprint of what ranks must have alike.
   void seal(std::uint64_t fingerprint);
   at::Tensor const& memory() const { return memory_; }
@@ -42,7 +44,7 @@ class ControlRecord {
   /// loss was not finite, `alike` when fingerprints differ; nothing else holds then.
   struct Agreed {
     StepResult result;
-    bool finite = true;
+    bool finite = true;  ///< and no rank has refused
     bool alike = true;
   };
   Agreed result(Batch const& batch, int ranks, int micro_batches) const;

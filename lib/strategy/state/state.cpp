@@ -16,8 +16,10 @@ namespace {
 
 constexpr int piece_tag = 0;  // no other message is under way between two rounds
 
-ParameterState const* find(State const& state, std::string const& kind) {
-  auto const found = std::ranges::find(state.of_parameters, kind, &ParameterState::kind);
+ParameterState const* find(State const& state, std::string const& kind, int worker) {
+  auto const found = std::ranges::find_if(state.of_parameters, [&](ParameterState const& of) {
+    return of.kind == kind && of.worker == worker;
+  });
   return found == state.of_parameters.end() ? nullptr : &*found;
 }
 
@@ -95,6 +97,20 @@ at::Tensor values_of(ParameterState const& state, std::size_t entry, FlatRange r
   return {};
 }
 
+void load(ParameterState const& state, ParameterLayout const& layout,
+          std::map<std::string, at::Tensor> const& tensors) {
+  at::NoGradGuard const no_grad;
+  for (auto const& piece : state.pieces) {
+    auto const& entry = layout.entries()[piece.entry];
+    auto const given = find(tensors, entry.spec);
+    if (!given.defined()) continue;
+    // Only the sum is known: each term becomes an equal part of it.
+    auto const terms = piece.terms.size();
+    auto const part = terms > 1 ? given * (1.0 / static_cast<double>(terms)) : given;
+    for (auto const& term : piece.terms) copy_overlap(part, entry, 0, piece.range, term);
+  }
+}
+
 }  // namespace
 
 std::vector<StatePiece> pieces_of(ParameterLayout const& layout, FlatRange held,
@@ -112,9 +128,9 @@ std::vector<StatePiece> pieces_of(ParameterLayout const& layout, FlatRange held,
 }
 
 NamedTensors gather(State const& state, std::string const& kind, Model const& model,
-                    Wanted const& wanted, Communicator& communicator) {
+                    Wanted const& wanted, Communicator& communicator, int worker) {
   at::NoGradGuard const no_grad;
-  auto const* own = find(state, kind);
+  auto const* own = find(state, kind, worker);
   if (own == nullptr) return {};
   auto const layout = make_layout(model);
   auto const& entries = layout.entries();
@@ -152,20 +168,10 @@ NamedTensors gather(State const& state, std::string const& kind, Model const& mo
 }
 
 void load(State const& state, std::string const& kind, Model const& model,
-          std::map<std::string, at::Tensor> const& tensors) {
-  auto const* own = find(state, kind);
-  if (own == nullptr) return;
-  at::NoGradGuard const no_grad;
+          std::map<std::string, at::Tensor> const& tensors, std::optional<int> worker) {
   auto const layout = make_layout(model);
-  for (auto const& piece : own->pieces) {
-    auto const& entry = layout.entries()[piece.entry];
-    auto const given = find(tensors, entry.spec);
-    if (!given.defined()) continue;
-    // Only the sum is known: each term becomes an equal part of it.
-    auto const terms = piece.terms.size();
-    auto const part = terms > 1 ? given * (1.0 / static_cast<double>(terms)) : given;
-    for (auto const& term : piece.terms) copy_overlap(part, entry, 0, piece.range, term);
-  }
+  for (auto const& own : state.of_parameters)
+    if (own.kind == kind && (!worker || own.worker == *worker)) load(own, layout, tensors);
 }
 
 void load_buffers(State const& state, int worker, Model const& model,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,11 +23,14 @@ struct StatePiece {
 };
 
 /// State of one kind: an element for each of the parameters'. Every rank declares the same kinds,
-/// and holds all, some or none of the elements.
+/// each worker's own among them, and holds all, some or none of the elements.
 struct ParameterState {
+  static constexpr int all_workers = -1;
+
   std::string kind;
   at::ScalarType type = at::kFloat;
   std::vector<StatePiece> pieces;  ///< of this rank; other ranks hold the same ones, or the rest
+  int worker = all_workers;        ///< whose own state it is, or that of all
 };
 
 /// What this rank holds of a training, between two rounds, as views: the next step begins with what
@@ -46,13 +50,15 @@ std::vector<StatePiece> pieces_of(ParameterLayout const& layout, FlatRange held,
                                   at::Tensor const& memory);
 
 /// Copies of whole tensors of one kind by name, on the CPU, in model order: those that this rank
-/// wants. Empty for a kind that is not declared. Collective.
+/// wants. Empty for a kind that is not declared. `worker`: whose own. Collective.
 NamedTensors gather(State const& state, std::string const& kind, Model const& model,
-                    Wanted const& wanted, Communicator& communicator);
+                    Wanted const& wanted, Communicator& communicator,
+                    int worker = ParameterState::all_workers);
 
-/// Replaces, in what this rank holds of a kind, what `tensors` names.
+/// Replaces, in what this rank holds of a kind, what `tensors` names: the state of all workers and
+/// each worker's own, or only that of `worker` (which may be all_workers).
 void load(State const& state, std::string const& kind, Model const& model,
-          std::map<std::string, at::Tensor> const& tensors);
+          std::map<std::string, at::Tensor> const& tensors, std::optional<int> worker = {});
 
 /// Replaces the running statistics that `tensors` names, of one worker if it is played here.
 void load_buffers(State const& state, int worker, Model const& model,

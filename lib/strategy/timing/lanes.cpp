@@ -57,7 +57,7 @@ StepTime with_cores(double path_s, double compute_s, double communication_s, int
 }
 
 StepTime time_of_collectives(Steady const& found, StepParts const& parts) {
-  int const ranks = parts.plan.workers;
+  auto const ranks = static_cast<int>(parts.plan.roles.workers.size());
   return with_cores(found.path_s, found.compute_s,
                     ranks * cores_of_rank(parts.costs) * found.communicate_s, ranks, ranks,
                     parts.costs);

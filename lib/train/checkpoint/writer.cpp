@@ -162,9 +162,10 @@ NamedTensors CheckpointWriter::stage(State const& state) const {
     return parts_.dealt.at(name) == parts_.communicator.rank();
   };
   NamedTensors staged;
-  for (auto const& [kind, type, pieces] : state.of_parameters)
-    for (auto& [name, tensor] : gather(state, kind, parts_.model, mine, parts_.communicator))
-      staged.emplace_back(StateName{kind, name}.text(), std::move(tensor));
+  for (auto const& [kind, type, pieces, worker] : state.of_parameters)
+    for (auto& [name, tensor] :
+         gather(state, kind, parts_.model, mine, parts_.communicator, worker))
+      staged.emplace_back(StateName{kind, name, worker}.text(), std::move(tensor));
   for (auto const& [worker, buffers] : state.buffers)
     for (auto& [name, tensor] : named(parts_.model, buffers))
       staged.emplace_back(StateName{StateName::buffers, name, worker}.text(), std::move(tensor));
