@@ -12,6 +12,7 @@ STRATEGIES = {
     "zero1": ("#F0C36D", "<", "ZeRO-1"),
     "zero2": ("#E69F00", ">", "ZeRO-2"),
     "fsdp": ("#D55E00", "^", "FSDP (ZeRO-3)"),
+    "local": ("#56B4E9", "2", "local SGD"),
     "ps-sync": ("#009E73", "D", "PS sync"),
     "ps-async": ("#CC79A7", "v", "PS async"),
     "ps-modified": ("#882255", "P", "PS modified async"),

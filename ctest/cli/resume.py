@@ -34,6 +34,7 @@ SETTINGS = [
 WAYS = {
     "ddp": (2, ["strategy.name=ddp", "strategy.micro_batches=2"]),
     "fsdp": (2, ["strategy.name=fsdp", "strategy.unit_mb=0.01"]),
+    "local": (2, ["strategy.name=local", "strategy.workers=4", "strategy.inner_steps=4"]),
     "ps": (3, ["strategy.name=ps"]),
 }
 # So that the run does not finish before the signal, even on a busy machine.
@@ -125,6 +126,9 @@ class Resume(harness.ProgramTest):
 
     def test_killed_fsdp(self):
         self.check_killed("fsdp")
+
+    def test_killed_local(self):
+        self.check_killed("local")
 
     def test_killed_ps(self):
         self.check_killed("ps")

@@ -214,7 +214,7 @@ TEST(Parse, ReportsEveryProblemInTheOrderOfTheirPlaces) {
                "  num_classes: ${MANY}\n",
                {"comm.backend=mpii", "runn.seed=3"}),
       (Lines{
-          "c.yaml:1:1: strategy.name: missing; must be one of serial | ddp | fsdp | ps",
+          "c.yaml:1:1: strategy.name: missing; must be one of serial | ddp | fsdp | local | ps",
           "c.yaml:1:17: optimizer.lr: is \"fast\", must be a number",
           "c.yaml:1:23: optimizer.lrr: unknown key (did you mean \"lr\"?)",
           "c.yaml:2:1: data.dataset: missing; must be one of mnist | cifar10 | synthetic-digits",
@@ -291,13 +291,13 @@ TEST(Parse, AnOptimizerHasItsOwnKeysAndDefaults) {
 }
 
 TEST(Parse, UnderAnUnknownStrategyTheKeysOfAnyAreKnown) {
-  EXPECT_EQ(
-      problems("data: {dataset: mnist}\n"
-               "model: {name: lenet}\n"
-               "strategy: {name: dpp, bucket_mb: 1, emulate_ranks: 2, buckets: 1}\n"),
-      (Lines{"c.yaml:3:18: strategy.name: is \"dpp\", must be one of serial, ddp, fsdp, ps (did "
-             "you mean \"ddp\"?)",
-             "c.yaml:3:55: strategy.buckets: unknown key (did you mean \"bucket_mb\"?)"}));
+  EXPECT_EQ(problems("data: {dataset: mnist}\n"
+                     "model: {name: lenet}\n"
+                     "strategy: {name: dpp, bucket_mb: 1, emulate_ranks: 2, buckets: 1}\n"),
+            (Lines{"c.yaml:3:18: strategy.name: is \"dpp\", must be one of serial, ddp, fsdp, "
+                   "local, ps (did "
+                   "you mean \"ddp\"?)",
+                   "c.yaml:3:55: strategy.buckets: unknown key (did you mean \"bucket_mb\"?)"}));
 }
 
 TEST(Parse, OneOfTheTwoBatchSizesCounts) {

@@ -34,6 +34,7 @@ STRATEGIES = {
     "zero2": ["strategy.name=fsdp", "strategy.shard=gradients", "strategy.unit_mb=0.25"],
     "zero3": ["strategy.name=fsdp", "strategy.shard=full", "strategy.unit_mb=0.25"],
     "zero3-reshard-late": ["strategy.name=fsdp", "strategy.reshard_after_forward=false", "strategy.unit_mb=0.25"],
+    "local": ["strategy.workers=6", "strategy.inner_steps=4"],
     "ps-sync": ["strategy.name=ps", "strategy.chunk_mb=0.5"],
     "ps-sync-two-servers": ["strategy.name=ps", "strategy.servers=2", "strategy.chunk_mb=0.25"],
     "ps-delayed-sync": ["strategy.name=ps", "strategy.mode=delayed_sync"],
@@ -106,7 +107,7 @@ def digests(program):
     """(name, digest) of all runs."""
     for index, (name, ranks, settings) in enumerate(trainings()):
         yield name, program.train(f"t{index}", ranks, settings)
-    for name in SYNCHRONOUS:
+    for name in [*SYNCHRONOUS, "local"]:
         settings = [*named(name), "model.name=lenet", "checkpoint.every_steps=5"]
         program.train(f"r-{name}", ranks_of(settings, 2), [*settings, "run.max_steps=6"])
         resumed = [*settings, "run.max_steps=12"]

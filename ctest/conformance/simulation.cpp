@@ -52,6 +52,7 @@ std::vector<Variant> const& variants() {
   using Transport = PsConfig::Transport;
   static std::vector<Variant> const all{
       {"ddp", DdpConfig{.bucket_mb = kib}, 3},
+      {"local", LocalConfig{.workers = 6, .inner_steps = 1}, 3},
       {"zero1", FsdpConfig{.shard = Shard::optimizer, .unit_mb = kib, .poison = true}, 3},
       {"zero2", FsdpConfig{.shard = Shard::gradients, .unit_mb = kib, .poison = true}, 3},
       {"zero3", FsdpConfig{.shard = Shard::full, .unit_mb = kib, .poison = true}, 3},
@@ -217,6 +218,7 @@ TEST_P(Simulation, EndsRightOrInAnErrorWhateverHappens) {
   };
   int workers = variant.ranks;
   if (auto const* ps = std::get_if<PsConfig>(&variant.strategy)) workers -= ps->servers;
+  if (auto const* local = std::get_if<LocalConfig>(&variant.strategy)) workers = local->workers;
   auto const expected = variant.asynchronous() ? "" : emulated(variant.training(), workers);
   auto const calls = most_calls(variant);
   auto const only = number("STRATAGEM_SEED");

@@ -178,6 +178,16 @@ TEST(StepOrder, DdpIsTimedAsItSteps) {
     }
 }
 
+/// In the third step gradients are averaged, or parameters.
+TEST(StepOrder, LocalIsTimedAsItSteps) {
+  for (int const inner_steps : {1, 3})
+    for (int const micro_batches : {1, 2}) {
+      SCOPED_TRACE(str("every ", inner_steps, " steps, ", micro_batches, " micro-batches"));
+      expect_one_order(LocalConfig{.inner_steps = inner_steps, .micro_batches = micro_batches},
+                       micro_batches);
+    }
+}
+
 TEST(StepOrder, FsdpIsTimedAsItSteps) {
   for (auto const shard : {Shard::optimizer, Shard::gradients, Shard::full})
     for (bool const overlap : {true, false})

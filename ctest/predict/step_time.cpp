@@ -103,6 +103,19 @@ TEST(StepTime, RanksThatShareACoreComputeOneAfterTheOther) {
   expect_step(one.step(), 9, 2, 0);
 }
 
+TEST(StepTime, LocalWaitsForAnExchangeEverySoManySteps) {
+  auto const step = [](LocalConfig const& local) {
+    Planned planned(local, 2);
+    planned.costs.all_reduce = planned.of_all(2);
+    return planned.step();
+  };
+  expect_step(step({.inner_steps = 1}), 10, 2, 0);
+  expect_step(step({.inner_steps = 4}), 10, 0.5, 0);
+  // Two workers of a rank make their passes in turn, and move three halves of the bytes.
+  expect_step(step({.workers = 4, .inner_steps = 4}), 20, 0.75, 0);
+  expect_step(step({.workers = 4, .inner_steps = 1}), 19, 3, 0);
+}
+
 TEST(StepTime, FsdpGathersAndScattersWhatItsPlanSays) {
   Planned zero1(FsdpConfig{.shard = Shard::optimizer, .unit_mb = 0.05, .overlap = false}, 2);
   auto const& plan = *fsdp_of(zero1.plan().strategy);

@@ -175,6 +175,78 @@ TEST(Resume, KeepsTheLossScale) {
   }
 }
 
+/// Four workers on two ranks, stopped at an averaging of parameters and between two; it goes on
+/// there, or on other ranks.
+TEST(Resume, LocalWorkersGoOnFromWhatEachHasOfItsOwn) {
+  Training const training{.model = "tiny_residual", .steps = 9};
+  LocalConfig const local{.workers = 4, .inner_steps = 3, .begin_step = 1};
+  auto const straight = train_on(training, {"local", local, 2});
+  for (std::int64_t const stop : {1, 4, 5, 6})
+    for (int const ranks : {1, 2, 4}) {
+      Scratch const run;
+      auto first_part = training;
+      first_part.steps = stop;
+      auto joined = train_and_save(first_part, {"local", local, 2}, 4, run.path());
+      append_to(joined, go_on(training, {"local", local, ranks}, 4, run.path()));
+      expect_equal(joined.parameters, straight.parameters);
+      expect_equal(joined.buffers, straight.buffers);
+      if (ranks == 2) {
+        EXPECT_EQ(joined.losses, straight.losses);
+      }
+    }
+}
+
+/// What a training of so many steps holds that begins with what was saved then.
+std::map<std::string, NamedTensors> restored(Training training, Way const& way, int workers,
+                                             fs::path const& run) {
+  std::map<std::string, NamedTensors> held;
+  training.after = [&](Participant& participant, Communicator& communicator) {
+    auto const model = test_model(training.model);
+    auto const state = participant.state();
+    for (auto const& of : state.of_parameters) {
+      auto tensors = gather(state, of.kind, model, all_tensors, communicator, of.worker);
+      if (communicator.rank() == 0)
+        held[of.kind + " " + std::to_string(of.worker)] = std::move(tensors);
+    }
+  };
+  static_cast<void>(go_on(training, way, workers, run));
+  return held;
+}
+
+TEST(Resume, WhatWorkersHaveOfTheirOwnIsAveragedForThoseWhoHaveItInCommon) {
+  Training const training{.model = "tiny_odd", .steps = 4};
+  Way const local{"local", LocalConfig{.inner_steps = 3}, 2}, ddp{"ddp", DdpConfig{}, 2};
+  Scratch const run;
+  static_cast<void>(train_and_save(training, local, 2, run.path()));
+  auto const own = restored(training, local, 2, run.path());
+  auto const common = restored(training, ddp, 2, run.path());
+  auto const of_four = restored(training, {"local", LocalConfig{.workers = 4}, 2}, 4, run.path());
+  ASSERT_EQ(own.size(), 5U) << "parameters of all; parameters and momentum of two workers";
+  for (auto const* kind : {"parameters", "momentum"}) {
+    auto const of = [&](std::string const& whose) { return own.at(kind + (" " + whose)); };
+    auto mean = of("0");
+    for (std::size_t i = 0; i < mean.size(); ++i) {
+      EXPECT_FALSE(mean[i].second.equal(of("1")[i].second)) << "workers differ";
+      mean[i].second = (mean[i].second + of("1")[i].second) * 0.5;
+    }
+    expect_equal(common.at(kind + std::string(" -1")), mean);
+    expect_equal(of_four.at(kind + std::string(" 3")), mean);
+  }
+  expect_equal(own.at("parameters -1"), common.at("parameters -1"));
+}
+
+TEST(Resume, WorkersBeginWithWhatAllHadInCommon) {
+  Training const training{.model = "tiny_odd", .steps = 4};
+  Way const local{"local", LocalConfig{.inner_steps = 3}, 2}, ddp{"ddp", DdpConfig{}, 2};
+  Scratch const run;
+  static_cast<void>(train_and_save(training, ddp, 2, run.path()));
+  auto const common = restored(training, ddp, 2, run.path());
+  auto const own = restored(training, local, 2, run.path());
+  for (auto const* worker : {" 0", " 1"})
+    for (auto const* kind : {"parameters", "momentum"})
+      expect_equal(own.at(kind + std::string(worker)), common.at(kind + std::string(" -1")));
+}
+
 /// Each asynchronous worker has its own; who knows only one takes the least.
 TEST(Resume, KeepsTheLossScaleOfEachWorker) {
   Training training{.model = "tiny_odd", .precision = scaled_bf16, .steps = 4};

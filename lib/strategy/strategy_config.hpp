@@ -8,13 +8,14 @@
 #include "keys/key.hpp"
 #include "strategy/ddp/ddp_config.hpp"
 #include "strategy/fsdp/fsdp_config.hpp"
+#include "strategy/local/local_config.hpp"
 #include "strategy/ps/ps_config.hpp"
 #include "strategy/serial/serial_config.hpp"
 
 namespace stratagem {
 
 /// Section `strategy` of the configuration: all strategies there are.
-using StrategyConfig = std::variant<SerialConfig, DdpConfig, FsdpConfig, PsConfig>;
+using StrategyConfig = std::variant<SerialConfig, DdpConfig, FsdpConfig, LocalConfig, PsConfig>;
 
 /// One of each, with its defaults; in the order of the alternatives.
 std::vector<StrategyConfig> all_strategies();

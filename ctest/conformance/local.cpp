@@ -1,0 +1,55 @@
+#include <gtest/gtest.h>
+
+#include "conformance/expected.hpp"
+#include "conformance/local_workers.hpp"
+
+namespace stratagem::test {
+namespace {
+
+constexpr int workers = 12;  // which 1, 2, 3 and 4 ranks share out evenly
+
+void expect_equal_to_emulator(Training const& training, int emulated_workers) {
+  SerialConfig const serial{.micro_batches =
+                                std::get<LocalConfig>(training.strategy).micro_batches};
+  auto expected = world().rank() == 0 ? emulated(training, emulated_workers, serial) : "";
+  world().broadcast(expected, 0);
+  expect_result(training, expected, Replicas::everywhere);
+}
+
+TEST(Local, AveragingInEveryStepEqualsTheEmulatorBitForBit) {
+  for (auto const* model : {"lenet", "tiny_residual", "tiny_odd"}) {
+    SCOPED_TRACE(model);
+    Training training{.model = model, .strategy = LocalConfig{.inner_steps = 1}};
+    expect_equal_to_emulator(training, world().size());
+    training.strategy = LocalConfig{.inner_steps = 1, .micro_batches = 2};
+    expect_equal_to_emulator(training, world().size());
+  }
+}
+
+TEST(Local, SoDoWorkersThatShareARank) {
+  for (auto const* model : {"tiny_residual", "tiny_odd"})
+    expect_equal_to_emulator(
+        {.model = model,
+         .strategy = LocalConfig{.workers = workers, .inner_steps = 1, .micro_batches = 2},
+         .optimizer = {.lr = 0.02, .weight_decay = 1e-3, .nesterov = true},
+         .steps = 6,
+         .global_batch = 48},
+        workers);
+}
+
+TEST(Local, EqualsItselfOnOneRankBitForBit) {
+  for (auto const* model : {"lenet", "tiny_residual", "tiny_odd"}) {
+    SCOPED_TRACE(model);
+    Training const training{
+        .model = model,
+        .strategy = LocalConfig{.workers = workers, .inner_steps = 3, .begin_step = 4},
+        .steps = 12};
+    auto expected = world().rank() == 0 ? digest_alone(training) : "";
+    world().broadcast(expected, 0);
+    auto const communicator = make_communicator({}, discover_process(world()), world(), nullptr);
+    EXPECT_EQ(digest_on(training, *communicator), expected) << "on rank " << world().rank();
+  }
+}
+
+}  // namespace
+}  // namespace stratagem::test

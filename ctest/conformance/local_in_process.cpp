@@ -1,0 +1,155 @@
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "base/error.hpp"
+#include "comm/inprocess/inprocess_communicator.hpp"
+#include "comm/serial/serial_communicator.hpp"
+#include "conformance/local_workers.hpp"
+
+namespace stratagem::test {
+namespace {
+
+Training residual(LocalConfig const& local, std::int64_t steps = 7) {
+  return {.model = "tiny_residual", .strategy = local, .steps = steps};
+}
+
+/// The emulator's digest, without what only it knows in every step.
+std::string emulated_parameters(Training const& training, int workers) {
+  return digest_of(train_emulated(training, workers).parameters);
+}
+
+TEST(LocalInProcess, IsSerialTrainingsWhoseParametersAreAveraged) {
+  for (auto const* model : {"tiny_residual", "tiny_odd"})
+    for (int const workers : {2, 3, 4})
+      for (int const inner_steps : {2, 3}) {
+        Training training{.model = model,
+                          .strategy = LocalConfig{.workers = workers, .inner_steps = inner_steps},
+                          .steps = 7};
+        SerialCommunicator alone({});
+        EXPECT_EQ(digest_of(train(training, alone).parameters),
+                  digest_of(averaged_serials(training, workers, inner_steps)))
+            << model << ", " << workers << " workers, every " << inner_steps << " steps";
+      }
+}
+
+/// The comparison can fail: the steps between averagings count, and whether there are any.
+TEST(LocalInProcess, OtherInnerStepsAreOtherNumbers) {
+  auto const of = [](int inner_steps) {
+    return digest_alone(residual({.workers = 2, .inner_steps = inner_steps}));
+  };
+  EXPECT_NE(of(2), of(3));
+  EXPECT_EQ(of(3), of(3));
+  EXPECT_NE(digest_of(averaged_serials(residual({}), 2, 2)), emulated_parameters(residual({}), 2));
+}
+
+TEST(LocalInProcess, DoesNotDependOnRanksOrInterleaving) {
+  for (auto const& local : {LocalConfig{.workers = 6, .inner_steps = 3},
+                            LocalConfig{.workers = 6, .inner_steps = 2, .begin_step = 3}}) {
+    auto const training = residual(local);
+    auto const expected = digest_alone(training);
+    for (int const ranks : {2, 3, 6})
+      for (std::uint64_t seed = 0; seed < 3; ++seed)
+        run_ranks(ranks, seed, [&](Communicator& communicator) {
+          EXPECT_EQ(digest_on(training, communicator), expected)
+              << "rank " << communicator.rank() << " of " << ranks << ", seed " << seed;
+        });
+  }
+}
+
+TEST(LocalInProcess, OneWorkerIsSerial) {
+  auto const training = residual({.inner_steps = 3});
+  SerialCommunicator alone({});
+  EXPECT_EQ(fingerprint(train(training, alone)), emulated(training, 1));
+}
+
+/// Until begin_step the steps are those of DDP, whatever follows.
+TEST(LocalInProcess, BeginsAsDdp) {
+  for (int const workers : {2, 3, 4}) {
+    auto const training = residual({.inner_steps = 2, .begin_step = 5}, 5);
+    auto const expected = emulated_parameters(training, workers);
+    run_ranks(workers, 1, [&](Communicator& communicator) {
+      EXPECT_EQ(digest_of(train(training, communicator).parameters), expected);
+    });
+    auto longer = training;
+    longer.steps = 6;
+    run_ranks(workers, 1, [&](Communicator& communicator) {
+      EXPECT_NE(digest_of(train(longer, communicator).parameters),
+                emulated_parameters(longer, workers));
+    });
+  }
+}
+
+/// Between rounds the mean is shown and may be saved; nobody goes on from it.
+TEST(LocalInProcess, DoesNotDependOnWhereRoundsEnd) {
+  auto training = residual({.workers = 4, .inner_steps = 3, .begin_step = 1}, 11);
+  auto const expected = digest_alone(training);
+  for (std::int64_t const steps : {1, 2, 4, 5}) {
+    training.steps_per_round = steps;
+    EXPECT_EQ(digest_alone(training), expected) << steps;
+    run_ranks(2, 1, [&](Communicator& communicator) {
+      EXPECT_EQ(digest_on(training, communicator), expected) << steps;
+    });
+  }
+}
+
+TEST(LocalInProcess, ComputesInBf16) {
+  auto training = residual({.workers = 4, .inner_steps = 2});
+  training.precision = {.compute = Precision::bf16, .loss_scale = LossScale::none};
+  auto const expected = digest_alone(training);
+  run_ranks(2, 1, [&](Communicator& communicator) {
+    EXPECT_EQ(digest_on(training, communicator), expected);
+  });
+}
+
+/// Also of a rank that computes nothing but finite numbers.
+TEST(LocalInProcess, ANonFiniteLossEndsAllRanksAtTheNextAveraging) {
+  for (int const workers : {2, 4}) {
+    Training const training{.strategy = LocalConfig{.workers = workers, .inner_steps = 4},
+                            .optimizer = {.lr = 1e30}};
+    run_ranks(2, 1, [&](Communicator& communicator) {
+      try {
+        train(training, communicator);
+        FAIL() << "rank " << communicator.rank();
+      } catch (AgreedError const& error) {
+        EXPECT_EQ(error.code(), ExitCode::non_finite);
+        std::string const what = error.what();
+        EXPECT_NE(what.find("at step 1, of worker 0"), what.npos) << what;
+        EXPECT_NE(what.find("output of block "), what.npos) << what;
+      }
+    });
+  }
+}
+
+/// One that happens after the last averaging is found before anything is made of the parameters.
+TEST(LocalInProcess, ANonFiniteLossIsFoundWhereARoundEnds) {
+  Training const training{
+      .strategy = LocalConfig{.inner_steps = 1000}, .optimizer = {.lr = 1e30}, .steps = 3};
+  run_ranks(2, 1, [&](Communicator& communicator) {
+    EXPECT_THROW(train(training, communicator), AgreedError);
+  });
+}
+
+/// What one rank asks for reaches all with the next averaging, and none sooner.
+TEST(LocalInProcess, RequestsWaitForAnAveraging) {
+  auto const training = residual({.inner_steps = 3});
+  run_ranks(2, 1, [&](Communicator& communicator) {
+    auto const model = test_model(training.model);
+    trace::Recorder recorder({}, 0);
+    auto const member =
+        make_member(training.strategy, parts_of(training, model, communicator, recorder));
+    member.strategy->begin_round({});
+    int const rank = communicator.rank();
+    for (std::int64_t step = 0; step < 6; ++step) {
+      auto const batch = training_batch(training, step, rank * training.global_batch / 2, 2);
+      bool const asks = rank == 1 && step == 2;
+      auto const result = member.strategy->step(
+          batch, {.lr = 0.02, .requests = {.interrupt = asks, .save = rank == 1 && step == 1}});
+      EXPECT_EQ(result.requests.interrupt, step == 2) << step;
+      EXPECT_FALSE(result.requests.save) << "asked again, while it is due";
+      EXPECT_EQ(result.samples, training.global_batch / 2) << "its own";
+    }
+  });
+}
+
+}  // namespace
+}  // namespace stratagem::test

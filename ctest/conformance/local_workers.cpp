@@ -1,0 +1,69 @@
+#include "conformance/local_workers.hpp"
+
+#include <ATen/ATen.h>
+
+#include "comm/serial/serial_communicator.hpp"
+
+namespace stratagem::test {
+namespace {
+
+NamedTensors mean_of(std::vector<NamedTensors> const& workers) {
+  auto mean = workers.front();
+  for (std::size_t i = 0; i < mean.size(); ++i) {
+    auto& tensor = mean[i].second;
+    for (std::size_t worker = 1; worker < workers.size(); ++worker)
+      tensor = tensor + workers[worker][i].second;
+    tensor = tensor * (1.0 / static_cast<double>(workers.size()));
+  }
+  return mean;
+}
+
+}  // namespace
+
+std::string digest_on(Training const& training, Communicator& communicator) {
+  auto with_own = training;
+  std::string own;
+  with_own.after = [&](Participant& participant, Communicator& all) {
+    auto const model = test_model(training.model);
+    auto const state = participant.state();
+    for (auto const& of : state.of_parameters)
+      own += of.kind + " " + digest_of(gather(state, of.kind, model, all_tensors, all, of.worker));
+  };
+  auto const trained = train(with_own, communicator);
+  return digest_of(trained.parameters) + " " + digest_of(trained.buffers) + " " + own;
+}
+
+std::string digest_alone(Training const& training) {
+  SerialCommunicator alone({});
+  return digest_on(training, alone);
+}
+
+NamedTensors averaged_serials(Training training, int workers, int inner_steps) {
+  training.strategy = SerialConfig{};
+  auto const model = test_model(training.model);
+  SerialCommunicator alone({});
+  trace::Recorder recorder({}, 0);
+  std::vector<Member> members;
+  for (int worker = 0; worker < workers; ++worker)
+    members.push_back(make_member(training.strategy, parts_of(training, model, alone, recorder)));
+  NamedTensors mean;
+  for (std::int64_t step = 0; step < training.steps; ++step) {
+    std::vector<NamedTensors> after;
+    for (int worker = 0; worker < workers; ++worker) {
+      auto& serial = *members[static_cast<std::size_t>(worker)].strategy;
+      auto const first_slot = training.global_batch * worker / workers;
+      serial.step(training_batch(training, step, first_slot, workers),
+                  {.lr = training.optimizer.lr});
+      after.push_back(gather(serial.state(), State::parameters, model, all_tensors, alone));
+    }
+    mean = mean_of(after);
+    if ((step + 1) % inner_steps != 0) continue;
+    for (auto const& member : members) {
+      load(member.strategy->state(), State::parameters, model, {mean.begin(), mean.end()});
+      member.strategy->state_replaced();
+    }
+  }
+  return mean;
+}
+
+}  // namespace stratagem::test

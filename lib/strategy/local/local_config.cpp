@@ -1,0 +1,26 @@
+#include "strategy/local/local_config.hpp"
+
+#include "strategy/shared/shared_keys.hpp"
+
+namespace stratagem {
+
+Keys keys_of(LocalConfig& local) {
+  return {
+      {"workers", integer(local.workers, between(0, 1024)),
+       "of which each rank plays equally many, in turn; 0: one on each rank", false,
+       InFirstFile::as_comment},
+      {"inner_steps", integer(local.inner_steps, between(1, 1000000)),
+       "of each worker from one averaging of parameters to the next; 1: gradients, every step",
+       false, InFirstFile::yes},
+      {"begin_step", integer(local.begin_step, at_least(0)),
+       "before it gradients are averaged in every step (post-local SGD)", false,
+       InFirstFile::as_comment},
+      micro_batches_key(local.micro_batches),
+  };
+}
+
+std::vector<std::pair<std::string, LocalConfig>> alternatives(LocalConfig const& given) {
+  return {{"local", given}};
+}
+
+}  // namespace stratagem

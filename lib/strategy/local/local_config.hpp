@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "keys/key.hpp"
+
+namespace stratagem {
+
+/// Workers that step on their own and average their parameters every few steps: local SGD (Stich
+/// 2019, arXiv 1805.09767), post-local SGD (Lin et al. 2020, arXiv 1808.07217).
+struct LocalConfig {
+  static constexpr std::string_view name = "local";
+  static constexpr std::string_view description =
+      "workers step on their own; their parameters are averaged every few steps";
+  int workers = 0;              ///< of which each rank plays equally many; 0: one on each rank
+  int inner_steps = 16;         ///< from one averaging to the next; 1: gradients, every step
+  std::int64_t begin_step = 0;  ///< gradients are averaged in every step before
+  int micro_batches = 1;        ///< forward and backward passes of a worker per step
+};
+
+/// Of section `strategy`, bound to `config`.
+Keys keys_of(LocalConfig& config);
+/// What `plan --compare` shows of it, by name; with what `given` says.
+std::vector<std::pair<std::string, LocalConfig>> alternatives(LocalConfig const& given);
+
+}  // namespace stratagem

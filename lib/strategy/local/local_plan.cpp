@@ -1,0 +1,177 @@
+#include "strategy/local/local_plan.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "base/console/table.hpp"
+#include "base/error.hpp"
+#include "base/hash/hash.hpp"
+#include "base/text.hpp"
+#include "strategy/local/local_sgd.hpp"
+#include "strategy/local/worker_sum.hpp"
+#include "strategy/planned_strategy.hpp"
+#include "strategy/shared/control.hpp"
+#include "strategy/shared/gradient_scale.hpp"
+#include "strategy/timing/lanes.hpp"
+
+namespace stratagem {
+namespace {
+
+/// The steps from one averaging to the next, as LocalSgd::step() makes them.
+class LocalSteps {
+ public:
+  LocalSteps(LocalPlan const& plan, StepParts const& parts) : plan_(plan), parts_(parts) {}
+
+  int count() const { return plan_.apart() ? plan_.config.inner_steps : 1; }
+
+  void run(Lanes& lanes) const {
+    for (int step = 0; step < count(); ++step) {
+      for (int pass = 0; pass < plan_.workers_of_rank() * plan_.config.micro_batches; ++pass) {
+        lanes.compute(parts_.costs.forward_s);
+        for (int block = 0; block < parts_.blocks(); ++block)
+          lanes.compute(parts_.backward_of_block());
+      }
+      if (plan_.apart()) update(lanes);
+    }
+    lanes.await(lanes.communicate(exchange()));
+    if (!plan_.apart()) update(lanes);
+  }
+
+ private:
+  void update(Lanes& lanes) const {
+    lanes.compute(plan_.replicas_of_rank() * parts_.costs.optimizer_s);
+  }
+
+  /// Where a rank plays several workers, it goes with the bytes.
+  double exchange() const {
+    return parts_.all_reduce(parts_.layout.size()) * (plan_.workers_of_rank() + 1) / 2;
+  }
+
+  LocalPlan const& plan_;
+  StepParts const& parts_;
+};
+
+class PlannedLocal final : public PlannedStrategy {
+ public:
+  explicit PlannedLocal(LocalPlan const& plan) : plan_(plan) {}
+
+  LocalPlan const& plan() const { return plan_; }
+
+  Member make(StrategyParts const& parts) const override {
+    return {.strategy = std::make_unique<LocalSgd>(plan_, parts)};
+  }
+
+  StepTime time(StepParts const& parts) const override {
+    LocalSteps const steps(plan_, parts);
+    auto mean = steady(parts, [&](Lanes& lanes) { steps.run(lanes); });
+    auto const count = steps.count();
+    mean = {mean.path_s / count, mean.compute_s / count, mean.communicate_s / count};
+    return time_of_collectives(mean, parts);
+  }
+
+  std::string tables(Model const& /*model*/) const override {
+    Table table({{"local", Align::left}, {"", Align::left}});
+    table.add_row({"workers", str(plan_.workers, ", ", plan_.workers_of_rank(), " on each rank")});
+    table.add_row({"averaged", averaged()});
+    table.add_row({"sent for an averaging", bytes_text(plan_.exchange_bytes) + " by each rank"});
+    return table.render();
+  }
+
+  void add_to(nlohmann::json& document) const override {
+    document["local"] = {{"workers", plan_.workers},
+                         {"workers_of_rank", plan_.workers_of_rank()},
+                         {"inner_steps", plan_.config.inner_steps},
+                         {"begin_step", plan_.config.begin_step},
+                         {"exchange_B", plan_.exchange_bytes}};
+  }
+
+ private:
+  std::string averaged() const {
+    auto const& [workers, inner_steps, begin_step, micro_batches] = plan_.config;
+    if (!plan_.apart()) return "gradients, in every step";
+    auto const parameters = str("parameters, every ", inner_steps, " steps");
+    return begin_step == 0
+               ? parameters
+               : str("gradients, in each of the first ", begin_step, " steps; then ", parameters);
+  }
+
+  LocalPlan plan_;
+};
+
+[[noreturn]] void refuse(std::string const& what, std::string const& why, std::string const& cure) {
+  throw Error(ExitCode::usage, what + " with strategy local", why, cure);
+}
+
+void check(LocalPlan const& plan, PlanInput const& input) {
+  if (plan.workers % plan.ranks != 0)
+    refuse(str("strategy.workers: ", plan.workers, " workers on ", plan.ranks, " ranks"),
+           "each rank plays equally many",
+           str("take a multiple of ", plan.ranks, ", or 0 for one on each rank"));
+  std::string const why = "a worker that steps on its own does not know the others' gradients";
+  if (input.optimizer.clip_norm > 0)
+    refuse("optimizer.clip_norm", why, "set it to 0, or take strategy ddp");
+  if (input.optimizer.reduction == Reduction::sum)
+    refuse("optimizer.reduction: sum", why, "take mean, with optimizer.lr_scaling: linear");
+  if (scales_loss(input.precision))
+    refuse("precision.loss_scale: dynamic", why, "set it to none, or take strategy ddp");
+}
+
+/// Of a rank, which may play several workers.
+gpu::MemoryUse memory_of(LocalPlan const& plan, StrategyPlan const& of_replicas) {
+  auto memory = of_replicas.memory;
+  memory[gpu::MemoryCategory::parameters] *= plan.replicas_of_rank();
+  memory[gpu::MemoryCategory::optimizer] *= plan.replicas_of_rank();
+  memory[gpu::MemoryCategory::gradients] *= plan.workers_of_rank();
+  memory[gpu::MemoryCategory::gradients] += control_room * of_replicas.element_size;
+  memory[gpu::MemoryCategory::buffers] *= plan.workers_of_rank();
+  return memory;
+}
+
+/// What holds only where workers step on their own.
+void set_apart(StrategyPlan& plan, LocalConfig const& config, PlanInput const& input) {
+  plan.sync_every = config.inner_steps;
+  plan.saved_copies = plan.workers + 1;
+  plan.bytes_sent_per_step /= config.inner_steps;
+  plan.numbers_of_serial = false;
+  plan.choices = {{"strategy.inner_steps", std::to_string(config.inner_steps)},
+                  {"strategy.begin_step", std::to_string(config.begin_step)}};
+  if (config.begin_step == 0) return;
+  auto synchronous = config;
+  synchronous.inner_steps = 1;
+  plan.warm_start = config.begin_step;
+  plan.begins_like = std::make_shared<StrategyPlan const>(plan_of(synchronous, input));
+}
+
+}  // namespace
+
+StrategyPlan plan_of(LocalConfig const& config, PlanInput const& input) {
+  auto plan = plan_of_replicas(input);
+  LocalPlan local{.config = config,
+                  .workers = config.workers > 0 ? config.workers : input.ranks,
+                  .ranks = input.ranks};
+  check(local, input);
+  auto const bytes = input.layout.size() * plan.element_size;
+  local.exchange_bytes = worker_sum_bytes(bytes, local.workers_of_rank(), input.ranks) +
+                         all_reduce_bytes(control_room * plan.element_size, input.ranks);
+  plan.workers = local.workers;
+  plan.micro_batches = config.micro_batches;
+  plan.memory = memory_of(local, plan);
+  plan.bytes_sent_per_step = local.exchange_bytes;
+  plan.order_of_sums = order_of_sums(config.micro_batches);
+  plan.operations = {BenchOperation::all_reduce};
+  plan.hashes.emplace_back("workers and averagings", Hash()
+                                                         .add(std::uint64_t(local.workers))
+                                                         .add(std::uint64_t(config.inner_steps))
+                                                         .add(std::uint64_t(config.begin_step))
+                                                         .value());
+  if (local.apart()) set_apart(plan, config, input);
+  plan.most_bytes_sent_per_step = plan.bytes_sent_per_step;
+  plan.strategy = std::make_shared<PlannedLocal>(local);
+  return plan;
+}
+
+LocalPlan const* local_of(StrategyPlan const& plan) {
+  auto const* planned = dynamic_cast<PlannedLocal const*>(plan.strategy.get());
+  return planned == nullptr ? nullptr : &planned->plan();
+}
+
+}  // namespace stratagem
