@@ -61,6 +61,57 @@ TEST(Collect, OfARepeatedStepTheLaterAttemptWins) {
               str("what happened after ", std::array{0, 6, 12}[i]));
 }
 
+/// Rows of /spans and /ps by step, and versions, of rank 0.
+struct Joined {
+  explicit Joined(fs::path const& run) : trace(collect_run(run).ranks.front()) {}
+  h5::Integers const& of(h5::TableSpec const& table, std::string const& column) const {
+    return trace.table(table).integers(column);
+  }
+  RankTrace trace;
+};
+
+void write_attempt(fs::path const& path, std::vector<std::int64_t> const& span_steps,
+                   std::vector<PsRecord> const& pushes) {
+  h5::initialise_library();
+  fs::create_directories(path.parent_path());
+  Recorder recorder(gpu::Device{}, 1);
+  TraceFile file(path, sample_header(0, 1), recorder, {}, 0);
+  for (auto const step : span_steps)
+    recorder.record(SpanRecord{.name = recorder.intern("forward"), .step = step});
+  for (auto const& push : pushes) recorder.record(push);
+  ASSERT_FALSE(file.close(Status::stopped, {}).has_value());
+}
+
+TEST(Collect, RowsThatAreNotInTheOrderOfStepsAreJoinedByTheirSteps) {
+  test::Scratch const run;
+  // Workers push their shares in any order; the second attempt begins with step 2, not with the
+  // first push that it met.
+  write_attempt(rank_file(run.path(), 0, 0), {0, 1, 2, 0, 1, 2},
+                {{.step = 1, .applied_version = 1},
+                 {.step = 0, .applied_version = 2, .lag = 1},
+                 {.step = 2, .applied_version = 3, .lag = 2}});
+  write_attempt(rank_file(run.path(), 1, 0), {2, 3},
+                {{.step = 3, .applied_version = 1}, {.step = 2, .applied_version = 2, .lag = 1}});
+  Joined const joined(run.path());
+  EXPECT_EQ(joined.of(spans_table(), "step"), (h5::Integers{0, 1, 0, 1, 2, 3}));
+  EXPECT_EQ(joined.of(ps_table(), "step"), (h5::Integers{1, 0, 3, 2}));
+  EXPECT_EQ(joined.of(ps_table(), "applied_version"), (h5::Integers{1, 2, 3, 4}));
+  EXPECT_EQ(joined.of(ps_table(), "base_version"), (h5::Integers{0, 0, 2, 2}));
+  EXPECT_EQ(problems_of(joined.trace), std::vector<std::string>{});
+}
+
+TEST(Collect, VersionsOfAChunkGoOnWithItsOwn) {
+  test::Scratch const run;
+  write_attempt(rank_file(run.path(), 0, 0), {},
+                {{.step = 0, .chunk = 4, .applied_version = 1},
+                 {.step = 0, .chunk = 7, .applied_version = 1},
+                 {.step = 1, .chunk = 4, .applied_version = 2, .lag = 1}});
+  write_attempt(rank_file(run.path(), 1, 0), {},
+                {{.step = 2, .chunk = 7, .applied_version = 1},
+                 {.step = 2, .chunk = 4, .applied_version = 1}});
+  EXPECT_EQ(Joined(run.path()).of(ps_table(), "applied_version"), (h5::Integers{1, 1, 2, 2, 3}));
+}
+
 TEST(Collect, AttemptsOfDifferentModelsAreNotJoined) {
   test::Scratch const run;
   write_sample(rank_file(run.path(), 0, 0), 0, 1, 0, 10, "resnet50");

@@ -79,25 +79,48 @@ std::int64_t world_of(RankTrace const& trace) {
   return world == nullptr ? 0 : std::clamp<std::int64_t>(*world, 0, most_ranks);
 }
 
-void append_rows(h5::TableData& to, h5::TableData const& from, std::int64_t keep) {
+void append_rows(h5::TableData& to, h5::TableData const& from) {
   for (auto& [name, column] : to.columns)
     std::visit(
         [&, &name = name](auto& values) {
           auto const& more = std::get<std::decay_t<decltype(values)>>(from.columns.at(name));
-          values.resize(static_cast<std::size_t>(keep));
           values.insert(values.end(), more.begin(), more.end());
         },
         column);
-  to.rows = keep + from.rows;
+  to.rows += from.rows;
 }
 
-/// The number of rows of `earlier` before the first value of `column` in `later`.
-std::int64_t rows_before(h5::TableData const& earlier, h5::TableData const& later,
-                         std::string const& column) {
-  if (later.rows == 0) return earlier.rows;
-  auto const first = later.integers(column).front();
-  auto const& values = earlier.integers(column);
-  return std::count_if(values.begin(), values.end(), [first](std::int64_t v) { return v < first; });
+/// Keeps the rows whose value in `column` is less than `end`, in their order.
+void keep_before(h5::TableData& table, std::string const& column, std::int64_t end) {
+  auto const values = table.integers(column);
+  table.rows = std::ranges::count_if(values, [end](std::int64_t value) { return value < end; });
+  for (auto& [_, of_column] : table.columns)
+    std::visit(
+        [&](auto& rows) {
+          std::size_t row = 0;
+          std::erase_if(rows, [&](auto const&) { return values[row++] >= end; });
+        },
+        of_column);
+}
+
+/// The least value of these columns; nothing where there are no rows.
+std::optional<std::int64_t> least(RankTrace const& trace, std::vector<h5::TableSpec> const& specs,
+                                  std::string const& column) {
+  std::optional<std::int64_t> least;
+  for (auto const& spec : specs)
+    for (auto const value : trace.table(spec).integers(column))
+      least = std::min(value, least.value_or(value));
+  return least;
+}
+
+/// What `later` made again counts there alone. Servers and lanes of spans write their rows in
+/// another order than that of the steps.
+void drop_repeated(RankTrace& earlier, RankTrace const& later) {
+  if (auto const step = least(later, {steps_table(), ps_table()}, "step"))
+    for (auto const& spec : {steps_table(), ps_table(), spans_table()})
+      keep_before(earlier.tables.at(spec.path), "step", *step);
+  if (auto const epoch = least(later, {epochs_table()}, "epoch"))
+    keep_before(earlier.tables.at(epochs_table().path), "epoch", *epoch);
 }
 
 /// From now on, name ids of `later` refer to entries after the names of `earlier`.
@@ -105,6 +128,23 @@ void shift_ids(RankTrace& later, std::int64_t shift) {
   for (auto const& [table, column] :
        {std::pair{"/spans", "name_id"}, {"/events", "name_id"}, {"/events", "text_id"}})
     for (auto& id : std::get<h5::Integers>(later.tables.at(table).columns.at(column))) id += shift;
+}
+
+/// An attempt counts its versions from 0. Those of a run go on where the last attempt ended, by
+/// chunk.
+void shift_versions(RankTrace const& earlier, RankTrace& later) {
+  std::map<std::int64_t, std::int64_t> reached;
+  auto const& before = earlier.table(ps_table());
+  for (std::size_t row = 0; row < static_cast<std::size_t>(before.rows); ++row) {
+    auto& version = reached[before.integers("chunk")[row]];
+    version = std::max(version, before.integers("applied_version")[row]);
+  }
+  auto& more = later.tables.at(ps_table().path);
+  auto const& chunks = more.integers("chunk");
+  for (auto const* column : {"base_version", "applied_version"}) {
+    auto& versions = std::get<h5::Integers>(more.columns.at(column));
+    for (std::size_t row = 0; row < versions.size(); ++row) versions[row] += reached[chunks[row]];
+  }
 }
 
 /// The difference between what two attempts trained: "resnet50 and lenet"; "" if there is none.
@@ -119,15 +159,10 @@ std::string difference(RankTrace const& earlier, RankTrace const& later) {
 }
 
 void join_attempt(RankTrace& earlier, RankTrace later) {
+  drop_repeated(earlier, later);
   shift_ids(later, earlier.table(names_table()).rows);
-  for (auto& [path, table] : earlier.tables) {
-    auto const& more = later.tables.at(path);
-    auto keep = table.rows;
-    if (path == steps_table().path || path == spans_table().path || path == ps_table().path)
-      keep = rows_before(table, more, "step");
-    if (path == epochs_table().path) keep = rows_before(table, more, "epoch");
-    append_rows(table, more, keep);
-  }
+  shift_versions(earlier, later);
+  for (auto& [path, table] : earlier.tables) append_rows(table, later.tables.at(path));
   earlier.path = later.path;
   earlier.closed_cleanly = later.closed_cleanly;
   earlier.status = later.status;

@@ -8,7 +8,8 @@
 
 namespace stratagem::trace {
 
-/// The traces of one run, with attempts joined: one entry per rank, in rank order.
+/// The traces of one run, with attempts and versions in /ps joined: one entry per rank, in rank
+/// order.
 struct RunTraces {
   std::vector<RankTrace> ranks;
   std::vector<std::string> remarks;  ///< files that were skipped or end early, a line each
