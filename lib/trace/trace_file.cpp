@@ -7,13 +7,12 @@
 #include "base/arithmetic.hpp"
 #include "base/clock.hpp"
 #include "base/system.hpp"
+#include "trace/columns.hpp"
 
 namespace stratagem::trace {
 namespace {
 
 using h5::ColumnData;
-using h5::Integers;
-using h5::Reals;
 using h5::Texts;
 
 /// Together with the time of writing, less than the second that a killed rank may lose.
@@ -21,111 +20,6 @@ constexpr auto write_period = std::chrono::milliseconds(800);
 
 /// Thirty years mean never, and can be added to a time without overflow.
 constexpr double longest_period_ns = 1e18;
-
-/// A column that consists of one field of every record.
-template <class Column, class Record, class Field>
-Column gather(std::vector<Record> const& records, Field field) {
-  Column column;
-  column.reserve(records.size());
-  for (auto const& record : records) column.push_back(field(record));
-  return column;
-}
-
-template <class Record, class Field>
-Integers integers(std::vector<Record> const& records, Field field) {
-  return gather<Integers>(records,
-                          [&](Record const& r) { return static_cast<std::int64_t>(field(r)); });
-}
-template <class Record, class Field>
-Reals reals(std::vector<Record> const& records, Field field) {
-  return gather<Reals>(records, field);
-}
-
-std::vector<ColumnData> columns(std::vector<StepRecord> const& r) {
-  std::vector<ColumnData> out{integers(r, [](auto& s) { return s.step; }),
-                              integers(r, [](auto& s) { return s.epoch; }),
-                              integers(r, [](auto& s) { return s.t_begin; })};
-  for (std::size_t phase = 0; phase < phases; ++phase)
-    out.emplace_back(integers(r, [phase](auto& s) { return s.durations[phase]; }));
-  out.emplace_back(integers(r, [](auto& s) { return s.duration; }));
-  out.emplace_back(reals(r, [](auto& s) { return s.loss; }));
-  out.emplace_back(integers(r, [](auto& s) { return s.samples; }));
-  out.emplace_back(reals(r, [](auto& s) { return s.lr; }));
-  return out;
-}
-
-std::vector<ColumnData> columns(std::vector<EpochRecord> const& r) {
-  return {integers(r, [](auto& e) { return e.epoch; }),
-          reals(r, [](auto& e) { return e.time_s; }),
-          reals(r, [](auto& e) { return e.train_loss; }),
-          reals(r, [](auto& e) { return e.train_accuracy; }),
-          reals(r, [](auto& e) { return e.test_loss; }),
-          reals(r, [](auto& e) { return e.test_accuracy; }),
-          reals(r, [](auto& e) { return e.images_per_s; }),
-          integers(r, [](auto& e) { return e.comm_bytes; }),
-          integers(r, [](auto& e) { return e.mem_peak_allocated; }),
-          reals(r, [](auto& e) { return e.mem_peak_reserved; }),
-          reals(r, [](auto& e) { return e.energy_J; })};
-}
-
-std::vector<ColumnData> columns(std::vector<PsRecord> const& r) {
-  return {integers(r, [](auto& u) { return u.worker; }),
-          integers(r, [](auto& u) { return u.step; }),
-          integers(r, [](auto& u) { return u.first_slot; }),
-          integers(r, [](auto& u) { return u.chunk; }),
-          integers(r, [](auto& u) { return u.base_version; }),
-          integers(r, [](auto& u) { return u.applied_version; }),
-          integers(r, [](auto& u) { return u.lag; }),
-          reals(r, [](auto& u) { return u.gap; }),
-          reals(r, [](auto& u) { return u.weight; }),
-          reals(r, [](auto& u) { return u.factor; }),
-          reals(r, [](auto& u) { return u.loss_scale; }),
-          reals(r, [](auto& u) { return u.lr; }),
-          integers(r, [](auto& u) { return u.dropped; }),
-          integers(r, [](auto& u) { return u.overflowed; }),
-          integers(r, [](auto& u) { return u.pulled; }),
-          integers(r, [](auto& u) { return u.queue_depth; }),
-          integers(r, [](auto& u) { return u.t_ready; }),
-          integers(r, [](auto& u) { return u.t_seen; }),
-          integers(r, [](auto& u) { return u.t_applied; }),
-          integers(r, [](auto& u) { return u.busy; }),
-          integers(r, [](auto& u) { return u.bytes; })};
-}
-
-std::vector<ColumnData> columns(std::vector<SpanRecord> const& r) {
-  return {
-      integers(r, [](auto& s) { return s.name; }),    integers(r, [](auto& s) { return s.lane; }),
-      integers(r, [](auto& s) { return s.t_begin; }), integers(r, [](auto& s) { return s.t_end; }),
-      integers(r, [](auto& s) { return s.step; }),    integers(r, [](auto& s) { return s.bytes; }),
-      integers(r, [](auto& s) { return s.peer; })};
-}
-
-std::vector<ColumnData> columns(std::vector<MemoryRecord> const& r) {
-  return {integers(r, [](auto& m) { return m.t; }),
-          integers(r, [](auto& m) { return m.use.total(); }),
-          reals(r, [](auto& m) { return m.reserved; }), integers(r, [](auto& m) { return m.rss; })};
-}
-
-std::vector<ColumnData> breakdown_columns(std::vector<MemoryRecord> const& r) {
-  std::vector<ColumnData> out{integers(r, [](auto& m) { return m.t; })};
-  for (std::size_t category = 0; category < gpu::memory_categories; ++category)
-    out.emplace_back(integers(r, [category](auto& m) { return m.use.bytes[category]; }));
-  return out;
-}
-
-std::vector<ColumnData> columns(std::vector<DeviceRecord> const& r) {
-  return {integers(r, [](auto& d) { return d.t; }),
-          reals(r, [](auto& d) { return d.sample.utilization; }),
-          reals(r, [](auto& d) { return d.sample.memory_used; }),
-          reals(r, [](auto& d) { return d.sample.power; }),
-          reals(r, [](auto& d) { return d.sample.energy; }),
-          reals(r, [](auto& d) { return d.sample.clock; })};
-}
-
-std::vector<ColumnData> columns(std::vector<EventRecord> const& r) {
-  return {integers(r, [](auto& e) { return e.t; }), integers(r, [](auto& e) { return e.severity; }),
-          integers(r, [](auto& e) { return e.name; }), integers(r, [](auto& e) { return e.text; })};
-}
 
 }  // namespace
 
@@ -260,14 +154,14 @@ void TraceFile::write_pending() {
   }
   append(names_table(), {names});
   names_written_ += names.size();
-  append(steps_table(), columns(steps));
-  append(epochs_table(), columns(epochs));
-  append(ps_table(), columns(updates));
-  append(spans_table(), columns(spans));
-  append(memory_table(), columns(memory));
-  append(memory_breakdown_table(), breakdown_columns(memory));
-  append(device_table(), columns(device_samples_));
-  append(events_table(), columns(events));
+  append(steps_table(), values_of(step_columns(), steps));
+  append(epochs_table(), values_of(epoch_columns(), epochs));
+  append(ps_table(), values_of(ps_columns(), updates));
+  append(spans_table(), values_of(span_columns(), spans));
+  append(memory_table(), values_of(memory_columns(), memory));
+  append(memory_breakdown_table(), values_of(memory_breakdown_columns(), memory));
+  append(device_table(), values_of(device_columns(), device_samples_));
+  append(events_table(), values_of(event_columns(), events));
   device_samples_.clear();
 }
 
@@ -276,15 +170,18 @@ void TraceFile::append_status(Status status) {
                         recorder_.updates_.dropped() + recorder_.memory_.dropped() +
                         recorder_.events_.dropped();
   for (auto const& lane : recorder_.spans_) dropped += lane.dropped();
-  table(status_table())
-      .append({Integers{monotonic_ns()}, Integers{static_cast<std::int64_t>(status)},
-               Integers{static_cast<std::int64_t>(dropped)}});
+  StatusRow const row{.t = monotonic_ns(),
+                      .status = static_cast<std::int64_t>(status),
+                      .dropped = static_cast<std::int64_t>(dropped)};
+  table(status_table()).append(values_of(status_columns(), {row}));
 }
 
 void TraceFile::append_clock(ClockSample const& clock) {
-  table(clock_table())
-      .append({Integers{monotonic_ns()}, Integers{wall_ns()}, Integers{clock.offset_to_rank0},
-               Integers{clock.uncertainty}});
+  ClockRow const row{.monotonic = monotonic_ns(),
+                     .wall = wall_ns(),
+                     .offset_to_rank0 = clock.offset_to_rank0,
+                     .uncertainty = clock.uncertainty};
+  table(clock_table()).append(values_of(clock_columns(), {row}));
 }
 
 h5::TableWriter& TraceFile::table(h5::TableSpec const& spec) {
