@@ -28,8 +28,8 @@ def read(program, folder):
     words = [program, "collect", *map(str, cells), "--format", "json", "--quiet"]
     told = subprocess.run(words, check=True, capture_output=True, text=True).stdout
     runs = collections.defaultdict(lambda: collections.defaultdict(dict))
-    for row in json.loads(told):
-        if (cell := CELL.search(row["name"])) and row["status"] == "complete":
+    for row in json.loads(told)["cells"]:
+        if (cell := CELL.search(row["cell"])) and row["status"] == "complete":
             runs[int(cell["workers"])][cell["mode"]][int(cell["seed"])] = row
     return runs
 

@@ -6,7 +6,7 @@ import math
 import pandas as pd
 
 from . import measures, style
-from .spread import UNKNOWN, ratio, spread
+from .spread import UNKNOWN, Spread, ratio, spread
 from .study import FAMILY, Study
 
 REACHED = 0.98  # share of the best final accuracy of a family: the target of "time to accuracy"
@@ -18,7 +18,8 @@ class Family:
 
     key: dict
     cells: pd.DataFrame
-    apart: tuple = ()  # words that distinguish it from families with the same title
+    groups: dict  # group -> the program's row of it
+    apart: tuple = ()  # words for what it differs in from families that would have the same title
 
     @property
     def name(self):
@@ -82,10 +83,16 @@ class Family:
         return sorted(found, key=lambda pair: (self.variants.index(pair[0]), pair[1]))
 
     def spread(self, quantity, variant, workers):
-        """A measure over the seeds."""
-        if quantity not in self.cells:
+        """Of a measure, over the seeds."""
+        return self.spread_of(quantity, self.of(variant, workers))
+
+    def spread_of(self, quantity, cells):
+        """Of a measure over the seeds, as the program computed it; unknown where the cells are not of one group."""
+        groups = set(cells["group"])
+        measured = self.groups[groups.pop()].get(quantity) if len(groups) == 1 else None
+        if not measured or not measured["n"]:
             return UNKNOWN
-        return spread(self.of(variant, workers)[quantity])
+        return Spread(measured["median"], measured["least"], measured["greatest"], measured["n"])
 
     def limited(self, variant, workers):
         """Whether one of its runs reached its time limit."""
@@ -128,12 +135,14 @@ class Comparison:
         complete = self.cells[self.cells["state"] == "complete"]
         sweeps = batch_sweeps(complete)
         self.families = [
-            Family(dict(zip(FAMILY, key)), rows)
+            Family(dict(zip(FAMILY, key)), rows, self.study.groups)
             for key, rows in complete.groupby(list(FAMILY), sort=False)
         ]
         tell_apart(self.families)
         self.sweeps = [
-            Family({**dict(zip(sweep_key(), key)), "global_batch": None, "planned_steps": None}, rows)
+            Family(
+                {**dict(zip(sweep_key(), key)), "global_batch": None, "planned_steps": None}, rows, self.study.groups
+            )
             for key, rows in sweeps.groupby(list(sweep_key()), sort=False)
         ]
         # For figures: the points of a sweep over the batch size have a figure of their own.

@@ -33,8 +33,10 @@ class Evidence:
 
 
 def unsound(family):
-    """Its runs that reached their time limit, or whose traces are damaged."""
-    return family.cells["limited"].astype(bool) | family.cells["damaged"].astype(bool)
+    """Its runs of groups in which a time limit ended one or the traces of one are damaged: what the program tells of
+    the group holds that one."""
+    odd = family.cells["limited"].astype(bool) | family.cells["damaged"].astype(bool)
+    return family.cells["group"].isin(set(family.cells.loc[odd, "group"]))
 
 
 def sound(family):
@@ -116,7 +118,7 @@ def gather(comparison, needs):
         left_out = sum(int(unsound(family).sum()) for family in ran if family.key["model"] == model)
         if lacking and left_out:
             lacking.append(
-                f"{left_out} do not count, as their time limit ended them or traces are damaged"
+                f"{left_out} do not count, as a time limit ended them or a run of other seed, or traces are damaged"
             )
         if lacking:
             models_of.setdefault("; ".join(lacking), []).append(model)

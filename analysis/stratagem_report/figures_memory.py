@@ -288,11 +288,11 @@ def f12_prediction(comparison):
                 "variant": variant,
                 "workers": workers,
                 "planned_MiB": plan.get("peak_B", math.nan) * MIB,
-                "measured_MiB": (cells["worker_peak_without_data_B"]).median() * MIB,
+                "measured_MiB": family.spread("worker_peak_without_data_B", variant, workers).median * MIB,
                 "planned_step_ms": 1000 * plan.get("time", {}).get("step_s", math.nan),
-                "measured_step_ms": 1000 * cells["steady_step_s"].median(),
+                "measured_step_ms": 1000 * family.spread("steady_step_s", variant, workers).median,
             }
-            for family, variant, workers, plan, cells in prediction_rows(comparison)
+            for family, variant, workers, plan in prediction_rows(comparison)
         ]
     )
     if data.empty:

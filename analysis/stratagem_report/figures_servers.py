@@ -9,7 +9,6 @@ from . import measures, style
 from .figures_memory import at_most_workers
 from .figures_time import collect, grouped_bars
 from .style import Figure, look_of
-from .trace import updates_of
 
 
 def learning_curves(comparison, family, variant, workers):
@@ -104,6 +103,13 @@ def asynchronous(family):
     ]
 
 
+def lag_counts(comparison, cells):
+    """Pushes by lag, of all cells together."""
+    counts = [pd.Series(comparison.run(cell).row["lag_counts"]) for cell in cells]
+    together = pd.concat(counts, axis=1).fillna(0).sum(axis=1)
+    return together[together > 0]
+
+
 def f7_staleness(comparison, family):
     """Distribution of the lag, a panel per mode."""
     pairs = asynchronous(family)
@@ -112,26 +118,21 @@ def f7_staleness(comparison, family):
     figure, axes = style.panels(len(pairs), columns=3, height=1.9, sharex=True, sharey=True)
     rows = []
     for axis, (variant, workers) in zip(axes, pairs):
-        updates = pd.concat(
-            [
-                updates_of(comparison.run(cell).trace)
-                for cell in family.of(variant, workers)["cell"]
-            ]
-        )
-        lag, look = updates["lag"], look_of(variant)
-        shares = lag.value_counts(normalize=True).sort_index()
+        counts = lag_counts(comparison, family.of(variant, workers)["cell"])
+        shares, look = counts / counts.sum(), look_of(variant)
         axis.bar(shares.index, 100 * shares, 0.85, color=look.colour)
+        mean, late, most = (family.spread(f"lag_{name}", variant, workers) for name in ("mean", "p95", "max"))
         axis.text(
             0.97,
             0.95,
-            f"mean {lag.mean():.2f}\np95 {lag.quantile(0.95):.0f}\nmost {lag.max()}",
+            f"mean {mean.median:.2f}\np95 {late.median:.0f}\nmost {most.high:.0f}",
             transform=axis.transAxes,
             ha="right",
             va="top",
             fontsize=8,
         )
         axis.set(
-            title=f"{look.label}, {style.workers_text(workers)}", xlabel="lag [updates]", ylabel="updates [%]"
+            title=f"{look.label}, {style.workers_text(workers)}", xlabel="lag [updates]", ylabel="pushes [%]"
         )
         axis.xaxis.get_major_locator().set_params(integer=True)
         rows += [
@@ -143,8 +144,8 @@ def f7_staleness(comparison, family):
     return Figure(
         f"F7-staleness-{family.label}",
         f"Staleness: {family.title}",
-        "How many updates came between the parameters a gradient was computed with and those it was"
-        " applied to; all seeds together.",
+        "Updates made since the parameters that a gradient was computed with, over all pushes of all"
+        " seeds; mean and 95th percentile of the median run.",
         figure,
         pd.DataFrame(rows),
     )
@@ -185,8 +186,8 @@ def f10_server_load(comparison):
     return Figure(
         "F10-server-load",
         "Load of the server",
-        "Of the first server: updates applied, pushes under way when one was treated, and the share"
-        " of its time in which it computed. Near 100 % busy, the server is what limits.",
+        "Versions of the parameters per second of training, pushes under way when one was treated, and"
+        " the share of training time in which servers computed. Near 100 % busy, servers are what limits.",
         figure,
         data,
     )

@@ -226,10 +226,13 @@ def f14_batch(comparison):
         ):
             for variant, workers in family.pairs():
                 look, cells = look_of(variant), family.of(variant, workers)
-                curve = cells.groupby("global_batch")[quantity].median() * factor
+                curve = {
+                    batch: family.spread_of(quantity, of_batch).median * factor
+                    for batch, of_batch in cells.groupby("global_batch")
+                }
                 axis.plot(
-                    curve.index,
-                    curve,
+                    list(curve),
+                    list(curve.values()),
                     linestyle=look.line,
                     **look.points,
                     label=(

@@ -49,13 +49,11 @@ def facts_of(run):
     first = trace.ranks[0].process
     return {
         "parameters": manifest["model"]["parameters"],
-        "sent_per_step_B": manifest["plan"]["bytes_sent_per_step"],
-        "steps": run.outcome["steps"],
-        "digest": run.outcome["digest"],
+        "digest": run.row["digest"],
         "recipe": recipe_of(run.config),
         "sharers": max(len(trace.workers), run.config.get("strategy.emulate_ranks", 1)),
-        "limited": run.outcome["reason"] == "time_limit",
-        "git_sha": manifest["build"]["git_sha"],
+        "limited": run.row["reason"] == "time_limit",
+        "git_sha": run.row["git_sha"],
         "device": first["device"],
         "damaged": bool(trace.remarks),
         "gpu": manifest["build"]["flavour"] != "cpu" and run.config.get("run.device") != "cpu",

@@ -27,20 +27,20 @@ def run(program, *arguments):
     return (json.loads(done.stdout) if done.stdout else None), done.stderr.strip()
 
 
-def rows_of(folder, runs, program):
-    """{name: row of `stratagem collect --format json`} of a study's cells, or of these run directories; from
-    FOLDER/measures.json if there is no program."""
+def collected(folder, runs, program):
+    """What `stratagem collect --format json` tells of a study, or of these run directories, as ({cell: row of the
+    cell}, {group: row of the group}); from FOLDER/measures.json where there is no program."""
     if program is not None:
         whole = (folder / "study.json").exists()
         what = [folder, "--allow-mixed"] if whole else runs
         found = run(program, "collect", *what, "--no-write", "--format", "json")[0] if what else None
     else:
-        found = saved_rows(folder)
-    rows = found["cells"] if isinstance(found, dict) else found or []
-    return {row.get("cell", row.get("name")): row for row in rows}
+        found = saved(folder)
+    found = found or {"cells": [], "groups": []}
+    return tuple({row[name]: row for row in found[rows]} for rows, name in (("cells", "cell"), ("groups", "group")))
 
 
-def saved_rows(folder):
+def saved(folder):
     path = folder / SAVED
     cure = (
         f"name it with --program, or save its numbers where it is: stratagem collect {folder} --format json"

@@ -8,7 +8,7 @@ import re
 import pandas as pd
 
 from . import trace
-from .program import find_program, rows_of
+from .program import collected, find_program
 from .errors import ReportError, USAGE
 
 SCHEMA = 1
@@ -70,6 +70,7 @@ class Study:
     name: str
     cells: pd.DataFrame
     runs: dict  # cell -> Run
+    groups: dict  # group -> what the program computed of its complete cells
     remarks: list  # (cell, text)
     marks: list  # what was mixed, if that was allowed
 
@@ -110,7 +111,7 @@ def state_of(row):
     """(state, reason) of a cell, from the program."""
     if not row:
         return "missing", "not started"
-    state, reason = row.get("state", row["status"]), row["reason"]
+    state, reason = row["status"], row["reason"]
     if state != "failed":
         return state, reason
     return state, f"{row['exit_code_meaning']} ({row['exit_code']}): {reason}"
@@ -137,7 +138,7 @@ def cell_of_run(path, config, manifest):
     ranks = len(manifest["ranks"])
     return {
         "cell": path.name,
-        "group": json.dumps([ranks, sorted(settled_of(config).items())]),
+        "group": "",  # the program tells it
         "part": "",
         "model": config["model.name"],
         "dataset": config["data.dataset"],
@@ -228,7 +229,7 @@ def load(folder, allow_mixed=False, program=None):
     runs, remarks, states = {}, [], []
     paths = {cell: folder if single else folder / cell for cell in cells["cell"]}
     begun = [path for path in paths.values() if (path / "trace").is_dir() or (path / "outcome.json").exists()]
-    rows = rows_of(folder, begun, program or find_program()) if begun else {}
+    rows, groups = collected(folder, begun, program or find_program()) if begun else ({}, {})
     for cell, path in paths.items():
         if cell not in rows and path in begun:
             states.append(("unreadable", why_unreadable(path)))
@@ -244,9 +245,11 @@ def load(folder, allow_mixed=False, program=None):
     cells[["state", "reason"]] = pd.DataFrame(
         states, columns=["state", "reason"], index=cells.index
     )
+    told = cells["cell"].map({cell: row["group"] for cell, row in rows.items()})
+    cells["group"] = told.fillna(cells["group"])
     add_work(cells, runs)
     tell_apart(cells, runs)
-    study = Study(folder, name, cells, runs, remarks, [])
+    study = Study(folder, name, cells, runs, groups, remarks, [])
     if not runs:
         raise ReportError(f"no complete cell in {folder}" + summary_of_states(cells), USAGE)
     study.marks = mixtures(study)
@@ -294,9 +297,7 @@ def mixtures(study):
     told = []
     shas = {}
     for cell, run in study.runs.items():
-        build = run.manifest.get("build", {})
-        changed = " with changes" if build.get("git_dirty") else ""
-        shas.setdefault(build.get("git_sha", "unknown") + changed, []).append(cell)
+        shas.setdefault(run.row["git_sha"], []).append(cell)
     if len(shas) > 1:
         told.append(
             "they were made by different programs: "

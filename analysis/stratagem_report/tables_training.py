@@ -163,13 +163,12 @@ def t5_use(comparison):
 
 
 def prediction_rows(comparison):
-    """(family, variant, workers, plan, cells) of the program's predictions."""
+    """(family, variant, workers, plan) of what the program predicted."""
     for family in comparison.families:
         for variant, workers in family.pairs():
-            cells = family.of(variant, workers)
-            plan = comparison.predictions.get(cells["cell"].iloc[0])
+            plan = comparison.predictions.get(family.of(variant, workers)["cell"].iloc[0])
             if plan:
-                yield family, variant, workers, plan, cells
+                yield family, variant, workers, plan
 
 
 def errors_text(what, errors):
@@ -209,18 +208,18 @@ def t9_prediction(comparison):
         ),
     )
     peak_errors, step_errors = [], []
-    for family, variant, workers, plan, cells in prediction_rows(comparison):
+    for family, variant, workers, plan in prediction_rows(comparison):
         state = float(sum(plan["memory_B"][category] for category in STATE_CATEGORIES))
-        measured = spread(cells["worker_peak_without_data_B"])
+        measured = family.spread("worker_peak_without_data_B", variant, workers)
         peak = float(plan.get("peak_B", math.nan))
         peak_errors.append(measured.median / peak - 1)
         step = float(plan.get("time", {}).get("step_s", math.nan))
-        step_measured = spread(cells["steady_step_s"])
+        step_measured = family.spread("steady_step_s", variant, workers)
         step_errors.append(step_measured.median / step - 1)
         table.add(
             *of_run(family, variant, workers),
             state,
-            spread(cells["worker_state_B"]),
+            family.spread("worker_state_B", variant, workers),
             peak,
             measured,
             peak_errors[-1],

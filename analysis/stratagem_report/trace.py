@@ -3,7 +3,7 @@ that `stratagem collect` made of them, into pandas tables. Traces may be finishe
 
     from stratagem_report import trace
     run = trace.read("runs/mnist-lenet-ddp")        # a run directory, or one of its .h5 files
-    run.ranks[0]["steps"]["dur_step_ns"].median()   # a DataFrame per table of TABLES
+    run.ranks[0]["steps"]["dur_step_ns"].median()   # a DataFrame per table of the file
     run.ranks[0].named_spans()                      # spans with names as str, on rank 0's clock
 
 Texts are str. Times whose names end in _ns are from each rank's own monotonic clock: they differ between ranks by an
@@ -29,20 +29,8 @@ from .errors import BAD_DATA, ReportError
 
 SCHEMA_VERSION = 4
 RANK_SCHEMA, COLLECTED_SCHEMA = "stratagem-rank-trace", "stratagem-collected-trace"
-TABLES = (
-    "status",
-    "clock",
-    "names",
-    "steps",
-    "epochs",
-    "ps",
-    "spans",
-    "memory",
-    "memory/breakdown",
-    "device",
-    "events",
-)
-PATIENCE_S = 20  # for a file that was never closed
+PATIENCE_S = 20  # with a file that was never closed
+# Tables and columns are those of the file; what the report lists by name, a test compares with it.
 LANES = ("compute", "comm", "loader")
 PHASES = ("data", "forward", "backward", "comm_exposed", "optimizer")
 MEMORY_CATEGORIES = ("parameters", "gradients", "optimizer", "buffers", "activations", "workspace")
@@ -56,13 +44,13 @@ class RankTrace:
     """The records of one rank: its tables, with times on its own clock [ns]."""
 
     rank: int
-    tables: dict  # name in TABLES -> DataFrame
+    tables: dict  # name, such as "steps" -> DataFrame
     process: dict
     provenance: dict
     closed: bool  # False: its writer was killed, or still writes
 
     def __getitem__(self, table):
-        """The DataFrame of a table, such as rank["steps"]; TABLES has the names."""
+        """The DataFrame of a table, such as rank["steps"]."""
         return self.tables[table]
 
     @property
@@ -132,17 +120,6 @@ class RunTrace:
         return [rank for rank in self.ranks if rank.is_server]
 
 
-def updates_of(run):
-    """Rows of /ps of all servers of a RunTrace, with times on rank 0's clock."""
-    tables = []
-    for rank in run.servers:
-        table = rank["ps"].copy()
-        for column in "t_ready_ns", "t_seen_ns", "t_applied_ns":
-            table[column] = rank.on_rank0_clock(table[column])
-        tables.append(table.assign(server=rank.rank))
-    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
-
-
 def text(value):
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
@@ -163,6 +140,18 @@ def read_table(group):
     )
 
 
+def tables_in(group):
+    """Names of its tables: of the groups that hold columns."""
+    names = []
+
+    def add(name, item):
+        if isinstance(item, h5py.Group) and any(isinstance(inner, h5py.Dataset) for inner in item.values()):
+            names.append(name)
+
+    group.visititems(add)
+    return names
+
+
 def read_rank(group, closed):
     process = {
         name: text(value) if isinstance(value, (bytes, str)) else int(value)
@@ -171,7 +160,7 @@ def read_rank(group, closed):
     provenance = {name: text(value) for name, value in group["provenance"].attrs.items()}
     return RankTrace(
         rank=process["rank"],
-        tables={name: read_table(group[name]) for name in TABLES},
+        tables={name: read_table(group[name]) for name in tables_in(group)},
         process=process,
         provenance=provenance,
         closed=closed,
@@ -248,16 +237,26 @@ def read_file(path):
 
 
 def join_attempts(earlier, later):
-    """Joins two attempts of a rank into one trace."""
-    tables = {}
-    shift = len(earlier["names"])
-    for name, table in earlier.tables.items():
-        more = later.tables[name].copy()
-        for column in {"spans": ("name_id",), "events": ("name_id", "text_id")}.get(name, ()):
-            more[column] += shift
-        if name in REPEATED and len(more):
-            table = table[table[REPEATED[name]] < more[REPEATED[name]].iloc[0]]
-        tables[name] = pd.concat([table, more], ignore_index=True) if len(table) else more
+    """One trace of two attempts of a rank, as `stratagem collect` joins them."""
+    begins = {
+        column: min((later[name][column].min() for name in names if len(later[name])), default=np.inf)
+        for column, names in (("step", ("steps", "ps")), ("epoch", ("epochs",)))
+    }
+    kept = {
+        name: table[table[REPEATED[name]] < begins[REPEATED[name]]] if name in REPEATED else table
+        for name, table in earlier.tables.items()
+    }
+    more = {name: table.copy() for name, table in later.tables.items()}
+    for name, column in ("spans", "name_id"), ("events", "name_id"), ("events", "text_id"):
+        more[name][column] += len(earlier["names"])
+    # An attempt counts its versions from 0; those of the run go on.
+    reached = more["ps"]["chunk"].map(kept["ps"].groupby("chunk")["applied_version"].max())
+    for column in "base_version", "applied_version":
+        more["ps"][column] += reached.fillna(0).astype(np.int64)
+    tables = {
+        name: pd.concat([kept[name], more[name]], ignore_index=True) if len(kept[name]) else more[name]
+        for name in kept
+    }
     return dataclasses.replace(later, tables=tables)
 
 

@@ -7,11 +7,15 @@
 #include <optional>
 
 #include "app/commands/collect_study.hpp"
+#include "app/configuration.hpp"
 #include "app/options.hpp"
 #include "base/error.hpp"
+#include "base/file.hpp"
 #include "base/text.hpp"
+#include "config/parse.hpp"
 #include "study/run_facts.hpp"
 #include "study/study_directory.hpp"
+#include "study/study_table.hpp"
 #include "study/summary.hpp"
 
 namespace stratagem::app {
@@ -64,6 +68,24 @@ std::string name_of_run(fs::path const& run) {
   return clean.has_filename() ? clean.filename().string() : clean.parent_path().filename().string();
 }
 
+/// What cells.csv would say of it; of a run whose configuration cannot be read, its name alone.
+CellEntry entry_of(fs::path const& run, RunFacts const& facts) {
+  CellEntry entry{.name = name_of_run(run), .group = name_of_run(run)};
+  try {
+    auto const file = run / "config.yaml";
+    auto const config = parse_config(read_text(file, ExitCode::io), file.string(), {},
+                                     known_names(), process_variable);
+    entry.workers = facts.ranks - servers_of(config.strategy);
+    describe(entry, config);
+    entry.group = str(facts.ranks, " ranks");
+    for (auto const& [path, value] : deciding_settings(config))
+      entry.group += str(", ", path, "=", value);
+  } catch (Error const&) {
+    return entry;
+  }
+  return entry;
+}
+
 /// What is read of all runs that were named. One that cannot be read does not hide the others.
 class Collection {
  public:
@@ -81,31 +103,42 @@ class Collection {
     }
   }
 
-  /// Of a run that may have no traces, how it stands.
-  void add_state(fs::path const& run) {
-    results_.push_back({run.string(), status_of_run(run), {.name = name_of_run(run)}});
-  }
+  /// Of a run without traces, how it stands.
+  void add_state(fs::path const& run) { add(run, std::nullopt); }
 
   /// `output`: the collected file; empty: none.
   void add(fs::path const& run, fs::path const& output, bool must_write) {
     auto const traces = trace::collect_run(run);
     for (auto const& remark : traces.remarks) log_.warning(remark);
     if (!output.empty()) write(traces, output, must_write);
-    auto summary = summarise(name_of_run(run), traces, read_run_facts(run));
-    results_.push_back({run.string(), status_of_run(run), std::move(summary)});
-    phases_.add(name_of_run(run), traces);
+    add(run, summarise(name_of_run(run), traces, read_run_facts(run)));
   }
 
   std::string render(std::string const& format) const {
     if (results_.empty() && first_failure_) throw *first_failure_;
-    if (format == "json") return summary_json(results_);
+    if (format == "json") return study_json(results_);
     std::vector<RunSummary> summaries;
-    for (auto const& result : results_) summaries.push_back(result.summary);
+    for (auto const& result : results_) summaries.push_back(*result.summary);
     if (format != "text") return summary_table(summaries).render(table_format(format));
-    return summary_text(summaries) + "\nmean over the steps of each rank\n" + phases_.render();
+    return summary_text(summaries) + "\nmean over the steps of each rank\n" +
+           phase_table(summaries).render();
   }
 
  private:
+  void add(fs::path const& run, std::optional<RunSummary> summary) {
+    auto const facts = read_run_facts(run);
+    CellResult result{.entry = entry_of(run, facts),
+                      .status = status_of_run(run),
+                      .summary = std::move(summary),
+                      .directory = run.string(),
+                      .git_sha = facts.commit};
+    result.entry.index = static_cast<int>(results_.size());
+    // Where nobody wrote down how the run ended, its traces tell.
+    if (result.summary && result.status.state != CellState::missing)
+      result.summary->status = name_of(result.status.state);
+    results_.push_back(std::move(result));
+  }
+
   void write(trace::RunTraces const& traces, fs::path const& output, bool must_write) const {
     try {
       trace::write_collected(traces, output);
@@ -119,8 +152,7 @@ class Collection {
   bool alone_;
   Log& log_;
   std::optional<Error> first_failure_;
-  std::vector<RunResult> results_;
-  PhaseTable phases_;
+  std::vector<CellResult> results_;
 };
 
 }  // namespace

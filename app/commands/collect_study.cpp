@@ -72,6 +72,7 @@ CellResult result_of(StudyDirectory const& study, CellEntry const& entry, Writer
   CellResult result{.entry = entry,
                     .status = status_of(study, entry.name),
                     .summary = {},
+                    .directory = run.string(),
                     .git_sha = facts.commit,
                     .same_config = has_same_config(study, entry.name)};
   std::error_code ignored;

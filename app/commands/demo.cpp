@@ -155,14 +155,12 @@ void show(StudyDirectory const& directory, Study const& study, int ranks) {
   std::vector<RunSummary> summaries;
   std::vector<ComparedRun> compared;
   std::vector<std::string> folders;
-  PhaseTable phases;
   for (auto const& cell : study.cells) {
     auto const& name = cell.entry.name;
     auto const run = directory.run_directory(name);
     auto const traces = trace::collect_run(run);
     trace::write_collected(traces, run / "collected.h5");
     summaries.push_back(summarise(name, traces));
-    phases.add(name, traces);
     auto const outcome = read_outcome(run);
     compared.push_back({.summary = summaries.back(),
                         .digest = outcome ? outcome->digest : "",
@@ -171,7 +169,7 @@ void show(StudyDirectory const& directory, Study const& study, int ranks) {
   }
   std::cout << '\n'
             << summary_text(summaries) << "\nmean over the steps of each rank\n"
-            << phases.render() << list_of("traces", folders)
+            << phase_table(summaries).render() << list_of("traces", folders)
             << list_of("what this says", conclusions(compared))
             << list_of("next", next_commands(directory, ranks));
 }

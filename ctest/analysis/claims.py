@@ -1,6 +1,7 @@
 """No verdict without evidence: what published claims need, and the report's first sentences, with cells made by
 hand."""
 
+import statistics
 import types
 import unittest
 
@@ -39,6 +40,7 @@ def cell(model, variant, workers, seed, **other):
     server = variant.startswith("ps-")
     row = {
         "cell": f"{model}-{variant}-w{workers}-s{seed}",
+        "group": f"{model}-{variant}-w{workers}",
         "part": "",
         "model": model,
         "dataset": "cifar10" if sharding else "mnist",
@@ -77,7 +79,19 @@ class Made(compare.Comparison):
 
 
 def comparison(rows):
-    return Made(types.SimpleNamespace(runs={}, marks=[], name="made"), pd.DataFrame(rows), {})
+    """With groups as the program tells them."""
+    groups = {}
+    for row in rows:
+        groups.setdefault(row["group"], []).append(row)
+    told = {group: {name: spread_of([row[name] for row in of]) for name in MEASURES} for group, of in groups.items()}
+    return Made(types.SimpleNamespace(runs={}, groups=told, marks=[], name="made"), pd.DataFrame(rows), {})
+
+
+def spread_of(values):
+    known = [value for value in values if value == value]
+    if not known:
+        return {"median": None, "least": None, "greatest": None, "n": 0}
+    return {"median": statistics.median(known), "least": min(known), "greatest": max(known), "n": len(known)}
 
 
 def sharding_cells(slower=3.0, seeds=(1, 2, 3), models=published.SHARDING.models, **other):

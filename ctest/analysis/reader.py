@@ -109,8 +109,20 @@ class Traces(harness.ProgramTest):
         )
         self.expect(0, "collect", "out", "-o", "joined.h5")
         joined = trace.read_file(self.folder / "joined.h5")[0]
-        for name in trace.TABLES:
+        self.assertEqual(list(joined.tables), list(first.tables))
+        for name in joined.tables:
             self.assertTrue(joined[name].equals(first[name]), name)
+
+    def test_what_the_report_lists_by_name_is_what_the_file_has(self):
+        self.expect(0, *harness.overridden("trace.spans_every=1"), "-q")
+        rank = trace.read(self.folder / "out").ranks[0]
+        self.assertLessEqual({"steps", "ps", "memory", "memory/breakdown"}, set(rank.tables))
+        durations = {name for name in rank["steps"] if name.startswith("dur_")}
+        self.assertEqual(durations, {*(f"dur_{phase}_ns" for phase in trace.PHASES), "dur_step_ns"})
+        self.assertEqual(set(rank["memory/breakdown"]), {"t_ns", *trace.MEMORY_CATEGORIES})
+        with h5py.File(self.folder / "out/trace/a0/rank-0000.h5", "r") as file:
+            lanes = file["spans/lane"].attrs["long_name"]
+            self.assertEqual(trace.text(lanes), ", ".join(f"{n} {name}" for n, name in enumerate(trace.LANES)))
 
 
 if __name__ == "__main__":

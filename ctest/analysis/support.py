@@ -46,6 +46,7 @@ class StudyTest(harness.ProgramTest):
 
     cells = []  # (variant, workers, seed)
     strategies = STRATEGIES  # settings by variant
+    servers = {}  # by variant, where a parameter server has several
 
     @classmethod
     def setUpClass(cls):
@@ -56,7 +57,7 @@ class StudyTest(harness.ProgramTest):
         maker = cls()
         rows = []
         for index, (variant, workers, seed) in enumerate(cls.cells):
-            row = describe(index, variant, workers, seed)
+            row = describe(index, variant, workers, seed, cls.servers.get(variant, 1))
             rows.append(row)
             settings = [
                 *COMMON,
@@ -89,9 +90,9 @@ class StudyTest(harness.ProgramTest):
             return list(csv.DictReader(file))
 
 
-def describe(index, variant, workers, seed):
-    strategy = {"zero1": "fsdp"}.get(variant, variant.split("-")[0])
-    servers = int(strategy == "ps")
+def describe(index, variant, workers, seed, servers=1):
+    strategy = {"zero1": "fsdp", "zero2": "fsdp"}.get(variant, variant.split("-")[0])
+    servers = servers if strategy == "ps" else 0
     return {
         "index": index,
         "cell": f"head-lenet-{variant}-w{workers}-s{seed}",

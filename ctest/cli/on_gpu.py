@@ -67,7 +67,7 @@ class OnGpu(harness.ProgramTest):
         powers = [float(value) for value in self.dumped("out/trace/a0/rank-0000.h5", "/device/power_W")]
         self.assertTrue(powers and all(power > 1 for power in powers), powers)
         table = json.loads(self.expect(0, "collect", "out", "--format", "json").stdout)
-        self.assertEqual(table[0]["steps"], 100)
+        self.assertEqual(table["cells"][0]["steps"], 100)
 
 
 if __name__ == "__main__":

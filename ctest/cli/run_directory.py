@@ -49,7 +49,7 @@ class RunDirectory(harness.ProgramTest):
         rows = (self.folder / "out" / "metrics.csv").read_text().splitlines()
         self.assertEqual([row.split(",")[0] for row in rows], ["attempt", "0", "1"])
         table = json.loads(self.expect(0, "collect", "out", "--format", "json").stdout)
-        self.assertEqual(table[0]["steps"], 3, "of a repeated step the later attempt counts")
+        self.assertEqual(table["cells"][0]["steps"], 3, "of a repeated step the later attempt counts")
 
     def test_in_use(self):
         self.expect(0, *RUN)
@@ -141,7 +141,7 @@ class FullDisk(harness.ProgramTest):
         self.check(2, [1])
         collected = self.expect(0, "collect", "out", "--format", "json")
         self.assertEqual(
-            json.loads(collected.stdout)[0]["steps"], 400, "rank 0 has a trace of all steps"
+            json.loads(collected.stdout)["cells"][0]["steps"], 400, "rank 0 has a trace of all steps"
         )
         self.assertIn("rank-0001.h5", collected.stderr)
 

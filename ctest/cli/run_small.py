@@ -131,7 +131,7 @@ class Servers(SmallRuns):
         said = (self.folder / "out" / "log.txt").read_text()
         self.assertRegex(said, r"epoch 1/.* lag mean \d.* p99 \d.*; servers \d+ % busy")
         table = json.loads(self.expect(0, "collect", "out", "--format", "json").stdout)
-        self.assertEqual(table[0]["pushes"], 8)
+        self.assertEqual(table["cells"][0]["pushes"], 8)
         self.assertIn("server busy %", self.expect(0, "collect", "out").stdout)
 
     def test_a_simulation_needs_no_launcher(self):
@@ -188,7 +188,7 @@ class Files(SmallRuns):
         self.expect(0, "collect", "out", "-o", "joined.h5")
         self.assertIn("joined.h5: good", self.expect(0, "validate", "joined.h5", "out").stdout)
 
-        row = json.loads(self.expect(0, "collect", "out", "--format", "json").stdout)[0]
+        row = json.loads(self.expect(0, "collect", "out", "--format", "json").stdout)["cells"][0]
         self.assertEqual(
             (row["ranks"], row["steps"], row["status"], row["strategy"]), (2, 16, "complete", "ddp")
         )
@@ -200,8 +200,10 @@ class Files(SmallRuns):
         # A folder of runs gives a table with one row per run.
         self.expect(0, *overridden("run.out=runs/one"), "-q")
         self.expect(0, *overridden("run.out=runs/two", "strategy.name=serial"), "-q")
-        rows = json.loads(self.expect(0, "collect", "runs", "--format", "json").stdout)
-        self.assertEqual([row["name"] for row in rows], ["one", "two"])
+        self.expect(0, *overridden("run.out=runs/one-again", "run.seed=7"), "-q")
+        told = json.loads(self.expect(0, "collect", "runs", "--format", "json").stdout)
+        self.assertEqual([row["cell"] for row in told["cells"]], ["one", "one-again", "two"])
+        self.assertEqual([row["train_time_s"]["n"] for row in told["groups"]], [2, 1], "seeds repeat each other")
 
 
 class Ends(SmallRuns):

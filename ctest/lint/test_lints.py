@@ -7,6 +7,7 @@ from pathlib import Path
 
 import headers
 import layers
+import one_truth
 import simd
 import style
 
@@ -117,6 +118,34 @@ class LintTest(unittest.TestCase):
         self.check(headers, path, sound.replace("#pragma once\n", ""), "#pragma once")
         self.check(headers, path, sound + "std::vector<int> g();\n", "#include <vector>")
         self.check(headers, path, sound + "// std::vector in a comment\n", None)
+
+    def test_the_report_computes_no_number_that_collect_gives(self):
+        for path, text in [
+            ("lib/trace/schema.cpp", 'TableSpec{"/steps", {}}; TableSpec{"/ps", {}};\n'),
+            ("lib/study/measures.cpp", '{"epoch_s", "s", "x"}; count("updates", "y"); {"train_time_s", "s", "z"};\n'),
+        ]:
+            (self.root / path).parent.mkdir(parents=True)
+            (self.root / path).write_text(text)
+        figure, table = (f"analysis/stratagem_report/{name}.py" for name in ("figures_memory", "tables_servers"))
+        drawn, made = (f"def {name}(run, rank, cells):\n    return " for name in ("f5_memory_over_time", "t3_servers"))
+        for path, text, finding in [
+            (table, made + 'family.spread("epoch_s", variant, workers)', None),
+            (table, made + 'ratio(family.spread("epoch_s", a, 1), family.spread("epoch_s", b, 1)).median', None),
+            (table, made + "run.trace", "t3_servers touches traces"),
+            (table, made + 'rank["ps"]', "t3_servers touches traces"),
+            (table, made + 'trace.read_run("runs/x")', "t3_servers touches traces"),
+            (table, "import h5py", "the file touches traces"),
+            (table, made + 'run.row["updates"] / run.row["train_time_s"]', "two measures of a run"),
+            (table, made + 'cells["epoch_s"].median()', "over cells"),
+            (table, made + 'spread(cells["epoch_s"])', "over cells"),
+            (figure, drawn + 'rank["steps"]["t_begin_ns"].min()', None),
+            (figure, drawn + 'rank["steps"]["dur_step_ns"].mean()', "f5_memory_over_time takes statistics"),
+            (figure, drawn + 'sum(rank["ps"]["bytes"])', "f5_memory_over_time takes statistics"),
+            (figure, drawn.replace("f5", "f6") + 'rank["steps"]', "touches traces"),
+            ("analysis/stratagem_report/trace.py", drawn + 'rank["steps"]["dur_step_ns"].mean()', None),
+        ]:
+            with self.subTest(text=text):
+                self.check(one_truth, path, text + "\n", finding)
 
     def test_style(self):
         path = "lib/base/x.hpp"

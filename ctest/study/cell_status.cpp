@@ -117,6 +117,20 @@ TEST(CellStatus, OnceTheLauncherHasEndedTheRunHasItsWordOrIsLost) {
   }
 }
 
+TEST(CellStatus, ARunTellsTheSameByItselfAsInItsStudy) {
+  OneCell const one;
+  one.after(outcome(RunStatus::failed, ExitCode::saved));
+  auto const run = one.study.run_directory("p-a");
+  EXPECT_EQ(status_of_run(run).state, CellState::saved);
+  write_launch_record(
+      one.study.launch_file("p-a"),
+      {.exit_code = 3, .started_wall_ns = wall_ns(), .last_line = "no such data set"});
+  for (auto const& status : {one.status(), status_of_run(run), status_of_run(run / "")}) {
+    EXPECT_EQ(status.state, CellState::failed) << "the start after it was saved";
+    EXPECT_EQ(status.reason, "no such data set");
+  }
+}
+
 TEST(CellStatus, AStartThatFailedLaterTellsMore) {
   OneCell const one;
   write_launch_record(one.study.launch_file("p-a"),

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.hpp"
+#include "study/measures.hpp"
 #include "support/scratch.hpp"
 
 namespace stratagem {
@@ -82,6 +83,7 @@ TEST(StudyTable, ProgramsGetANumberPerColumn) {
   EXPECT_EQ(group.at("train_time_s"),
             nlohmann::json({{"median", 20.0}, {"least", 10.0}, {"greatest", 30.0}, {"n", 3}}));
   EXPECT_TRUE(group.at("step_ms").at("median").is_null());
+  for (auto const& measure : measures()) EXPECT_TRUE(group.contains(measure.name)) << measure.name;
 }
 
 TEST(StudyTable, WhatCannotBeComparedIsMarked) {

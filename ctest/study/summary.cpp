@@ -9,6 +9,7 @@
 
 #include "base/text.hpp"
 #include "study/measures.hpp"
+#include "study/study_table.hpp"
 #include "support/traces.hpp"
 
 namespace stratagem {
@@ -33,8 +34,7 @@ trace::RankTrace sample(int rank, double exposed_ms, double epoch_s) {
 }
 
 nlohmann::json json_of(RunSummary const& summary) {
-  return nlohmann::json::parse(summary_json({{.directory = "runs/cell", .summary = summary}}))
-      .at(0);
+  return nlohmann::json::parse(study_json({{.summary = summary}})).at("cells").at(0);
 }
 
 TEST(Summary, NumbersFollowFromTheTraces) {
@@ -93,8 +93,23 @@ TEST(Summary, ServersAreCountedFromTheirUpdates) {
   EXPECT_DOUBLE_EQ(row.at("updates_per_s"), 7) << "in the second that rank 0 trained";
   EXPECT_DOUBLE_EQ(row.at("push_busy_ms"), 25);
   EXPECT_DOUBLE_EQ(row.at("dropped_share"), 0.5);
+  EXPECT_EQ(row.at("lag_counts"), nlohmann::json({1, 2, 0, 0, 0, 0, 1}));
+  EXPECT_EQ(row.at("by_rank").at(1).at("role"), "server");
   EXPECT_EQ(summary.steps, 3) << "a server makes none";
   EXPECT_EQ(summarise("cell", traces, {.global_batch = 48}).steps, 2) << "96 samples, shared out";
+}
+
+TEST(Summary, UpdatesAreVersionsNotPushes) {
+  trace::RunTraces traces{{sample(0, 3, 0.5), empty_trace(1)}, {}};
+  auto& server = traces.ranks[1];
+  // Two chunks with versions of their own; of each, two pushes make an update. The chunk that is
+  // behind writes last.
+  for (auto const& [chunk, version] : {std::pair{0.0, 1.0}, {0, 1}, {1, 1}, {0, 2}, {0, 2}, {1, 1}})
+    add_row(server, "/ps", {{"chunk", chunk}, {"applied_version", version}});
+  auto const row = json_of(summarise("cell", traces));
+  EXPECT_EQ(row.at("pushes"), 6);
+  EXPECT_EQ(row.at("updates"), 2);
+  EXPECT_DOUBLE_EQ(row.at("updates_per_s"), 2) << "in one second";
 }
 
 TEST(Summary, SteadyRatesAreOfMedianStepsButTheFirst) {
@@ -162,7 +177,8 @@ TEST(Summary, WhatIsNotKnownIsNan) {
   for (auto const& measure : measures())
     EXPECT_TRUE(row.at(measure.name).is_null()) << measure.name;
   EXPECT_TRUE(row.at("curve").empty());
-  EXPECT_EQ(row.at("ranks"), 1);
+  EXPECT_EQ(row.at("by_rank").size(), 1U);
+  EXPECT_TRUE(row.at("lag_counts").empty());
 }
 
 TEST(Summary, ARunKilledInItsFirstEpochIsTimedByItsSteps) {
@@ -192,9 +208,7 @@ TEST(Summary, TablesHaveARowPerRunAndPerRank) {
   EXPECT_EQ(lines[1].find("one,ddp,2,3,75.00,1.0000,1.20,160,20.00,15.0,"), 0U) << lines[1];
   EXPECT_EQ(lines[2].find("two,"), 0U);
 
-  PhaseTable phases;
-  phases.add("one", traces);
-  auto const text = phases.render();
+  auto const text = phase_table({summarise("one", traces)}).render();
   EXPECT_NE(text.find("27.00"), text.npos) << "mean forward of rank 0\n" << text;
   EXPECT_NE(text.find("24.00"), text.npos) << "mean forward of rank 1\n" << text;
   EXPECT_EQ(split(text, '\n').size(), 5U) << "header, rule, two ranks, end\n" << text;

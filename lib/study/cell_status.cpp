@@ -61,6 +61,36 @@ void judge_by_launch(CellStatus& status) {
                       : status.launch->last_line;
 }
 
+/// By outcome.json alone.
+CellStatus by_outcome(std::filesystem::path const& run) {
+  CellStatus status;
+  try {
+    status.outcome = read_outcome(run);
+  } catch (Error const& damaged) {
+    status.state = CellState::failed;
+    status.code = damaged.code();
+    status.reason = damaged.what();
+    return status;
+  }
+  if (status.outcome)
+    judge_by_outcome(status, *status.outcome);
+  else
+    status.reason = "left no outcome.json";
+  return status;
+}
+
+/// With what the launcher of a study's cell left. A start that failed before the run could say so
+/// tells more than how an earlier one ended.
+CellStatus by_launch(CellStatus status, std::filesystem::path const& launch_file) {
+  status.launch = read_launch_record(launch_file);
+  if (!status.outcome && status.state == CellState::failed) return status;  // a damaged file
+  bool const is_old = status.outcome && status.outcome->status != RunStatus::complete &&
+                      status.launch && status.launch->exit_code != 0 &&
+                      status.outcome->updated_wall_ns < status.launch->started_wall_ns;
+  if (!status.outcome || is_old) judge_by_launch(status);
+  return status;
+}
+
 }  // namespace
 
 void write_launch_record(std::filesystem::path const& file, LaunchRecord const& record) {
@@ -91,33 +121,15 @@ std::optional<LaunchRecord> read_launch_record(std::filesystem::path const& file
 }
 
 CellStatus status_of_run(std::filesystem::path const& run) {
-  CellStatus status;
-  try {
-    status.outcome = read_outcome(run);
-  } catch (Error const& damaged) {
-    status.state = CellState::failed;
-    status.code = damaged.code();
-    status.reason = damaged.what();
-    return status;
-  }
-  if (status.outcome)
-    judge_by_outcome(status, *status.outcome);
-  else
-    status.reason = "left no outcome.json";
-  return status;
+  auto folder = std::filesystem::absolute(run).lexically_normal();
+  if (!folder.has_filename()) folder = folder.parent_path();
+  auto const study = folder.parent_path();
+  if (!StudyDirectory::is_one(study)) return by_outcome(run);
+  return status_of(StudyDirectory::open(study), folder.filename().string());
 }
 
 CellStatus status_of(StudyDirectory const& study, std::string const& cell) {
-  auto status = status_of_run(study.run_directory(cell));
-  status.launch = read_launch_record(study.launch_file(cell));
-  if (!status.outcome && status.state == CellState::failed) return status;  // a damaged file
-  // A start that failed before the run could report anything is more informative than the end of an
-  // earlier run.
-  bool const is_old = status.outcome && status.outcome->status != RunStatus::complete &&
-                      status.launch && status.launch->exit_code != 0 &&
-                      status.outcome->updated_wall_ns < status.launch->started_wall_ns;
-  if (!status.outcome || is_old) judge_by_launch(status);
-  return status;
+  return by_launch(by_outcome(study.run_directory(cell)), study.launch_file(cell));
 }
 
 CellStatus once_ended(CellStatus status, int launcher_code) {

@@ -44,11 +44,11 @@ struct CellStatus {
   std::optional<LaunchRecord> launch;  ///< the last one
 };
 
-/// A run that claims to be running is lost if it gave no sign of life for a minute, or if its
-/// process on this host is gone: its node or its job ended without a message.
+/// Without a sign of life for a minute, or its process gone from this host, a run is lost. A start
+/// that failed before the run could say so is failed, whatever an earlier attempt left: also saved.
 CellStatus status_of(StudyDirectory const& study, std::string const& cell);
 
-/// For a run that belongs to no study: from its run directory only.
+/// The same of any run directory; of one that belongs to no study, by its outcome.json alone.
 CellStatus status_of_run(std::filesystem::path const& run);
 
 /// The same, after the cell's launcher has ended, so nothing is running any more. If the run was

@@ -73,6 +73,8 @@ std::vector<Measure> of_learning() {
            "loss", 1, 4},
           {"first_epoch_accuracy", "1", "test accuracy after one epoch",
            [](auto& run) { return run.first_epoch_accuracy; }},
+          {"sent_per_step_B", "B", "sent by a worker in a step, as planned",
+           [](auto& run) { return run.sent_per_step; }},
           {"comm_B", "B", "sent by a worker over all epochs, mean over workers",
            [](auto& run) { return run.comm_bytes; }}};
 }
@@ -140,9 +142,8 @@ std::function<double(RunSummary const&)> per_second(Get get) {
 
 Measure count(std::string const& name, std::string const& meaning,
               std::int64_t ServerSummary::*member) {
-  return {name,   "count",
-          meaning, of_servers([member](ServerSummary const& servers) { return servers.*member; }),
-          name};
+  return {name, "count", meaning,
+          of_servers([member](ServerSummary const& servers) { return servers.*member; }), name};
 }
 
 std::vector<Measure> of_updates() {
@@ -151,7 +152,8 @@ std::vector<Measure> of_updates() {
     return of_servers([share](Servers servers) { return servers.lags.quantile(share); });
   };
   return {
-      count("updates", "versions of the parameters, of the server that made most",
+      count("updates",
+            "versions of the parameters, of the server or chunk that made most, in all attempts",
             &ServerSummary::updates),
       count("pushes", "of workers to servers, by chunk where each has versions of its own",
             &ServerSummary::pushes),
@@ -161,7 +163,8 @@ std::vector<Measure> of_updates() {
       {"dropped_share", "1", "dropped over pushes", of_servers([](Servers servers) {
          return static_cast<double>(servers.dropped) / static_cast<double>(servers.pushes);
        })},
-      {"lag_mean", "1", "of all pushes: updates since the parameters that a gradient was computed with",
+      {"lag_mean", "1",
+       "of all pushes: updates since the parameters that a gradient was computed with",
        of_servers([](Servers servers) { return servers.lags.mean(); }), "lag mean", 1, 2},
       {"lag_p50", "1", "likewise", quantile(0.5), "lag p50"},
       {"lag_p95", "1", "likewise", quantile(0.95), "lag p95"},
@@ -214,27 +217,41 @@ nlohmann::json json_number(double value) {
   return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json();
 }
 
-nlohmann::json curve_json(RunSummary const& run) {
-  auto curve = nlohmann::json::array();
+void add_lists(nlohmann::json& row, RunSummary const& run) {
+  using nlohmann::json;
+  auto curve = json::array(), by_rank = json::array();
   for (auto const& point : run.curve)
     curve.push_back({{"epoch", point.epoch},
                      {"time_s", json_number(point.time_s)},
                      {"train_loss", json_number(point.train_loss)},
                      {"test_accuracy", json_number(point.test_accuracy)}});
-  return curve;
+  for (auto const& rank : run.by_rank) {
+    by_rank.push_back({{"rank", rank.rank},
+                       {"role", rank.serves ? "server" : "worker"},
+                       {"steps", rank.steps},
+                       {"step_ms", json_number(rank.step_ms)},
+                       {"comm_B", json_number(rank.comm_bytes)},
+                       {"peak_B", json_number(total(rank.peak))}});
+    for (std::size_t i = 0; i < trace::phases; ++i)
+      by_rank.back()[str(trace::phase_names[i], "_ms")] = json_number(rank.phase_ms[i]);
+  }
+  row["curve"] = std::move(curve);
+  row["by_rank"] = std::move(by_rank);
+  row["lag_counts"] = run.servers ? run.servers->lags.counts() : std::vector<std::int64_t>{};
 }
 
 std::span<std::string const> shown_results() {
-  static std::vector<std::string> const names{
-      "test_accuracy", "train_loss",         "train_time_s", "images_per_s",
-      "step_ms",       "exposed_comm_share", "peak_B"};
+  static std::vector<std::string> const names{"test_accuracy", "train_loss", "train_time_s",
+                                              "images_per_s",  "step_ms",    "exposed_comm_share",
+                                              "peak_B"};
   return names;
 }
 
 std::span<std::string const> shown_memory() {
   static std::vector<std::string> const names = [] {
     std::vector<std::string> all;
-    for (auto const category : gpu::memory_category_names) all.push_back(str("peak_", category, "_B"));
+    for (auto const category : gpu::memory_category_names)
+      all.push_back(str("peak_", category, "_B"));
     return all;
   }();
   return names;

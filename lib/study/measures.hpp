@@ -37,8 +37,10 @@ Measure const& measure(std::string_view name);
 /// Null if unknown.
 nlohmann::json json_number(double value);
 
-/// The values at the end of each epoch: an array of objects with the members of CurvePoint.
-nlohmann::json curve_json(RunSummary const& run);
+/// What is no single number: "curve", an object with the members of CurvePoint per epoch;
+/// "by_rank", one per rank, its step and phases as means; "lag_counts", how many pushes had lag 0,
+/// 1, and so on, empty without servers.
+void add_lists(nlohmann::json& row, RunSummary const& run);
 
 /// Names of the measures that tables of runs show: results, categories of the peak, and servers.
 std::span<std::string const> shown_results();

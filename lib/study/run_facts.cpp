@@ -1,18 +1,37 @@
 #include "study/run_facts.hpp"
 
+#include <algorithm>
+#include <array>
+#include <string_view>
+
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "config/print.hpp"
 
 namespace stratagem {
+namespace {
+
+bool decides(std::string const& path) {
+  constexpr std::array<std::string_view, 6> keys{"run.name",  "run.seed",         "run.out",
+                                                 "run.ranks", "run.save_weights", "data.root"};
+  constexpr std::array<std::string_view, 5> sections{"trace.", "comm.", "checkpoint.", "watchdog.",
+                                                     "expect."};
+  return std::ranges::find(keys, path) == keys.end() &&
+         std::ranges::none_of(sections, [&](auto section) { return path.starts_with(section); });
+}
+
+}  // namespace
 
 RunFacts read_run_facts(std::filesystem::path const& run) {
   RunFacts facts;
   try {
     auto const manifest = nlohmann::json::parse(read_text(run / "manifest.json", ExitCode::io));
     facts.train_images = manifest.at("dataset").at("train_images").get<std::int64_t>();
+    facts.ranks = static_cast<int>(manifest.at("ranks").size());
     facts.global_batch = manifest.at("plan").at("global_batch").get<std::int64_t>();
+    facts.sent_per_step = manifest.at("plan").at("bytes_sent_per_step").get<std::int64_t>();
     auto const& build = manifest.at("build");
     facts.commit =
         build.at("git_sha").get<std::string>() + (build.at("git_dirty").get<bool>() ? "+" : "");
@@ -20,6 +39,12 @@ RunFacts read_run_facts(std::filesystem::path const& run) {
     return facts;
   }
   return facts;
+}
+
+std::map<std::string, std::string> deciding_settings(RunConfig const& config) {
+  auto settings = config_values(config);
+  std::erase_if(settings, [](auto const& setting) { return !decides(setting.first); });
+  return settings;
 }
 
 }  // namespace stratagem

@@ -2,18 +2,28 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <string>
+
+#include "plan/run_config.hpp"
 
 namespace stratagem {
 
 /// Facts from the manifest of a run that its traces do not contain.
 struct RunFacts {
-  std::string commit;             ///< of the program, followed by "+" if it had local changes
-  std::int64_t train_images = 0;  ///< of the data set
-  std::int64_t global_batch = 0;  ///< samples of a step, of all workers
+  std::string commit;               ///< of the program, "+" behind it where it had been changed
+  std::int64_t train_images = 0;    ///< of the data set
+  std::int64_t sent_per_step = -1;  ///< bytes that a worker sends in a step, as planned
+  int ranks = 0;                    ///< that the run was started with
+  std::int64_t global_batch = 0;    ///< samples of a step, of all workers
 };
 
-/// Unknown facts are empty, or 0.
+/// What is not known stays empty, or 0; of bytes, -1.
 RunFacts read_run_facts(std::filesystem::path const& run);
+
+/// The values of a configuration that decide what a run computes and how fast, by path, as they are
+/// printed. Runs that agree in them and in their number of ranks repeat each other: they may differ
+/// in seed, folders, traces, checkpoints and watching.
+std::map<std::string, std::string> deciding_settings(RunConfig const& config);
 
 }  // namespace stratagem

@@ -76,7 +76,20 @@ std::string status_of(std::vector<RankTrace> const& ranks) {
 
 // ---- time ---------------------------------------------------------------------------------------
 
-/// Phases, whole steps, and their waiting for communication, over all ranks.
+/// Means over its steps.
+void add_mean_step(RankTrace const& rank, RankSummary& summary) {
+  auto const& table = rank.table(trace::steps_table());
+  auto const mean_ms = [&](std::string const& column) {
+    return table.rows == 0 ? unknown
+                           : sum(table.integers(column)) * 1e-6 / static_cast<double>(table.rows);
+  };
+  summary.steps = table.rows;
+  summary.step_ms = mean_ms("dur_step_ns");
+  for (std::size_t i = 0; i < trace::phases; ++i)
+    summary.phase_ms[i] = mean_ms(str("dur_", trace::phase_names[i], "_ns"));
+}
+
+/// Phases, whole steps and their waiting for communication, over all ranks.
 void add_steps(std::vector<RankTrace> const& ranks, RunSummary& summary) {
   std::vector<double> durations;
   std::array<double, trace::phases> spent{};
@@ -168,15 +181,15 @@ std::vector<CurvePoint> curve_of(RankTrace const& rank) {
   return curve;
 }
 
-double bytes_sent(Ranks const& workers) {
-  double sent = 0;
-  std::int64_t epochs = 0;
-  for (auto const* rank : workers) {
-    auto const& table = rank->table(trace::epochs_table());
-    sent += sum(table.integers("comm_bytes"));
-    epochs += table.rows;
-  }
-  return epochs == 0 ? unknown : sent / static_cast<double>(workers.size());
+double bytes_sent(RankTrace const& rank) {
+  auto const& epochs = rank.table(trace::epochs_table());
+  return epochs.rows == 0 ? unknown : sum(epochs.integers("comm_bytes"));
+}
+
+double mean_bytes_sent(Ranks const& workers) {
+  h5::Reals sent;
+  for (auto const* rank : workers) sent.push_back(bytes_sent(*rank));
+  return mean_known(sent);
 }
 
 // ---- memory and devices -------------------------------------------------------------------------
@@ -277,7 +290,8 @@ std::optional<ServerSummary> servers_of(std::vector<RankTrace> const& ranks) {
   for (auto const& rank : ranks) {
     auto const& updates = rank.table(trace::ps_table());
     if (updates.rows == 0) continue;
-    summary.updates = std::max(summary.updates, updates.integers("applied_version").back());
+    summary.updates =
+        std::max(summary.updates, std::ranges::max(updates.integers("applied_version")));
     summary.pushes += updates.rows;
     summary.pulls += static_cast<std::int64_t>(sum(updates.integers("pulled")));
     summary.dropped += static_cast<std::int64_t>(sum(updates.integers("dropped")));
@@ -291,6 +305,15 @@ std::optional<ServerSummary> servers_of(std::vector<RankTrace> const& ranks) {
   if (summary.pushes == 0) return std::nullopt;
   summary.queue_depth = depths / static_cast<double>(summary.pushes);
   summary.busy_share = whole_s > 0 ? summary.busy_s / whole_s : unknown;
+  return summary;
+}
+
+RankSummary summarise(RankTrace const& rank) {
+  RankSummary summary{.rank = rank.rank(),
+                      .serves = is_server(rank),
+                      .comm_bytes = bytes_sent(rank),
+                      .peak = peak_of(rank)};
+  add_mean_step(rank, summary);
   return summary;
 }
 
@@ -314,12 +337,14 @@ RunSummary summarise(std::string const& name, trace::RunTraces const& traces,
   add_steady_rate(workers, summary);
   if (facts.train_images > 0)
     summary.epoch_s = static_cast<double>(facts.train_images) / summary.steady_images_per_s;
+  if (facts.sent_per_step >= 0) summary.sent_per_step = static_cast<double>(facts.sent_per_step);
   add_memory(traces.ranks, summary);
   add_devices(workers, summary);
   summary.overlap_share = overlap_share(workers);
-  summary.comm_bytes = bytes_sent(workers);
+  summary.comm_bytes = mean_bytes_sent(workers);
   summary.servers = servers_of(traces.ranks);
   summary.curve = curve_of(first);
+  for (auto const& rank : traces.ranks) summary.by_rank.push_back(summarise(rank));
   auto const& accuracies = first.table(trace::epochs_table()).reals("test_accuracy");
   summary.train_loss = last_known(first.table(trace::epochs_table()).reals("train_loss"));
   summary.test_accuracy = last_known(accuracies);

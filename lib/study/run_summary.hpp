@@ -17,10 +17,11 @@ namespace stratagem {
 
 /// What all servers of a run did together.
 struct ServerSummary {
-  std::int64_t updates = 0;  ///< versions of the parameters, of the server that made most
-  std::int64_t pushes = 0;   ///< of all workers to all servers; counted per chunk if chunks have
-                             ///< versions; one per update in sync
-  std::int64_t pulls = 0;    ///< replies with parameters to them
+  std::int64_t updates = 0;  ///< versions of the parameters, of the server, and of its chunks
+                             ///< where each has its own, that made most; in all attempts
+  std::int64_t pushes = 0;   ///< of all workers to all servers, by chunk where each has versions of
+                             ///< its own; one per update in sync
+  std::int64_t pulls = 0;    ///< that came back for them
   std::int64_t dropped = 0;  ///< pushes that were not applied
   std::int64_t overflowed = 0;  ///< dropped because they overflowed under the loss scale
   std::int64_t bytes = 0;       ///< received
@@ -30,7 +31,18 @@ struct ServerSummary {
   double busy_share = 0;  ///< share of training time in which servers computed, mean over servers
 };
 
-/// The state at the end of an epoch.
+/// What one rank recorded.
+struct RankSummary {
+  int rank = 0;
+  bool serves = false;              ///< it updated parameters for others, and made no steps
+  std::int64_t steps = 0;           ///< that it made
+  double step_ms = trace::unknown;  ///< mean
+  std::array<double, trace::phases> phase_ms{};  ///< means, by Phase; NaN of no steps
+  double comm_bytes = trace::unknown;            ///< sent over all epochs
+  gpu::MemoryUse peak;
+};
+
+/// What is known at the end of an epoch.
 struct CurvePoint {
   std::int64_t epoch = 0;          ///< from 0
   double time_s = trace::unknown;  ///< training time so far, without evaluation; of rank 0
@@ -45,9 +57,9 @@ struct RunSummary {
   std::string name;
   std::string strategy, model, dataset;
   int ranks = 0;
-  std::string status;              ///< "complete", "running or killed", ...
-  std::int64_t steps = 0;          ///< of all workers together
-  double train_time_s = unknown;   ///< sum over epochs, without evaluation; of the slowest rank
+  std::string status;              ///< as its traces say: "complete", "running or killed", ...
+  std::int64_t steps = 0;          ///< that all workers made together
+  double train_time_s = unknown;   ///< sum over epochs, evaluation apart; the slowest rank's
   double images_per_s = unknown;   ///< of all ranks, over all epochs
   double step_ms = unknown;        ///< median over steps and ranks
   double exposed_share = unknown;  ///< of step time spent waiting for communication
@@ -62,8 +74,10 @@ struct RunSummary {
   /// Means over steps and ranks.
   std::array<double, trace::phases> phase_ms{unknown, unknown, unknown, unknown, unknown};
   double first_epoch_accuracy = unknown;
-  double comm_bytes = unknown;  ///< sent by a worker over all epochs, mean over workers
+  double sent_per_step = unknown;  ///< bytes of a worker, as planned
+  double comm_bytes = unknown;     ///< sent by a worker over all epochs, mean over workers
   std::vector<CurvePoint> curve;
+  std::vector<RankSummary> by_rank;
 
   gpu::MemoryUse worker_peak, server_peak;  ///< of the worker or server with most
   double worker_data_bytes = unknown;       ///< images and batches in worker_peak's workspace

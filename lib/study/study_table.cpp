@@ -35,9 +35,8 @@ std::vector<Group> groups_of(std::vector<CellResult> const& cells) {
 
 /// The measures by which groups are compared.
 std::vector<std::string> const& compared() {
-  static std::vector<std::string> const names{"test_accuracy", "train_time_s",
-                                              "images_per_s",  "step_ms",
-                                              "exposed_comm_share", "peak_B"};
+  static std::vector<std::string> const names{"test_accuracy", "train_time_s",       "images_per_s",
+                                              "step_ms",       "exposed_comm_share", "peak_B"};
   return names;
 }
 
@@ -119,6 +118,8 @@ std::vector<std::pair<std::string, nlohmann::json>> results_of(CellResult const&
       {"status", name_of(cell.status.state)},
       {"reason", cell.status.reason},
       {"exit_code", to_int(cell.status.code)},
+      {"exit_code_meaning", describe(cell.status.code)},
+      {"directory", cell.directory},
       {"attempt", outcome ? json(outcome->attempt) : json()},
       {"steps", cell.summary ? json(cell.summary->steps) : json()}};
   for (auto const& measure : measures())
@@ -266,12 +267,12 @@ std::string study_json(std::vector<CellResult> const& cells) {
              {"ranks", first.ranks()},
              {"state", states_of(group)},
              {"time_limited", is_limited(group)}};
-    for (auto const& name : compared()) {
-      auto const spread = spread_of(group, measure(name), 1);
-      row[name] = {{"median", json_number(spread.median)},
-                   {"least", json_number(spread.least)},
-                   {"greatest", json_number(spread.greatest)},
-                   {"n", spread.count}};
+    for (auto const& measure : measures()) {
+      auto const spread = spread_of(group, measure, 1);
+      row[measure.name] = {{"median", json_number(spread.median)},
+                           {"least", json_number(spread.least)},
+                           {"greatest", json_number(spread.greatest)},
+                           {"n", spread.count}};
     }
     groups.push_back(std::move(row));
   }
@@ -282,8 +283,7 @@ std::string study_json(std::vector<CellResult> const& cells) {
              {"variant", entry.variant}, {"strategy", entry.strategy}, {"workers", entry.workers},
              {"servers", entry.servers}, {"ranks", entry.ranks()},     {"seed", entry.seed}};
     for (auto const& [name, value] : results_of(cell)) row[name] = value;
-    row["exit_code_meaning"] = describe(cell.status.code);
-    if (cell.summary) row["curve"] = curve_json(*cell.summary);
+    if (cell.summary) add_lists(row, *cell.summary);
     rows.push_back(std::move(row));
   }
   json const document{{"groups", groups}, {"cells", rows}};

@@ -16,8 +16,9 @@ struct CellResult {
   CellEntry entry;
   CellStatus status;
   std::optional<RunSummary> summary;
-  std::string git_sha;      ///< of the program that ran it, followed by "+" if it had local changes
-  bool same_config = true;  ///< it ran with the configuration from the study
+  std::string directory{};  ///< of the run
+  std::string git_sha{};    ///< of the program that ran it, "+" behind it where it had been changed
+  bool same_config = true;  ///< it was run with the configuration that the study gave it
 
   bool is_complete() const { return status.state == CellState::complete && summary.has_value(); }
 };
@@ -56,7 +57,8 @@ Table missing_table(std::vector<CellResult> const& cells, StudyDirectory const& 
 /// then results. Unknown values are empty.
 std::string summary_csv(std::vector<CellResult> const& cells);
 
-/// "groups", as in study_numbers, and "cells", as in summary_csv.
+/// For programs: "groups", with median, least, greatest and number of every measure over the
+/// complete cells, and "cells", as summary_csv has them and with lists (see add_lists).
 std::string study_json(std::vector<CellResult> const& cells);
 
 }  // namespace stratagem

@@ -2,10 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <span>
-
-#include <nlohmann/json.hpp>
 
 #include "base/text.hpp"
 #include "study/measures.hpp"
@@ -83,48 +80,19 @@ std::string summary_text(std::vector<RunSummary> const& runs) {
   return text;
 }
 
-std::string summary_json(std::vector<RunResult> const& runs) {
-  using nlohmann::json;
-  json rows = json::array();
-  for (auto const& run : runs) {
-    auto const& summary = run.summary;
-    json row{{"name", summary.name},         {"directory", run.directory},
-             {"strategy", summary.strategy}, {"model", summary.model},
-             {"dataset", summary.dataset},   {"ranks", summary.ranks},
-             {"status", summary.status},     {"state", name_of(run.status.state)},
-             {"reason", run.status.reason},  {"exit_code", to_int(run.status.code)},
-             {"exit_code_meaning", describe(run.status.code)}, {"steps", summary.steps}};
-    for (auto const& measure : measures()) row[measure.name] = measure.json(summary);
-    row["curve"] = curve_json(summary);
-    rows.push_back(std::move(row));
-  }
-  return rows.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
-}
-
-PhaseTable::PhaseTable()
-    : table_([] {
-        std::vector<Table::Column> columns{{"run", Align::left}, {"rank"}};
-        for (auto phase : trace::phase_names) columns.push_back({str(phase, " ms")});
-        columns.push_back({"step ms"});
-        return columns;
-      }()) {}
-
-void PhaseTable::add(std::string const& name, trace::RunTraces const& traces) {
-  for (auto const& rank : traces.ranks) {
-    auto const& steps = rank.table(trace::steps_table());
-    auto mean = [&](std::string const& column) {
-      auto const& values = steps.integers(column);
-      auto const sum_ns = std::accumulate(values.begin(), values.end(), std::int64_t{0});
-      return format_number(steps.rows > 0 ? static_cast<double>(sum_ns) * 1e-6 /
-                                                static_cast<double>(steps.rows)
-                                          : trace::unknown,
-                           2);
-    };
-    std::vector<std::string> row{name, std::to_string(rank.rank())};
-    for (auto phase : trace::phase_names) row.push_back(mean(str("dur_", phase, "_ns")));
-    row.push_back(mean("dur_step_ns"));
-    table_.add_row(std::move(row));
-  }
+Table phase_table(std::vector<RunSummary> const& runs) {
+  std::vector<Table::Column> columns{{"run", Align::left}, {"rank"}};
+  for (auto const phase : trace::phase_names) columns.push_back({str(phase, " ms")});
+  columns.push_back({"step ms"});
+  Table table(std::move(columns));
+  for (auto const& run : runs)
+    for (auto const& rank : run.by_rank) {
+      std::vector<std::string> row{run.name, std::to_string(rank.rank)};
+      for (double const ms : rank.phase_ms) row.push_back(format_number(ms, 2));
+      row.push_back(format_number(rank.step_ms, 2));
+      table.add_row(std::move(row));
+    }
+  return table;
 }
 
 }  // namespace stratagem

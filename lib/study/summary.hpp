@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "base/console/table.hpp"
-#include "study/cell_status.hpp"
 #include "study/run_summary.hpp"
 
 namespace stratagem {
@@ -16,24 +15,7 @@ Table summary_table(std::vector<RunSummary> const& runs);
 /// had any.
 std::string summary_text(std::vector<RunSummary> const& runs);
 
-/// The state of a run directory, and the numbers from its traces.
-struct RunResult {
-  std::string directory;
-  CellStatus status;
-  RunSummary summary;
-};
-/// For programs: one row per run with every measure, and the values at the end of each epoch.
-std::string summary_json(std::vector<RunResult> const& runs);
-
-/// Where a step's time goes: mean milliseconds of each phase, one row per run and rank.
-class PhaseTable {
- public:
-  PhaseTable();
-  void add(std::string const& name, trace::RunTraces const& traces);
-  std::string render() const { return table_.render(); }
-
- private:
-  Table table_;
-};
+/// Where a step's time goes: mean milliseconds of each phase, a row per run and rank.
+Table phase_table(std::vector<RunSummary> const& runs);
 
 }  // namespace stratagem
