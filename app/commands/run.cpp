@@ -39,9 +39,9 @@ Existing existing(Options const& options) {
   return options.flag("overwrite") ? Existing::overwrite : Existing::refuse;
 }
 
-Likeness likeness(Options const& options) {
+ResumeMode resume_mode(Options const& options) {
   bool const compatible = options.has("resume") && options.text("resume") == "compatible";
-  return compatible ? Likeness::compatible : Likeness::exact;
+  return compatible ? ResumeMode::compatible : ResumeMode::exact;
 }
 
 /// One rank tells what all find out; MPI has not started yet.
@@ -114,7 +114,7 @@ ExitCode execute_run(Options const& options) {
   auto const common = options.common();
   RunRequest request{.arguments = options.arguments(),
                      .existing = existing(options),
-                     .likeness = likeness(options),
+                     .resume_mode = resume_mode(options),
                      .progress = common.progress};
   SignalWatch signals(time_to_save(), before_training());
   return with_mpi(common, options.arguments(), [&](mpi::Comm const& world, Log& log) {

@@ -106,7 +106,7 @@ Facts facts_of(std::string const& settings) {
 
 std::string refusal(Facts const& before, Facts const& now) {
   try {
-    EXPECT_EQ(require_alike(before, now, Likeness::exact, "here"), "");
+    EXPECT_EQ(require_alike(before, now, ResumeMode::exact, "here"), "");
     return {};
   } catch (Error const& error) {
     EXPECT_EQ(error.code(), ExitCode::checkpoint);
@@ -178,10 +178,10 @@ TEST(Facts, SynchronousStrategiesAreAlike) {
 TEST(Facts, CompatibleTellsAndKeepsModelAndDataset) {
   auto const before = facts_of("name=ddp");
   auto now = facts_of("name=ps,mode=delayed_sync");
-  auto const told = require_alike(before, now, Likeness::compatible, "here");
+  auto const told = require_alike(before, now, ResumeMode::compatible, "here");
   EXPECT_NE(told.find("strategy.delay was not set and is 1"), std::string::npos) << told;
   now["model.name"] = "another";
-  EXPECT_THROW(require_alike(before, now, Likeness::compatible, "here"), Error);
+  EXPECT_THROW(require_alike(before, now, ResumeMode::compatible, "here"), Error);
 }
 
 TEST(Facts, AnotherMachineMayBeginAnew) {

@@ -143,10 +143,10 @@ void be_worker(Stress& stress, std::int64_t pushes) {
   std::int64_t torn = 0;
   for (std::int64_t push = 1; push <= pushes + 1; ++push) {
     bool const last = push > pushes;
-    PsLine const line{.last = last,
-                      .step = push - 1,
-                      .lr = 1,
-                      .collectives = in_message(communicator.collectives().fingerprint())};
+    PushHeader const line{.last = last,
+                          .step = push - 1,
+                          .lr = 1,
+                          .collectives = in_message(communicator.collectives().fingerprint())};
     if (!last) gradient.copy_(pattern.gradient(worker, push));
     std::vector<Work> works;
     for (int const server : stress.plan.roles.servers)

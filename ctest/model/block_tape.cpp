@@ -174,10 +174,10 @@ TEST(BlockTape, InputGradientOfPartsIsSummedFromTheLastToTheFirst) {
   auto const grad_output = at::randn({2, 12});
   auto joined = grad_output;
   for (int block = 3; block > 1; --block) {
-    joined = tape.backward(block, joined, state.gradients(block), Landing::store);
+    joined = tape.backward(block, joined, state.gradients(block), GradWrite::overwrite);
     EXPECT_TRUE(at::equal(joined, grad_output));
   }
-  auto const sum = tape.backward(1, joined, state.gradients(1), Landing::store).flatten(1);
+  auto const sum = tape.backward(1, joined, state.gradients(1), GradWrite::overwrite).flatten(1);
   auto const from = [&](int part) {
     return at::mm(grad_output.narrow(1, 4 * part, 4), state.parameters(part + 1)[0].detach());
   };
@@ -208,7 +208,7 @@ TEST(BlockTape, AddsToWhatAMicroBatchLeft) {
   std::vector<at::Tensor> once;
   for (auto const& gradient : state.gradients(1)) once.push_back(gradient.clone());
   test::forward(tape, state, images, context);
-  test::backward(tape, state, grad_output, Landing::add);
+  test::backward(tape, state, grad_output, GradWrite::accumulate);
   for (std::size_t i = 0; i < once.size(); ++i)
     EXPECT_TRUE(at::equal(state.gradients(1)[i], once[i] + once[i]));
 }
@@ -225,7 +225,7 @@ TEST(BlockTape, LandsSixteenBitGradientsInWiderViews) {
   test::forward(tape, narrow, images, context);
   auto gradient = grad_output;
   for (int i = 2; i >= 0; --i)
-    gradient = tape.backward(i, gradient, wide.gradients(i), Landing::store);
+    gradient = tape.backward(i, gradient, wide.gradients(i), GradWrite::overwrite);
   for (int i = 0; i < 3; ++i)
     for (std::size_t p = 0; p < 2; ++p)
       EXPECT_TRUE(at::equal(wide.gradients(i)[p], narrow.gradients(i)[p].to(at::kFloat)));

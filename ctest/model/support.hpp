@@ -61,9 +61,9 @@ inline at::Tensor forward(BlockTape& tape, State const& state, at::Tensor x,
 
 /// Gradients of all blocks into the state's; returns that of the input of block 0.
 inline at::Tensor backward(BlockTape& tape, State const& state, at::Tensor gradient,
-                           Landing landing = Landing::store) {
+                           GradWrite write = GradWrite::overwrite) {
   for (int i = tape.blocks() - 1; i >= 0; --i)
-    gradient = tape.backward(i, gradient, state.gradients(i), landing);
+    gradient = tape.backward(i, gradient, state.gradients(i), write);
   return gradient;
 }
 

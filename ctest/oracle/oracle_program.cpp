@@ -72,7 +72,8 @@ class Replica {
     auto const loss = at::cross_entropy_loss(logits, labels);
     auto gradient = torch::autograd::grad({loss}, {logits})[0];
     for (std::size_t i = blocks_.size(); i-- > 0;)
-      gradient = tape.backward(static_cast<int>(i), gradient, blocks_[i].gradients, Landing::store);
+      gradient =
+          tape.backward(static_cast<int>(i), gradient, blocks_[i].gradients, GradWrite::overwrite);
     return {logits.detach(), loss.detach()};
   }
 

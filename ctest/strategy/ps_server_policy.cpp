@@ -6,7 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/random.hpp"
-#include "strategy/ps/policy/pull_pace.hpp"
+#include "strategy/ps/policy/pull_schedule.hpp"
 #include "strategy/ps/policy/server_policy.hpp"
 #include "strategy/ps/ps_config.hpp"
 
@@ -132,8 +132,7 @@ TEST(PsServerPolicy, PartsThatContradictOneAnotherAreNamed) {
       ADD_FAILURE() << named;
     } catch (Error const& error) {
       EXPECT_EQ(error.code(), ExitCode::usage);
-      EXPECT_NE(std::string(error.what()).find("." + named), std::string::npos)
-          << error.what();
+      EXPECT_NE(std::string(error.what()).find("." + named), std::string::npos) << error.what();
     }
 }
 
@@ -368,7 +367,7 @@ void expect_bounds_and_an_end(Crowd const& crowd) {
     left.push_back(1 + random.word(static_cast<std::uint64_t>(worker), 1) % (2 * share));
   }
   std::vector<std::int64_t> pushes(left.size(), 0);
-  std::vector<PullPace> paces(left.size(), PullPace(crowd.policy));
+  std::vector<PullSchedule> paces(left.size(), PullSchedule(crowd.policy));
   std::vector<bool> missing(left.size(), false);
   std::int64_t applied = 0, dropped = 0, done = 0, updates = 0;
   for (std::uint64_t event = 0; !clock.all_finished(); ++event) {

@@ -96,8 +96,8 @@ TEST(Replicas, DifferenceEndsAllRanksAlike) {
   });
 }
 
-ControlRecord::Agreed result_of(at::Tensor const& sum, Batch const& batch, int ranks) {
-  ControlRecord record(sum);
+StepStatus::Agreed result_of(at::Tensor const& sum, Batch const& batch, int ranks) {
+  StepStatus record(sum);
   record.fetch_sum();
   return record.result(batch, ranks, 1);
 }
@@ -105,7 +105,7 @@ ControlRecord::Agreed result_of(at::Tensor const& sum, Batch const& batch, int r
 /// The sums of what these ranks put into their records.
 bool alike(std::vector<std::uint64_t> const& fingerprints, at::ScalarType type) {
   auto const sum = at::zeros({control_room}, type);
-  ControlRecord record(at::zeros({control_room}, type));
+  StepStatus record(at::zeros({control_room}, type));
   for (auto const fingerprint : fingerprints) {
     record.begin({});
     record.seal(fingerprint);

@@ -351,17 +351,17 @@ TEST(Resume, NamesWhatForbidsIt) {
   Log log(0, false, LogLevel::error);
   auto const checkpoint = newest_checkpoint(run.path(), log);
   auto const model = test_model("tiny_odd");
-  auto const check = [&](std::map<std::string, std::string> const& facts, Likeness likeness) {
-    return refusal([&] { check_resumable(*checkpoint, facts, model, likeness, log); });
+  auto const check = [&](std::map<std::string, std::string> const& facts, ResumeMode resume_mode) {
+    return refusal([&] { check_resumable(*checkpoint, facts, model, resume_mode, log); });
   };
-  EXPECT_EQ(check({}, Likeness::exact).code(), ExitCode::done);
-  auto const threads = check({{"threads", "2"}}, Likeness::exact);
+  EXPECT_EQ(check({}, ResumeMode::exact).code(), ExitCode::done);
+  auto const threads = check({{"threads", "2"}}, ResumeMode::exact);
   EXPECT_EQ(threads.code(), ExitCode::checkpoint);
   EXPECT_NE(std::string(threads.what()).find("threads was not known and is 2"), std::string::npos);
-  EXPECT_EQ(check({{"threads", "2"}}, Likeness::compatible).code(), ExitCode::done);
-  EXPECT_EQ(check({{"dataset", "other"}}, Likeness::compatible).code(), ExitCode::checkpoint);
+  EXPECT_EQ(check({{"threads", "2"}}, ResumeMode::compatible).code(), ExitCode::done);
+  EXPECT_EQ(check({{"dataset", "other"}}, ResumeMode::compatible).code(), ExitCode::checkpoint);
   auto const other = refusal([&] {
-    check_resumable(*checkpoint, {}, test_model("tiny_residual"), Likeness::compatible, log);
+    check_resumable(*checkpoint, {}, test_model("tiny_residual"), ResumeMode::compatible, log);
   });
   EXPECT_EQ(other.code(), ExitCode::checkpoint);
   EXPECT_NE(std::string(other.what()).find("missing"), std::string::npos);

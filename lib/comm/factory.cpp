@@ -39,15 +39,16 @@ CommBackend choose_backend(CommConfig const& config, ProcessInfo const& process)
 std::unique_ptr<Communicator> make_communicator(CommConfig const& config,
                                                 ProcessInfo const& process, mpi::Comm const& world,
                                                 trace::Recorder* recorder,
-                                                std::unique_ptr<Pulse> pulse) {
+                                                std::unique_ptr<PeriodicTask> periodic_task) {
   auto const backend = choose_backend(config, process);
   std::chrono::seconds const timeout(config.timeout_s);
   if (process.size == 1) return std::make_unique<SerialCommunicator>(process.device);
   if (backend == CommBackend::nccl)
-    return make_nccl_communicator(world, process.device, recorder, timeout, std::move(pulse));
+    return make_nccl_communicator(world, process.device, recorder, timeout,
+                                  std::move(periodic_task));
   return std::make_unique<MpiCommunicator>(world, process.device, recorder, timeout,
                                            std::chrono::microseconds(config.delay_us),
-                                           std::move(pulse));
+                                           std::move(periodic_task));
 }
 
 }  // namespace stratagem

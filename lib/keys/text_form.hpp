@@ -23,8 +23,8 @@ std::string shown_key(std::string_view key);
 /// all accept.
 bool is_portable_text(std::string_view text);
 
-/// Position of the first byte that cannot be in a YAML file: not part of a UTF-8 code point, or a
-/// control character other than tab and line ends. npos if there is none.
+/// TrainingProgress of the first byte that cannot be in a YAML file: not part of a UTF-8 code
+/// point, or a control character other than tab and line ends. npos if there is none.
 std::size_t find_foreign_byte(std::string_view text);
 
 }  // namespace stratagem

@@ -14,7 +14,7 @@ namespace {
 
 /// One multi-tensor call for all gradients; an undefined gradient means zero.
 void land(std::span<at::Tensor const> gradients, std::span<at::Tensor const> fresh,
-          Landing landing) {
+          GradWrite write) {
   std::vector<at::Tensor> to, from;
   to.reserve(gradients.size());
   from.reserve(gradients.size());
@@ -22,12 +22,12 @@ void land(std::span<at::Tensor const> gradients, std::span<at::Tensor const> fre
     if (fresh[i].defined()) {
       to.push_back(gradients[i]);
       from.push_back(fresh[i]);
-    } else if (landing == Landing::store) {
+    } else if (write == GradWrite::overwrite) {
       gradients[i].zero_();
     }
   }
   if (to.empty()) return;
-  if (landing == Landing::store)
+  if (write == GradWrite::overwrite)
     at::_foreach_copy_(to, from);
   else
     at::_foreach_add_(to, from);
@@ -65,7 +65,7 @@ at::Tensor BlockTape::infer(int block, at::Tensor const& x, Frame const& frame) 
 }
 
 at::Tensor BlockTape::backward(int block, at::Tensor const& grad_output,
-                               std::span<at::Tensor const> gradients, Landing landing) {
+                               std::span<at::Tensor const> gradients, GradWrite write) {
   auto const [index, count] = part(block);
   expects(slot(block).output.defined(), "backward follows forward");
   expects(gradients.size() == slot(block).parameters.size(), "one gradient per parameter");
@@ -86,7 +86,7 @@ at::Tensor BlockTape::backward(int block, at::Tensor const& grad_output,
         input_gradient_.add_(fresh.back());
       fresh.pop_back();
     }
-    land(gradients, fresh, landing);
+    land(gradients, fresh, write);
   }
   return index > 0 ? grad_output : std::exchange(input_gradient_, {});
 }

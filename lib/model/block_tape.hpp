@@ -9,7 +9,7 @@
 namespace stratagem {
 
 /// Whether a gradient overwrites its slot or is added to it.
-enum class Landing { store, add };
+enum class GradWrite { store, add };
 
 /// Runs the blocks of a model one at a time, forward (keeping what the backward pass needs) or
 /// backward. It cuts the autograd graph between blocks, so that a block's parameters are needed
@@ -38,7 +38,7 @@ class BlockTape {
   /// Writes the gradients of the block's parameters to `gradients`, in declaration order; these may
   /// have another floating type. Returns the gradient of the block's input; undefined for block 0.
   at::Tensor backward(int block, at::Tensor const& grad_output,
-                      std::span<at::Tensor const> gradients, Landing landing);
+                      std::span<at::Tensor const> gradients, GradWrite write);
 
   /// Like forward, but keeps nothing for a backward pass.
   at::Tensor infer(int block, at::Tensor const& x, Frame const& frame);

@@ -151,7 +151,7 @@ ActivationPass ActivationPredictor::Probe::run(std::int64_t samples) {
   note();
   auto gradient = loss.gradient;
   for (int block = tape_.blocks() - 1; block >= 0; --block) {
-    gradient = tape_.backward(block, gradient, gradients(block), Landing::store);
+    gradient = tape_.backward(block, gradient, gradients(block), GradWrite::overwrite);
     note();
   }
   return pass;

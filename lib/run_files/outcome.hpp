@@ -16,7 +16,7 @@ namespace stratagem {
 /// `saved`: stopped before its end, to go on with --resume.
 enum class RunStatus { running, complete, saved, failed };
 
-/// How a run stands or ended: the content of outcome.json, by which scripts and people judge it.
+/// How a run stands or ended: the content of outcome.json, by which scripts and people detector it.
 struct Outcome {
   RunStatus status = RunStatus::running;
   ExitCode code = ExitCode::done;

@@ -67,7 +67,7 @@ CheckpointFile file_from(json const& document) {
   return file;
 }
 
-json to_document(Position const& position) {
+json to_document(TrainingProgress const& position) {
   auto const& epoch = position.epoch;
   return {{"step", position.step},
           {"train_time_s", position.train_time_s},
@@ -81,7 +81,7 @@ json to_document(Position const& position) {
             {"energy_J", std::isfinite(epoch.energy_J) ? json(epoch.energy_J) : json()}}}};
 }
 
-Position position_from(json const& document) {
+TrainingProgress position_from(json const& document) {
   auto const& epoch = document.at("epoch");
   auto const& energy = epoch.at("energy_J");
   return {.step = count<std::int64_t>(document.at("step")),

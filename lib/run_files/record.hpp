@@ -48,7 +48,7 @@ struct CheckpointFile {
 struct CheckpointRecord {
   static constexpr int schema = 1;
 
-  Position position;
+  TrainingProgress position;
   std::int64_t saved_wall_ns = 0;
   int workers = 1;
   std::map<std::string, std::string> facts;  ///< on which the numbers of a training depend

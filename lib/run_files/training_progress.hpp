@@ -27,7 +27,7 @@ struct EpochSums {
 
 /// Where a training stands between two steps. What follows is a function of it, of the strategy's
 /// state and of the configuration.
-struct Position {
+struct TrainingProgress {
   std::int64_t step = 0;
   double train_time_s = 0;  ///< of the epochs that have ended
   EpochSums epoch;          ///< of the one that has not; no steps where none has begun

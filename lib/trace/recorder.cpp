@@ -12,7 +12,7 @@ namespace stratagem::trace {
 Recorder::Recorder(gpu::Device const& device, int spans_every, Sign* sign, Failpoints failpoints)
     : device_(device),
       spans_every_(spans_every),
-      beacon_(sign),
+      heartbeat_(sign),
       failpoints_(std::move(failpoints)),
       marks_{StepMarks(device), StepMarks(device)} {
   for (auto const name : phase_names) static_cast<void>(intern(name));
@@ -42,7 +42,7 @@ void Recorder::enter(Phase phase) {
 }
 
 void Recorder::enter(Activity activity, std::int64_t step) {
-  beacon_.enter(activity, step);
+  heartbeat_.enter(activity, step);
   failpoints_.reach(activity_names[static_cast<std::size_t>(activity)], step);
 }
 
@@ -58,7 +58,7 @@ void Recorder::settle() {
   if (unrecorded_ == nullptr) return;
   auto& marks = *std::exchange(unrecorded_, nullptr);
   {
-    Beacon::Wait const wait(&beacon_, "the device");
+    HeartbeatStatus::Wait const wait(&heartbeat_, "the device");
     last_step_ = marks.resolve(last_step_.t_begin + last_step_.duration);
   }
   record(last_step_);
@@ -72,7 +72,7 @@ void Recorder::settle() {
                         .step = last_step_.step});
     });
   auto const waited = last_step_.durations[static_cast<std::size_t>(Phase::comm_exposed)];
-  beacon_.end_step(last_step_.duration - waited);
+  heartbeat_.end_step(last_step_.duration - waited);
 }
 
 std::string Recorder::where() const {

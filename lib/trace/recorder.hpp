@@ -9,7 +9,7 @@
 
 #include "base/failpoint.hpp"
 #include "gpu/device.hpp"
-#include "trace/beacon.hpp"
+#include "trace/heartbeat_status.hpp"
 #include "trace/records.hpp"
 #include "trace/ring.hpp"
 #include "trace/step_marks.hpp"
@@ -19,7 +19,7 @@ namespace stratagem::trace {
 /// Collects the records of one rank until a TraceFile takes them. On the step path, it does not
 /// allocate, lock or do I/O. The training thread records steps, epochs, server updates, memory and
 /// compute spans; each other lane is recorded by its own thread; events by any thread. The recorder
-/// knows where the training is, so it also has the beacon for observers, and the failpoints for
+/// knows where the training is, so it also has the heartbeat for observers, and the failpoints for
 /// tests.
 class Recorder {
  public:
@@ -59,7 +59,7 @@ class Recorder {
   /// Locks, and may allocate.
   void event(Severity severity, std::string_view name, std::string_view text);
 
-  Beacon& beacon() { return beacon_; }
+  HeartbeatStatus& heartbeat() { return heartbeat_; }
   Failpoints const& failpoints() const { return failpoints_; }
 
   /// Live tensors by category, heap and resident set at this moment. Sampled steps record them
@@ -75,7 +75,7 @@ class Recorder {
   friend class TraceFile;
   gpu::Device device_;
   int spans_every_;
-  Beacon beacon_;
+  HeartbeatStatus heartbeat_;
   Failpoints failpoints_;
 
   std::array<StepMarks, 2> marks_;  ///< of the current and the previous step

@@ -15,7 +15,7 @@ namespace stratagem {
 namespace {
 
 /// A scheduler that starts a job again and again would do so for ever where none gets on.
-void require_progress(Outcome const& before, Beginning const& now) {
+void require_progress(Outcome const& before, ResumePoint const& now) {
   constexpr int most = 3;
   auto const* const restarts = std::getenv("SLURM_RESTART_COUNT");
   if (now.in_vain < most || restarts == nullptr || parse_integer(restarts).value_or(0) < most)
@@ -29,10 +29,10 @@ void require_progress(Outcome const& before, Beginning const& now) {
 
 /// Nothing was saved, but the directory stays one run's.
 void check_new_start(std::filesystem::path const& run_directory, Facts const& facts,
-                     Likeness likeness, Log& log) {
+                     ResumeMode resume_mode, Log& log) {
   std::string changed;
   if (auto const former = former_facts(run_directory))
-    changed = require_alike(without_surroundings(*former), without_surroundings(facts), likeness,
+    changed = require_alike(without_surroundings(*former), without_surroundings(facts), resume_mode,
                             "the attempts in " + run_directory.string());
   if (!changed.empty()) log.warning("it is not what the attempt before was: " + changed);
   log.info("there is no checkpoint: the run starts at step 0");
@@ -40,26 +40,26 @@ void check_new_start(std::filesystem::path const& run_directory, Facts const& fa
 
 }  // namespace
 
-Beginning choose_beginning(RunRequest const& request, RunDirectory const& directory,
-                           Setup const& setup, mpi::Comm const& world, Log& log) {
+ResumePoint choose_resume_point(RunRequest const& request, RunDirectory const& directory,
+                                Setup const& setup, mpi::Comm const& world, Log& log) {
   if (request.existing != Existing::resume) return {};
   auto const facts = training_facts(request.values, setup);
   mpi::Session::enter(world, "the reading of checkpoints");
   auto const found = from_rank_0(world, [&]() -> std::string {
     auto const outcome = read_outcome(directory.path);
     if (!outcome) return "0 ";
-    Beginning begin{.checkpoint = newest_checkpoint(directory.path, log)};
+    ResumePoint begin{.checkpoint = newest_checkpoint(directory.path, log)};
     if (begin.checkpoint)
-      check_resumable(*begin.checkpoint, facts, setup.model, request.likeness, log);
+      check_resumable(*begin.checkpoint, facts, setup.model, request.resume_mode, log);
     else
-      check_new_start(directory.path, facts, request.likeness, log);
+      check_new_start(directory.path, facts, request.resume_mode, log);
     if (outcome->began_after == begin.step()) begin.in_vain = outcome->in_vain + 1;
     require_progress(*outcome, begin);
     return str(begin.in_vain, " ", begin.checkpoint ? begin.checkpoint->folder().string() : "");
   });
   auto const space = found.find(' ');
   auto const folder = found.substr(space + 1);
-  Beginning begin{.in_vain = static_cast<int>(*parse_integer(found.substr(0, space)))};
+  ResumePoint begin{.in_vain = static_cast<int>(*parse_integer(found.substr(0, space)))};
   if (!folder.empty())
     begin.checkpoint = on_all_ranks(world, [&] { return std::optional<Checkpoint>(folder); });
   return begin;

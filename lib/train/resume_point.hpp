@@ -13,7 +13,7 @@
 namespace stratagem {
 
 /// Where a run begins.
-struct Beginning {
+struct ResumePoint {
   std::optional<Checkpoint> checkpoint;
   int in_vain = 0;  ///< attempts in a row before this one that began there, too
 
@@ -23,7 +23,7 @@ struct Beginning {
 /// What a resumed run goes on from: the newest whole checkpoint, if there is one; the same on every
 /// rank. Collective; the directory is claimed. Error(checkpoint) when it is another run's, or when
 /// a scheduler has started the run again several times and it has not got on.
-Beginning choose_beginning(RunRequest const& request, RunDirectory const& directory,
-                           Setup const& setup, mpi::Comm const& world, Log& log);
+ResumePoint choose_resume_point(RunRequest const& request, RunDirectory const& directory,
+                                Setup const& setup, mpi::Comm const& world, Log& log);
 
 }  // namespace stratagem

@@ -94,8 +94,8 @@ trace::TraceHeader trace_header(RunRequest const& request, Setup const& setup,
 }
 
 /// Shared by the ranks of a node that watch each other; none where nobody does.
-std::unique_ptr<Board> make_board(WatchdogConfig const& config, mpi::Comm const& world) {
-  return config.enabled && world.size() > 1 ? std::make_unique<Board>(world) : nullptr;
+std::unique_ptr<StatusTable> make_board(WatchdogConfig const& config, mpi::Comm const& world) {
+  return config.enabled && world.size() > 1 ? std::make_unique<StatusTable>(world) : nullptr;
 }
 
 /// A failure that spoils the state in memory, with where there is a better one.
@@ -129,7 +129,7 @@ struct End {
 class Run {
  public:
   Run(RunRequest const& request, mpi::Comm const& world, SignalWatch& signals, Log& log,
-      Setup& setup, Beginning const& beginning, RunDirectory const& directory)
+      Setup& setup, ResumePoint const& beginning, RunDirectory const& directory)
       : request_(request),
         world_(world),
         signals_(signals),
@@ -139,9 +139,9 @@ class Run {
         directory_(directory),
         leader_(world.rank() == 0),
         end_(directory, leader_, log),
-        board_(make_board(request.config.watchdog, world)),
+        status_table_(make_board(request.config.watchdog, world)),
         recorder_(setup.process.device, request.config.trace.spans_every,
-                  board_ ? &board_->own_sign() : nullptr, request.failpoints) {
+                  status_table_ ? &status_table_->own_sign() : nullptr, request.failpoints) {
     end_.continue_after(beginning.step(), beginning.in_vain);
   }
 
@@ -160,10 +160,10 @@ class Run {
   void open_trace(Communicator& communicator);
   Member build_member(Communicator& communicator);
   /// Gives this rank the state it begins with.
-  Position start_of(Communicator& communicator, Participant& participant);
+  TrainingProgress start_of(Communicator& communicator, Participant& participant);
   CheckpointWriter::Parts writer_parts(Communicator& communicator);
   TrainResult train(Communicator& communicator, Member const& member, CheckpointWriter& checkpoints,
-                    Position const& start);
+                    TrainingProgress const& start);
   /// After an interruption: the state is on the disk, or AgreedError.
   void require_saved(CheckpointWriter& checkpoints);
   /// Of the parameters, of which no rank needs to hold more than its share.
@@ -188,7 +188,7 @@ class Run {
   bool leader_;
   RunEnd end_;
   std::unique_ptr<Metrics> metrics_;  ///< on rank 0
-  std::unique_ptr<Board> board_;
+  std::unique_ptr<StatusTable> status_table_;
   trace::Recorder recorder_;
   std::unique_ptr<Watchdog> watchdog_;  ///< after what it watches
 };
@@ -198,7 +198,7 @@ ExitCode Run::execute() {
   SignalWatch::Scope const unwatched(signals_, reactions(nullptr));
   begin_files();
   if (leader_) say_what_runs(setup_, log_);
-  if (board_) watchdog_ = make_watchdog();
+  if (status_table_) watchdog_ = make_watchdog();
   SignalWatch::Scope const watched(signals_, reactions(watchdog_.get()));
   auto const end_trace = [&](Error const& failure) {
     try {
@@ -213,7 +213,7 @@ ExitCode Run::execute() {
     auto const& config = request_.config;
     auto const communicator =
         make_communicator(comm_of(config.strategy, config.comm), setup_.process, world_, &recorder_,
-                          board_ ? board_->ring() : nullptr);
+                          status_table_ ? status_table_->ring() : nullptr);
     open_trace(*communicator);
     recorder_.enter(trace::Activity::init);
     auto const member = build_member(*communicator);
@@ -259,17 +259,17 @@ std::unique_ptr<Watchdog> Run::make_watchdog() {
           [this](std::string const& text) {
             recorder_.event(trace::Severity::warning, "slow", text);
           }};
-  return std::make_unique<Watchdog>(request_.config.watchdog, *board_, recorder_.beacon(),
+  return std::make_unique<Watchdog>(request_.config.watchdog, *status_table_, recorder_.heartbeat(),
                                     Watchdog::Watched{vital, on_gpu}, reactions);
 }
 
 void Run::end_by(Verdict const& verdict) {
   recorder_.failpoints().reach("last_words");
-  auto const here = str(recorder_.beacon().where(), ", on ", setup_.process.host);
+  auto const here = str(recorder_.heartbeat().where(), ", on ", setup_.process.host);
   log_.error(leader_ ? "rank 0: " + here : here);
   if (verdict.speaks) log_.error(verdict.failure.what());
   recorder_.event(trace::Severity::error, "failed", verdict.failure.what());
-  recorder_.event(trace::Severity::error, "operations", recorder_.beacon().last_operations());
+  recorder_.event(trace::Severity::error, "operations", recorder_.heartbeat().last_operations());
   end_.die(verdict.failure, trace::Status::failed);
 }
 
@@ -309,7 +309,7 @@ Member Run::build_member(Communicator& communicator) {
                                               .watchdog = config.watchdog});
 }
 
-Position Run::start_of(Communicator& communicator, Participant& participant) {
+TrainingProgress Run::start_of(Communicator& communicator, Participant& participant) {
   load_weights(participant.state(), setup_.model, std::exchange(setup_.weights, {}));
   participant.state_replaced();
   if (!checkpoint_) return {};
@@ -383,7 +383,7 @@ void Run::write_first_files(std::vector<std::string> const& ranks) {
 }
 
 TrainResult Run::train(Communicator& communicator, Member const& member,
-                       CheckpointWriter& checkpoints, Position const& start) {
+                       CheckpointWriter& checkpoints, TrainingProgress const& start) {
   auto const& plan = setup_.plan;
   std::optional<ProgressDisplay> display;
   if (leader_)
@@ -542,7 +542,7 @@ ExitCode run(RunRequest const& request, mpi::Comm const& world, SignalWatch& sig
       log.info(request.config.run.out + " holds this run, COMPLETE: nothing to do");
     return ExitCode::done;
   }
-  auto const beginning = choose_beginning(request, directory, setup, world, log);
+  auto const beginning = choose_resume_point(request, directory, setup, world, log);
   static_cast<void>(from_rank_0(world, [&] {
     begin_attempt(directory);
     if (beginning.checkpoint) set_aside_after(*beginning.checkpoint, log);

@@ -22,8 +22,8 @@ struct RunRequest {
   std::map<std::string, std::string> values;  ///< its values, by path
   std::vector<std::string> arguments;         ///< of the command line, for the manifest
   Existing existing = Existing::refuse;
-  Likeness likeness = Likeness::exact;  ///< of a resumed run
-  Failpoints failpoints;                ///< of this rank, for tests
+  ResumeMode resume_mode = ResumeMode::exact;  ///< of a resumed run
+  Failpoints failpoints;                       ///< of this rank, for tests
   ProgressStyle progress = ProgressStyle::automatic;
 };
 

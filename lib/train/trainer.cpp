@@ -39,7 +39,7 @@ std::string describe_epoch(trace::EpochRecord const& epoch, std::int64_t epochs)
 
 }  // namespace
 
-Trainer::Trainer(TrainerParts const& parts, Position const& start)
+Trainer::Trainer(TrainerParts const& parts, TrainingProgress const& start)
     : parts_(parts),
       schedule_(parts.plan.config.optimizer, parts.plan.strategy.workers,
                 parts.plan.steps_per_epoch, parts.plan.total_steps),

@@ -58,7 +58,7 @@ struct TrainerParts {
 class Trainer {
  public:
   /// The member has the state of `start`.
-  Trainer(TrainerParts const& parts, Position const& start);
+  Trainer(TrainerParts const& parts, TrainingProgress const& start);
 
   TrainResult run();
 
@@ -92,7 +92,7 @@ class Trainer {
   BatchMaker evaluation_maker_;
   std::unique_ptr<gpu::Telemetry> telemetry_;
   std::int64_t started_ns_;
-  Position start_, position_;
+  TrainingProgress start_, position_;
   std::int64_t own_steps_;        ///< that this rank has made
   std::int64_t round_steps_ = 0;  ///< of these in this round
   TrainResult result_;

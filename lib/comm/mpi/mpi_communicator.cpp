@@ -32,14 +32,15 @@ Made sliced(mpi::Comm const& comm, Kind kind, at::Tensor const& input, at::Tenso
 
 MpiCommunicator::MpiCommunicator(mpi::Comm const& comm, gpu::Device const& device,
                                  trace::Recorder* recorder, std::chrono::nanoseconds timeout,
-                                 std::chrono::nanoseconds delay, std::unique_ptr<Pulse> pulse)
+                                 std::chrono::nanoseconds delay,
+                                 std::unique_ptr<PeriodicTask> periodic_task)
     : comm_(comm.duplicate()),
       device_(device),
       delay_(delay),
       random_(static_cast<std::uint64_t>(comm.rank()), "delays"),
       staging_(device),
-      inquest_(comm_, collectives()),
-      progress_(recorder, timeout, &inquest_, std::move(pulse)) {
+      mismatch_check_(comm_, collectives()),
+      progress_(recorder, timeout, &mismatch_check_, std::move(periodic_task)) {
   for (auto const* name : {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "barrier",
                            "send", "receive", "rma"})
     names_.push_back(recorder != nullptr ? recorder->intern(name) : 0);

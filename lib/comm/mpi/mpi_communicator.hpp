@@ -5,7 +5,7 @@
 
 #include "base/random.hpp"
 #include "comm/communicator.hpp"
-#include "comm/mpi/inquest.hpp"
+#include "comm/mpi/mismatch_check.hpp"
 #include "comm/mpi/staging.hpp"
 #include "comm/work/progress.hpp"
 #include "mpi/comm.hpp"
@@ -20,11 +20,11 @@ class MpiCommunicator final : public Communicator {
  public:
   /// Collective over `comm`. `recorder` may be null. If nothing moves for `timeout`, an operation
   /// ends in Error(stall). If ranks have called different collectives, it ends in Error(mismatch),
-  /// at once if sizes differ. Each operation is delayed by a random time up to `delay`. `pulse` is
-  /// passed to the progress thread.
+  /// at once if sizes differ. Each operation is delayed by a random time up to `delay`.
+  /// `periodic_task` is passed to the progress thread.
   MpiCommunicator(mpi::Comm const& comm, gpu::Device const& device, trace::Recorder* recorder,
                   std::chrono::nanoseconds timeout, std::chrono::nanoseconds delay = {},
-                  std::unique_ptr<Pulse> pulse = nullptr);
+                  std::unique_ptr<PeriodicTask> periodic_task = nullptr);
 
   int rank() const override { return comm_.rank(); }
   int size() const override { return comm_.size(); }
@@ -69,7 +69,7 @@ class MpiCommunicator final : public Communicator {
   CounterRandom random_;  ///< for delays; a different sequence on every rank
   Staging staging_;
   std::uint64_t submitted_ = 0;
-  Inquest inquest_;
+  MismatchCheck mismatch_check_;
   Progress progress_;
 };
 

@@ -45,13 +45,13 @@ std::size_t count(at::Tensor const& tensor) {
 class NcclWork final : public WorkState {
  public:
   NcclWork(std::shared_ptr<NcclSession> session, gpu::Device const& device, gpu::Event finished,
-           char const* name, std::vector<at::Tensor> tensors, trace::Beacon* beacon)
+           char const* name, std::vector<at::Tensor> tensors, trace::HeartbeatStatus* heartbeat)
       : session_(std::move(session)),
         device_(device),
         finished_(std::move(finished)),
         name_(name),
         tensors_(std::move(tensors)),
-        beacon_(beacon) {}
+        heartbeat_(heartbeat) {}
 
   bool done() const override { return finished_.done(); }
   void wait_on_stream() override {
@@ -59,7 +59,7 @@ class NcclWork final : public WorkState {
     finished_.wait_on_stream(gpu::Stream::compute(device_));
   }
   void wait_on_host() override {
-    trace::Beacon::Wait const sign(beacon_, name_);
+    trace::HeartbeatStatus::Wait const sign(heartbeat_, name_);
     auto const deadline = monotonic_ns() + session_->timeout().count();
     while (!finished_.done()) {
       session_->check(name_);
@@ -75,7 +75,7 @@ class NcclWork final : public WorkState {
   gpu::Event finished_;
   char const* name_;
   std::vector<at::Tensor> tensors_;
-  trace::Beacon* beacon_;
+  trace::HeartbeatStatus* heartbeat_;
 };
 
 /// Spans of sampled operations, recorded when their completion is noticed.
@@ -116,14 +116,14 @@ class SpanQueue {
 class NcclCommunicator final : public Communicator {
  public:
   NcclCommunicator(mpi::Comm const& world, gpu::Device const& device, trace::Recorder* recorder,
-                   std::chrono::nanoseconds timeout, std::unique_ptr<Pulse> pulse)
+                   std::chrono::nanoseconds timeout, std::unique_ptr<PeriodicTask> periodic_task)
       : session_(std::make_shared<NcclSession>(world, device, timeout)),
         device_(device),
         stream_(gpu::Stream::high_priority(device)),
         barrier_word_(device, sizeof(float)),
         spans_(recorder),
-        beacon_(recorder != nullptr ? &recorder->beacon() : nullptr),
-        messages_(world, device, nullptr, timeout, {}, std::move(pulse)) {}
+        heartbeat_(recorder != nullptr ? &recorder->heartbeat() : nullptr),
+        messages_(world, device, nullptr, timeout, {}, std::move(periodic_task)) {}
 
   int rank() const override { return messages_.rank(); }
   int size() const override { return messages_.size(); }
@@ -197,8 +197,8 @@ class NcclCommunicator final : public Communicator {
     finished.record(stream_);
     bytes_sent_ += bytes;
     spans_.add(name, bytes, finished);
-    return Work(
-        std::make_shared<NcclWork>(session_, device_, finished, name, std::move(tensors), beacon_));
+    return Work(std::make_shared<NcclWork>(session_, device_, finished, name, std::move(tensors),
+                                           heartbeat_));
   }
 
   std::shared_ptr<NcclSession> session_;
@@ -206,7 +206,7 @@ class NcclCommunicator final : public Communicator {
   gpu::Stream stream_;
   gpu::PinnedBuffer barrier_word_;  ///< the device reaches pinned memory; never read
   SpanQueue spans_;
-  trace::Beacon* beacon_;
+  trace::HeartbeatStatus* heartbeat_;
   MpiCommunicator messages_;
   std::int64_t bytes_sent_ = 0;
 };
@@ -217,8 +217,9 @@ std::unique_ptr<Communicator> make_nccl_communicator(mpi::Comm const& world,
                                                      gpu::Device const& device,
                                                      trace::Recorder* recorder,
                                                      std::chrono::nanoseconds timeout,
-                                                     std::unique_ptr<Pulse> pulse) {
-  return std::make_unique<NcclCommunicator>(world, device, recorder, timeout, std::move(pulse));
+                                                     std::unique_ptr<PeriodicTask> periodic_task) {
+  return std::make_unique<NcclCommunicator>(world, device, recorder, timeout,
+                                            std::move(periodic_task));
 }
 
 }  // namespace stratagem

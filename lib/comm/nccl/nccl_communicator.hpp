@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "comm/communicator.hpp"
-#include "comm/work/pulse.hpp"
+#include "comm/work/periodic_task.hpp"
 #include "mpi/comm.hpp"
 #include "trace/recorder.hpp"
 
@@ -18,10 +18,8 @@ namespace stratagem {
 /// Error(environment) on all ranks if NCCL cannot start, or if this build does not contain it. An
 /// operation that fails ends in Error(peer_lost); one that takes longer than `timeout` ends in
 /// Error(stall). Both abort the communicator. Collective.
-std::unique_ptr<Communicator> make_nccl_communicator(mpi::Comm const& world,
-                                                     gpu::Device const& device,
-                                                     trace::Recorder* recorder,
-                                                     std::chrono::nanoseconds timeout,
-                                                     std::unique_ptr<Pulse> pulse = nullptr);
+std::unique_ptr<Communicator> make_nccl_communicator(
+    mpi::Comm const& world, gpu::Device const& device, trace::Recorder* recorder,
+    std::chrono::nanoseconds timeout, std::unique_ptr<PeriodicTask> periodic_task = nullptr);
 
 }  // namespace stratagem

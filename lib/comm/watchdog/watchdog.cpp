@@ -62,15 +62,16 @@ void limit_last_words(ExitCode code) {
 
 }  // namespace
 
-Watchdog::Watchdog(WatchdogConfig const& config, Board const& board, trace::Beacon const& beacon,
-                   Watched const& self, Reactions reactions)
+Watchdog::Watchdog(WatchdogConfig const& config, StatusTable const& status_table,
+                   trace::HeartbeatStatus const& heartbeat, Watched const& self,
+                   Reactions reactions)
     : config_(config),
-      slots_(board.slots()),
-      own_(board.own()),
-      beacon_(beacon),
+      slots_(status_table.slots()),
+      own_(status_table.own()),
+      heartbeat_(heartbeat),
       on_gpu_(self.on_gpu),
       reactions_(std::move(reactions)),
-      judge_(config, own_, slots_.size()),
+      detector_(config, own_, slots_.size()),
       parent_(::getppid()),
       slow_looks_(slots_.size()) {
   own().vital = self.vital;
@@ -106,25 +107,25 @@ void Watchdog::look(std::chrono::nanoseconds elapsed) {
   for (auto const* slot : slots_) glances.push_back(look_at(*slot));
   // At the start, the thread that sends heartbeats between nodes may be busy with memory for
   // seconds.
-  if (beacon_.sign().activity == Activity::init)
+  if (heartbeat_.sign().activity == Activity::init)
     for (std::size_t i = 0; i < slots_.size(); ++i)
       if (slots_[i]->process == 0) glances[i].presence = Presence::absent;
-  publish(judge_.look(elapsed, glances, own_limit(),
-                      [this](std::size_t slot) { return process_of(slot); }));
+  publish(detector_.look(elapsed, glances, own_limit(),
+                         [this](std::size_t slot) { return process_of(slot); }));
   for (std::size_t i = 0; i < slots_.size(); ++i)
-    if (slots_[i]->process == 0) slots_[i]->found_after_ns = judge_.silence_of(i).count();
+    if (slots_[i]->process == 0) slots_[i]->found_after_ns = detector_.silence_of(i).count();
   act();
   tell_of_slow(glances);
 }
 
 std::optional<std::chrono::nanoseconds> Watchdog::own_limit() const {
-  auto const activity = beacon_.sign().activity.load();
+  auto const activity = heartbeat_.sign().activity.load();
   bool const hides_waits =
       on_gpu_ && (activity == Activity::comm_exposed || activity == Activity::optimizer);
-  return hides_waits ? std::nullopt : limit_of(config_, activity, beacon_.stretches(activity));
+  return hides_waits ? std::nullopt : limit_of(config_, activity, heartbeat_.stretches(activity));
 }
 
-void Watchdog::publish(std::vector<Judge::Accusation> const& accusations) {
+void Watchdog::publish(std::vector<FailureDetector::Accusation> const& accusations) {
   std::vector<Finding> found(slots_.size(), Finding::none);
   if (::getppid() != parent_) found[own_] = Finding::orphaned;
   for (auto const& [slot, finding, age] : accusations) {

@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "comm/watchdog/board.hpp"
-#include "comm/watchdog/judge.hpp"
+#include "comm/watchdog/failure_detector.hpp"
+#include "comm/watchdog/status_table.hpp"
 #include "comm/watchdog/watchdog_config.hpp"
-#include "trace/beacon.hpp"
+#include "trace/heartbeat_status.hpp"
 
 namespace stratagem {
 
@@ -47,9 +47,9 @@ class Watchdog {
     bool vital = true;    ///< the others cannot continue without this rank
     bool on_gpu = false;  ///< its device may wait for others without the host's knowledge
   };
-  /// `beacon` uses this rank's slot of `board`; both must outlive the watchdog.
-  Watchdog(WatchdogConfig const& config, Board const& board, trace::Beacon const& beacon,
-           Watched const& self, Reactions reactions);
+  /// `heartbeat` uses this rank's slot of `status_table`; both must outlive the watchdog.
+  Watchdog(WatchdogConfig const& config, StatusTable const& status_table,
+           trace::HeartbeatStatus const& heartbeat, Watched const& self, Reactions reactions);
   /// This rank is no longer watched.
   ~Watchdog();
   Watchdog(Watchdog const&) = delete;
@@ -71,7 +71,7 @@ class Watchdog {
   void run();
   void look(std::chrono::nanoseconds elapsed);
   std::optional<std::chrono::nanoseconds> own_limit() const;
-  void publish(std::vector<Judge::Accusation> const& accusations);
+  void publish(std::vector<FailureDetector::Accusation> const& accusations);
   /// Handles a finding: reports it, or ends the process.
   void act();
   void tell_of_slow(std::span<Glance const> glances);
@@ -90,10 +90,10 @@ class Watchdog {
   WatchdogConfig config_;
   std::vector<Slot*> slots_;
   std::size_t own_;
-  trace::Beacon const& beacon_;
+  trace::HeartbeatStatus const& heartbeat_;
   bool on_gpu_;
   Reactions reactions_;
-  Judge judge_;
+  FailureDetector detector_;
   std::int64_t parent_;
   int fatal_looks_ = 0;          ///< in a row
   std::set<std::size_t> told_;   ///< slots with a reported fault

@@ -19,7 +19,7 @@ bool HostWork::done() const {
 void HostWork::wait_on_host() {
   std::unique_lock lock(mutex_);
   if (!done_) {
-    trace::Beacon::Wait const sign(beacon_, name_);
+    trace::HeartbeatStatus::Wait const sign(heartbeat_, name_);
     completed_.wait(lock, [this] { return done_; });
   }
   if (failure_) std::rethrow_exception(failure_);

@@ -5,16 +5,17 @@
 #include <mutex>
 
 #include "comm/work/work.hpp"
-#include "trace/beacon.hpp"
+#include "trace/heartbeat_status.hpp"
 
 namespace stratagem {
 
 /// Completed by another thread of this process.
 class HostWork final : public WorkState {
  public:
-  /// A thread that waits for it shows this at `beacon`, if there is one; `name` must be a literal.
-  explicit HostWork(trace::Beacon* beacon = nullptr, char const* name = "")
-      : beacon_(beacon), name_(name) {}
+  /// A thread that waits for it shows this at `heartbeat`, if there is one; `name` must be a
+  /// literal.
+  explicit HostWork(trace::HeartbeatStatus* heartbeat = nullptr, char const* name = "")
+      : heartbeat_(heartbeat), name_(name) {}
 
   void complete(std::exception_ptr failure = nullptr);
 
@@ -23,7 +24,7 @@ class HostWork final : public WorkState {
   void wait_on_host() override;
 
  private:
-  trace::Beacon* beacon_;
+  trace::HeartbeatStatus* heartbeat_;
   char const* name_;
   mutable std::mutex mutex_;
   std::condition_variable completed_;

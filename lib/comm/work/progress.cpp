@@ -30,13 +30,13 @@ Error error_of(std::exception_ptr const& failure) {
 
 }  // namespace
 
-Progress::Progress(trace::Recorder* recorder, std::chrono::nanoseconds timeout, Inquest* inquest,
-                   std::unique_ptr<Pulse> pulse)
+Progress::Progress(trace::Recorder* recorder, std::chrono::nanoseconds timeout,
+                   MismatchCheck* mismatch_check, std::unique_ptr<PeriodicTask> periodic_task)
     : recorder_(recorder),
-      beacon_(recorder != nullptr ? &recorder->beacon() : nullptr),
+      heartbeat_(recorder != nullptr ? &recorder->heartbeat() : nullptr),
       timeout_(timeout),
-      inquest_(inquest),
-      pulse_(std::move(pulse)),
+      mismatch_check_(mismatch_check),
+      periodic_task_(std::move(periodic_task)),
       thread_([this] { run(); }) {}
 
 Progress::~Progress() {
@@ -53,7 +53,7 @@ Progress::~Progress() {
 }
 
 Work Progress::submit(std::unique_ptr<Operation> operation, trace::SpanRecord span) {
-  auto work = std::make_shared<HostWork>(beacon_, operation->name().data());
+  auto work = std::make_shared<HostWork>(heartbeat_, operation->name().data());
   span.lane = trace::Lane::comm;
   span.step = recorder_ != nullptr ? recorder_->sampled_step() : -1;
   {
@@ -63,7 +63,7 @@ Work Progress::submit(std::unique_ptr<Operation> operation, trace::SpanRecord sp
       return Work(std::move(work));
     }
     auto const number =
-        beacon_ != nullptr ? beacon_->submitted(operation->name(), span.bytes, span.peer) : 0;
+        heartbeat_ != nullptr ? heartbeat_->submitted(operation->name(), span.bytes, span.peer) : 0;
     incoming_.push_back({std::move(operation), work, span, number});
   }
   submitted_.notify_one();
@@ -75,7 +75,7 @@ void Progress::run() {
   wake_on_time();
   try {
     while (take_submitted()) drive();
-    if (pulse_) finish_pulse();
+    if (periodic_task_) finish_pulse();
   } catch (...) {
     fail_all(cause_of(std::current_exception()));
   }
@@ -85,7 +85,7 @@ bool Progress::take_submitted() {
   std::unique_lock lock(mutex_);
   if (idle()) {
     auto const called = [this] { return stopping_ || !incoming_.empty(); };
-    if (pulse_)
+    if (periodic_task_)
       submitted_.wait_for(lock, pulse_period, called);
     else
       submitted_.wait(lock, called);
@@ -103,8 +103,8 @@ bool Progress::take_submitted() {
 }
 
 void Progress::drive() {
-  if (beacon_ != nullptr) beacon_->beat();
-  if (pulse_) pulse_->beat();
+  if (heartbeat_ != nullptr) heartbeat_->beat();
+  if (periodic_task_) periodic_task_->beat();
   if (idle()) return;
   start_waiting();
   if (advance_active())
@@ -141,7 +141,7 @@ bool Progress::advance_active() {
 void Progress::pause() {
   auto const stuck = std::chrono::nanoseconds(monotonic_ns() - moved_at_);
   if (stuck < patience) return std::this_thread::yield();
-  if (inquest_ != nullptr) inquire(stuck);
+  if (mismatch_check_ != nullptr) inquire(stuck);
   if (stuck < timeout_) return std::this_thread::sleep_for(nap_after(stuck));
   throw Error(
       ExitCode::stall,
@@ -163,14 +163,14 @@ std::chrono::nanoseconds Progress::nap_after(std::chrono::nanoseconds stuck) con
 }
 
 void Progress::inquire(std::chrono::nanoseconds stuck) {
-  called_ = inquest_->called();
+  called_ = mismatch_check_->called();
   auto const name = active_.front().operation->name();
   if (called_)
     throw Error(ExitCode::peer_lost, str(name, " was given up"), "another rank cannot go on");
-  if (inquest_->differs_from_neighbour())
+  if (mismatch_check_->differs_from_neighbour())
     throw Error(ExitCode::mismatch, str(name, " was given up"), "ranks called others");
   if (stuck < long_wait || told_at_ == moved_at_) return;
-  inquest_->tell_neighbour();
+  mismatch_check_->tell_neighbour();
   told_at_ = moved_at_;
 }
 
@@ -179,24 +179,25 @@ void Progress::finish(Entry& entry) {
     entry.span.t_end = monotonic_ns();
     recorder_->record(entry.span);
   }
-  if (beacon_ != nullptr) beacon_->finished(entry.number);
+  if (heartbeat_ != nullptr) heartbeat_->finished(entry.number);
   entry.work->complete();
 }
 
 void Progress::finish_pulse() {
   auto const deadline = monotonic_ns() + timeout_.count();
-  while (!pulse_->finish() && monotonic_ns() < deadline) std::this_thread::sleep_for(longest_nap);
+  while (!periodic_task_->finish() && monotonic_ns() < deadline)
+    std::this_thread::sleep_for(longest_nap);
 }
 
 std::exception_ptr Progress::cause_of(std::exception_ptr const& failure) {
   {
     std::lock_guard const lock(mutex_);
     bool const abandoned = failure_ != nullptr;
-    if (inquest_ == nullptr || abandoned) return failure;
+    if (mismatch_check_ == nullptr || abandoned) return failure;
   }
   try {
     auto const own = called_ ? std::nullopt : std::optional<Error>(error_of(failure));
-    if (auto const found = inquest_->hold(own)) return std::make_exception_ptr(*found);
+    if (auto const found = mismatch_check_->hold(own)) return std::make_exception_ptr(*found);
   } catch (Error const&) {
     // MPI cannot help any more; the first failure is reported.
   }
@@ -210,7 +211,7 @@ void Progress::fail_all(std::exception_ptr const& failure) {
     static_cast<void>(entry.operation.release());
     entry.work->complete(failure);
   }
-  static_cast<void>(pulse_.release());
+  static_cast<void>(periodic_task_.release());
   for (auto& entry : waiting_) entry.work->complete(failure);
   std::lock_guard const lock(mutex_);
   failure_ = failure;

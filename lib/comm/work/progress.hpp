@@ -9,10 +9,10 @@
 #include <mutex>
 #include <thread>
 
-#include "comm/mpi/inquest.hpp"
+#include "comm/mpi/mismatch_check.hpp"
 #include "comm/work/host_work.hpp"
 #include "comm/work/operation.hpp"
-#include "comm/work/pulse.hpp"
+#include "comm/work/periodic_task.hpp"
 #include "trace/recorder.hpp"
 
 namespace stratagem {
@@ -23,13 +23,14 @@ namespace stratagem {
 class Progress {
  public:
   /// Spans of sampled operations go to `recorder` (lane comm), and operations in flight to its
-  /// beacon, if there is a recorder. If nothing has moved for `timeout` although operations are in
-  /// flight, all fail with Error(stall). If there is an inquest, it is held on every failure and
-  /// decides which error is reported; and neighbours compare their calls after a second in which
-  /// nothing moved. `pulse`, which may be null, is called a few times per second from beginning to
-  /// end.
-  Progress(trace::Recorder* recorder, std::chrono::nanoseconds timeout, Inquest* inquest = nullptr,
-           std::unique_ptr<Pulse> pulse = nullptr);
+  /// heartbeat, if there is a recorder. If nothing has moved for `timeout` although operations are
+  /// in flight, all fail with Error(stall). If there is an mismatch_check, it is held on every
+  /// failure and decides which error is reported; and neighbours compare their calls after a second
+  /// in which nothing moved. `periodic_task`, which may be null, is called a few times per second
+  /// from beginning to end.
+  Progress(trace::Recorder* recorder, std::chrono::nanoseconds timeout,
+           MismatchCheck* mismatch_check = nullptr,
+           std::unique_ptr<PeriodicTask> periodic_task = nullptr);
   /// Finishes submitted operations; after a failure, drops them.
   ~Progress();
   Progress(Progress const&) = delete;
@@ -43,11 +44,12 @@ class Progress {
     std::unique_ptr<Operation> operation;
     std::shared_ptr<HostWork> work;
     trace::SpanRecord span;
-    std::uint64_t number = 0;  ///< of the beacon
+    std::uint64_t number = 0;  ///< of the heartbeat
   };
 
   void run();
-  /// Waits until there is something to do, or the pulse is due; false if there never will be.
+  /// Waits until there is something to do, or the periodic_task is due; false if there never will
+  /// be.
   bool take_submitted();
   void drive();
   void start_waiting();
@@ -59,17 +61,17 @@ class Progress {
   void finish(Entry& entry);
   void finish_pulse();
   bool idle() const { return active_.empty() && waiting_.empty(); }
-  /// The reason why operations fail; an inquest may know a better one.
+  /// The reason why operations fail; an mismatch_check may know a better one.
   std::exception_ptr cause_of(std::exception_ptr const& failure);
   void fail_all(std::exception_ptr const& failure);
 
   static constexpr int max_active_collectives = 2;
 
   trace::Recorder* recorder_;
-  trace::Beacon* beacon_;  ///< of the recorder
+  trace::HeartbeatStatus* heartbeat_;  ///< of the recorder
   std::chrono::nanoseconds timeout_;
-  Inquest* inquest_;
-  std::unique_ptr<Pulse> pulse_;
+  MismatchCheck* mismatch_check_;
+  std::unique_ptr<PeriodicTask> periodic_task_;
   std::mutex mutex_;
   std::condition_variable submitted_;
   std::deque<Entry> incoming_;  ///< under mutex_
@@ -79,7 +81,7 @@ class Progress {
   std::deque<Entry> waiting_;  ///< collectives not yet started; progress thread only
   std::list<Entry> active_;    ///< progress thread only
   std::int64_t moved_at_ = 0;  ///< [ns] when something last moved; progress thread only
-  bool called_ = false;        ///< by another rank's inquest; progress thread only
+  bool called_ = false;        ///< by another rank's mismatch_check; progress thread only
   std::int64_t told_at_ = 0;   ///< moved_at_ of the wait about which the neighbour was informed
   std::thread thread_;
 };

@@ -35,7 +35,8 @@ StepResult Ddp::step(Batch const& batch, StepOptions const& options) {
     auto const loss = cross_entropy(logits, micros[i].labels, update_.loss_scale());
     control_.note(loss, tape_);
     parts_.recorder.enter(Phase::backward);
-    backward(loss.gradient, i == 0 ? Landing::store : Landing::add, i + 1 == micros.size());
+    backward(loss.gradient, i == 0 ? GradWrite::overwrite : GradWrite::accumulate,
+             i + 1 == micros.size());
   }
 
   if (!plan_.config.overlap)
@@ -70,11 +71,11 @@ at::Tensor Ddp::forward(Batch const& micro) {
   return stratagem::forward(replica_, buffers_, tape_, micro.images, parts_.context_of(micro));
 }
 
-void Ddp::backward(at::Tensor gradient, Landing landing, bool last_micro_batch) {
+void Ddp::backward(at::Tensor gradient, GradWrite write, bool last_micro_batch) {
   auto next = plan_.buckets.buckets.begin();
   for (int block = tape_.blocks() - 1; block >= 0; --block) {
     gradient =
-        tape_.backward(block, gradient, gradient_views_[static_cast<std::size_t>(block)], landing);
+        tape_.backward(block, gradient, gradient_views_[static_cast<std::size_t>(block)], write);
     if (!plan_.config.overlap || !last_micro_batch) continue;
     for (; next != plan_.buckets.buckets.end() && next->first_block == block; ++next) launch(*next);
   }

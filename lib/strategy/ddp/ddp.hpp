@@ -32,7 +32,7 @@ class Ddp final : public Strategy {
   NamedTensors replicas() const;
   void hash_replicas(bool wanted);
   at::Tensor forward(Batch const& micro);
-  void backward(at::Tensor gradient, Landing landing, bool last_micro_batch);
+  void backward(at::Tensor gradient, GradWrite write, bool last_micro_batch);
   void launch(Bucket const& bucket);
   FlatRange all() const { return {0, replica_.layout().size()}; }
   void update(FlatRange range, double lr, std::optional<at::Tensor> const& refusal = {});
@@ -46,10 +46,10 @@ class Ddp final : public Strategy {
   StrategyParts parts_;
   Replica replica_;
   Buffers buffers_;
-  at::Tensor reduced_;     ///< control record and gradients: what is summed over ranks
-  ReplicaHashes hashes_;   ///< of this step, where it compares them
-  ControlRecord control_;  ///< before the gradients of block 0: the last bucket brings it along
-  at::Tensor gradients_;   ///< the rest of reduced_, laid out as the parameters
+  at::Tensor reduced_;    ///< control record and gradients: what is summed over ranks
+  ReplicaHashes hashes_;  ///< of this step, where it compares them
+  StepStatus control_;    ///< before the gradients of block 0: the last bucket brings it along
+  at::Tensor gradients_;  ///< the rest of reduced_, laid out as the parameters
   std::vector<std::vector<at::Tensor>> gradient_views_;  ///< by block
   std::vector<Work> works_;                              ///< of this step, by bucket
   BlockTape tape_;

@@ -67,19 +67,19 @@ at::Tensor Fsdp::forward(Batch const& micro) {
 
 void Fsdp::backward(at::Tensor gradient, int micro_batch) {
   bool const last = micro_batch + 1 == plan_.micro_batches;
-  auto const accumulated = micro_batch == 0 ? Landing::store : Landing::add;
+  auto const accumulated = micro_batch == 0 ? GradWrite::overwrite : GradWrite::accumulate;
   // Whole gradients add up where they land; others are summed over ranks first.
-  auto const landing = plan_.whole_gradients ? accumulated : Landing::store;
+  auto const write = plan_.whole_gradients ? accumulated : GradWrite::overwrite;
   for (int unit = plan_.units() - 1; unit >= 0; --unit) {
     unshard_for_backward(unit);
     gradients_.open(unit);
     parts_.recorder.enter(Phase::backward);
     for (int block = plan_.unit(unit).last_block; block >= plan_.unit(unit).first_block; --block)
-      gradient = tape_.backward(block, gradient, gradients_.of_block(unit, block), landing);
+      gradient = tape_.backward(block, gradient, gradients_.of_block(unit, block), write);
     if (!plan_.whole_gradients)
       gradients_.reduce_scatter(unit, accumulated);
     else if (last)
-      gradients_.reduce_scatter(unit, Landing::store);
+      gradients_.reduce_scatter(unit, GradWrite::overwrite);
     if (!plan_.overlap) {
       parts_.recorder.enter(Phase::comm_exposed);
       gradients_.finish(unit);

@@ -56,7 +56,7 @@ class Fsdp final : public Strategy {
   ParameterUnits parameters_;
   GradientUnits gradients_;
   ReplicaHashes hashes_;  ///< of this step, where it compares them
-  ControlRecord control_;
+  StepStatus control_;
   Work control_sum_;
   BlockTape tape_;
   Update update_;

@@ -63,20 +63,20 @@ void GradientUnits::open(int index) {
   }
 }
 
-at::Tensor GradientUnits::destination(int index, std::size_t c, Landing landing) const {
+at::Tensor GradientUnits::destination(int index, std::size_t c, GradWrite write) const {
   auto const& unit = units_[static_cast<std::size_t>(index)];
   auto const type = plan_.types.gradients(plan_.unit(index).chunks[c]);
-  if (landing == Landing::store && type == plan_.types.master) return unit.shards[c];
+  if (write == GradWrite::overwrite && type == plan_.types.master) return unit.shards[c];
   return shards_of(unit.slot.scratch, plan_, index, c, Kind::gradients, 1);
 }
 
-void GradientUnits::reduce_scatter(int index, Landing landing) {
+void GradientUnits::reduce_scatter(int index, GradWrite write) {
   if (plan_.shards.ranks == 1) return;
   auto& unit = units_[static_cast<std::size_t>(index)];
-  Reduction reduction{index, landing, {}, {}};
+  Reduction reduction{index, write, {}, {}};
   for (std::size_t c = 0; c < unit.shards.size(); ++c) {
     auto const whole = chunk_of(unit.slot.memory, plan_, index, c, Kind::gradients);
-    reduction.summed.push_back(destination(index, c, landing));
+    reduction.summed.push_back(destination(index, c, write));
     reduction.works.push_back(communicator_.reduce_scatter(reduction.summed.back(), whole));
   }
   if (!plan_.whole_gradients) unit.views.point_nowhere();
@@ -93,7 +93,7 @@ void GradientUnits::finish_oldest() {
     reduction.works[c].wait_on_stream();
     auto const& summed = reduction.summed[c];
     if (summed.is_same(unit.shards[c])) continue;
-    if (reduction.landing == Landing::store)
+    if (reduction.write == GradWrite::overwrite)
       unit.shards[c].copy_(summed);
     else
       unit.shards[c].add_(summed);

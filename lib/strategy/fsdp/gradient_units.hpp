@@ -28,7 +28,7 @@ class GradientUnits {
   }
   /// Closes the unit and starts to sum its gradients over ranks; the sum replaces the shard or is
   /// added to it. What was open last is finished last.
-  void reduce_scatter(int unit, Landing landing);
+  void reduce_scatter(int unit, GradWrite write);
   /// Waits until the unit's shard, and that of every unit that was reduced before, holds its sum.
   void finish(int unit);
 
@@ -52,14 +52,14 @@ class GradientUnits {
   };
   struct Reduction {
     int unit;
-    Landing landing;
+    GradWrite write;
     std::vector<Work> works;         ///< by chunk
     std::vector<at::Tensor> summed;  ///< by chunk: where the sum arrives
   };
 
   void allocate(gpu::Device const& device);
   /// A part of the unit's scratch, or the shard itself where the sum can go there at once.
-  at::Tensor destination(int unit, std::size_t chunk, Landing landing) const;
+  at::Tensor destination(int unit, std::size_t chunk, GradWrite write) const;
   void finish_oldest();
 
   FsdpPlan const& plan_;

@@ -87,7 +87,7 @@ StepResult LocalSgd::step(Batch const& batch, StepOptions const& options) {
 
 void LocalSgd::pass(std::size_t worker, Batch const& share, StepResult& own) {
   auto const& replica = learner_of(worker).replica;
-  auto landing = Landing::store;
+  auto write = GradWrite::overwrite;
   for (auto const& micro : split(share, plan_.config.micro_batches)) {
     parts_.recorder.enter(Phase::forward);
     auto const logits =
@@ -103,8 +103,8 @@ void LocalSgd::pass(std::size_t worker, Batch const& share, StepResult& own) {
     at::Tensor gradient = loss.gradient;
     for (int block = tape_.blocks() - 1; block >= 0; --block)
       gradient = tape_.backward(block, gradient,
-                                gradient_views_[worker][static_cast<std::size_t>(block)], landing);
-    landing = Landing::add;
+                                gradient_views_[worker][static_cast<std::size_t>(block)], write);
+    write = GradWrite::accumulate;
   }
 }
 

@@ -77,7 +77,7 @@ class LocalSgd final : public Strategy {
   /// the first one holds the first worker's parameters, whose own place shows the mean.
   std::vector<at::Tensor> gradients_;
   std::vector<std::vector<std::vector<at::Tensor>>> gradient_views_;  ///< by worker, by block
-  ControlRecord control_;
+  StepStatus control_;
   ReplicaHashes hashes_;  ///< of this step, where it compares them
   BlockTape tape_;
   std::int64_t last_step_ = 0;

@@ -22,7 +22,7 @@ bool all_done(std::vector<Work> const& works) {
 
 AsyncPsServer::AsyncPsServer(PsPlan plan, StrategyParts const& parts)
     : PsServer(std::move(plan), parts),
-      attendance_(parts.watchdog, workers()),
+      liveness_(parts.watchdog, workers()),
       pushes_(static_cast<std::size_t>(workers())) {
   auto const count = static_cast<std::size_t>(workers());
   for (std::size_t domain = 0; domain < domains_.size(); ++domain)
@@ -45,7 +45,7 @@ void AsyncPsServer::serve(Round const& round) {
     for (int worker = 0; worker < workers(); ++worker) moved = attend(worker) || moved;
     exclude_missing();
     if (moved) continue;
-    trace::Beacon::Wait const sign(&parts_.recorder.beacon(), "gradients");
+    trace::HeartbeatStatus::Wait const sign(&parts_.recorder.heartbeat(), "gradients");
     std::this_thread::sleep_for(nap);
   }
   std::vector<Work> last;
@@ -62,7 +62,7 @@ void AsyncPsServer::expect_line(int worker) {
   auto& push = of(worker);
   push.announced = parts_.communicator.receive(push.message, rank_of(worker), line_tag);
   push.is_expected = true;
-  attendance_.expect(worker);
+  liveness_.expect(worker);
 }
 
 bool AsyncPsServer::attend(int worker) {
@@ -92,7 +92,7 @@ void AsyncPsServer::read_line(int worker) {
   push.line = line_from(push.message);
   push.t_ready = monotonic_ns();
   if (push.line.last) {
-    if (attendance_.finished(worker)) tell_of_return(worker);
+    if (liveness_.finished(worker)) tell_of_return(worker);
     for (std::size_t domain = 0; domain < timelines_.size(); ++domain) {
       if (timelines_[domain].clock.finish(worker)) stores_[domain].apply_collected();
       release(domain);
@@ -114,12 +114,12 @@ void AsyncPsServer::read_line(int worker) {
 void AsyncPsServer::answer(int worker) {
   auto& push = of(worker);
   if (push.line.requests.end() || requests_().end()) next_share_ = round_.count();
-  PsAnswer answer{.lag = timelines_.front().clock.lag(worker)};
+  PullReply answer{.lag = timelines_.front().clock.lag(worker)};
   if (next_share_ < round_.count()) answer.share = next_share_++;
   push.answered = parts_.communicator.send(to_message(answer), rank_of(worker), answer_tag);
 }
 
-PsEnd AsyncPsServer::end_of(int worker) {
+PushTrailer AsyncPsServer::end_of(int worker) {
   if (!scale_.needs_norm()) return {.factor = scale_.value()};
   of(worker).ended.wait_on_host();
   return end_from(of(worker).end);
@@ -134,7 +134,7 @@ void AsyncPsServer::apply(std::size_t domain, int worker) {
   for (auto& work : arriving) work.wait_on_host();
   auto record = record_of(worker, domains_[domain]);
   record.t_seen = monotonic_ns();
-  if (attendance_.came(worker)) tell_of_return(worker);
+  if (liveness_.came(worker)) tell_of_return(worker);
   record.queue_depth =
       std::ranges::count_if(timeline.arriving, [](auto const& works) { return !works.empty(); });
   record.gap = store.gap(worker);
@@ -150,7 +150,7 @@ void AsyncPsServer::apply(std::size_t domain, int worker) {
   }
   check_gradients(push.line.step, {worker});
   arriving.clear();
-  if (--push.untreated == 0) attendance_.arrived(worker);
+  if (--push.untreated == 0) liveness_.arrived(worker);
   record.base_version = verdict.base_version;
   record.applied_version = verdict.applied_version;
   record.lag = verdict.lag;
@@ -184,7 +184,7 @@ void AsyncPsServer::release(std::size_t domain) {
     leaving.clear();  // of the parameters that are replaced now
     stores_[domain].hand_out(worker, timeline.lr);
     leaving = send_parameters(worker, domains_[domain].chunks);
-    if (attendance_.missing(worker)) exclude(domain, worker);
+    if (liveness_.missing(worker)) exclude(domain, worker);
     go_on(worker);
   }
 }
@@ -197,7 +197,7 @@ void AsyncPsServer::go_on(int worker) {
 }
 
 void AsyncPsServer::exclude_missing() {
-  for (int const worker : attendance_.look(std::chrono::nanoseconds(monotonic_ns()))) {
+  for (int const worker : liveness_.look(std::chrono::nanoseconds(monotonic_ns()))) {
     parts_.recorder.event(trace::Severity::warning, "missing",
                           str("worker ", worker, " on rank ", rank_of(worker),
                               " has not pushed for long; nobody waits for it"));

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "strategy/ps/policy/attendance.hpp"
+#include "strategy/ps/policy/worker_liveness.hpp"
 #include "strategy/ps/protocol/share.hpp"
 #include "strategy/ps/server.hpp"
 
@@ -23,7 +23,7 @@ class AsyncPsServer final : public PsServer {
     at::Tensor message = empty_message();
     Work announced;
     bool is_expected = false;  ///< its message has not come
-    PsLine line;
+    PushHeader line;
     std::int64_t t_ready = 0;  ///< when it did [ns]
     at::Tensor end = empty_message();
     Work ended;  ///< where workers send an end
@@ -45,7 +45,7 @@ class AsyncPsServer final : public PsServer {
   void read_line(int worker);
   void answer(int worker);
   /// What is known at a push's end.
-  PsEnd end_of(int worker);
+  PushTrailer end_of(int worker);
   void apply(std::size_t domain, int worker);
   /// What its line tells of a push.
   trace::PsRecord record_of(int worker, VersionDomain const& domain) const;
@@ -60,7 +60,7 @@ class AsyncPsServer final : public PsServer {
   Push& of(int worker) { return pushes_[static_cast<std::size_t>(worker)]; }
 
   std::vector<Timeline> timelines_;  ///< by domain, as stores_
-  Attendance attendance_;
+  WorkerLiveness liveness_;
   ShareSequence round_;
   std::function<Requests()> requests_;  ///< of this rank
   std::int64_t next_share_ = 0;         ///< of round_

@@ -16,7 +16,7 @@ void AsyncPsWorker::begin_round(Round const& round) {
   pace_.begin_round();
 }
 
-StepResult AsyncPsWorker::result_of(Batch const& batch, PsLine const& line) {
+StepResult AsyncPsWorker::result_of(Batch const& batch, PushHeader const& line) {
   bool const usable = end_push();
   auto const answer = await_answer();
   pace_.learn(answer.lag);
@@ -31,7 +31,7 @@ StepResult AsyncPsWorker::result_of(Batch const& batch, PsLine const& line) {
 bool AsyncPsWorker::end_push() {
   if (!scale_.needs_norm()) return true;
   parts_.recorder.enter(Phase::optimizer);
-  PsEnd end{.loss_scale = scale_.loss_scale()};
+  PushTrailer end{.loss_scale = scale_.loss_scale()};
   end.usable = scale_.admit(gradient_norm({&gradients_, 1}));
   if (auto const& problem = scale_.problem()) throw Error(*problem);
   end.factor = scale_.value();

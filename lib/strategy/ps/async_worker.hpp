@@ -1,6 +1,6 @@
 #pragma once
 
-#include "strategy/ps/policy/pull_pace.hpp"
+#include "strategy/ps/policy/pull_schedule.hpp"
 #include "strategy/ps/protocol/share.hpp"
 #include "strategy/ps/worker.hpp"
 
@@ -17,16 +17,16 @@ class AsyncPsWorker final : public PsWorker {
   State state() override;
 
  private:
-  void describe_push(PsLine& line, StepOptions const&) override { line.pulls = pace_.next(); }
+  void describe_push(PushHeader& line, StepOptions const&) override { line.pulls = pace_.next(); }
   [[noreturn]] void note_bad_loss(Batch const& batch, int block) override;
-  StepResult result_of(Batch const& batch, PsLine const& line) override;
+  StepResult result_of(Batch const& batch, PushHeader const& line) override;
   /// Decides whether the push counts, and tells all servers.
   bool end_push();
 
   at::Tensor end_;  ///< message
   ShareSequence round_;
   BatchSource* batches_ = nullptr;  ///< of this round
-  PullPace pace_;
+  PullSchedule pace_;
 };
 
 }  // namespace stratagem

@@ -11,7 +11,7 @@
 #include "strategy/ps/async_worker.hpp"
 #include "strategy/ps/offline/replay.hpp"
 #include "strategy/ps/offline/simulation.hpp"
-#include "strategy/ps/policy/pull_pace.hpp"
+#include "strategy/ps/policy/pull_schedule.hpp"
 #include "strategy/ps/sync_server.hpp"
 #include "strategy/ps/sync_worker.hpp"
 #include "strategy/timing/lanes.hpp"
@@ -20,9 +20,9 @@ namespace stratagem {
 namespace {
 
 /// When asynchronous workers that go on at the same speed pull.
-class EvenPace {
+class EvenSchedule {
  public:
-  EvenPace(ServerPolicy const& policy, int workers) : pace_(policy), workers_(workers) {}
+  EvenSchedule(ServerPolicy const& policy, int workers) : pace_(policy), workers_(workers) {}
 
   bool next() {
     bool const pulls = pace_.next();
@@ -33,7 +33,7 @@ class EvenPace {
   }
 
  private:
-  PullPace pace_;
+  PullSchedule pace_;
   int workers_;
   std::int64_t age_ = 0;  ///< pushes since the last pull
 };
@@ -109,7 +109,7 @@ class PsStep {
 
   double pulls_of_push() const {
     if (!policy_.asynchronous()) return 1;
-    EvenPace pace(policy_, plan_.workers());
+    EvenSchedule pace(policy_, plan_.workers());
     for (int i = 0; i < steps_to_settle; ++i) pace.next();
     int pulls = 0;
     for (int i = 0; i < mean_over_steps; ++i) pulls += pace.next() ? 1 : 0;
@@ -148,7 +148,7 @@ class PsStep {
   StepParts const& parts_;
   ServerPlan const& plan_;
   ServerPolicy const& policy_;
-  EvenPace pace_;
+  EvenSchedule pace_;
   std::deque<std::vector<double>> arrivals_;  ///< of chunks, by push; the next awaits the first
   std::vector<double> free_;                  ///< when each server is
 };

@@ -20,8 +20,8 @@ void wait_all(std::vector<Work>& works) {
   works.clear();
 }
 
-PsAnswer sum_of(std::vector<PsLine> const& lines) {
-  PsAnswer sums;
+PullReply sum_of(std::vector<PushHeader> const& lines) {
+  PullReply sums;
   for (auto const& line : lines) {
     sums.loss += line.loss;
     sums.correct += line.correct;
@@ -30,8 +30,8 @@ PsAnswer sum_of(std::vector<PsLine> const& lines) {
   return sums;
 }
 
-bool are_alike(std::vector<PsLine> const& lines, CollectiveLog const& own) {
-  return std::ranges::all_of(lines, [&](PsLine const& line) {
+bool are_alike(std::vector<PushHeader> const& lines, CollectiveLog const& own) {
+  return std::ranges::all_of(lines, [&](PushHeader const& line) {
     return line.collectives == in_message(own.fingerprint()) &&
            line.replicas == lines.front().replicas;
   });
@@ -74,14 +74,14 @@ State SyncPsServer::state() {
   return state;
 }
 
-std::vector<PsLine> SyncPsServer::receive_lines() {
+std::vector<PushHeader> SyncPsServer::receive_lines() {
   std::vector<at::Tensor> messages;
   std::vector<Work> works;
   for (int worker = 0; worker < workers(); ++worker) {
     messages.push_back(empty_message());
     works.push_back(parts_.communicator.receive(messages.back(), rank_of(worker), line_tag));
   }
-  std::vector<PsLine> lines;
+  std::vector<PushHeader> lines;
   for (int worker = 0; worker < workers(); ++worker) {
     works[static_cast<std::size_t>(worker)].wait_on_host();
     lines.push_back(line_from(messages[static_cast<std::size_t>(worker)]));
@@ -89,7 +89,7 @@ std::vector<PsLine> SyncPsServer::receive_lines() {
   return lines;
 }
 
-std::vector<Work> SyncPsServer::send(PsAnswer const& answer) {
+std::vector<Work> SyncPsServer::send(PullReply const& answer) {
   auto const message = to_message(answer);
   std::vector<Work> sends;
   for (int worker = 0; answers() && worker < workers(); ++worker)
@@ -97,7 +97,7 @@ std::vector<Work> SyncPsServer::send(PsAnswer const& answer) {
   return sends;
 }
 
-void SyncPsServer::check(PsAnswer const& answer, std::int64_t step) {
+void SyncPsServer::check(PullReply const& answer, std::int64_t step) {
   if (!answer.alike) refuse_difference(parts_.communicator, {}, step);
   if (!std::isfinite(answer.loss)) refuse_loss(parts_.model, parts_.communicator, step, -1);
   if (auto const& problem = scale_.problem()) throw AgreedError(*problem);
@@ -106,7 +106,7 @@ void SyncPsServer::check(PsAnswer const& answer, std::int64_t step) {
   check_gradients(step, all_workers);
 }
 
-SyncPsServer::Step SyncPsServer::begin(PsLine const& line) {
+SyncPsServer::Step SyncPsServer::begin(PushHeader const& line) {
   parts_.recorder.enter(trace::Activity::serve, line.step);
   auto const now = monotonic_ns();
   Step step{.record = {.step = line.step,
@@ -123,7 +123,7 @@ SyncPsServer::Step SyncPsServer::begin(PsLine const& line) {
   return step;
 }
 
-void SyncPsServer::update_by_chunk(PsLine const& line) {
+void SyncPsServer::update_by_chunk(PushHeader const& line) {
   auto step = begin(line);
   store().begin_update();
   for (std::size_t chunk = 0; chunk < own_.size(); ++chunk) {
@@ -137,7 +137,7 @@ void SyncPsServer::update_by_chunk(PsLine const& line) {
   end(step);
 }
 
-void SyncPsServer::update_as_a_whole(PsLine const& line, PsAnswer answer) {
+void SyncPsServer::update_as_a_whole(PushHeader const& line, PullReply answer) {
   auto step = begin(line);
   for (std::size_t chunk = 0; chunk < own_.size(); ++chunk) collect(step, chunk);
   answer.norm = norm();

@@ -21,21 +21,21 @@ class SyncPsServer final : public PsServer {
 
  private:
   /// Of all workers, in their order; nothing when they have finished the round.
-  std::vector<PsLine> receive_lines();
+  std::vector<PushHeader> receive_lines();
   /// Tells all workers, if this is server 0.
-  std::vector<Work> send(PsAnswer const& answer);
+  std::vector<Work> send(PullReply const& answer);
   /// Throws what ends the run after this step, on all ranks.
-  void check(PsAnswer const& answer, std::int64_t step);
+  void check(PullReply const& answer, std::int64_t step);
 
   /// A step under way: all workers' gradients, by worker and own chunk, and what is known of it.
   struct Step {
     std::vector<std::vector<Work>> arriving;
     trace::PsRecord record;
   };
-  Step begin(PsLine const& line);
-  void update_by_chunk(PsLine const& line);
+  Step begin(PushHeader const& line);
+  void update_by_chunk(PushHeader const& line);
   /// `answer` gets the norm, and is sent.
-  void update_as_a_whole(PsLine const& line, PsAnswer answer);
+  void update_as_a_whole(PushHeader const& line, PullReply answer);
   /// Adds up a chunk when it has come from all workers.
   void collect(Step& step, std::size_t chunk);
   /// Makes a chunk what workers compute with next, and sends it.

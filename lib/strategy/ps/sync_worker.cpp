@@ -6,14 +6,14 @@
 
 namespace stratagem {
 
-void SyncPsWorker::describe_push(PsLine& line, StepOptions const& options) {
+void SyncPsWorker::describe_push(PushHeader& line, StepOptions const& options) {
   hashes_ = options.compare_replicas ? ReplicaHashes(replicas()) : ReplicaHashes();
   line.replicas = in_message(hashes_.total());
   // What comes is the answer to `delay` pushes ago.
   line.pulls = pushes_ > plan_.policy.delay;
 }
 
-StepResult SyncPsWorker::result_of(Batch const& batch, PsLine const&) {
+StepResult SyncPsWorker::result_of(Batch const& batch, PushHeader const&) {
   auto const answer = await_answer();
   bool const sound = answer.alike && std::isfinite(answer.loss);
   bool const usable = !sound || !scale_.needs_norm() || scale_.admit(answer.norm);

@@ -14,9 +14,9 @@ class SyncPsWorker final : public PsWorker {
   State state() override;
 
  private:
-  void describe_push(PsLine& line, StepOptions const& options) override;
+  void describe_push(PushHeader& line, StepOptions const& options) override;
   void note_bad_loss(Batch const&, int block) override { first_bad_block_ = block; }
-  StepResult result_of(Batch const& batch, PsLine const& line) override;
+  StepResult result_of(Batch const& batch, PushHeader const& line) override;
 
   ReplicaHashes hashes_;      ///< of this step, where it compares them
   int first_bad_block_ = -1;  ///< of this step's passes

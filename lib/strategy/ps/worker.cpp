@@ -35,10 +35,10 @@ PsWorker::PsWorker(PsPlan plan, StrategyParts const& parts)
 StepResult PsWorker::step(Batch const& batch, StepOptions const& options) {
   auto const begin = monotonic_ns();
   waited_ns_ = 0;
-  PsLine line{.step = batch.step,
-              .first_slot = batch.first_slot,
-              .lr = options.lr,
-              .requests = options.requests};
+  PushHeader line{.step = batch.step,
+                  .first_slot = batch.first_slot,
+                  .lr = options.lr,
+                  .requests = options.requests};
   auto const micros = split(batch, plan_.config.micro_batches);
   for (std::size_t i = 0; i < micros.size(); ++i) {
     bool const last = i + 1 == micros.size();
@@ -52,12 +52,13 @@ StepResult PsWorker::step(Batch const& batch, StepOptions const& options) {
       describe_push(line, options);
       announce(line);
     }
-    backward(pass.gradient, i == 0 ? Landing::store : Landing::add, last, line.pulls);
+    backward(pass.gradient, i == 0 ? GradWrite::overwrite : GradWrite::accumulate, last,
+             line.pulls);
   }
   return result_of(batch, line);
 }
 
-void PsWorker::note(CrossEntropy const& pass, Batch const& micro, PsLine& line) {
+void PsWorker::note(CrossEntropy const& pass, Batch const& micro, PushHeader& line) {
   auto const loss = pass.loss.item<double>();
   if (!std::isfinite(loss)) note_bad_loss(micro, tape_.first_non_finite());
   line.loss += loss / plan_.config.micro_batches;
@@ -79,13 +80,13 @@ at::Tensor PsWorker::forward(Batch const& micro) {
   return x;
 }
 
-void PsWorker::backward(at::Tensor gradient, Landing landing, bool last_micro_batch, bool pulls) {
+void PsWorker::backward(at::Tensor gradient, GradWrite write, bool last_micro_batch, bool pulls) {
   parts_.recorder.enter(Phase::backward);
   auto const begin = monotonic_ns();
   auto next = plan_.servers.chunks.begin();
   for (int block = tape_.blocks() - 1; block >= 0; --block) {
     gradient =
-        tape_.backward(block, gradient, gradient_views_[static_cast<std::size_t>(block)], landing);
+        tape_.backward(block, gradient, gradient_views_[static_cast<std::size_t>(block)], write);
     if (!last_micro_batch) continue;
     // What lies beyond the block's begin is complete, and its parameters have served.
     for (; next != plan_.servers.chunks.end() &&
@@ -103,7 +104,7 @@ void PsWorker::send_to_servers(at::Tensor const& message, int tag) {
     sends_.push_back(parts_.communicator.send(message, server, tag));
 }
 
-void PsWorker::announce(PsLine const& line) {
+void PsWorker::announce(PushHeader const& line) {
   line_.copy_(to_message(line));
   send_to_servers(line_, line_tag);
   if (!line.last)
@@ -111,7 +112,7 @@ void PsWorker::announce(PsLine const& line) {
         parts_.communicator.receive(answer_, plan_.servers.roles.servers.front(), answer_tag);
 }
 
-PsAnswer PsWorker::await_answer() {
+PullReply PsWorker::await_answer() {
   parts_.recorder.enter(Phase::comm_exposed);
   answered_.wait_on_host();
   return answer_from(answer_);

@@ -36,14 +36,14 @@ class PsWorker : public Strategy {
 
  protected:
   /// Completes the line of a push; `pulls`: parameters come back for it.
-  virtual void describe_push(PsLine& line, StepOptions const& options) = 0;
+  virtual void describe_push(PushHeader& line, StepOptions const& options) = 0;
   /// A pass had a loss that is not finite, first in the output of `block`, or -1.
   virtual void note_bad_loss(Batch const& batch, int block) = 0;
   /// When all of a push has left: what comes of it.
-  virtual StepResult result_of(Batch const& batch, PsLine const& line) = 0;
+  virtual StepResult result_of(Batch const& batch, PushHeader const& line) = 0;
 
   /// What server 0 answers to the line.
-  PsAnswer await_answer();
+  PullReply await_answer();
   /// Waits until the parameters before `end` of the flat space are there.
   void await_parameters(std::int64_t end);
   void send_to_servers(at::Tensor const& message, int tag);
@@ -64,14 +64,14 @@ class PsWorker : public Strategy {
  private:
   at::Tensor forward(Batch const& micro);
   /// Pushes, and pulls if the push does, what the last pass of a push completes.
-  void backward(at::Tensor gradient, Landing landing, bool last_micro_batch, bool pulls);
+  void backward(at::Tensor gradient, GradWrite write, bool last_micro_batch, bool pulls);
   /// Tells all servers what follows, and asks server 0 for its answer.
-  void announce(PsLine const& line);
+  void announce(PushHeader const& line);
   void push(ServerChunk const& chunk);
   void pull(ServerChunk const& chunk);
   void pull_all();
   /// Of one pass, into the line.
-  void note(CrossEntropy const& pass, Batch const& micro, PsLine& line);
+  void note(CrossEntropy const& pass, Batch const& micro, PushHeader& line);
   /// Sleeps as long as a slower processor would have computed more.
   void be_slow(std::int64_t busy_ns) const;
 

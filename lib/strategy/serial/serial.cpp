@@ -63,10 +63,10 @@ StepResult Serial::step(Batch const& batch, StepOptions const& options) {
 void Serial::accumulate_unsharded(std::vector<Batch> const& workers, StepResult& result) {
   for (std::size_t worker = 0; worker < workers.size(); ++worker) {
     auto const& gradients = worker == 0 ? sum_ : own_;
-    auto landing = Landing::store;
+    auto write = GradWrite::overwrite;
     for (auto const& micro : split(workers[worker], config_.micro_batches)) {
-      pass(static_cast<int>(worker), micro, gradients, landing, result);
-      landing = Landing::add;
+      pass(static_cast<int>(worker), micro, gradients, write, result);
+      write = GradWrite::accumulate;
     }
     if (worker > 0) sum_.flat.add_(own_.flat);
   }
@@ -79,14 +79,14 @@ void Serial::accumulate_sharded(std::vector<Batch> const& workers, StepResult& r
     auto const& total = i == 0 ? sum_ : micro_;
     for (std::size_t worker = 0; worker < workers.size(); ++worker) {
       auto const& gradients = worker == 0 ? total : own_;
-      pass(static_cast<int>(worker), micros[worker][i], gradients, Landing::store, result);
+      pass(static_cast<int>(worker), micros[worker][i], gradients, GradWrite::overwrite, result);
       if (worker > 0) total.flat.add_(own_.flat);
     }
     if (i > 0) sum_.flat.add_(micro_.flat);
   }
 }
 
-void Serial::pass(int worker, Batch const& micro, Gradients const& gradients, Landing landing,
+void Serial::pass(int worker, Batch const& micro, Gradients const& gradients, GradWrite write,
                   StepResult& result) {
   parts_.recorder.enter(Phase::forward);
   auto const& statistics = buffers_[static_cast<std::size_t>(worker)];
@@ -101,7 +101,7 @@ void Serial::pass(int worker, Batch const& micro, Gradients const& gradients, La
   at::Tensor gradient = start;
   for (int block = tape_.blocks() - 1; block >= 0; --block)
     gradient =
-        tape_.backward(block, gradient, gradients.views[static_cast<std::size_t>(block)], landing);
+        tape_.backward(block, gradient, gradients.views[static_cast<std::size_t>(block)], write);
 }
 
 void Serial::refuse_loss(std::int64_t step, int worker, int block) const {

@@ -36,7 +36,7 @@ class Serial final : public Strategy {
   /// Over workers first, then over micro-batches: as FSDP adds that reduces each micro-batch.
   void accumulate_sharded(std::vector<Batch> const& workers, StepResult& result);
   /// Forward and backward; adds loss and correct samples to `result`.
-  void pass(int worker, Batch const& micro, Gradients const& gradients, Landing landing,
+  void pass(int worker, Batch const& micro, Gradients const& gradients, GradWrite write,
             StepResult& result);
   [[noreturn]] void refuse_loss(std::int64_t step, int worker, int block) const;
 

@@ -21,7 +21,7 @@ gpu::Device home_of(at::Tensor const& tensor) {
 
 }  // namespace
 
-ControlRecord::ControlRecord(at::Tensor memory)
+StepStatus::StepStatus(at::Tensor memory)
     : memory_(std::move(memory)),
       fingerprint_(home_of(memory_), 2 * parts * memory_.element_size()),
       sum_(home_of(memory_), memory_.nbytes()),
@@ -29,7 +29,7 @@ ControlRecord::ControlRecord(at::Tensor memory)
   expects(memory_.numel() == control_room, "room for the control record");
 }
 
-void ControlRecord::begin(StepOptions const& options) {
+void StepStatus::begin(StepOptions const& options) {
   memory_.zero_();
   auto const ask = [this](Field field, bool wanted) {
     if (wanted) memory_[field].fill_(1);
@@ -40,7 +40,7 @@ void ControlRecord::begin(StepOptions const& options) {
   first_bad_block_ = -1;
 }
 
-void ControlRecord::note(CrossEntropy const& pass, BlockTape const& tape) {
+void StepStatus::note(CrossEntropy const& pass, BlockTape const& tape) {
   memory_[loss].add_(pass.loss);
   memory_[correct].add_(pass.correct);
   memory_[not_finite].add_(pass.loss.isfinite().logical_not());
@@ -48,11 +48,11 @@ void ControlRecord::note(CrossEntropy const& pass, BlockTape const& tape) {
     first_bad_block_ = tape.first_non_finite();
 }
 
-void ControlRecord::refuse() {
+void StepStatus::refuse() {
   memory_[not_finite].add_(1);
 }
 
-void ControlRecord::seal(std::uint64_t fingerprint) {
+void StepStatus::seal(std::uint64_t fingerprint) {
   auto const values = at::empty({2 * parts}, at::kFloat);
   auto* of = values.data_ptr<float>();
   for (std::int64_t i = 0; i < parts; ++i) {
@@ -64,18 +64,17 @@ void ControlRecord::seal(std::uint64_t fingerprint) {
                   gpu::Stream::compute(home_of(memory_)));
 }
 
-void ControlRecord::fetch_sum() {
+void StepStatus::fetch_sum() {
   auto const stream = gpu::Stream::compute(home_of(memory_));
   gpu::copy_async(sum_.data(), memory_.data_ptr(), sum_.size(), stream);
   arrived_.record(stream);
 }
 
-at::Tensor ControlRecord::refusal() const {
+at::Tensor StepStatus::refusal() const {
   return memory_[not_finite].ne(0).to(at::kFloat);
 }
 
-ControlRecord::Agreed ControlRecord::result(Batch const& batch, int ranks,
-                                            int micro_batches) const {
+StepStatus::Agreed StepStatus::result(Batch const& batch, int ranks, int micro_batches) const {
   arrived_.wait_on_host();
   auto const sums =
       at::from_blob(sum_.data(), {control_room}, memory_.scalar_type()).to(at::kDouble);

@@ -21,10 +21,10 @@ inline constexpr std::int64_t control_room = ParameterLayout::alignment;
 /// step, after seal() and before fetch_sum(). Whether a fingerprint is the same on all ranks
 /// shows in sums, too: of its parts and of their squares, which are integers small enough to be
 /// exact for 70,000 ranks in fp32. Ranks agree on that as on the rest.
-class ControlRecord {
+class StepStatus {
  public:
   /// `memory`: control_room elements of a floating type.
-  explicit ControlRecord(at::Tensor memory);
+  explicit StepStatus(at::Tensor memory);
 
   void begin(StepOptions const& options);
   /// Of one forward pass, whose outputs the tape still keeps.

@@ -83,7 +83,7 @@ Facts without_surroundings(Facts facts) {
   return facts;
 }
 
-std::string require_alike(Facts before, Facts const& now, Likeness likeness,
+std::string require_alike(Facts before, Facts const& now, ResumeMode resume_mode,
                           std::string const& what) {
   before = with_present_names(std::move(before), now);
   std::set<std::string> names;
@@ -100,7 +100,7 @@ std::string require_alike(Facts before, Facts const& now, Likeness likeness,
   for (auto const& name : names) {
     auto const was = value(before, name), is = value(now, name);
     if (was == is) continue;
-    bool const ends = likeness == Likeness::exact || among(always, name);
+    bool const ends = resume_mode == ResumeMode::exact || among(always, name);
     (ends ? forbidden : changed).push_back(str(name, " was ", was, " and is ", is));
   }
   if (!forbidden.empty())

@@ -12,7 +12,7 @@ namespace stratagem {
 using Facts = std::map<std::string, std::string>;
 
 /// How much a training that goes on may differ from what it was before.
-enum class Likeness {
+enum class ResumeMode {
   exact,       ///< in nothing on which its numbers depend: they are those of one that never stopped
   compatible,  ///< in all but model and dataset
 };
@@ -26,7 +26,7 @@ Facts without_surroundings(Facts facts);
 
 /// Error(checkpoint) naming every fact that forbids to go on from `what`. Returns those that only
 /// an exact continuation forbids, where that was not asked for; empty for none.
-std::string require_alike(Facts before, Facts const& now, Likeness likeness,
+std::string require_alike(Facts before, Facts const& now, ResumeMode resume_mode,
                           std::string const& what);
 
 }  // namespace stratagem

@@ -53,9 +53,9 @@ std::set<std::string> own_kinds(State const& state) {
 }  // namespace
 
 void check_resumable(Checkpoint const& checkpoint, Facts const& facts, Model const& model,
-                     Likeness likeness, Log& log) {
+                     ResumeMode resume_mode, Log& log) {
   auto const changed =
-      require_alike(checkpoint.record().facts, facts, likeness, checkpoint.folder().string());
+      require_alike(checkpoint.record().facts, facts, resume_mode, checkpoint.folder().string());
   check_tensors(checkpoint, model);
   if (!changed.empty())
     log.warning("goes on, but its numbers are others than without the stop: " + changed);

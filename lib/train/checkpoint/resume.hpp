@@ -12,7 +12,7 @@ namespace stratagem {
 /// an exact continuation forbids are logged where that was not asked for. Tensors that do not fit
 /// the model are listed, too.
 void check_resumable(Checkpoint const& checkpoint, Facts const& facts, Model const& model,
-                     Likeness likeness, Log& log);
+                     ResumeMode resume_mode, Log& log);
 
 /// Gives this rank its part of the state that was saved, under whichever strategy and number of
 /// workers.

@@ -111,7 +111,7 @@ bool CheckpointWriter::due() const {
   return hastened_ || (interval_s_ > 0 && seconds_since(last_ns_) >= interval_s_);
 }
 
-std::string CheckpointWriter::save(Position const& position, Participant& participant) {
+std::string CheckpointWriter::save(TrainingProgress const& position, Participant& participant) {
   auto const began = monotonic_ns();
   static_cast<void>(finish());
   last_ns_ = began;

@@ -65,7 +65,7 @@ class CheckpointWriter {
 
   /// Between two steps. Waits until the one before is written, copies the state, and returns what
   /// is to be told of it. Collective.
-  std::string save(Position const& position, Participant& participant);
+  std::string save(TrainingProgress const& position, Participant& participant);
 
   /// Waits until all is written; what kept the last one from being committed. Collective, with the
   /// same result on every rank.

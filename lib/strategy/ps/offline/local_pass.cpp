@@ -20,7 +20,7 @@ LocalPass::LocalPass(StrategyParts const& parts, int micro_batches)
 LocalPass::Result LocalPass::run(Batch const& batch, Buffers const& buffers, double loss_scale) {
   replica_.refresh({0, replica_.layout().size()});
   Result result;
-  auto landing = Landing::store;
+  auto write = GradWrite::overwrite;
   for (auto const& micro : split(batch, micro_batches_)) {
     auto const x = forward(replica_, buffers, tape_, micro.images, parts_.context_of(micro));
     auto const loss = cross_entropy(x, micro.labels, loss_scale);
@@ -28,8 +28,8 @@ LocalPass::Result LocalPass::run(Batch const& batch, Buffers const& buffers, dou
     result.correct += loss.correct.item<std::int64_t>();
     auto gradient = loss.gradient;
     for (int block = tape_.blocks() - 1; block >= 0; --block)
-      gradient = tape_.backward(block, gradient, views_[static_cast<std::size_t>(block)], landing);
-    landing = Landing::add;
+      gradient = tape_.backward(block, gradient, views_[static_cast<std::size_t>(block)], write);
+    write = GradWrite::accumulate;
   }
   return result;
 }

@@ -24,7 +24,7 @@ PsSimulation::PsSimulation(PsPlan const& plan, ClusterModel const& cluster,
       scales_(static_cast<std::size_t>(policy_.asynchronous() ? workers_ : 1),
               make_gradient_scale(plan, parts.optimizer, parts.precision)),
       dealt_(static_cast<std::size_t>(workers_)),
-      paces_(static_cast<std::size_t>(workers_), PullPace(policy_)) {
+      paces_(static_cast<std::size_t>(workers_), PullSchedule(policy_)) {
   if (policy_.asynchronous()) clock_.emplace(policy_, workers_);
   for (int worker = 0; worker < workers_; ++worker)
     buffers_.push_back(make_buffers(parts.model, parts.device, parts.precision.compute));

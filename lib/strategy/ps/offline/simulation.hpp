@@ -7,7 +7,7 @@
 #include "strategy/ps/offline/cluster_clock.hpp"
 #include "strategy/ps/offline/local_pass.hpp"
 #include "strategy/ps/parameter_store.hpp"
-#include "strategy/ps/policy/pull_pace.hpp"
+#include "strategy/ps/policy/pull_schedule.hpp"
 #include "strategy/ps/protocol/share.hpp"
 #include "strategy/ps/ps_plan.hpp"
 #include "strategy/shared/gradient_scale.hpp"
@@ -70,7 +70,7 @@ class PsSimulation final : public Simulation {
   ShareSequence round_;
   std::int64_t next_share_ = 0;
   std::vector<std::deque<Share>> dealt_;  ///< by worker
-  std::vector<PullPace> paces_;           ///< by worker
+  std::vector<PullSchedule> paces_;       ///< by worker
   double lr_ = 0;                         ///< of the last push that was applied
 };
 

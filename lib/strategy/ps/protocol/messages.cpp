@@ -31,7 +31,7 @@ at::Tensor empty_message() {
   return at::zeros({fields}, at::kDouble);
 }
 
-at::Tensor to_message(PsLine const& line) {
+at::Tensor to_message(PushHeader const& line) {
   return message_of({line.last ? 1.0 : 0.0, static_cast<double>(line.step),
                      static_cast<double>(line.first_slot), line.lr, line.loss,
                      static_cast<double>(line.correct), number_of(line.requests),
@@ -39,7 +39,7 @@ at::Tensor to_message(PsLine const& line) {
                      line.pulls ? 1.0 : 0.0});
 }
 
-PsLine line_from(at::Tensor const& message) {
+PushHeader line_from(at::Tensor const& message) {
   auto const* of = message.data_ptr<double>();
   return {.last = of[0] != 0,
           .step = static_cast<std::int64_t>(of[1]),
@@ -53,13 +53,13 @@ PsLine line_from(at::Tensor const& message) {
           .replicas = static_cast<std::uint64_t>(of[8])};
 }
 
-at::Tensor to_message(PsAnswer const& answer) {
+at::Tensor to_message(PullReply const& answer) {
   return message_of({answer.loss, static_cast<double>(answer.correct), number_of(answer.requests),
                      static_cast<double>(answer.share), answer.alike ? 1.0 : 0.0, answer.norm,
                      static_cast<double>(answer.lag)});
 }
 
-PsAnswer answer_from(at::Tensor const& message) {
+PullReply answer_from(at::Tensor const& message) {
   auto const* of = message.data_ptr<double>();
   return {.loss = of[0],
           .correct = static_cast<std::int64_t>(of[1]),
@@ -70,11 +70,11 @@ PsAnswer answer_from(at::Tensor const& message) {
           .norm = of[5]};
 }
 
-at::Tensor to_message(PsEnd const& end) {
+at::Tensor to_message(PushTrailer const& end) {
   return message_of({end.usable ? 1.0 : 0.0, end.factor, end.loss_scale});
 }
 
-PsEnd end_from(at::Tensor const& message) {
+PushTrailer end_from(at::Tensor const& message) {
   auto const* of = message.data_ptr<double>();
   return {.usable = of[0] != 0, .factor = of[1], .loss_scale = of[2]};
 }

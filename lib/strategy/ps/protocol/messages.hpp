@@ -19,7 +19,7 @@ inline constexpr int chunk_tag(int index) {
 }
 
 /// A worker's announcement, made when the loss of a step is known and before its gradients follow.
-struct PsLine {
+struct PushHeader {
   bool last = false;  ///< no gradients follow: the worker has finished its round
   std::int64_t step = 0;
   std::int64_t first_slot = 0;  ///< of its batch in the global batch
@@ -34,7 +34,7 @@ struct PsLine {
 };
 
 /// What server 0 knows thereupon.
-struct PsAnswer {
+struct PullReply {
   double loss = 0;           ///< sync: sum over workers
   std::int64_t correct = 0;  ///< sync: sum over workers
   Requests requests;         ///< sync: of all workers
@@ -46,7 +46,7 @@ struct PsAnswer {
 
 /// A worker's last word on a push, which follows its gradients: async, where the norm of all of
 /// them is needed.
-struct PsEnd {
+struct PushTrailer {
   bool usable = true;     ///< false: they overflowed, and are in no update
   double factor = 1;      ///< of the gradients
   double loss_scale = 1;  ///< under which they were computed
@@ -57,12 +57,12 @@ inline constexpr std::uint64_t in_message(std::uint64_t fingerprint) {
   return fingerprint >> 11;
 }
 
-at::Tensor to_message(PsLine const& line);
-at::Tensor to_message(PsAnswer const& answer);
-at::Tensor to_message(PsEnd const& end);
-PsLine line_from(at::Tensor const& message);
-PsAnswer answer_from(at::Tensor const& message);
-PsEnd end_from(at::Tensor const& message);
+at::Tensor to_message(PushHeader const& line);
+at::Tensor to_message(PullReply const& answer);
+at::Tensor to_message(PushTrailer const& end);
+PushHeader line_from(at::Tensor const& message);
+PullReply answer_from(at::Tensor const& message);
+PushTrailer end_from(at::Tensor const& message);
 
 /// The event of a server's trace with which a round of asynchronous training begins.
 inline constexpr char const* round_event = "round";

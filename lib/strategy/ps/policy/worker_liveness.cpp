@@ -1,4 +1,4 @@
-#include "strategy/ps/policy/attendance.hpp"
+#include "strategy/ps/policy/worker_liveness.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -9,10 +9,10 @@ namespace stratagem {
 
 using std::chrono::nanoseconds;
 
-Attendance::Attendance(WatchdogConfig const& config, int workers)
+WorkerLiveness::WorkerLiveness(WatchdogConfig const& config, int workers)
     : config_(config), workers_(static_cast<std::size_t>(workers)) {}
 
-std::vector<int> Attendance::look(nanoseconds now) {
+std::vector<int> WorkerLiveness::look(nanoseconds now) {
   seen_ += std::min<nanoseconds>(now - std::exchange(last_look_, now).value_or(now), longest_look);
   std::vector<int> missing;
   if (!config_.enabled) return missing;
@@ -26,29 +26,29 @@ std::vector<int> Attendance::look(nanoseconds now) {
   return missing;
 }
 
-void Attendance::expect(int worker) {
+void WorkerLiveness::expect(int worker) {
   of(worker).expected = true;
   of(worker).since = seen_;
 }
 
-bool Attendance::came(int worker) {
+bool WorkerLiveness::came(int worker) {
   auto& self = of(worker);
   if (!std::exchange(self.missing, false)) return false;
   self.since = seen_ - self.took.value_or(nanoseconds(0));  // the rest may take its time
   return true;
 }
 
-bool Attendance::arrived(int worker) {
+bool WorkerLiveness::arrived(int worker) {
   of(worker).took = seen_ - of(worker).since;
   return finished(worker);
 }
 
-bool Attendance::finished(int worker) {
+bool WorkerLiveness::finished(int worker) {
   of(worker).expected = false;
   return std::exchange(of(worker).missing, false);
 }
 
-nanoseconds Attendance::limit_of(Worker const& worker) const {
+nanoseconds WorkerLiveness::limit_of(Worker const& worker) const {
   auto const usual_ns = config_.factor * static_cast<double>(worker.took->count());
   return nanoseconds(saturated(std::max(config_.floor_s * 1e9, usual_ns)));
 }

@@ -1,4 +1,4 @@
-#include "comm/watchdog/judge.hpp"
+#include "comm/watchdog/failure_detector.hpp"
 
 #include <algorithm>
 
@@ -25,7 +25,7 @@ nanoseconds seconds(double value) {
 }  // namespace
 
 std::optional<nanoseconds> limit_of(WatchdogConfig const& config, Activity activity,
-                                    trace::Beacon::Stretches const& stretches) {
+                                    trace::HeartbeatStatus::Stretches const& stretches) {
   if (activity > Activity::serve || stretches.count == 0) return std::nullopt;
   auto const factor = config.factor * (stretches.count < enough_stretches ? caution : 1);
   auto const usual = static_cast<double>(stretches.p99_ns) * 1e-9;
@@ -43,21 +43,22 @@ Glance look_at(Slot const& slot) {
           .busy_ns = sign.busy_ns};
 }
 
-Judge::Judge(WatchdogConfig const& config, std::size_t own, std::size_t ranks)
+FailureDetector::FailureDetector(WatchdogConfig const& config, std::size_t own, std::size_t ranks)
     : floor_(seconds(config.floor_s)),
       far_(seconds(config.floor_s * distance)),
       long_(seconds(config.floor_s * std::max(config.factor, 1.0))),
       own_(own),
       beats_(ranks) {}
 
-void Judge::Stillness::see(std::uint64_t value, nanoseconds elapsed) {
+void FailureDetector::Stillness::see(std::uint64_t value, nanoseconds elapsed) {
   age = value == last ? age + elapsed : 0ns;
   last = value;
 }
 
-std::vector<Judge::Accusation> Judge::look(nanoseconds elapsed, std::span<Glance const> glances,
-                                           std::optional<nanoseconds> limit,
-                                           AskSystem const& process) {
+std::vector<FailureDetector::Accusation> FailureDetector::look(nanoseconds elapsed,
+                                                               std::span<Glance const> glances,
+                                                               std::optional<nanoseconds> limit,
+                                                               AskSystem const& process) {
   std::vector<Accusation> accusations;
   if (elapsed > longest_look) {
     training_.age = communication_.age = 0ns;
@@ -75,9 +76,9 @@ std::vector<Judge::Accusation> Judge::look(nanoseconds elapsed, std::span<Glance
   return accusations;
 }
 
-std::optional<Judge::Accusation> Judge::look_at_self(Glance const& self, nanoseconds elapsed,
-                                                     std::optional<nanoseconds> limit,
-                                                     AskSystem const& process) {
+std::optional<FailureDetector::Accusation> FailureDetector::look_at_self(
+    Glance const& self, nanoseconds elapsed, std::optional<nanoseconds> limit,
+    AskSystem const& process) {
   training_.see(self.marks, elapsed);
   communication_.see(self.communication_beats, elapsed);
   if (self.waits) training_.age = 0ns;
@@ -89,8 +90,8 @@ std::optional<Judge::Accusation> Judge::look_at_self(Glance const& self, nanosec
   return std::nullopt;
 }
 
-std::optional<Judge::Accusation> Judge::look_at_peer(std::size_t slot,
-                                                     std::optional<ProcessState> process) {
+std::optional<FailureDetector::Accusation> FailureDetector::look_at_peer(
+    std::size_t slot, std::optional<ProcessState> process) {
   auto& age = beats_[slot].age;
   auto const found = [&](Finding finding, nanoseconds limit) -> std::optional<Accusation> {
     if (age <= limit) return std::nullopt;

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "base/random.hpp"
-#include "strategy/ps/policy/pull_pace.hpp"
+#include "strategy/ps/policy/pull_schedule.hpp"
 
 namespace stratagem {
 namespace {
@@ -9,7 +9,7 @@ namespace {
 /// Pushes, of so many, after which a worker pulls when others make `others` updates per push of its
 /// own.
 std::vector<int> pulls_of(ServerPolicy const& policy, int pushes, std::int64_t others) {
-  PullPace pace(policy);
+  PullSchedule pace(policy);
   std::vector<int> pulls;
   std::int64_t version = 0, base = 0;
   for (int push = 0; push < pushes; ++push) {
@@ -23,20 +23,20 @@ std::vector<int> pulls_of(ServerPolicy const& policy, int pushes, std::int64_t o
   return pulls;
 }
 
-TEST(PsPullPace, EveryNth) {
+TEST(PsPullSchedule, EveryNth) {
   EXPECT_EQ(pulls_of({}, 4, 1), (std::vector{0, 1, 2, 3}));
   EXPECT_EQ(pulls_of({.pull_every = 3}, 9, 1), (std::vector{2, 5, 8}));
 }
 
-TEST(PsPullPace, ARoundBeginsWithAPull) {
-  PullPace pace({.pull_every = 2});
+TEST(PsPullSchedule, ARoundBeginsWithAPull) {
+  PullSchedule pace({.pull_every = 2});
   EXPECT_FALSE(pace.next());
   pace.begin_round();
   EXPECT_FALSE(pace.next());
   EXPECT_TRUE(pace.next());
 }
 
-TEST(PsPullPace, ByTheLag) {
+TEST(PsPullSchedule, ByTheLag) {
   // The first pull is made to learn. Then, of a lag of 5: the third gradient without a pull would
   // be 3 + 2 old with one update of others per push, the second 6 + 1 with three.
   EXPECT_EQ(pulls_of({.pull_at_lag = 5}, 6, 1), (std::vector{0, 2, 4}));
@@ -45,8 +45,8 @@ TEST(PsPullPace, ByTheLag) {
   EXPECT_EQ(pulls_of({.pull_at_lag = 5}, 12, 0), (std::vector{0, 5, 10}));
 }
 
-TEST(PsPullPace, FollowsTheLag) {
-  PullPace pace({.pull_at_lag = 4});
+TEST(PsPullSchedule, FollowsTheLag) {
+  PullSchedule pace({.pull_at_lag = 4});
   std::int64_t pulls_when_crowded = 0, pulls_when_alone = 0;
   for (int push = 0; push < 100; ++push) {
     pulls_when_crowded += pace.next() ? 1 : 0;
@@ -64,10 +64,10 @@ TEST(PsPullPace, FollowsTheLag) {
 }
 
 /// Where others come evenly, no gradient is older than what was asked for, or than one push is.
-TEST(PsPullPace, KeepsTheLagBelow) {
+TEST(PsPullSchedule, KeepsTheLagBelow) {
   for (std::int64_t const wanted : {1, 2, 5, 10, 40})
     for (std::int64_t const others : {0, 1, 3, 7}) {
-      PullPace pace({.pull_at_lag = wanted});
+      PullSchedule pace({.pull_at_lag = wanted});
       std::int64_t version = 0, base = 0, worst = 0;
       for (int push = 0; push < 200; ++push) {
         version += others;

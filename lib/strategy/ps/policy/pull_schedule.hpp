@@ -9,9 +9,9 @@ namespace stratagem {
 /// After which of its pushes an asynchronous worker pulls: after every n-th, or, by the lags that
 /// it is told of, before a gradient would be too old. The parameters that a round begins with count
 /// as pulled.
-class PullPace {
+class PullSchedule {
  public:
-  explicit PullPace(ServerPolicy const& policy)
+  explicit PullSchedule(ServerPolicy const& policy)
       : every_(policy.pull_every), at_lag_(policy.pull_at_lag) {}
 
   void begin_round() { age_ = 0; }

@@ -1,4 +1,4 @@
-#include "comm/mpi/inquest.hpp"
+#include "comm/mpi/mismatch_check.hpp"
 
 #include <algorithm>
 #include <array>
@@ -56,15 +56,15 @@ struct Letters {
 
 }  // namespace
 
-struct Inquest::Letter {
+struct MismatchCheck::Letter {
   Message message;
   mpi::Request sent;
 };
 
-Inquest::Inquest(mpi::Comm const& comm, CollectiveLog const& log)
+MismatchCheck::MismatchCheck(mpi::Comm const& comm, CollectiveLog const& log)
     : comm_(comm.duplicate_for_good()), log_(log) {}
 
-Inquest::~Inquest() {
+MismatchCheck::~MismatchCheck() {
   try {
     if (letter_ == nullptr || letter_->sent.test()) return;
   } catch (Error const&) {
@@ -73,14 +73,14 @@ Inquest::~Inquest() {
   static_cast<void>(letter_.release());
 }
 
-void Inquest::tell_neighbour() {
+void MismatchCheck::tell_neighbour() {
   if (letter_ != nullptr && !letter_->sent.test()) return;
   letter_ = std::make_unique<Letter>(Letter{to_message({}, log_.text()), {}});
   letter_->sent = comm_.send(std::as_bytes(std::span(letter_->message)),
                              (comm_.rank() + 1) % comm_.size(), neighbour_tag);
 }
 
-bool Inquest::differs_from_neighbour() {
+bool MismatchCheck::differs_from_neighbour() {
   bool differs = false;
   while (comm_.has_message(neighbour_tag)) {
     Message theirs;
@@ -93,11 +93,11 @@ bool Inquest::differs_from_neighbour() {
   return differs;
 }
 
-bool Inquest::called() const {
+bool MismatchCheck::called() const {
   return comm_.has_message(inquest_tag);
 }
 
-std::optional<Error> Inquest::hold(std::optional<Error> const& failure) const {
+std::optional<Error> MismatchCheck::hold(std::optional<Error> const& failure) const {
   auto const ranks = static_cast<std::size_t>(comm_.size());
   auto letters = std::make_unique<Letters>();
   letters->own = to_message(failure, log_.text());

@@ -49,10 +49,10 @@ static_assert(std::atomic<std::int64_t>::is_always_lock_free &&
 
 /// Keeps the Sign of this rank, and stores what only its own process needs to know. A mark costs
 /// a few stores and a reading of the clock. Marks are made by the training thread.
-class Beacon {
+class HeartbeatStatus {
  public:
-  /// `sign` must outlive the beacon; without one, the beacon has its own.
-  explicit Beacon(Sign* sign = nullptr);
+  /// `sign` must outlive the heartbeat; without one, the heartbeat has its own.
+  explicit HeartbeatStatus(Sign* sign = nullptr);
 
   Sign const& sign() const { return *sign_; }
 
@@ -62,17 +62,17 @@ class Beacon {
   /// A step has ended; this is its time without waiting for others.
   void end_step(std::int64_t busy_ns);
 
-  /// While it lives, the training thread waits. Without a beacon, it does nothing.
+  /// While it lives, the training thread waits. Without a heartbeat, it does nothing.
   class Wait {
    public:
     /// `what` must be a literal.
-    Wait(Beacon* beacon, char const* what);
+    Wait(HeartbeatStatus* heartbeat, char const* what);
     ~Wait();
     Wait(Wait const&) = delete;
     Wait& operator=(Wait const&) = delete;
 
    private:
-    Beacon* beacon_;
+    HeartbeatStatus* heartbeat_;
   };
 
   /// An operation between ranks has begun; returns its number. `name` must be a literal. Any

@@ -7,10 +7,10 @@
 #include <optional>
 #include <vector>
 
-#include "comm/work/pulse.hpp"
+#include "comm/work/periodic_task.hpp"
 #include "mpi/comm.hpp"
 #include "mpi/node_memory.hpp"
-#include "trace/beacon.hpp"
+#include "trace/heartbeat_status.hpp"
 
 namespace stratagem {
 
@@ -43,16 +43,16 @@ struct Slot {
 
 /// The slots of the ranks of one node, in shared memory. With several nodes, the first rank of each
 /// has one slot more, which represents the previous node.
-class Board {
+class StatusTable {
  public:
   /// Collective; so is its destruction, except while an exception unwinds.
-  explicit Board(mpi::Comm const& world);
+  explicit StatusTable(mpi::Comm const& world);
 
   /// By rank on the node.
   std::vector<Slot*> const& slots() const { return slots_; }
-  /// The pulse that exchanges heartbeats with the other nodes. It must be called as long as the
-  /// board lives. Null if this rank does not do it.
-  std::unique_ptr<Pulse> ring();
+  /// The periodic_task that exchanges heartbeats with the other nodes. It must be called as long as
+  /// the status_table lives. Null if this rank does not do it.
+  std::unique_ptr<PeriodicTask> ring();
   std::size_t own() const { return own_; }
   trace::Sign& own_sign() const { return slots_[own_]->sign; }
 

@@ -1,4 +1,4 @@
-#include "comm/watchdog/judge.hpp"
+#include "comm/watchdog/failure_detector.hpp"
 
 #include <array>
 #include <tuple>
@@ -17,8 +17,9 @@ constexpr WatchdogConfig config{.floor_s = 5, .factor = 5};
 class Pair {
  public:
   /// Goes on for so long; what was found at last.
-  std::vector<Judge::Accusation> pass(nanoseconds time, std::optional<nanoseconds> limit = 5s) {
-    std::vector<Judge::Accusation> found;
+  std::vector<FailureDetector::Accusation> pass(nanoseconds time,
+                                                std::optional<nanoseconds> limit = 5s) {
+    std::vector<FailureDetector::Accusation> found;
     for (nanoseconds passed{}; passed < time; passed += 100ms) {
       for (std::size_t slot = 0; slot < glances.size(); ++slot) {
         if (!runs[slot]) continue;
@@ -26,18 +27,18 @@ class Pair {
         ++glances[slot].marks;
         ++glances[slot].communication_beats;
       }
-      found = judge.look(100ms, glances, limit, [this](std::size_t) { return process; });
+      found = detector.look(100ms, glances, limit, [this](std::size_t) { return process; });
     }
     return found;
   }
-  std::vector<Judge::Accusation> skip(nanoseconds time) {
-    return judge.look(time, glances, 5s, [this](std::size_t) { return process; });
+  std::vector<FailureDetector::Accusation> skip(nanoseconds time) {
+    return detector.look(time, glances, 5s, [this](std::size_t) { return process; });
   }
 
   std::vector<Glance> glances{2};
   std::array<bool, 2> runs{true, true};
   std::optional<ProcessState> process = ProcessState::lives;
-  Judge judge{config, 0, 2};
+  FailureDetector detector{config, 0, 2};
 };
 
 std::optional<nanoseconds> limit(std::int64_t count, nanoseconds p99,
@@ -45,7 +46,7 @@ std::optional<nanoseconds> limit(std::int64_t count, nanoseconds p99,
   return limit_of(config, activity, {count, p99.count()});
 }
 
-TEST(Judge, LimitsGrowWithThePhaseAndAreGenerousWithoutAHistory) {
+TEST(FailureDetector, LimitsGrowWithThePhaseAndAreGenerousWithoutAHistory) {
   EXPECT_EQ(limit(100, 10ms), 5s);
   EXPECT_EQ(limit(100, 3s), 15s);
   EXPECT_EQ(limit(1, 3s), 30s);
@@ -56,34 +57,34 @@ TEST(Judge, LimitsGrowWithThePhaseAndAreGenerousWithoutAHistory) {
 }
 
 /// 1e308 is a way to write "never".
-TEST(Judge, AHugeLimitIsNeverReached) {
+TEST(FailureDetector, AHugeLimitIsNeverReached) {
   for (auto const& huge : {WatchdogConfig{.floor_s = 1e308, .factor = 5},
                            WatchdogConfig{.floor_s = 5, .factor = 1e308},
                            WatchdogConfig{.floor_s = 1e308, .factor = 1e308}}) {
     EXPECT_EQ(limit_of(huge, trace::Activity::forward, {100, 10'000'000}), nanoseconds::max());
     Pair pair;
-    pair.judge = Judge(huge, 0, 2);
+    pair.detector = FailureDetector(huge, 0, 2);
     pair.pass(2s, nanoseconds::max());
     pair.runs = {false, false};
     EXPECT_TRUE(pair.pass(4s, nanoseconds::max()).empty());
   }
 }
 
-TEST(Judge, SilenceIsCountedFromTheLastBeat) {
+TEST(FailureDetector, SilenceIsCountedFromTheLastBeat) {
   Pair pair;
   pair.pass(2s);
-  EXPECT_EQ(pair.judge.silence_of(1), 0s);
+  EXPECT_EQ(pair.detector.silence_of(1), 0s);
   pair.runs[1] = false;
   pair.pass(900ms);
-  EXPECT_EQ(pair.judge.silence_of(1), 900ms);
+  EXPECT_EQ(pair.detector.silence_of(1), 900ms);
 }
 
-TEST(Judge, WhoeverGoesOnIsLeftAlone) {
+TEST(FailureDetector, WhoeverGoesOnIsLeftAlone) {
   Pair pair;
   EXPECT_TRUE(pair.pass(60s).empty());
 }
 
-TEST(Judge, ARankThatComputesWithoutEndIsStalled) {
+TEST(FailureDetector, ARankThatComputesWithoutEndIsStalled) {
   Pair pair;
   pair.runs[0] = false;
   EXPECT_TRUE(pair.pass(5s).empty());
@@ -96,7 +97,7 @@ TEST(Judge, ARankThatComputesWithoutEndIsStalled) {
   EXPECT_TRUE(pair.pass(100ms).empty());
 }
 
-TEST(Judge, WaitingIsNoHangAndNeitherIsWhatHasNoLimit) {
+TEST(FailureDetector, WaitingIsNoHangAndNeitherIsWhatHasNoLimit) {
   Pair pair;
   pair.runs[0] = false;
   pair.glances[0].waits = true;
@@ -105,7 +106,7 @@ TEST(Judge, WaitingIsNoHangAndNeitherIsWhatHasNoLimit) {
   EXPECT_TRUE(pair.pass(60s, std::nullopt).empty());
 }
 
-TEST(Judge, CommunicationThatStandsStillIsASymptomWhileSomethingIsUnderWay) {
+TEST(FailureDetector, CommunicationThatStandsStillIsASymptomWhileSomethingIsUnderWay) {
   Pair pair;
   pair.runs[0] = false;
   pair.glances[0].waits = true;
@@ -117,7 +118,7 @@ TEST(Judge, CommunicationThatStandsStillIsASymptomWhileSomethingIsUnderWay) {
   EXPECT_EQ(found[0].finding, Finding::mute);
 }
 
-TEST(Judge, APeerIsJudgedByWhatTheSystemSaysOfItsProcess) {
+TEST(FailureDetector, APeerIsJudgedByWhatTheSystemSaysOfItsProcess) {
   for (auto const& [state, finding, after] :
        {std::tuple{ProcessState::stopped, Finding::stopped, 5s},
         {ProcessState::gone, Finding::gone, 5s},
@@ -135,7 +136,7 @@ TEST(Judge, APeerIsJudgedByWhatTheSystemSaysOfItsProcess) {
   }
 }
 
-TEST(Judge, APeerThatTheSystemDoesNotSeeIsGivenTimeForItsNews) {
+TEST(FailureDetector, APeerThatTheSystemDoesNotSeeIsGivenTimeForItsNews) {
   Pair pair;
   pair.runs[1] = false;
   pair.process = std::nullopt;
@@ -145,14 +146,14 @@ TEST(Judge, APeerThatTheSystemDoesNotSeeIsGivenTimeForItsNews) {
   EXPECT_EQ(found[0].finding, Finding::silent);
 }
 
-TEST(Judge, ADebuggerMayHoldARankForEver) {
+TEST(FailureDetector, ADebuggerMayHoldARankForEver) {
   Pair pair;
   pair.runs = {false, false};
   pair.process = ProcessState::traced;
   EXPECT_TRUE(pair.pass(600s).empty());
 }
 
-TEST(Judge, ARankThatHasLeftOrNotYetComeIsNotMissed) {
+TEST(FailureDetector, ARankThatHasLeftOrNotYetComeIsNotMissed) {
   for (auto const presence : {Presence::absent, Presence::left}) {
     Pair pair;
     pair.runs[1] = false;
@@ -162,7 +163,7 @@ TEST(Judge, ARankThatHasLeftOrNotYetComeIsNotMissed) {
   }
 }
 
-TEST(Judge, AfterAStopOfTheWholeJobAllLimitsBeginAnew) {
+TEST(FailureDetector, AfterAStopOfTheWholeJobAllLimitsBeginAnew) {
   Pair pair;
   pair.runs = {false, false};
   pair.process = ProcessState::stopped;
@@ -172,7 +173,7 @@ TEST(Judge, AfterAStopOfTheWholeJobAllLimitsBeginAnew) {
   EXPECT_EQ(pair.pass(300ms).size(), 2U);
 }
 
-TEST(Judge, SlowIsWhoTakesMuchLongerThanTheOthers) {
+TEST(FailureDetector, SlowIsWhoTakesMuchLongerThanTheOthers) {
   auto const slow = [](std::vector<std::int64_t> const& busy_ms) {
     std::vector<Glance> glances;
     for (auto const ms : busy_ms) glances.push_back({.busy_ns = ms * 1'000'000});

@@ -12,9 +12,9 @@ namespace stratagem {
 /// push took it, so that gates should not wait for it. Nobody is before a first push, nor where the
 /// watchdog is off. Times are those that the server itself has seen: a stop of the whole job is
 /// none.
-class Attendance {
+class WorkerLiveness {
  public:
-  Attendance(WatchdogConfig const& config, int workers);
+  WorkerLiveness(WatchdogConfig const& config, int workers);
 
   /// To be called again and again. Those who are missing from now on.
   std::vector<int> look(std::chrono::nanoseconds now);

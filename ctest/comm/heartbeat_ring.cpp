@@ -1,4 +1,4 @@
-#include "comm/watchdog/node_ring.hpp"
+#include "comm/watchdog/heartbeat_ring.hpp"
 
 #include <chrono>
 #include <memory>
@@ -16,13 +16,13 @@ namespace {
 using namespace std::chrono_literals;
 
 /// Every rank plays a node.
-std::unique_ptr<Pulse> ring_of(mpi::Comm const& world, Slot& upstream) {
+std::unique_ptr<PeriodicTask> ring_of(mpi::Comm const& world, Slot& upstream) {
   int const size = world.size(), rank = world.rank();
-  return std::make_unique<NodeRing>(world.duplicate(), (rank + size - 1) % size, (rank + 1) % size,
-                                    upstream);
+  return std::make_unique<HeartbeatRing>(world.duplicate(), (rank + size - 1) % size,
+                                         (rank + 1) % size, upstream);
 }
 
-TEST(NodeRing, TellsThatTheNodeBeforeLivesUntilItLeaves) {
+TEST(HeartbeatRing, TellsThatTheNodeBeforeLivesUntilItLeaves) {
   auto const& world = test::world();
   Slot upstream;
   {
@@ -45,7 +45,7 @@ TEST(NodeRing, TellsThatTheNodeBeforeLivesUntilItLeaves) {
   EXPECT_EQ(upstream.presence, Presence::left);
 }
 
-TEST(NodeRing, ANodeThatFallsSilentIsNotHeardOf) {
+TEST(HeartbeatRing, ANodeThatFallsSilentIsNotHeardOf) {
   auto const& world = test::world();
   Slot upstream;
   auto const ring = ring_of(world, upstream);

@@ -1,4 +1,4 @@
-#include "comm/watchdog/node_ring.hpp"
+#include "comm/watchdog/heartbeat_ring.hpp"
 
 #include <cstring>
 #include <limits>
@@ -15,10 +15,10 @@ constexpr auto farewell = std::numeric_limits<std::uint64_t>::max();
 
 }  // namespace
 
-NodeRing::NodeRing(mpi::Comm comm, int previous, int next, Slot& upstream)
+HeartbeatRing::HeartbeatRing(mpi::Comm comm, int previous, int next, Slot& upstream)
     : comm_(std::move(comm)), previous_(previous), next_(next), upstream_(upstream) {}
 
-void NodeRing::beat() {
+void HeartbeatRing::beat() {
   receive();
   auto const now = monotonic_ns();
   if (now - sent_ns_ < period_ns || !sent_.test()) return;
@@ -26,19 +26,19 @@ void NodeRing::beat() {
   send(++count_);
 }
 
-bool NodeRing::finish() {
+bool HeartbeatRing::finish() {
   receive();
   if (!sent_.test()) return false;
   if (!std::exchange(said_farewell_, true)) send(farewell);
   return heard_farewell_ && sent_.test();
 }
 
-void NodeRing::send(std::uint64_t count) {
+void HeartbeatRing::send(std::uint64_t count) {
   std::memcpy(outgoing_.data(), &count, sizeof count);
   sent_ = comm_.send(outgoing_, next_, tag);
 }
 
-void NodeRing::receive() {
+void HeartbeatRing::receive() {
   while (!heard_farewell_) {
     if (upstream_.presence != Presence::absent) {
       if (!heard_.test()) return;

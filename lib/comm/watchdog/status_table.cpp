@@ -1,4 +1,4 @@
-#include "comm/watchdog/board.hpp"
+#include "comm/watchdog/status_table.hpp"
 
 #include <algorithm>
 #include <new>
@@ -6,11 +6,11 @@
 #include <unistd.h>
 
 #include "base/system.hpp"
-#include "comm/watchdog/node_ring.hpp"
+#include "comm/watchdog/heartbeat_ring.hpp"
 
 namespace stratagem {
 
-Board::Board(mpi::Comm const& world)
+StatusTable::StatusTable(mpi::Comm const& world)
     : node_(world.split_node()),
       memory_(node_, sizeof(Slot)),
       own_(static_cast<std::size_t>(node_.rank())) {
@@ -36,9 +36,9 @@ Board::Board(mpi::Comm const& world)
   slots_.push_back(&upstream_);
 }
 
-std::unique_ptr<Pulse> Board::ring() {
+std::unique_ptr<PeriodicTask> StatusTable::ring() {
   if (!among_nodes_ || own_ != 0) return nullptr;
-  return std::make_unique<NodeRing>(*among_nodes_, previous_, next_, upstream_);
+  return std::make_unique<HeartbeatRing>(*among_nodes_, previous_, next_, upstream_);
 }
 
 }  // namespace stratagem

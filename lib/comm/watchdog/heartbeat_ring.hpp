@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "comm/watchdog/board.hpp"
-#include "comm/work/pulse.hpp"
+#include "comm/watchdog/status_table.hpp"
+#include "comm/work/periodic_task.hpp"
 #include "mpi/comm.hpp"
 
 namespace stratagem {
@@ -13,11 +13,11 @@ namespace stratagem {
 /// Heartbeats between nodes: the first ranks of all nodes form a ring, and each sends a counter to
 /// the next one, twice a second, from the thread that communicates. So the silence of that thread
 /// shows, too. A silent node is noticed by the next one.
-class NodeRing final : public Pulse {
+class HeartbeatRing final : public PeriodicTask {
  public:
   /// Counters from `previous` go to the beats of `upstream`, which must outlive the ring. `comm`
   /// must have no other messages. Both neighbours must make a ring.
-  NodeRing(mpi::Comm comm, int previous, int next, Slot& upstream);
+  HeartbeatRing(mpi::Comm comm, int previous, int next, Slot& upstream);
 
   void beat() override;
   bool finish() override;

@@ -1,4 +1,4 @@
-#include "trace/beacon.hpp"
+#include "trace/heartbeat_status.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -37,27 +37,27 @@ std::string seconds_since(std::int64_t ns) {
 
 }  // namespace
 
-Beacon::Beacon(Sign* sign) : sign_(sign != nullptr ? sign : &own_) {
+HeartbeatStatus::HeartbeatStatus(Sign* sign) : sign_(sign != nullptr ? sign : &own_) {
   sign_->since_ns.store(monotonic_ns(), relaxed);
 }
 
-void Beacon::enter(Activity activity, std::int64_t step) {
+void HeartbeatStatus::enter(Activity activity, std::int64_t step) {
   end_stretch(!sign_->waits.load(relaxed));
   sign_->activity.store(activity, relaxed);
   sign_->step.store(step, relaxed);
 }
 
-void Beacon::mark() {
+void HeartbeatStatus::mark() {
   end_stretch(!sign_->waits.load(relaxed));
 }
 
-void Beacon::end_step(std::int64_t busy_ns) {
+void HeartbeatStatus::end_step(std::int64_t busy_ns) {
   busy_[steps_++ % compared_steps] = busy_ns;
   // Without the first one, which also allocates what all later ones use.
   if (steps_ > compared_steps) sign_->busy_ns.store(*std::ranges::min_element(busy_), relaxed);
 }
 
-void Beacon::end_stretch(bool counts) {
+void HeartbeatStatus::end_stretch(bool counts) {
   auto const now = monotonic_ns();
   if (counts) {
     auto const activity = static_cast<std::size_t>(sign_->activity.load(relaxed));
@@ -69,20 +69,21 @@ void Beacon::end_stretch(bool counts) {
   add_one(sign_->marks);
 }
 
-Beacon::Wait::Wait(Beacon* beacon, char const* what) : beacon_(beacon) {
-  if (beacon_ == nullptr) return;
-  beacon_->end_stretch(true);
-  beacon_->waits_for_.store(what, relaxed);
-  beacon_->sign_->waits.store(true, relaxed);
+HeartbeatStatus::Wait::Wait(HeartbeatStatus* heartbeat, char const* what) : heartbeat_(heartbeat) {
+  if (heartbeat_ == nullptr) return;
+  heartbeat_->end_stretch(true);
+  heartbeat_->waits_for_.store(what, relaxed);
+  heartbeat_->sign_->waits.store(true, relaxed);
 }
 
-Beacon::Wait::~Wait() {
-  if (beacon_ == nullptr) return;
-  beacon_->end_stretch(false);
-  beacon_->sign_->waits.store(false, relaxed);
+HeartbeatStatus::Wait::~Wait() {
+  if (heartbeat_ == nullptr) return;
+  heartbeat_->end_stretch(false);
+  heartbeat_->sign_->waits.store(false, relaxed);
 }
 
-std::uint64_t Beacon::submitted(std::string_view name, std::int64_t bytes, std::int64_t peer) {
+std::uint64_t HeartbeatStatus::submitted(std::string_view name, std::int64_t bytes,
+                                         std::int64_t peer) {
   std::lock_guard const lock(mutex_);
   auto const number = sign_->submitted.load(relaxed) + 1;
   last_[number % kept_operations] = {number, name, bytes, peer, monotonic_ns(), 0};
@@ -90,18 +91,18 @@ std::uint64_t Beacon::submitted(std::string_view name, std::int64_t bytes, std::
   return number;
 }
 
-void Beacon::finished(std::uint64_t number) {
+void HeartbeatStatus::finished(std::uint64_t number) {
   std::lock_guard const lock(mutex_);
   if (auto& operation = last_[number % kept_operations]; operation.number == number)
     operation.end_ns = monotonic_ns();
   add_one(sign_->finished);
 }
 
-void Beacon::beat() {
+void HeartbeatStatus::beat() {
   add_one(sign_->beats);
 }
 
-Beacon::Stretches Beacon::stretches(Activity activity) const {
+HeartbeatStatus::Stretches HeartbeatStatus::stretches(Activity activity) const {
   auto const& counts = counts_[static_cast<std::size_t>(activity)];
   Stretches found;
   for (auto const& count : counts) found.count += count.load(relaxed);
@@ -113,7 +114,7 @@ Beacon::Stretches Beacon::stretches(Activity activity) const {
   return found;
 }
 
-std::string Beacon::where() const {
+std::string HeartbeatStatus::where() const {
   auto const step = sign_->step.load(relaxed);
   auto const name = activity_names[static_cast<std::size_t>(sign_->activity.load(relaxed))];
   auto const place = step < 0 ? std::string(name) : str("step ", step, ", ", name);
@@ -123,7 +124,7 @@ std::string Beacon::where() const {
              : str(place, ": for ", time);
 }
 
-std::string Beacon::last_operations() const {
+std::string HeartbeatStatus::last_operations() const {
   std::vector<Operation> operations;
   {
     std::lock_guard const lock(mutex_);

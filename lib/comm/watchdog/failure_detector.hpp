@@ -9,17 +9,17 @@
 #include <vector>
 
 #include "base/system.hpp"
-#include "comm/watchdog/board.hpp"
+#include "comm/watchdog/status_table.hpp"
 #include "comm/watchdog/watchdog_config.hpp"
-#include "trace/beacon.hpp"
+#include "trace/heartbeat_status.hpp"
 
 namespace stratagem {
 
 /// How long a rank may stay in an activity without a mark. Empty if unknown: between steps, and
 /// before the activity has ended for the first time.
-std::optional<std::chrono::nanoseconds> limit_of(WatchdogConfig const& config,
-                                                 trace::Activity activity,
-                                                 trace::Beacon::Stretches const& stretches);
+std::optional<std::chrono::nanoseconds> limit_of(
+    WatchdogConfig const& config, trace::Activity activity,
+    trace::HeartbeatStatus::Stretches const& stretches);
 
 /// The state of a slot at one look.
 struct Glance {
@@ -35,10 +35,10 @@ Glance look_at(Slot const& slot);
 /// this rank: its training or its communication stands still. On the others: their watchdogs stand
 /// still. Ages count only time that this rank has seen: after a gap, for example when the whole job
 /// was stopped, all begin again.
-class Judge {
+class FailureDetector {
  public:
   /// This is slot `own` of `ranks`.
-  Judge(WatchdogConfig const& config, std::size_t own, std::size_t ranks);
+  FailureDetector(WatchdogConfig const& config, std::size_t own, std::size_t ranks);
 
   struct Accusation {
     std::size_t slot = 0;
