@@ -16,7 +16,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::chrono::nanoseconds patience = 2s;
-constexpr int inquest_tag = 0, neighbour_tag = 1;
+constexpr int check_tag = 0, neighbour_tag = 1;
 
 /// A line "<code> <text>" of a failure (empty without one), and a log. Short enough to be sent
 /// without an answer from the receiver. If the log does not fit, its oldest calls are left out.
@@ -94,7 +94,7 @@ bool MismatchCheck::differs_from_neighbour() {
 }
 
 bool MismatchCheck::called() const {
-  return comm_.has_message(inquest_tag);
+  return comm_.has_message(check_tag);
 }
 
 std::optional<Error> MismatchCheck::hold(std::optional<Error> const& failure) const {
@@ -106,8 +106,8 @@ std::optional<Error> MismatchCheck::hold(std::optional<Error> const& failure) co
     auto& received = letters->received.emplace_back();
     if (peer == comm_.rank()) continue;
     auto& theirs = letters->theirs[static_cast<std::size_t>(peer)];
-    letters->sent.push_back(comm_.send(std::as_bytes(std::span(letters->own)), peer, inquest_tag));
-    received = comm_.receive(std::as_writable_bytes(std::span(theirs)), peer, inquest_tag);
+    letters->sent.push_back(comm_.send(std::as_bytes(std::span(letters->own)), peer, check_tag));
+    received = comm_.receive(std::as_writable_bytes(std::span(theirs)), peer, check_tag);
   }
   auto const deadline = monotonic_ns() + patience.count();
   bool all = false;
