@@ -28,7 +28,7 @@ void add_run_overrides(Options& options) {
   options.add({.name = "out", .value = "DIR", .meaning = "run directory, instead of run.out"});
   options.add({.name = "max-steps",
                .value = "N",
-               .meaning = "end after so many steps, instead of run.max_steps"});
+               .meaning = "stop after N steps, instead of run.max_steps"});
 }
 
 KnownNames known_names() {

@@ -99,7 +99,7 @@ std::string usage_text() {
     text += "  " + name + command.summary + '\n';
   }
   text +=
-      "\n`stratagem COMMAND --help` and `stratagem help COMMAND` tell more, with examples;\n"
+      "\n`stratagem COMMAND --help` and `stratagem help COMMAND` show details and examples;\n"
       "`stratagem --version` the version.\n\nexit codes:\n";
   for (auto const code : all_exit_codes) {
     auto number = std::to_string(to_int(code));

@@ -145,9 +145,10 @@ void Options::check_words() const {
   if (given_words_.size() > words_.size() && !any_number) {
     for (auto const& given : given_words_) {
       if (declares("set") && is_override(given))
-        refuse("\"" + given + "\" stands alone", "write -s " + given);
+        refuse("\"" + given + "\" is not an option or its value", "write -s " + given);
       if (is_unit(given))
-        refuse("\"" + given + "\" stands alone", "write a size as one word, such as 24" + given);
+        refuse("\"" + given + "\" is not an option or its value",
+               "write a size as one word, such as 24" + given);
     }
     refuse("one word too many: \"" + given_words_.back() + "\"",
            str("see `stratagem ", command_.name, " --help`"));

@@ -79,11 +79,12 @@ std::filesystem::path folder_of(std::filesystem::path const& file) {
 void declare_calibrate(Options& options) {
   options.add_word({.name = "CONFIG|STUDY", .meaning = config_or_study});
   add_overrides(options);
-  options.add({.name = "output",
-               .letter = 'o',
-               .value = "FILE",
-               .fallback = "calibration.json",
-               .meaning = "what it has of other kinds or numbers of ranks stays"});
+  options.add(
+      {.name = "output",
+       .letter = 'o',
+       .value = "FILE",
+       .fallback = "calibration.json",
+       .meaning = "file to write; its results for other kinds and numbers of ranks are kept"});
   options.add_example(
       "mpirun --bind-to none -n 2 stratagem calibrate inputs/smoke/digits-lenet-ddp.yaml",
       "measure passes and communication of such a run on two ranks");

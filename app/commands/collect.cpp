@@ -159,7 +159,7 @@ class Collection {
 
 void declare_collect(Options& options) {
   options.add_word({.name = "DIR",
-                    .meaning = "a run directory, a study's, or one that holds some",
+                    .meaning = "a run directory, a study directory, or a folder of runs",
                     .repeats = true});
   auto formats = table_formats();
   formats.emplace_back("json");

@@ -157,7 +157,8 @@ ExitCode measure_processes(Options const& options, Plan const& plan, CommBackend
   auto const process = discover_process(world);
   auto const communicator = make_communicator({.backend = backend}, process, world, nullptr);
   if (world.rank() == 0 && world.size() == 1)
-    log.warning("one rank communicates with nobody; start with `mpirun --bind-to none -n 2 ...`");
+    log.warning(
+        "one rank has no other to communicate with; start with `mpirun --bind-to none -n 2 ...`");
   auto rows = measure(plan, *communicator);
   add_reference(plan, *communicator, world, rows);
   return world.rank() == 0 ? report(options, rows, communicator->backend(), world.size())

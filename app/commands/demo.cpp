@@ -114,7 +114,7 @@ bool run_all(StudyDirectory const& directory, Study const& study, CellStart cons
     if (signal != 0) {
       log.warning(str("signal ", signal, " ended the demo in ", name, ", which is ",
                       name_of(run.status.state), "; `stratagem demo` with the same options and",
-                      " --out ", directory.path().string(), " goes on"));
+                      " --out ", directory.path().string(), " continues"));
       return false;
     }
     if (run.status.state != CellState::complete) fail(directory, cell, start, run);
@@ -185,7 +185,7 @@ void declare_demo(Options& options) {
   options.add(
       {.name = "out",
        .value = "DIR",
-       .meaning = "folder of the runs; else runs/demo-<time>; a demo that was ended goes on"});
+       .meaning = "folder of the runs; default: runs/demo-<time>; an interrupted demo continues"});
   options.add({.name = "launcher",
                .value = "COMMAND",
                .fallback = "mpirun --bind-to none -n {ranks}",

@@ -72,25 +72,26 @@ void declare_init(Options& options) {
                .value = "NAME",
                .choices = names.models,
                .fallback = "lenet",
-               .meaning = "what is trained"});
+               .meaning = "model to train"});
   options.add({.name = "dataset",
                .value = "NAME",
                .choices = names.datasets,
-               .meaning = "what is learnt; else made-up images that the model can take"});
+               .meaning = "data set; default: generated images that the model can take"});
   options.add({.name = "strategy",
                .value = "NAME",
                .choices = strategies,
                .fallback = "ddp",
                .meaning = "how the ranks share the work"});
-  options.add({.name = "ranks",
-               .value = "N",
-               .meaning = "on so many ranks, servers included; else as many as are started"});
+  options.add(
+      {.name = "ranks",
+       .value = "N",
+       .meaning = "number of ranks, servers included; default: as many as the launcher starts"});
   options.add({.name = "batch",
                .value = "N",
-               .meaning = "samples per step of all ranks together; else about 64"});
+               .meaning = "samples per step of all ranks together; default: about 64"});
   options.add({.name = "site",
                .value = "SITE",
-               .meaning = "show the command that submits it at slurm/sites/SITE.env, too"});
+               .meaning = "also show the command that submits the run at slurm/sites/SITE.env"});
   options.add_example("stratagem init my.yaml --model resnet50 --dataset cifar10 --ranks 4",
                       "writes what `stratagem run my.yaml` can train with on four ranks");
 }

@@ -111,9 +111,10 @@ void check_room(Forecast const& forecast, Room const& room) {
 void declare_plan(Options& options) {
   options.add_word({.name = "CONFIG|STUDY", .meaning = config_or_study});
   add_run_overrides(options);
-  options.add({.name = "ranks",
-               .value = "N",
-               .meaning = "for so many ranks; else run.ranks, else 1 for serial and 2 for others"});
+  options.add(
+      {.name = "ranks",
+       .value = "N",
+       .meaning = "number of ranks; default: run.ranks, else 1 for serial and 2 for others"});
   options.add({.name = "gpu-memory",
                .value = "SIZE",
                .meaning = "memory of each rank's GPU, such as 80GiB: exit 4 when the run cannot "
@@ -121,19 +122,19 @@ void declare_plan(Options& options) {
   options.add({.name = "gpu-reserve",
                .value = "SIZE",
                .fallback = "1GiB",
-               .meaning = "of it, what context, libraries and communicator take"});
+               .meaning = "part of it reserved for context, libraries and communicator"});
   options.add({.name = "compare",
                .meaning = "all strategies side by side, for --ranks ranks that compute, and which "
                           "one to take"});
   options.add({.name = "calibration",
                .value = "FILE|NAME",
-               .meaning = "predicts the time there, too: what `stratagem calibrate` measured of a "
-                          "machine, or one of `stratagem list calibrations`"});
+               .meaning = "also predict times: a file of `stratagem calibrate`, or a name from "
+                          "`stratagem list calibrations`"});
   options.add({.name = "site",
                .value = "SITE",
                .meaning = "show the command that submits the run at slurm/sites/SITE.env"});
   options.add(
-      {.name = "no-activations", .meaning = "leave out what takes seconds: running small passes"});
+      {.name = "no-activations", .meaning = "do not run small passes, which takes seconds"});
   options.add({.name = "json", .meaning = "as JSON"});
   options.add_example("stratagem plan inputs/smoke/cifar-vgg16-ddp.yaml --ranks 4",
                       "bytes, buckets and traffic of four ranks");

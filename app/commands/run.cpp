@@ -79,9 +79,9 @@ void warn_of_one_rank(RunConfig const& config, std::vector<std::string> const& a
   bool const spreads = least_ranks(config.strategy) > 1 && servers_of(config.strategy) == 0;
   if (!spreads || world.size() > 1 || config.run.ranks == 1) return;
   log.warning(str("strategy ", name_of(config.strategy),
-                  " has one rank, which communicates with nobody; start several with `mpirun "
+                  " has one rank, so nothing is communicated; start several with `mpirun "
                   "--bind-to none -n 2 stratagem run ",
-                  join(arguments, " "), "`, or set run.ranks: 1 where one is meant"));
+                  join(arguments, " "), "`, or set run.ranks: 1 if one is meant"));
 }
 
 }  // namespace
@@ -93,8 +93,9 @@ void declare_run(Options& options) {
                .value = "HOW",
                .choices = {"exact", "compatible"},
                .alone = "exact",
-               .meaning = "go on with an unfinished run from its newest checkpoint; a finished one "
-                          "is left as it is. compatible: even where the numbers become others"});
+               .meaning =
+                   "continue an unfinished run from its newest checkpoint; a finished one is "
+                   "not changed. compatible: even if the numbers will differ"});
   options.add({.name = "overwrite", .meaning = "move an existing run directory aside"});
   options.add({.name = "dry-run", .meaning = "check everything, data included, and show the plan"});
   options.add({.name = "print-config", .meaning = "show the effective configuration and end"});
@@ -106,7 +107,7 @@ void declare_run(Options& options) {
       "one rank, with two keys replaced");
   options.add_example(
       "mpirun --bind-to none -n 2 stratagem run inputs/smoke/digits-lenet-ddp.yaml --resume",
-      "go on with a run that was interrupted");
+      "continue an interrupted run");
 }
 
 ExitCode execute_run(Options const& options) {

@@ -120,8 +120,9 @@ void declare_sweep(Options& options) {
                .meaning = "of --list"});
   options.add_example("stratagem sweep inputs/study/study-mini.yaml --list",
                       "the cells of a study");
-  options.add_example("stratagem sweep inputs/study/study-mini.yaml --all",
-                      "run those that are not complete; repeat it to go on after an interruption");
+  options.add_example(
+      "stratagem sweep inputs/study/study-mini.yaml --all",
+      "run those that are not complete; repeat it to continue after an interruption");
   options.add_example("stratagem sweep inputs/study/study-mini.yaml --index 3 --out runs/mini",
                       "one cell, as a job of an array does");
 }

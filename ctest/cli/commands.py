@@ -65,7 +65,7 @@ MISTAKES = [
     ),
     Refusal("device for a size", [*PLAN, "--gpu-memory", "A100"], USAGE, ["A100", "such as 80GiB"]),
     Refusal(
-        "unit by itself", [*PLAN, "--gpu-memory", "24", "GiB"], USAGE, ['"GiB" stands alone', "24GiB"]
+        "unit by itself", [*PLAN, "--gpu-memory", "24", "GiB"], USAGE, ['"GiB" is not an option or its value', "24GiB"]
     ),
     Refusal(
         "override without -s",
@@ -419,7 +419,7 @@ class Demo(harness.ProgramTest):
         process.send_signal(signal.SIGINT)
         ended = self.wait(process)
         self.assertEqual(ended.code, SAVED, str(ended))
-        self.assertRegex(ended.stderr, r"signal 2 ended the demo in [\w-]+, which is \w+; .*--out demo goes on")
+        self.assertRegex(ended.stderr, r"signal 2 ended the demo in [\w-]+, which is \w+; .*--out demo continues")
         self.assertNotEqual(self.outcome("demo/ddp-no-overlap")["status"], "RUNNING")
         ended = self.wait(self.start([self.program, *words]), timeout=150)
         self.assertEqual(ended.code, 0, str(ended))
