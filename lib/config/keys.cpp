@@ -23,16 +23,16 @@ Keys keys_of(RunOptions& run) {
       {"name", text(run.name), "for people; empty: <model>-<strategy>"},
       {"seed", integer(run.seed, at_least(0)), "of initial weights, sample order, dropout"},
       {"ranks", integer(run.ranks, at_least(0)),
-       "0 takes what the launcher gave, else it is checked"},
+       "0: as many as the launcher started; another number must match"},
       {"threads", integer(run.threads, between(0, most_threads)),
        "of LibTorch per rank; 0: usable cores / ranks on them"},
-      {"device", choice(run.device, {"auto", "cpu", "cuda"}), "auto: a GPU where there is one"},
+      {"device", choice(run.device, {"auto", "cpu", "cuda"}), "auto: a GPU if there is one"},
       {"deterministic", flag(run.deterministic),
        "kernels of a GPU that give the same bits each time, not the fastest; a CPU's always do"},
       {"epochs", integer(run.epochs, at_least(0)), "0 evaluates only"},
       {"max_steps", integer(run.max_steps, at_least(0)), "0: as many as the epochs have"},
       {"max_time_s", number(run.max_time_s, at_least(0)),
-       "end training after so long [s]; 0: no limit"},
+       "end training after this time [s]; 0: no limit"},
       {"evaluate_every", integer(run.evaluate_every, at_least(0)), "[epochs]; 0 never"},
       {"out", text(run.out), "run directory; empty: runs/<name>"},
       {"save_weights", text(run.save_weights),
@@ -59,8 +59,7 @@ Value fact(std::map<std::string, std::string>& facts, std::string name) {
 
 Keys expect_keys(std::map<std::string, std::string>& expect) {
   return {
-      {"version", fact(expect, "version"),
-       "of stratagem; the run is refused where it does not hold"},
+      {"version", fact(expect, "version"), "of stratagem; a run with another version is refused"},
       {"git_sha", fact(expect, "git_sha"), "commit that stratagem was built from"},
       {"libtorch", fact(expect, "libtorch"), "version of LibTorch"},
       {"device", fact(expect, "device"), "kind or name of the device"},
@@ -71,7 +70,7 @@ Keys expect_keys(std::map<std::string, std::string>& expect) {
 
 Keys keys_of(DataConfig& data, KnownNames const& names) {
   return {
-      {"dataset", name(data.dataset, names.datasets), "what is learnt", true},
+      {"dataset", name(data.dataset, names.datasets), "data set", true},
       {"root", text(data.root),
        "folder that holds the datasets' folders; not given: ${STRATAGEM_DATA}"},
       {"global_batch", integer(data.global_batch, at_least(0)),
@@ -81,7 +80,7 @@ Keys keys_of(DataConfig& data, KnownNames const& names) {
       {"input_size", integer(data.input_size, between(1, 4096)),
        "edge of the images the model sees [pixels]"},
       {"augment", choice(data.augment, {"none", "standard"}), "standard: random crops and flips"},
-      {"subset", integer(data.subset, at_least(0)), "first so many training images; 0 all"},
+      {"subset", integer(data.subset, at_least(0)), "use only the first N training images; 0: all"},
   };
 }
 
@@ -111,7 +110,7 @@ Value recompute(Recompute& place) {
 
 Keys keys_of(ModelConfig& model, KnownNames const& names) {
   return {
-      {"name", name(model.name, names.models), "what is trained", true},
+      {"name", name(model.name, names.models), "model to train", true},
       {"num_classes", integer(model.num_classes, between(2, 65536)), "width of the last layer"},
       {"weights", text(model.weights),
        "safetensors with torchvision's names; empty initialises from the seed"},
@@ -120,7 +119,7 @@ Keys keys_of(ModelConfig& model, KnownNames const& names) {
       {"memory_format", choice(model.memory_format, {"auto", "contiguous", "channels_last"}),
        "auto: the model's fastest"},
       {"recompute", recompute(model.recompute),
-       "run blocks again in the backward pass, to keep less: each, or the first of every k"},
+       "run blocks again in the backward pass, to save memory: all, or the first of every k"},
       {"dropout", flag(model.dropout), "false also turns stochastic depth off"},
   };
 }
@@ -130,7 +129,7 @@ Keys keys_of(PrecisionConfig& precision) {
       {"compute", choice(precision.compute, {precision_names.begin(), precision_names.end()}),
        "of activations and of the copy of the weights they meet"},
       {"loss_scale", choice(precision.loss_scale, {"dynamic", "none"}),
-       "of fp16, and of bf16 where it is given; the others need none"},
+       "of fp16, and of bf16 if it is set; the others need none"},
   };
 }
 
@@ -145,17 +144,18 @@ Keys keys_of(CommConfig& comm) {
 Keys keys_of(trace::TraceConfig& trace) {
   return {
       {"spans_every", integer(trace.spans_every, at_least(0)),
-       "spans and memory of every so many steps; 0 none"},
+       "record spans and memory every N steps; 0: never"},
       {"device_sample_hz", number(trace.device_sample_hz, between(0, 1000)),
-       "how often the device is asked [Hz]; 0 never"},
+       "samples of the device per second; 0: never"},
   };
 }
 
 Keys keys_of(CheckpointConfig& checkpoint) {
   return {
       {"every_minutes", number(checkpoint.every_minutes, at_least(0)),
-       "save the state so often; 0: not by time"},
-      {"every_steps", integer(checkpoint.every_steps, at_least(0)), "0: not by steps"},
+       "save the state every N minutes; 0: not by time"},
+      {"every_steps", integer(checkpoint.every_steps, at_least(0)),
+       "and every N steps; 0: not by steps"},
       {"keep", integer(checkpoint.keep, at_least(1)), "checkpoints; older ones are removed"},
       {"on_signal", flag(checkpoint.on_signal),
        "USR1, and INT once, save and end the run with code 75"},
@@ -166,16 +166,17 @@ Keys keys_of(WatchdogConfig& watchdog) {
   return {
       {"enabled", flag(watchdog.enabled),
        "of several ranks: end the run with code 81 when one hangs"},
-      {"floor_s", number(watchdog.floor_s, at_least(1)), "no rank is found to hang sooner [s]"},
+      {"floor_s", number(watchdog.floor_s, at_least(1)),
+       "a rank hangs if it is in one phase of a step for longer than this [s]"},
       {"factor", number(watchdog.factor, at_least(1)),
-       "nor before it is in a phase of a step for so many times the phase's 99th percentile"},
+       "and longer than this many times the 99th percentile of that phase"},
   };
 }
 
 Keys keys_of(IntegrityConfig& integrity) {
   return {
       {"hash_every", integer(integrity.hash_every, at_least(0)),
-       "compare what ranks hold alike every so many steps, and before saving; 0 never"},
+       "compare replicas every N steps, and before saving; 0: never"},
   };
 }
 

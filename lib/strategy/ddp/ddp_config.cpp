@@ -8,7 +8,7 @@ Keys keys_of(DdpConfig& ddp) {
   return {
       {"bucket_mb", number(ddp.bucket_mb, above(0)),
        "a bucket closes when it holds this much [MiB]", false, InFirstFile::as_comment},
-      {"overlap", flag(ddp.overlap), "communicate while the backward pass goes on", false,
+      {"overlap", flag(ddp.overlap), "communicate during the backward pass", false,
        InFirstFile::as_comment},
       micro_batches_key(ddp.micro_batches),
   };

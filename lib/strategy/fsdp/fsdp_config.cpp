@@ -16,7 +16,7 @@ Keys keys_of(FsdpConfig& fsdp) {
       {"prefetch", integer(fsdp.prefetch, at_least(0)), "units gathered ahead, in both passes",
        false, InFirstFile::as_comment},
       {"keep_units", integer(fsdp.keep_units, at_least(0)),
-       "of shard full: so many of the last units are not given up after forward"},
+       "of shard full: number of last units that stay gathered after the forward pass"},
       {"memory_budget", text(fsdp.memory_budget),
        "of each rank's lasting memory, such as 600MiB; decides prefetch and keep_units"},
       {"overlap", flag(fsdp.overlap), "communicate while blocks compute"},

@@ -7,7 +7,7 @@ namespace stratagem {
 Keys keys_of(SerialConfig& serial) {
   return {
       {"emulate_ranks", integer(serial.emulate_ranks, between(1, 1024)),
-       "make the steps that so many ranks would make together", false, InFirstFile::as_comment},
+       "make the steps that this many ranks would make together", false, InFirstFile::as_comment},
       micro_batches_key(serial.micro_batches),
       accumulate_key(serial.accumulate),
   };
