@@ -117,15 +117,15 @@ TEST(PsServerPolicy, PartsThatContradictOneAnotherAreNamed) {
            {"weight", {.mode = PsMode::backup, .weight = Weight::inverse_lag}},
            {"backup: 3 of 3", {.mode = PsMode::backup, .backup = 3}},
            {"servers: 2", {.servers = 2, .mode = PsMode::backup}},
-           {"gate beside warm_start", {.warm_start = 2}},
-           {"momentum beside warm_start", {.mode = PsMode::dana, .warm_start = 2}},
+           {"gate together with warm_start", {.warm_start = 2}},
+           {"momentum together with warm_start", {.mode = PsMode::dana, .warm_start = 2}},
            {"pull_every", {.mode = PsMode::async, .pull_every = 2, .warm_start = 2}},
-           {"pull_every beside pull_at_lag",
+           {"pull_every together with pull_at_lag",
             {.mode = PsMode::async, .pull_every = 2, .pull_at_lag = 2}},
-           {"pull_at_lag beside gate bsp", {.pull_at_lag = 2}},
-           {"pull_at_lag beside gate ssp", {.mode = PsMode::ssp, .pull_at_lag = 2}},
-           {"pulls beside gate bsp", {.pulls = Pulls::chunkwise}},
-           {"pulls beside gate backup", {.mode = PsMode::backup, .pulls = Pulls::chunkwise}},
+           {"pull_at_lag together with gate bsp", {.pull_at_lag = 2}},
+           {"pull_at_lag together with gate ssp", {.mode = PsMode::ssp, .pull_at_lag = 2}},
+           {"pulls together with gate bsp", {.pulls = Pulls::chunkwise}},
+           {"pulls together with gate backup", {.mode = PsMode::backup, .pulls = Pulls::chunkwise}},
        })
     try {
       static_cast<void>(policy_of(config, 3));

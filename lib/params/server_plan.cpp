@@ -78,7 +78,7 @@ int Roles::server_of(int rank) const {
 Roles assign_roles(int ranks, int servers, ServerPlacement placement,
                    std::vector<int> const& listed) {
   if (servers < 1)
-    throw Error(ExitCode::usage, str("strategy.servers: ", servers), "nobody would hold the model",
+    throw Error(ExitCode::usage, str("strategy.servers: ", servers), "no rank would own the model",
                 "take 1 or more");
   if (servers >= ranks)
     throw Error(ExitCode::usage, str("strategy.servers: ", servers, " of ", ranks, " ranks"),

@@ -30,8 +30,9 @@ bool is_server(StrategyConfig const& strategy, int rank, int ranks) {
 CommConfig comm_of(StrategyConfig const& strategy, CommConfig comm) {
   if (servers_of(strategy) == 0) return comm;
   if (comm.backend == CommBackend::nccl)
-    throw Error(ExitCode::usage, str("comm.backend: nccl beside strategy ", name_of(strategy)),
-                "servers keep parameters on the host, and wait for whoever comes first",
+    throw Error(ExitCode::usage,
+                str("comm.backend: nccl together with strategy ", name_of(strategy)),
+                "servers keep parameters on the host, and wait for whichever worker comes first",
                 "leave comm.backend out, or take comm.backend: mpi");
   comm.backend = CommBackend::mpi;
   return comm;

@@ -200,7 +200,7 @@ void AsyncPsServer::exclude_missing() {
   for (int const worker : liveness_.look(std::chrono::nanoseconds(monotonic_ns()))) {
     parts_.recorder.event(trace::Severity::warning, "missing",
                           str("worker ", worker, " on rank ", rank_of(worker),
-                              " has not pushed for long; nobody waits for it"));
+                              " has not pushed for long; no worker waits for it"));
     for (std::size_t domain = 0; domain < timelines_.size(); ++domain) exclude(domain, worker);
   }
 }

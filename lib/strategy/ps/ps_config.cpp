@@ -56,18 +56,18 @@ std::string gate_name(Gate gate) {
   return str("gate ", names[static_cast<std::size_t>(gate)]);
 }
 
-/// Refuses `part` when it is in the way of what stands beside it.
+/// Refuses parts that contradict another part.
 class Contradictions {
  public:
-  explicit Contradictions(std::string beside) : beside_(std::move(beside)) {}
+  explicit Contradictions(std::string other) : other_(std::move(other)) {}
 
   void refuse(bool is_there, char const* part, char const* why, char const* cure) const {
     if (is_there)
-      throw Error(ExitCode::usage, str(path_of_part(part), " beside ", beside_), why, cure);
+      throw Error(ExitCode::usage, str(path_of_part(part), " together with ", other_), why, cure);
   }
 
  private:
-  std::string beside_;
+  std::string other_;
 };
 
 constexpr char const* leave_out = "leave it out";
@@ -89,9 +89,9 @@ void check_gate(PsConfig const& config, ServerPolicy const& policy) {
               "only softsync counts the gradients of an update",
               "take gate softsync, or leave it out");
   gate.refuse(config.backup && policy.gate != Gate::backup, "backup",
-              "only backup goes on without some workers", "take gate backup, or leave it out");
+              "only backup continues without some workers", "take gate backup, or leave it out");
   gate.refuse(policy.delay > 0 && policy.asynchronous(), "delay",
-              "a worker that waits for nobody has nothing to hide", "take gate bsp, or delay 0");
+              "a worker that never waits gains nothing from a delay", "take gate bsp, or delay 0");
   gate.refuse(!policy.always_pulls() && (policy.gate == Gate::ssp || policy.gate == Gate::backup),
               rare_pulls(policy), "a worker that does not pull is not held back",
               "leave it out, or take another gate");
@@ -103,7 +103,7 @@ void check_gate(PsConfig const& config, ServerPolicy const& policy) {
 
 void check_warm_start(ServerPolicy const& policy) {
   Contradictions const start("warm_start");
-  start.refuse(!policy.asynchronous(), "gate", "all workers go together all the time", leave_out);
+  start.refuse(!policy.asynchronous(), "gate", "all workers are synchronous already", leave_out);
   start.refuse(policy.momentum != Momentum::shared, "momentum",
                "an update of the warm start has gradients of all workers", "take momentum shared");
   start.refuse(!policy.always_pulls(), rare_pulls(policy),
@@ -140,10 +140,11 @@ void check_counts(PsConfig const& config, ServerPolicy const& policy, int worker
   auto const spare = workers - policy.count;
   if (policy.count < 1 || spare < 1)
     throw Error(ExitCode::usage, str("strategy.backup: ", spare, " of ", workers, " workers"),
-                "an update needs a gradient, and somebody it does not wait for",
+                "an update needs a gradient, and a worker that it does not wait for",
                 workers > 1 ? str("take 1 to ", workers - 1) : "start more ranks");
   if (config.servers > 1)
-    throw Error(ExitCode::usage, str("strategy.servers: ", config.servers, " beside gate backup"),
+    throw Error(ExitCode::usage,
+                str("strategy.servers: ", config.servers, " together with gate backup"),
                 "they would drop different workers' gradients", "take strategy.servers: 1");
 }
 

@@ -162,14 +162,13 @@ bool allows_rma(ServerPolicy const& policy) {
 
 void check_transport(PsPlan const& plan) {
   auto const& policy = plan.policy;
-  if (plan.config.transport == Transport::rma && !allows_rma(policy))
-    throw Error(
-        ExitCode::usage,
-        str("strategy.transport: rma beside ", policy.delay > 0         ? "a delay"
-                                               : policy.pull_at_lag > 0 ? "advanced.pull_at_lag"
-                                                                        : "advanced.pull_every"),
-        "workers would push again before they know that their last gradient was used",
-        "take strategy.transport: two_sided");
+  if (plan.config.transport != Transport::rma || allows_rma(policy)) return;
+  auto const* const other = policy.delay > 0         ? "a delay"
+                            : policy.pull_at_lag > 0 ? "advanced.pull_at_lag"
+                                                     : "advanced.pull_every";
+  throw Error(ExitCode::usage, str("strategy.transport: rma together with ", other),
+              "workers would push again before they know that their last gradient was used",
+              "take strategy.transport: two_sided");
 }
 
 std::unique_ptr<PsTransport> make_transport(PsPlan const& plan, StrategyParts const& parts) {
