@@ -112,7 +112,7 @@ class Calibration(harness.ProgramTest):
             text, rf"(?m)^submit: slurm/submit.sh --site near --workers 2 {asks} run config.yaml$"
         )
         other = self.expect(0, *WITH, "-s", "model.name=lenet").stdout
-        self.assertIn("no time can be told: the calibration has no passes of lenet", other)
+        self.assertIn("no time prediction: the calibration has no passes of lenet", other)
         self.assertIn("it has mlp at 32 x 32", other)
         self.assertIn("total, without activations", other)
 

@@ -127,7 +127,7 @@ TEST(PlanComparison, RecommendsTheFastestWhereTimesAreKnown) {
   compared.strategies[1].forecast->time.reset();
   compared.strategies[1].forecast->time_problem = "was not measured";
   EXPECT_EQ(recommended(compared, {}), &compared.ddp()) << "by bytes, as not all are known";
-  expect_words(text_of(compared), {"fsdp optimizer: no time can be told: was not measured"});
+  expect_words(text_of(compared), {"fsdp optimizer: no time prediction: was not measured"});
 }
 
 TEST(PlanComparison, TellsAProblemOfAllOnce) {
@@ -135,7 +135,7 @@ TEST(PlanComparison, TellsAProblemOfAllOnce) {
   for (auto& one : compared.strategies) one.forecast->time_problem = "was not measured";
   auto const text = text_of(compared);
   EXPECT_EQ(count(text, "was not measured"), 1U) << text;
-  EXPECT_NE(text.find(" no time can be told: was not measured"), text.npos) << text;
+  EXPECT_NE(text.find(" no time prediction: was not measured"), text.npos) << text;
 }
 
 TEST(PlanComparison, NamesStrategiesThatCannotDoTheRun) {

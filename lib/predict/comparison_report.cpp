@@ -137,7 +137,7 @@ std::string problems_text(Comparison const& comparison) {
   for (auto const& one : comparison.strategies) {
     if (!one.problem.empty()) note(one.problem, one.name);
     if (one.forecast && !one.forecast->time_problem.empty())
-      note("no time can be told: " + one.forecast->time_problem, one.name);
+      note("no time prediction: " + one.forecast->time_problem, one.name);
   }
   std::string text;
   for (auto const& [problem, names] : problems) {

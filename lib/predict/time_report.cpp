@@ -16,7 +16,7 @@ std::string source_text(PredictedTime const& time) {
 std::string time_text(Forecast const& forecast) {
   if (!forecast.time)
     return forecast.time_problem.empty() ? ""
-                                         : "no time can be told: " + forecast.time_problem + "\n";
+                                         : "no time prediction: " + forecast.time_problem + "\n";
   auto const& [step, epoch_s, run_s, save_s, published] = *forecast.time;
   bool const measured = published.empty();
   Table table({{measured ? "time, predicted" : "time, from published figures", Align::left},
@@ -28,7 +28,8 @@ std::string time_text(Forecast const& forecast) {
   table.add_row(
       {"epoch",
        str(format_duration(epoch_s), ", ",
-           format_number(static_cast<double>(forecast.plan.global_batch) / step.total(), 0), " images/s")});
+           format_number(static_cast<double>(forecast.plan.global_batch) / step.total(), 0),
+           " images/s")});
   table.add_row({"run", str(format_duration(run_s),
                             " with evaluations; ask for --time=", forecast.time->request())});
   table.add_row(
