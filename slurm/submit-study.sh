@@ -150,7 +150,7 @@ submit_all() {
   resources_without_gpu
   submit "${resources[@]}" "--dependency=afterany:$(IFS=: ; echo "${jobs[*]}")" \
     "--output=$out/logs/%x-%j.log" "$home/slurm/collect.sbatch" "$out"
-  printf '%s\n' "${told[@]}" "$(printf '%-12s job %s' collect "$job")" "how it stands: stratagem status $out"
+  printf '%s\n' "${told[@]}" "$(printf '%-12s job %s' collect "$job")" "state: stratagem status $out"
 }
 
 run_here() {
@@ -178,7 +178,7 @@ main() {
   if ((resume)); then
     [[ -r $out/study.json ]] || die 2 "nothing to resume: $out is not a study directory"
   elif [[ -r $out/study.json && $site_scheduler == slurm ]]; then
-    die 2 "$out is there already: go on with --resume, or name another with --out"
+    die 2 "$out already exists: continue with --resume, or name another with --out"
   fi
   if [[ $site_scheduler == none ]]; then
     run_here

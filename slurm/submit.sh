@@ -31,10 +31,10 @@ shape_of() {
   local planned strategy ranks
   find_program
   planned=$("$program" plan "$1" --no-activations --json) ||
-    die 2 "mend $1, or where only ranks are missing say --workers N and, for a parameter server, --servers N"
+    die 2 "correct $1, or if only ranks are missing, add --workers N and, for a parameter server, --servers N"
   strategy=$(field_of strategy) ranks=$(field_of run_ranks)
   [[ $strategy == serial || $ranks -gt 0 ]] ||
-    die 2 "run $1 on how many ranks? say --workers N, or set run.ranks; one alone would not train with $strategy"
+    die 2 "run $1 on how many ranks? add --workers N, or set run.ranks; one alone would not train with $strategy"
   ranks=$(field_of ranks) workers=$(field_of workers)
   servers=$((ranks - workers))
 }
@@ -48,7 +48,7 @@ choose_shape() {
     [[ $# -ge 2 ]] || die 2 "run which configuration?"
     [[ -r $2 ]] || die 2 "no configuration $2"
     if [[ -z $workers ]]; then
-      [[ -z $servers ]] || die 2 "--servers $servers beside how many workers? say --workers N"
+      [[ -z $servers ]] || die 2 "--servers $servers needs --workers N"
       shape_of "$2"
     fi
   fi

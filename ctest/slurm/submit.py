@@ -116,7 +116,7 @@ class DryRun(unittest.TestCase):
                 ("submit.sh", ["--dry-run", "--lead", "1m", "run", "no.yaml"], ["--lead is a whole number"]),
                 ("submit.sh", ["--dry-run", "run", "no.yaml"], ["no configuration no.yaml"]),
                 ("submit.sh", ["--dry-run", "run"], ["which configuration"]),
-                ("submit.sh", ["--dry-run", "--servers", "1", "run", DDP], ["beside how many workers"]),
+                ("submit.sh", ["--dry-run", "--servers", "1", "run", DDP], ["--servers 1 needs --workers N"]),
                 ("submit.sh", ["--site", "workstation", "smoke-cpu"], ["no scheduler"]),
             ]:
                 with self.subTest(words):
@@ -143,7 +143,7 @@ class DryRun(unittest.TestCase):
             for run, strategy in (("name: r", "name: ddp"), ("name: r", "name: fsdp"), ("ranks: 0", "name: ps")):
                 with self.subTest(strategy):
                     refused = told(run, strategy, code=2)
-                    self.assertIn("on how many ranks? say --workers N, or set run.ranks", refused)
+                    self.assertIn("on how many ranks? add --workers N, or set run.ranks", refused)
             mistaken = told("rank: 2", "name: ddp", code=2)
             self.assertIn("run.rank: unknown key", mistaken)
             self.assertIn("--workers N", mistaken)
