@@ -420,7 +420,7 @@ def differs(counted, written):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="write nothing")
+    parser.add_argument("--check", action="store_true", help="write nothing, only check")
     parser.add_argument("--count", action="store_true", help="count the models' work")
     arguments = parser.parse_args()
     wrong = []

@@ -49,7 +49,7 @@ def add_options(parser):
     parser.add_argument("--slow", type=float, default=1, help="factor of worker 0's passes")
     parser.add_argument("--emulated", metavar="CONFIG", nargs="?",
                         const=str(ROOT / "inputs" / "smoke" / "digits-lenet-serial.yaml"),
-                        help="of mode sync: `run` it with strategy serial instead, on a GPU where there is one")
+                        help="for mode sync: use `run` with strategy serial instead, on a GPU if there is one")
     parser.add_argument("--jobs", type=int, default=1, help="trainings at a time")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="for all trainings")
     parser.add_argument("--json", type=pathlib.Path, help="keeps what was trained: what it has is not repeated")

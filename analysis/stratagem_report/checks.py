@@ -60,7 +60,7 @@ def one_worker_is_exact(comparison):
         " SGD.",
         "v2, table 4",
         judged(equal),
-        listing(told) or "no asynchronous run with one worker is complete beside a synchronous one",
+        listing(told) or "no asynchronous run with one worker is complete together with a synchronous one",
     )
 
 

@@ -47,7 +47,7 @@ def against_fastest(family, choice, variant, workers):
 def t0_overview(comparison, family, workers):
     table = Table(
         "T0",
-        "The strategies beside each other",
+        "The strategies side by side",
         [
             Column("strategy", keep=True),
             Column("ranks"),

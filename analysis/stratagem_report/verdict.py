@@ -96,7 +96,7 @@ def servers_line(family, workers, total):
     if not told:
         return None
     together = f" Least memory of all ranks together: {leading(total)}." if total else ""
-    return f"A server is a rank beside the workers, with a peak of its own: {', '.join(told)}.{together}"
+    return f"A server is a rank in addition to the workers, with a peak of its own: {', '.join(told)}.{together}"
 
 
 def accuracy_line(choice):
