@@ -200,7 +200,7 @@ class NoHang(FaultTest):
         os.kill(process.pid, signal.SIGUSR1)
         ended = self.wait(process)
         self.assertEqual(ended.code, 75, str(ended))
-        told = re.findall(r"rank 1 \(process \d+\) was stopped by a signal.*go on without", ended.stderr)
+        told = re.findall(r"rank 1 \(process \d+\) was stopped by a signal.*continue without", ended.stderr)
         self.assertEqual(len(told), 1, str(ended))
         self.assertRegex(ended.stderr, r"rank 1 \(process \d+\) is back")
         self.expect(0, "validate", "out")

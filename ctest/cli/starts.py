@@ -170,7 +170,7 @@ class Again(harness.ProgramTest):
             (["data.augment=standard", "run.seed=7"], ["data.augment was none", "run.seed was 1", "model.name was"]),
         ]:
             ended = self.run_program(*overridden(*settings), "--resume")
-            self.check_refused(ended, UNUSABLE, ["cannot go on from", *words])
+            self.check_refused(ended, UNUSABLE, ["cannot resume from", *words])
             self.assertEqual(harness.snapshot(self.folder), before)
         ended = self.run_program(*overridden(), "--resume=compatible")
         self.check_refused(ended, UNUSABLE, ["model.name was lenet and is mlp"])
@@ -192,7 +192,7 @@ class Again(harness.ProgramTest):
         path = self.folder / "out" / "outcome.json"
         path.write_text(json.dumps(json.loads(path.read_text()) | {"status": "FAILED"}))
         ended = run(40, 7, 1, "--resume")
-        self.assertIn("goes on after step 30", ended.stderr)
+        self.assertIn("continues after step 30", ended.stderr)
         self.assertIn("passed-over-step-000000045", ended.stderr)
         self.assertEqual(
             sorted(path.name for path in checkpoints.iterdir()),

@@ -243,7 +243,7 @@ class Sweep(harness.ProgramTest):
         ended = self.wait(process)
         self.assertEqual(ended.code, SAVED, str(ended))
         self.assertIn("signal 2 ended the sweep", ended.stderr)
-        self.assertIn("the same command goes on", ended.stderr)
+        self.assertIn("the same command continues", ended.stderr)
 
     def test_two_sweeps_at_once(self):
         process, words = self.start_endless()

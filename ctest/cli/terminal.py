@@ -142,7 +142,7 @@ class CtrlC(TerminalTest):
         self.assertIn(code, self.codes, text)
         if outcome["status"] == "SAVED":
             self.assertEqual(outcome["exit_code"], SAVED)
-            self.assertIn("saved; go on with --resume", " ".join(text.split()))
+            self.assertIn("saved; continue with --resume", " ".join(text.split()))
             return "saved"
         self.assertEqual(outcome["status"], "FAILED", f"{outcome}\n{text}")
         self.assertEqual(outcome["exit_code"], 128 + signal.SIGTERM, outcome)

@@ -60,7 +60,7 @@ void Checkpoint::read(CheckpointFile const& file, Visit const& visit) const {
       auto const wanted = file.tensors.find(name);
       if (wanted == file.tensors.end()) damaged(path, str("tensor ", name, " was never written"));
       if (describe(name, tensor).digest != wanted->second.digest)
-        damaged(path, str("tensor ", name, " is not as it was written"));
+        damaged(path, str("tensor ", name, " differs from what was written"));
       seen.insert(name);
       visit(StateName::parse(name), tensor);
     });

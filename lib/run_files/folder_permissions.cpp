@@ -40,7 +40,7 @@ void require_own_folder(fs::path const& folder) {
   auto const path = without_slash(folder);
   if (auto const self = status_of(path)) {
     if (S_ISLNK(self->st_mode))
-      refuse(path, "it is a link, which whoever made it can point elsewhere",
+      refuse(path, "it is a link; its owner could point it elsewhere",
              "name the folder itself with --out");
     if (self->st_uid != ::geteuid())
       refuse(path, str("it belongs to user ", self->st_uid, ", not to you (", ::geteuid(), ")"),

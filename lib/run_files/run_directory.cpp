@@ -99,7 +99,7 @@ bool is_complete(fs::path const& path, Existing existing, bool locked) {
   }
   if (locked && (outcome || hardly_begun(path)) && existing == Existing::refuse)
     refuse(path, "it holds an unfinished run",
-           "go on with --resume, or --overwrite moves it aside");
+           "continue with --resume, or --overwrite moves it aside");
   if (!outcome && exists && !holds_nothing(path) && !hardly_begun(path))
     refuse(path, "it holds something that is no run", "name another with --out");
   return false;

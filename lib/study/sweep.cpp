@@ -23,7 +23,7 @@ std::string model_key(CellEntry const& cell) {
 
 void warn_without_lock(DirectoryLock const& lock, Log& log) {
   if (!lock.is_held())
-    log.warning("the file system has no locks: take care that nobody else sweeps here");
+    log.warning("the file system has no locks: make sure that no other sweep runs here");
 }
 
 std::string end_of(CellRun const& run) {
@@ -127,7 +127,7 @@ class Sweep {
     auto const cure = "see `stratagem status " + study_.path().string() + "`";
     if (signal != 0) {
       log_.warning(str("signal ", signal, " ended the sweep, ", open_.size(), " of ", total,
-                       " cells were not started; the same command goes on"));
+                       " cells were not started; the same command continues"));
       return signal == SIGTERM ? ExitCode::unexpected : ExitCode::saved;
     }
     if (failed_ == 0) return ExitCode::done;

@@ -322,7 +322,7 @@ TrainingProgress Run::start_of(Communicator& communicator, Participant& particip
   agree(communicator, own);
   auto const& position = checkpoint_->record().position;
   if (leader_)
-    log_.info(str("goes on after step ", format_count(position.step), ", from ",
+    log_.info(str("continues after step ", format_count(position.step), ", from ",
                   checkpoint_->folder().string()));
   return position;
 }
@@ -496,7 +496,7 @@ ExitCode Run::finish(End const& end) {
   std::string accuracy;
   if (std::isfinite(result.last.accuracy))
     accuracy = str(", test accuracy ", format_number(100 * result.last.accuracy, 2), " %");
-  auto const state = result.interrupted ? std::string("saved; go on with --resume")
+  auto const state = result.interrupted ? std::string("saved; continue with --resume")
                                         : str("digest of the parameters ", end.digest);
   log_.info(str(in_words(result), " ", format_count(result.steps), " steps in ",
                 format_whole_seconds(result.train_time_s), accuracy, "; ", state,

@@ -24,7 +24,7 @@ constexpr std::string_view ended_by_signal = "ended by signal ";
 std::string loss_of(std::int64_t step, std::int64_t saved) {
   if (step == 0) return " before the first step: nothing is lost";
   auto const here = str(" after step ", step);
-  if (saved >= step) return here + ", which is saved; go on with --resume";
+  if (saved >= step) return here + ", which is saved; continue with --resume";
   auto const lost = str(step - saved, step - saved == 1 ? " step is lost" : " steps are lost");
   return str(here,
              saved > 0 ? str("; the newest checkpoint is of step ", saved, ": ")

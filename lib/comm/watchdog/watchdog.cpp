@@ -148,7 +148,7 @@ void Watchdog::act() {
       reactions_.tell(name_of(slot) + " is back");
     if (finding == Finding::none || slot.vital || slot.presence != Presence::watched) continue;
     if (told_.insert(i).second && speaks())
-      reactions_.tell(describe(slot, finding) + "; the others go on without it");
+      reactions_.tell(describe(slot, finding) + "; the others continue without it");
   }
 }
 
@@ -266,7 +266,7 @@ std::optional<Error> Watchdog::known_failure() const {
   lost = lost || found.empty();
   return Error(
       lost ? ExitCode::peer_lost : ExitCode::stall, join(found.empty() ? gone : found, "; "),
-      "the others cannot go on",
+      "the others cannot continue",
       lost ? "look at the first rank that ended" : "look at it, or raise watchdog.floor_s");
 }
 

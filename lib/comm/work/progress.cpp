@@ -166,9 +166,10 @@ void Progress::inquire(std::chrono::nanoseconds stuck) {
   called_ = mismatch_check_->called();
   auto const name = active_.front().operation->name();
   if (called_)
-    throw Error(ExitCode::peer_lost, str(name, " was given up"), "another rank cannot go on");
+    throw Error(ExitCode::peer_lost, str(name, " was given up"), "another rank cannot continue");
   if (mismatch_check_->differs_from_neighbour())
-    throw Error(ExitCode::mismatch, str(name, " was given up"), "ranks called others");
+    throw Error(ExitCode::mismatch, str(name, " was given up"),
+                "other ranks called another operation");
   if (stuck < long_wait || told_at_ == moved_at_) return;
   mismatch_check_->tell_neighbour();
   told_at_ = moved_at_;

@@ -18,15 +18,15 @@ void check_rule(PsPlan const& plan, OptimizerConfig const& optimizer) {
   auto const& policy = plan.policy;
   if (auto const* sgd = std::get_if<SgdConfig>(&optimizer.rule)) {
     if (policy.momentum == ServerPolicy::Momentum::look_ahead && sgd->nesterov)
-      throw Error(ExitCode::usage, "optimizer.nesterov beside look-ahead momentum",
+      throw Error(ExitCode::usage, "optimizer.nesterov together with look-ahead momentum",
                   "the look-ahead is Nesterov's already", "leave one of them out");
     return;
   }
   auto const refuse = [&](bool is_there, char const* part, char const* why) {
     if (is_there)
       throw Error(ExitCode::usage,
-                  str(path_of_part(part), " beside optimizer.name: ", name_of(optimizer)), why,
-                  "take strategy.mode: sync or async, or optimizer.name: sgd");
+                  str(path_of_part(part), " together with optimizer.name: ", name_of(optimizer)),
+                  why, "take strategy.mode: sync or async, or optimizer.name: sgd");
   };
   char const* const factor = "its step hardly depends on a factor of the gradient";
   refuse(policy.momentum != ServerPolicy::Momentum::shared, "momentum",

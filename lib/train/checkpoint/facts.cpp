@@ -105,8 +105,8 @@ std::string require_alike(Facts before, Facts const& now, ResumeMode resume_mode
   }
   if (!forbidden.empty())
     throw Error(
-        ExitCode::checkpoint, str("the run cannot go on from ", what), join(forbidden, "; "),
-        "change it back; --resume=compatible goes on with all but another model or dataset");
+        ExitCode::checkpoint, str("cannot resume from ", what), join(forbidden, "; "),
+        "change it back; --resume=compatible allows everything except another model or dataset");
   return join(changed, "; ");
 }
 

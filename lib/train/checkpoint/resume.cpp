@@ -58,7 +58,7 @@ void check_resumable(Checkpoint const& checkpoint, Facts const& facts, Model con
       require_alike(checkpoint.record().facts, facts, resume_mode, checkpoint.folder().string());
   check_tensors(checkpoint, model);
   if (!changed.empty())
-    log.warning("goes on, but its numbers are others than without the stop: " + changed);
+    log.warning("continues, but the numbers will differ from an uninterrupted run: " + changed);
 }
 
 void restore(Checkpoint const& checkpoint, int workers, Model const& model,
