@@ -86,6 +86,13 @@ CellEntry entry_of(fs::path const& run, RunFacts const& facts) {
   return entry;
 }
 
+/// The state of a run that left no outcome.json.
+CellState state_by_traces(RunSummary const& summary) {
+  if (summary.status == "complete") return CellState::complete;
+  if (summary.status == "stopped") return CellState::saved;
+  return summary.status == "failed" ? CellState::failed : CellState::lost;
+}
+
 /// What is read of all runs that were named. One that cannot be read does not hide the others.
 class Collection {
  public:
@@ -133,9 +140,11 @@ class Collection {
                       .directory = run.string(),
                       .git_sha = facts.commit};
     result.entry.index = static_cast<int>(results_.size());
-    // Where nobody wrote down how the run ended, its traces tell.
-    if (result.summary && result.status.state != CellState::missing)
+    if (result.summary) {
+      if (!result.status.outcome && !result.status.launch)
+        result.status.state = state_by_traces(*result.summary);
       result.summary->status = name_of(result.status.state);
+    }
     results_.push_back(std::move(result));
   }
 
