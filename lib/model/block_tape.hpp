@@ -9,7 +9,7 @@
 namespace stratagem {
 
 /// Whether a gradient overwrites its slot or is added to it.
-enum class GradWrite { store, add };
+enum class GradWrite { overwrite, accumulate };
 
 /// Runs the blocks of a model one at a time, forward (keeping what the backward pass needs) or
 /// backward. It cuts the autograd graph between blocks, so that a block's parameters are needed

@@ -35,14 +35,14 @@ LocalSgd::LocalSgd(LocalPlan const& plan, StrategyParts const& parts)
   // An update takes the mean over the workers whose gradients it is given: of all, where they never
   // differ, else of one.
   int const summed = plan_.apart() ? 1 : plan_.workers;
-  auto const size = make_layout(parts.model).size();
+  auto const layout = make_layout(parts.model);
   for (int i = 0; i < plan_.replicas_of_rank(); ++i)
     learners_.push_back({Replica(parts.model, parts.precision.compute, parts.device, parts.seed),
                          Update(parts.optimizer, parts.precision, summed,
-                                plan_.config.micro_batches, size, parts.device)});
+                                plan_.config.micro_batches, all_elements(layout), parts.device)});
   for (int i = 0; i < plan_.workers_of_rank(); ++i) {
     buffers_.push_back(make_buffers(parts.model, parts.device, parts.precision.compute));
-    gradients_.push_back(parts.allocate(gpu::MemoryCategory::gradients, size));
+    gradients_.push_back(parts.allocate(gpu::MemoryCategory::gradients, layout.size()));
     auto& views = gradient_views_.emplace_back();
     for (int block = 0; block < tape_.blocks(); ++block)
       views.push_back(views_of(gradients_.back(), learners_.front().replica.layout(), block));
@@ -120,6 +120,7 @@ Error LocalSgd::bad_loss(std::int64_t step, std::size_t worker) const {
 
 void LocalSgd::apply(Learner& learner, at::Tensor const& gradients, double lr) {
   parts_.recorder.enter(Phase::optimizer);
+  learner.update.begin();
   learner.update.apply(all(), learner.replica.flat(), gradients, lr);
   learner.replica.refresh(all());
 }
