@@ -302,7 +302,7 @@ class Crashed(FaultTest):
 
     def test_a_launcher_lost_after_saving(self):
         """As mpirun of Open MPI 5 is, which ends on TERM before its ranks have ended."""
-        process = self.begin(2, ["strategy.name=ddp"], "finish:*:*:delay=3000")
+        process = self.begin(2, ["strategy.name=ddp"], "finish:*:*:spin")
         pids = self.pids(2)
         time.sleep(1)
         process.send_signal(signal.SIGUSR1)
