@@ -17,7 +17,7 @@ std::string time_text(Forecast const& forecast) {
   if (!forecast.time)
     return forecast.time_problem.empty() ? ""
                                          : "no time prediction: " + forecast.time_problem + "\n";
-  auto const& [step, epoch_s, run_s, save_s, published] = *forecast.time;
+  auto const& [step, sync_every, epoch_s, run_s, save_s, published] = *forecast.time;
   bool const measured = published.empty();
   Table table({{measured ? "time, predicted" : "time, from published figures", Align::left},
                {measured ? "" : "not measured", Align::left}});
@@ -43,7 +43,7 @@ std::optional<nlohmann::json> time_json(Forecast const& forecast) {
     if (forecast.time_problem.empty()) return std::nullopt;
     return nlohmann::json{{"problem", forecast.time_problem}};
   }
-  auto const& [step, epoch_s, run_s, save_s, published] = *forecast.time;
+  auto const& [step, sync_every, epoch_s, run_s, save_s, published] = *forecast.time;
   return nlohmann::json{{"step_s", step.total()},
                         {"measured", published.empty()},
                         {"compute_s", step.compute_s},
