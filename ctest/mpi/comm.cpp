@@ -92,7 +92,9 @@ TEST(Comm, ManyAnswersWaitAtOnce) {
   while (!test_all(requests) && std::chrono::steady_clock::now() < deadline) {
   }
   ASSERT_TRUE(test_all(requests)) << "messages are lost";
-  if (rank < 2) EXPECT_EQ(received, std::vector<std::byte>(received.size(), std::byte(2 - rank)));
+  if (rank < 2) {
+    EXPECT_EQ(received, std::vector<std::byte>(received.size(), std::byte(2 - rank)));
+  }
   world().barrier();
 }
 
