@@ -67,7 +67,7 @@ TEST(FsdpPlan, AutomaticUnitsHoldHardlyMoreThanAnyOthers) {
         auto const held = [&](double unit_mb) {
           FsdpConfig const config{.shard = shard, .unit_mb = unit_mb};
           return static_cast<double>(
-              plan_fsdp(config, layout, {}, Precision::fp32, ranks, 0).memory(true).total());
+              plan_fsdp(config, layout, {}, Precision::fp32, ranks, 0).memory().total());
         };
         auto const chosen = held(0), ddp = 12.0 * static_cast<double>(layout.size());
         for (double const unit_mb : {4.0, 1.0, 0.25, 0.0625})

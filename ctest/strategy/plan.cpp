@@ -35,7 +35,7 @@ Case const cases[]{
      SerialConfig{.emulate_ranks = 3, .micro_batches = 2, .accumulate = Accumulate::sharded}},
     {"local that averages gradients", LocalConfig{.inner_steps = 1}},
     {"local", LocalConfig{}},
-    {"local without momentum", LocalConfig{}, {.momentum = 0}},
+    {"local without momentum", LocalConfig{}, {.rule = SgdConfig{.momentum = 0}}},
     {"six workers of local", LocalConfig{.workers = 6}},
     {"six workers of local that average gradients", LocalConfig{.workers = 6, .inner_steps = 1}},
     {"zero-1", FsdpConfig{.shard = Shard::optimizer, .unit_mb = small}},
