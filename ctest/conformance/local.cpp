@@ -31,7 +31,7 @@ TEST(Local, SoDoWorkersThatShareARank) {
     expect_equal_to_emulator(
         {.model = model,
          .strategy = LocalConfig{.workers = workers, .inner_steps = 1, .micro_batches = 2},
-         .optimizer = {.lr = 0.02, .weight_decay = 1e-3, .nesterov = true},
+         .optimizer = {.lr = 0.02, .weight_decay = 1e-3, .rule = SgdConfig{.nesterov = true}},
          .steps = 6,
          .global_batch = 48},
         workers);

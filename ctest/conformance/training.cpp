@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <optional>
-#include <span>
+#include <set>
 
 #include <ATen/ATen.h>
 
@@ -135,7 +135,10 @@ Trained train(Training const& training, Communicator& communicator) {
   bool const holds = std::ranges::count(plan.holders, communicator.rank()) > 0;
   auto const wanted = [holds](std::string const&) { return holds; };
   trained.parameters = gather(state, State::parameters, model, wanted, communicator);
-  for (auto const& [kind, type, pieces] : std::span(state.of_parameters).subspan(1))
+  std::set<std::string> kinds;
+  for (auto const& held : state.of_parameters) kinds.insert(held.kind);
+  kinds.erase(State::parameters);
+  for (auto const& kind : kinds)
     for (auto const& [name, tensor] : gather(state, kind, model, wanted, communicator))
       trained.kept.emplace_back(kind + "/" + name, tensor);
   trained.buffers = named(model, average(state.buffers, communicator));
