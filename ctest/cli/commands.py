@@ -135,6 +135,8 @@ def conflicts(schema, value, root=None):
     kinds = [kinds] if isinstance(kinds, str) else kinds
     if kinds and not any(is_kind(kind, value) for kind in kinds):
         found.append(f"{value} is not {kinds}")
+    if value != schema.get("const", value):
+        found.append(f"{value} is not {schema['const']}")
     if "enum" in schema and value not in schema["enum"]:
         found.append(f"{value} is not in {schema['enum']}")
     if "anyOf" in schema and all(conflicts(part, value, root) for part in schema["anyOf"]):
@@ -161,8 +163,7 @@ def conflicts(schema, value, root=None):
     for key in properties.keys() & value.keys():
         found += conflicts(properties[key], value[key], root)
     for branch in schema.get("allOf", []):
-        name = branch["if"]["properties"]["name"]["const"]
-        if value.get("name") == name:
+        if not conflicts(branch["if"], value, root):
             found += conflicts(branch["then"], value, root)
     return found
 
@@ -220,14 +221,18 @@ class Commands(harness.ProgramTest):
         listed = list(csv.DictReader(io.StringIO(self.expect(0, "list", "keys", "--format", "csv").stdout)))
         sections = schema["properties"]
         branches = {
-            branch["if"]["properties"]["name"]["const"]: branch["then"]["properties"]
-            for branch in sections["strategy"]["allOf"]
+            (section, branch["if"]["properties"]["name"]["const"]): branch["then"]["properties"]
+            for section in ("strategy", "optimizer")
+            for branch in sections[section]["allOf"]
         }
         for row in listed:
             section, _, key = row["key"].rpartition(".")
-            for where in row["of"].split(", ") if row["of"] else [None]:
-                of_strategy = section == "strategy" and where
-                keys = branches[where] if of_strategy else sections[section]["properties"] if section else sections
+            named = [name for of, name in branches if of == section]
+            for owner in named and (row["of"].split(", ") if row["of"] else named) or [None]:
+                if owner:
+                    keys = branches[section, owner]
+                else:
+                    keys = sections[section]["properties"] if section else sections
                 self.assertTrue(keys[key]["description"], row["key"])
         for file in SMOKE.glob("*.yaml"):
             printed = self.expect(0, "run", file, "--print-config").stdout
@@ -317,7 +322,7 @@ class Commands(harness.ProgramTest):
         compare = [*PLAN, "--ranks", "4", "--compare"]
         compared = json.loads(self.expect(0, *compare, "--json").stdout)
         peaks = {one["strategy"]: one["peak_B"] for one in compared["strategies"]}
-        self.assertEqual((compared["recommended"], len(peaks)), ("ddp", 6))
+        self.assertEqual((compared["recommended"], len(peaks)), ("ddp", 7))
         room = f"{(peaks['ddp'] - 1) // 1024 + 1024 * 1024}KiB"  # 1 GiB of it is reserved
         text = self.expect(0, *compare, "--gpu-memory", room).stdout
         for words in "Take fsdp ", "lacks ", "Would FSDP help?", "ps sync", "5 ranks":
