@@ -4,6 +4,7 @@ the report, and the same as this file computes from the HDF5 files."""
 import csv
 import json
 import re
+import signal
 
 import support
 import h5py
@@ -14,7 +15,7 @@ from stratagem_report import study, style, trace
 MODES = ["sync", "async", "ssp", "modified", "lag_cap", "dana", "dc", "delayed_sync", "softsync", "backup"]
 VARIANTS = {f"ps-{mode.replace('_', '-')}": [f"strategy.mode={mode}"] for mode in MODES}
 # Of chunks with versions of their own, each push is one of every chunk.
-VARIANTS["ps-chunkwise"] = ["strategy.mode=async", "strategy.pulls=chunkwise", "strategy.servers=2"]
+VARIANTS["ps-chunkwise"] = ["strategy.mode=async", "advanced.pulls=chunkwise", "strategy.servers=2"]
 CATEGORIES = ["parameters", "gradients", "optimizer", "buffers", "activations", "workspace"]
 PHASES = ["data", "forward", "backward", "comm_exposed", "optimizer"]
 STEPS_OF_EPOCH = 8
@@ -352,7 +353,7 @@ class Resumed(harness.ProgramTest):
         words = [self.program, *harness.overridden(*self.SETTINGS, *settings), "--progress", "none"]
         process = self.start(harness.mpirun(3, words), environment=self.SLOW)
         harness.comes_true(lambda: any((self.folder / "out").glob("checkpoint/step-00*4")))
-        process.terminate()
+        process.send_signal(signal.SIGUSR1)
         self.assertEqual(self.wait(process).code, 75, "saved")
         ended = self.run_words(harness.mpirun(3, [*words, "--resume"]))
         self.assertEqual(ended.code, 0, str(ended))
@@ -371,7 +372,7 @@ class Resumed(harness.ProgramTest):
         self.assertEqual({row["updates"], row["pushes"]}, {4 * STEPS_OF_EPOCH})
 
     def test_asynchronous(self):
-        row = self.check("strategy.mode=async", "strategy.pulls=chunkwise")
+        row = self.check("strategy.mode=async", "advanced.pulls=chunkwise")
         self.assertEqual(row["updates"], 4 * STEPS_OF_EPOCH)
         self.assertAlmostEqual(row["updates_per_s"], row["updates"] / row["train_time_s"], 12)
 

@@ -119,7 +119,7 @@ class Calibration(harness.ProgramTest):
     def check_comparison(self):
         compared = json.loads(self.expect(0, *WITH, "--compare", "--json").stdout)
         times = {one["strategy"]: one["time"]["step_s"] for one in compared["strategies"]}
-        self.assertEqual(len(times), 6)
+        self.assertEqual(len(times), 7)
         alike = [time for name, time in times.items() if name != "ps, mode async"]
         self.assertLessEqual(times[compared["recommended"]], 1.05 * min(alike))
         text = self.expect(0, *WITH, "--compare").stdout
