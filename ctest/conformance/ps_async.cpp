@@ -78,8 +78,7 @@ TEST(PsAsync, EveryOptimizerIsSerialForOneWorkerAndReplaysForMore) {
     SCOPED_TRACE(name_of(optimizer));
     Training training{
         .model = "tiny_residual",
-        .strategy =
-            PsConfig{.servers = world().size() - 1, .chunk_mb = 4 * kib, .mode = PsMode::async},
+        .strategy = PsConfig{.servers = world().size() - 1, .chunk_mb = kib, .mode = PsMode::async},
         .optimizer = optimizer,
         .steps = 30};
     auto const own = train_here(training);
