@@ -4,8 +4,6 @@
 #include <iterator>
 #include <utility>
 
-#include "base/contract.hpp"
-
 namespace stratagem {
 namespace {
 
@@ -55,8 +53,7 @@ std::string_view description_of(StrategyConfig const& config) {
 StrategyConfig strategy_named(std::string_view name) {
   auto const all = all_strategies();
   auto const found = std::ranges::find(all, name, [](auto const& one) { return name_of(one); });
-  expects(found != all.end(), "there is a strategy of that name");
-  return *found;
+  return all.at(static_cast<std::size_t>(found - all.begin()));
 }
 
 Keys keys_of(StrategyConfig& strategy) {
