@@ -31,7 +31,7 @@ readonly cuda_wheels=(nvidia-cusparselt-cu13==0.8.0 nvidia-nvshmem-cu13==3.4.5 n
 readonly oracle_wheels=(torchvision==0.26.0 numpy pillow safetensors h5py typing_extensions sympy mpmath
   networkx jinja2 markupsafe filelock fsspec)
 # The packages of analysis/requirements.txt, in the versions that the tests use.
-readonly analysis_wheels=(h5py==3.16.0 pandas==2.3.3 matplotlib==3.10.8 jinja2==3.1.6)
+readonly analysis_wheels=(h5py==3.16.0 pandas==2.3.3 matplotlib==3.10.8 jinja2==3.1.6 scipy==1.17.1)
 
 say() { printf '\n== %s\n' "$*"; }
 fail() { printf 'bootstrap: %s\n' "$*" >&2; exit 3; }

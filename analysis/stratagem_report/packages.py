@@ -5,7 +5,7 @@ import pathlib
 import sys
 
 REQUIREMENTS = pathlib.Path(__file__).resolve().parent.parent / "requirements.txt"
-NEEDED = ("h5py", "jinja2", "matplotlib", "numpy", "pandas")
+NEEDED = ("h5py", "jinja2", "matplotlib", "numpy", "pandas", "scipy")
 ENVIRONMENT = 3  # the same exit code as that of `stratagem`
 
 

@@ -1,0 +1,176 @@
+"""Statistics of repeated runs: paired differences over shared seeds, families of comparisons, equivalence, power.
+
+Two ways of training are compared seed by seed, because runs with the same seed share initial parameters and order of
+samples. All statements about several comparisons hold together: of all the families of comparisons in which nothing
+differs, at most LEVEL lead to a false "differs", and likewise for "equivalent" (Holm 1979, for each separately).
+Equivalence is shown by two one-sided t tests (Schuirmann 1987) with a margin that is chosen before the runs.
+"""
+
+import dataclasses
+import functools
+import math
+
+from scipy import optimize, special
+
+LEVEL = 0.05  # of false statements, per family of comparisons
+POWER = 0.8  # probability with which a difference is to be found
+LEAST_PAIRS = 3  # with two pairs, a t interval is wider than any difference of interest
+
+HIGHER, LOWER, EQUIVALENT = "higher", "lower", "equivalent"
+UNDERPOWERED, TOO_FEW = "underpowered", "too few seeds"
+
+
+@dataclasses.dataclass(frozen=True)
+class Interval:
+    """A mean with its confidence interval; `confidence` is a probability."""
+
+    mean: float
+    low: float
+    high: float
+    confidence: float
+
+    def within(self, least, most):
+        return least <= self.low and self.high <= most
+
+    def outside(self, least, most):
+        return self.high < least or self.low > most
+
+
+@dataclasses.dataclass(frozen=True)
+class Paired:
+    """Differences between two ways of training, one for each shared seed. Differences of logarithms are ratios:
+    `as_ratio` converts an interval of them."""
+
+    differences: tuple
+
+    @property
+    def n(self):
+        return len(self.differences)
+
+    @functools.cached_property
+    def mean(self):
+        return sum(self.differences) / self.n if self.n else math.nan
+
+    @functools.cached_property
+    def sd(self):
+        """Sample standard deviation; NaN of fewer than two."""
+        if self.n < 2:
+            return math.nan
+        return math.sqrt(sum((value - self.mean) ** 2 for value in self.differences) / (self.n - 1))
+
+    @property
+    def error(self):
+        """Standard error of the mean."""
+        return self.sd / math.sqrt(self.n) if self.n > 1 else math.nan
+
+    @property
+    def exact(self):
+        """All differences are equal, as of counts and bytes: nothing is left to chance."""
+        return self.n > 1 and len(set(self.differences)) == 1
+
+    def interval(self, confidence=1 - LEVEL):
+        """Of the mean, from Student's t; infinite with fewer than two pairs."""
+        if self.n < 2:
+            return Interval(self.mean, -math.inf, math.inf, confidence)
+        reach = float(special.stdtrit(self.n - 1, (1 + confidence) / 2)) * self.error
+        return Interval(self.mean, self.mean - reach, self.mean + reach, confidence)
+
+    def p_above(self, bound):
+        """Of the hypothesis that the mean is at most `bound`, against that it is greater."""
+        if self.n < 2:
+            return 1.0
+        if self.exact:
+            return float(self.mean <= bound)
+        return float(special.stdtr(self.n - 1, (bound - self.mean) / self.error))
+
+    def p_below(self, bound):
+        if self.n < 2:
+            return 1.0
+        if self.exact:
+            return float(self.mean >= bound)
+        return 1 - self.p_above(bound)
+
+    def p_different(self):
+        return min(1.0, 2 * min(self.p_above(0), self.p_below(0)))
+
+    def p_equivalent(self, margin):
+        """Of the hypothesis that the mean is at least `margin` away from 0."""
+        return max(self.p_above(-margin), self.p_below(margin))
+
+    def detectable(self, level=LEVEL, power=POWER):
+        """The smallest mean that a two-sided test finds with this power, if the standard deviation is as measured."""
+        if self.n < 2:
+            return math.inf
+        return self.error * shift_found(self.n, level, power)
+
+
+def shift_found(n, level, power):
+    """In standard errors: the mean that a two-sided t test of n pairs finds with a given power (noncentral t)."""
+    critical = float(special.stdtrit(n - 1, 1 - level / 2))
+    return optimize.brentq(lambda shift: 1 - special.nctdtr(n - 1, shift, critical) - power, 0, 40 * critical)
+
+
+def paired(ours, theirs):
+    """Of values by seed: `ours` minus `theirs`, for the seeds that both have; unknown values count as missing."""
+    shared = [seed for seed in sorted(ours) if seed in theirs]
+    differences = (ours[seed] - theirs[seed] for seed in shared)
+    return Paired(tuple(value for value in differences if math.isfinite(value)))
+
+
+def paired_ratios(ours, theirs):
+    """Of positive values by seed: differences of logarithms."""
+    return paired(*({seed: math.log(value) for seed, value in of.items() if value > 0} for of in (ours, theirs)))
+
+
+def as_ratio(interval):
+    """An interval of logarithms as one of ratios; its mean is the geometric one."""
+    return Interval(*map(math.exp, (interval.mean, interval.low, interval.high)), interval.confidence)
+
+
+def holm(p_values):
+    """Adjusted for the number of tests, in the order given: each may be compared with the level of the family."""
+    order = sorted(range(len(p_values)), key=lambda index: p_values[index])
+    adjusted, greatest = [0.0] * len(p_values), 0.0
+    for rank, index in enumerate(order):
+        greatest = max(greatest, min(1.0, (len(p_values) - rank) * p_values[index]))
+        adjusted[index] = greatest
+    return adjusted
+
+
+def simultaneous(count, level=LEVEL):
+    """The confidence of each of `count` intervals that hold together with 1 - level (Bonferroni)."""
+    return 1 - level / max(1, count)
+
+
+@dataclasses.dataclass(frozen=True)
+class Judgement:
+    """Of one comparison in a family. `differs` is also known of what is equivalent: a difference may be certain and
+    yet smaller than the margin."""
+
+    verdict: str
+    differs: bool
+    pairs: Paired
+    interval: Interval  # holds together with those of the family
+
+    @property
+    def judged(self):
+        return self.verdict not in (UNDERPOWERED, TOO_FEW)
+
+
+def judge_family(comparisons, margin=None, level=LEVEL):
+    """A Judgement for each of `comparisons` (Paired), which belong together. Without a margin nothing is called
+    equivalent."""
+    enough = [of for of in comparisons if of.n >= LEAST_PAIRS]
+    confidence = simultaneous(len(enough), level)
+    different = iter(holm([of.p_different() for of in enough]))
+    equivalent = iter(holm([of.p_equivalent(margin) if margin else 1.0 for of in enough]))
+    found = []
+    for of in comparisons:
+        if of.n < LEAST_PAIRS:
+            found.append(Judgement(TOO_FEW, False, of, of.interval(confidence)))
+            continue
+        differs, same = next(different) <= level, next(equivalent) <= level
+        direction = HIGHER if of.mean > 0 else LOWER
+        verdict = EQUIVALENT if same else direction if differs else UNDERPOWERED
+        found.append(Judgement(verdict, differs, of, of.interval(confidence)))
+    return found

@@ -1,0 +1,125 @@
+"""Statistics of repeated runs: values from tables, and how often verdicts on made data are wrong."""
+
+import math
+import random
+import unittest
+
+import support  # noqa: F401 (paths, or a visible skip)
+import harness
+from stratagem_report import inference
+from stratagem_report.inference import EQUIVALENT, HIGHER, LOWER, TOO_FEW, UNDERPOWERED, Paired
+
+STUDIES = 2000
+MODES = 6  # of a family, each compared with the same baseline
+MARGIN = 0.5
+SEEDS = (3, 5, 10)
+
+
+def study(source, seeds, shift):
+    """Comparisons of MODES ways of training with one baseline. Seeds have effects of their own, as real ones do."""
+    effects = [source.gauss(93, 1) for _ in range(seeds)]
+    baseline = {seed: effect + source.gauss(0, 0.3) for seed, effect in enumerate(effects)}
+    return [
+        inference.paired({seed: effect + shift + source.gauss(0, 0.3) for seed, effect in enumerate(effects)}, baseline)
+        for _ in range(MODES)
+    ]
+
+
+def share(seeds, shift, wrong):
+    """Of the made studies: those in which a verdict is wrong."""
+    source = random.Random(f"{seeds} {shift}")
+    found = (inference.judge_family(study(source, seeds, shift), MARGIN) for _ in range(STUDIES))
+    return sum(any(map(wrong, family)) for family in found) / STUDIES
+
+
+# A true share of 5 % exceeds this in one of 100 samples of STUDIES.
+BOUND = inference.LEVEL + 2.33 * math.sqrt(inference.LEVEL * (1 - inference.LEVEL) / STUDIES)
+
+
+class FalseVerdicts(unittest.TestCase):
+    def test_a_difference_is_seldom_found_where_there_is_none(self):
+        for seeds in SEEDS:
+            found = share(seeds, 0, lambda one: one.differs)
+            print(f"{seeds} seeds: {100 * found:.1f} % of families without a difference have a false one")
+            self.assertLessEqual(found, BOUND)
+
+    def test_a_loss_of_the_margin_is_seldom_called_equivalent(self):
+        for seeds in SEEDS:
+            found = share(seeds, -MARGIN, lambda one: one.verdict == EQUIVALENT)
+            print(f"{seeds} seeds: {100 * found:.1f} % of families at the margin are falsely called equivalent")
+            self.assertLessEqual(found, BOUND)
+
+    def test_with_ten_seeds_both_are_found_where_they_are(self):
+        self.assertGreater(share(10, -1.5, lambda one: one.verdict == LOWER), 0.95)
+        self.assertGreater(share(10, 0, lambda one: one.verdict == EQUIVALENT), 0.5)
+
+
+class Values(unittest.TestCase):
+    def test_a_t_interval(self):
+        found = Paired((1.0, 2.0, 3.0)).interval()  # t(2, 0.975) = 4.3027
+        self.assertAlmostEqual(found.low, 2 - 4.302653 / math.sqrt(3), 5)
+        self.assertAlmostEqual(found.high, 2 + 4.302653 / math.sqrt(3), 5)
+
+    def test_p_values(self):
+        self.assertAlmostEqual(Paired((1.0, 2.0, 3.0)).p_different(), 0.0741799, 6)
+        self.assertAlmostEqual(Paired((-1.0, -2.0, -3.0)).p_different(), 0.0741799, 6)
+        self.assertEqual(Paired((1.0,)).p_different(), 1)
+        # The greater of both one-sided tests: t = (1.5 - 1) / (0.5 / sqrt(3))
+        self.assertAlmostEqual(Paired((0.5, 1.0, 1.5)).p_equivalent(1.5), 0.1127017, 6)
+
+    def test_what_a_test_can_find(self):
+        """The detectable mean is found with the promised power, in samples of 10 pairs with that mean."""
+        sample = Paired(tuple((-1) ** index * math.sqrt(0.9) for index in range(10)))
+        self.assertAlmostEqual(sample.sd, 1)
+        source, mean = random.Random(7), sample.detectable()
+        drawn = (Paired(tuple(source.gauss(mean, 1) for _ in range(10))) for _ in range(10_000))
+        self.assertAlmostEqual(sum(of.p_different() <= inference.LEVEL for of in drawn) / 10_000, inference.POWER, 2)
+        self.assertEqual(Paired((1.0,)).detectable(), math.inf)
+
+    def test_holm(self):
+        adjusted = inference.holm([0.04, 0.01, 0.03, 0.005])
+        for value, expected in zip(adjusted, [0.06, 0.03, 0.06, 0.02]):
+            self.assertAlmostEqual(value, expected)
+        self.assertEqual(inference.holm([]), [])
+
+    def test_only_shared_seeds_are_paired(self):
+        self.assertEqual(inference.paired({1: 5, 2: 7, 3: math.nan}, {2: 4, 3: 1, 4: 9}).differences, (3,))
+        ratios = inference.paired_ratios({1: 2.0, 2: 8.0}, {1: 1.0, 2: 1.0})
+        self.assertAlmostEqual(inference.as_ratio(ratios.interval()).mean, 4)
+
+
+class Families(unittest.TestCase):
+    def verdicts(self, *differences, margin=MARGIN):
+        return [one.verdict for one in inference.judge_family(list(map(Paired, differences)), margin)]
+
+    def test_every_verdict(self):
+        self.assertEqual(
+            self.verdicts(
+                (2.0, 2.1, 1.9, 2.05, 1.95),
+                (-2.0, -2.1, -1.9, -2.05, -1.95),
+                (0.01, -0.02, 0.01, 0.0, 0.01),
+                (2.0, -2.1, 1.0, 0.0, 3.0),
+                (2.0, 2.1),
+            ),
+            [HIGHER, LOWER, EQUIVALENT, UNDERPOWERED, TOO_FEW],
+        )
+
+    def test_a_certain_difference_below_the_margin_is_equivalent(self):
+        found = inference.judge_family([Paired((0.1, 0.11, 0.09, 0.1))], MARGIN)[0]
+        self.assertEqual((found.verdict, found.differs), (EQUIVALENT, True))
+
+    def test_equal_bits_are_equivalent_and_equal_bytes_differ(self):
+        self.assertEqual(self.verdicts((0.0, 0.0, 0.0), (8.0, 8.0, 8.0)), [EQUIVALENT, HIGHER])
+
+    def test_without_a_margin_nothing_is_equivalent(self):
+        self.assertEqual(self.verdicts((0.0, 0.0, 0.1), margin=None), [UNDERPOWERED])
+
+    def test_more_comparisons_need_more_evidence(self):
+        clear = (1.0, 1.5, 2.0, 2.4)
+        self.assertEqual(self.verdicts(clear), [HIGHER])
+        noise = [(0.3, -0.2, 0.1, -0.25)] * 9
+        self.assertEqual(self.verdicts(clear, *noise, margin=None)[0], UNDERPOWERED)
+
+
+if __name__ == "__main__":
+    harness.main()
