@@ -66,7 +66,8 @@ Study comparison(int ranks, std::int64_t epochs) {
       with("ddp-no-overlap", {{"name", "ddp"}, {"overlap", "false"}}),
       with("ddp", {{"name", "ddp"}}),
       with("fsdp", {{"name", "fsdp"}}),
-      with("ps-sync", {{"name", "ps"}, {"chunk_mb", "0.5"}})};
+      with("ps-sync", {{"name", "ps"}, {"chunk_mb", "0.5"}}),
+  };
   Study study{.name = "demo", .file = {}, .text = {}, .overrides = {}, .cells = {}};
   for (auto const& config : configurations) {
     bool const alone = least_ranks(config.strategy) == 1;
@@ -85,7 +86,7 @@ void check_all(Study const& study) {
   }
 }
 
-/// The folder of an earlier demo goes on; anything else is refused.
+/// The folder of an earlier demo is continued; anything else is refused.
 void check_folder(fs::path const& folder) {
   if (!fs::exists(folder) || StudyDirectory::is_one(folder)) return;
   throw Error(ExitCode::usage, folder.string() + " exists, and holds no demo", {},

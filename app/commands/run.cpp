@@ -76,7 +76,7 @@ SignalWatch::Milliseconds time_to_save() {
 /// Who forgets the launcher gets a run that compares nothing.
 void warn_of_one_rank(RunConfig const& config, std::vector<std::string> const& arguments,
                       mpi::Comm const& world, Log& log) {
-  bool const spreads = least_ranks(config.strategy) > 1 && servers_of(config.strategy) == 0;
+  bool const spreads = !works_on_one_rank(config.strategy) && servers_of(config.strategy) == 0;
   if (!spreads || world.size() > 1 || config.run.ranks == 1) return;
   log.warning(str("strategy ", name_of(config.strategy),
                   " has one rank, so nothing is communicated; start several with `mpirun "

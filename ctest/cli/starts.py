@@ -60,8 +60,10 @@ class Ranks(harness.ProgramTest):
             ended = self.expect(0, *overridden(f"strategy.name={name}", f"run.out={name}"))
             self.assertIn(f"strategy {name} has one rank", ended.stderr)
             self.assertIn(hint, ended.stderr)
-        for number, setting in enumerate(["run.ranks=1", "strategy.name=serial"]):
-            ended = self.expect(0, *overridden(setting, f"run.out=meant-{number}"))
+        for number, settings in enumerate(
+            [["run.ranks=1"], ["strategy.name=serial"], ["strategy.name=local", "strategy.workers=2"]]
+        ):
+            ended = self.expect(0, *overridden(*settings, f"run.out=meant-{number}"))
             self.assertNotIn("has one rank", ended.stderr)
 
     def test_more_threads_than_cores(self):

@@ -1,5 +1,6 @@
 #include <cmath>
 #include <map>
+#include <set>
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -8,6 +9,7 @@
 #include "comm/inprocess/inprocess_communicator.hpp"
 #include "conformance/training.hpp"
 #include "strategy/planned_strategy.hpp"
+#include "strategy/ps/protocol/messages.hpp"
 #include "strategy/shared/control.hpp"
 #include "strategy/timing/lanes.hpp"
 #include "support/recording_communicator.hpp"
@@ -16,7 +18,8 @@
 namespace stratagem::test {
 namespace {
 
-constexpr int ranks = 2, steps = 4;
+constexpr int workers = 2;
+constexpr std::int64_t steps = 8;  // asynchronous workers divide them unequally
 constexpr std::int64_t control_bytes = control_room * 4;
 
 /// A block that tells when its passes begin.
@@ -58,40 +61,36 @@ Events third_step(Events const& all, std::int64_t passes_per_step) {
   return events;
 }
 
-/// The control record takes no time in a prediction: it is left out, also where it goes along with
-/// the bucket of the first block.
+/// Control takes no time in a prediction, so it is left out: the control record, also where it is
+/// sent with the bucket of the first block; a push's header, its answer, and sends that end.
 std::string without_control(std::string const& event, std::int64_t last_bucket_bytes) {
   for (std::string const prefix : {"all_reduce ", "wait all_reduce "}) {
     if (event == str(prefix, control_bytes)) return {};
     if (event == str(prefix, control_bytes + last_bucket_bytes))
       return str(prefix, last_bucket_bytes);
   }
-  return event;
+  auto const header_bytes = bytes_of(empty_message());
+  if (event == str("send ", header_bytes) || event == str("wait receive ", header_bytes) ||
+      event.starts_with("wait send "))
+    return {};
+  return event.starts_with("wait receive ") ? "wait chunk" : event;
 }
 
-/// What rank 0 does.
+/// What rank 0 does, a worker.
 Events done_by_member(StrategyConfig const& strategy) {
-  std::vector<Events> events(ranks);
+  auto const ranks = workers + servers_of(strategy);
+  std::vector<Events> events(static_cast<std::size_t>(ranks));
   run_ranks(ranks, 0, [&](Communicator& inner) {
     auto& own = events[static_cast<std::size_t>(inner.rank())];
     auto const model = observed_model(own);
     RecordingCommunicator communicator(inner, own);
-    trace::Recorder recorder({}, 0);
-    Training const training{.model = "tiny_residual", .strategy = strategy};
-    auto const member = make_member(strategy, parts_of(training, model, communicator, recorder));
-    own.clear();
-    for (std::int64_t step = 0; step < steps; ++step) {
-      auto const slot = inner.rank() * training.global_batch / ranks;
-      static_cast<void>(
-          member.strategy->step(training_batch(training, step, slot, ranks), {.lr = 0.01}));
-    }
-    member.strategy->drain();
+    static_cast<void>(train({.strategy = strategy, .steps = steps}, model, communicator));
   });
   return events.front();
 }
 
 /// What its time is made of. A forward pass of a block takes 1 s and a backward pass 1000 s; a
-/// collective takes a second per byte, and a fraction of one that tells its kind.
+/// message takes a second per byte, and a fraction of one that tells its kind.
 class Predicted {
  public:
   explicit Predicted(StrategyConfig const& strategy) : model_(tiny_residual(1, 10)) {
@@ -102,8 +101,11 @@ class Predicted {
                           .optimizer_s = 1e-6,
                           .all_reduce = of_bytes(0.125),
                           .reduce_scatter = of_bytes(0.25),
-                          .all_gather = of_bytes(0.5)};
-    auto const plan = plan_strategy(strategy, model_, {}, {}, ranks);
+                          .all_gather = of_bytes(0.5),
+                          .message = of_bytes(0.75),
+                          .push = Curve({{0, 0}, {1e9, 1e9}})};
+    auto const plan = plan_strategy(strategy, model_, {}, {}, workers + servers_of(strategy));
+    awaits_chunks_ = !plan.roles.servers.empty();
     StepParts const parts(plan, model_, costs, [this](Lanes::Event const& event) { hear(event); });
     static_cast<void>(plan.strategy->time(parts));
   }
@@ -125,14 +127,19 @@ class Predicted {
         auto const kind = event.seconds - whole;
         auto const* name = kind == 0.125  ? "all_reduce "
                            : kind == 0.25 ? "reduce_scatter "
-                                          : "all_gather ";
+                           : kind == 0.5  ? "all_gather "
+                                          : "send ";
         events_.push_back(name + std::to_string(static_cast<std::int64_t>(whole)));
         under_way_[event.end] = events_.back();
         break;
       }
-      case Lanes::Event::Kind::await:  // the first for an operation
-        if (auto const found = under_way_.extract(event.seconds))
+      case Lanes::Event::Kind::await:  // the first for an operation, or for a chunk's arrival
+        if (awaits_chunks_) {
+          if (event.seconds > 0 && arrivals_.insert(event.seconds).second)
+            events_.emplace_back("wait chunk");
+        } else if (auto const found = under_way_.extract(event.seconds)) {
           events_.push_back("wait " + found.mapped());
+        }
         break;
     }
   }
@@ -140,6 +147,8 @@ class Predicted {
   Model model_;
   Events events_;
   std::map<double, std::string> under_way_;  ///< by when they end
+  bool awaits_chunks_ = false;               ///< of parameters, and no operation of its own
+  std::set<double> arrivals_;                ///< of those that were awaited
 };
 
 std::string text_of(Events const& events) {
@@ -199,6 +208,23 @@ TEST(StepOrder, FsdpIsTimedAsItSteps) {
                 .shard = shard, .unit_mb = kib, .overlap = overlap, .micro_batches = micro_batches},
             micro_batches);
       }
+}
+
+TEST(StepOrder, WorkersOfServersAreTimedAsTheyStep) {
+  for (auto const mode : {PsMode::sync, PsMode::delayed_sync, PsMode::async})
+    for (int const micro_batches : {1, 2}) {
+      SCOPED_TRACE(str("mode ", static_cast<int>(mode), ", ", micro_batches, " micro-batches"));
+      expect_one_order(PsConfig{.chunk_mb = kib, .mode = mode, .micro_batches = micro_batches},
+                       micro_batches);
+    }
+}
+
+TEST(StepOrder, PullsThatAreLeftOutAreNeitherAwaitedNorTimed) {
+  for (auto const pulls : {ServerPolicy::Pulls::consistent, ServerPolicy::Pulls::chunkwise}) {
+    SCOPED_TRACE(static_cast<int>(pulls));
+    expect_one_order(
+        PsConfig{.chunk_mb = kib, .mode = PsMode::async, .pull_every = 2, .pulls = pulls}, 1);
+  }
 }
 
 }  // namespace

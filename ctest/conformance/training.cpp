@@ -81,7 +81,10 @@ StrategyParts parts_of(Training const& training, Model const& model, Communicato
 }
 
 Trained train(Training const& training, Communicator& communicator) {
-  auto const model = test_model(training.model);
+  return train(training, test_model(training.model), communicator);
+}
+
+Trained train(Training const& training, Model const& model, Communicator& communicator) {
   auto const plan = plan_strategy(training.strategy, model, training.optimizer, training.precision,
                                   communicator.size());
   trace::Recorder recorder(training.device, 0);

@@ -61,6 +61,8 @@ StrategyParts parts_of(Training const& training, Model const& model, Communicato
 
 /// Every rank of `communicator` trains its slice of the same global batches of synthetic digits.
 Trained train(Training const& training, Communicator& communicator);
+/// The same with a model of one's own, which outlives the call; `training.model` is not looked at.
+Trained train(Training const& training, Model const& model, Communicator& communicator);
 
 /// 16 hex digits over names and bytes of tensors, and over the correct samples of all steps.
 std::string fingerprint(Trained const& trained);

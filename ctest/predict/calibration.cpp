@@ -6,7 +6,6 @@
 #include "base/error.hpp"
 #include "predict/calibrate.hpp"
 #include "strategy/ps/ps_config.hpp"
-#include "strategy/ps/ps_config.hpp"
 
 namespace stratagem {
 namespace {

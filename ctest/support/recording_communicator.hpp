@@ -7,6 +7,7 @@
 
 #include <ATen/ATen.h>
 
+#include "base/text.hpp"
 #include "comm/communicator.hpp"
 
 namespace stratagem::test {
@@ -14,7 +15,7 @@ namespace stratagem::test {
 /// What happened on one rank, in its order: "forward", "all_gather 512", "wait all_gather 512".
 using Events = std::vector<std::string>;
 
-/// Notes what its rank begins, with the bytes of the whole, and the first wait for each of these.
+/// Notes what its rank sends, with the bytes of the whole, and the first wait for each operation.
 class RecordingCommunicator final : public Communicator {
  public:
   RecordingCommunicator(Communicator& inner, Events& events) : inner_(inner), events_(events) {}
@@ -30,7 +31,8 @@ class RecordingCommunicator final : public Communicator {
     return noted("send", tensor, inner_.send(tensor, peer, tag));
   }
   Work receive(at::Tensor const& tensor, int peer, int tag) override {
-    return inner_.receive(tensor, peer, tag);
+    return Work(std::make_shared<Noted>(inner_.receive(tensor, peer, tag),
+                                        str("receive ", bytes_of(tensor)), events_));
   }
   std::unique_ptr<RemoteMemory> share_memory(std::int64_t numel, at::ScalarType type) override {
     return inner_.share_memory(numel, type);

@@ -57,7 +57,7 @@ std::vector<std::filesystem::path> checkpoints_of(std::filesystem::path const& r
 std::optional<Checkpoint> newest_checkpoint(std::filesystem::path const& run_directory, Log& log);
 
 /// Moves aside those that were passed over for `taken`, all of them of later steps: the attempt
-/// that goes on from there saves its own. Error(io).
+/// that resumes from there saves its own. Error(io).
 void set_aside_after(Checkpoint const& taken, Log& log);
 
 }  // namespace stratagem

@@ -11,7 +11,7 @@ namespace stratagem {
 /// metrics.csv: one line per epoch.
 class Metrics {
  public:
-  /// Starts the file, or goes on behind what an earlier attempt wrote.
+  /// Starts the file, or appends to what an earlier attempt wrote.
   explicit Metrics(std::filesystem::path const& path, int attempt);
 
   void add(trace::EpochRecord const& epoch, std::int64_t step, double lr);

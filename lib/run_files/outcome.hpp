@@ -13,7 +13,7 @@
 
 namespace stratagem {
 
-/// `saved`: stopped before its end, to go on with --resume.
+/// `saved`: stopped before its end, to be continued with --resume.
 enum class RunStatus { running, complete, saved, failed };
 
 /// How a run stands or ended: the content of outcome.json, by which scripts and people detector it.
@@ -27,7 +27,7 @@ struct Outcome {
   std::string host;
   std::int64_t process = 0;
   std::int64_t steps = 0;        ///< trained; while RUNNING, at the last heartbeat
-  std::int64_t began_after = 0;  ///< the step of the checkpoint that this attempt went on from
+  std::int64_t began_after = 0;  ///< the step of the checkpoint that this attempt resumed from
   int in_vain = 0;               ///< attempts in a row before it that began there and saved nothing
   std::string digest;            ///< of the final parameters; empty before
   double test_accuracy = 0;      ///< NaN when not evaluated

@@ -79,8 +79,8 @@ bool holds_nothing(fs::path const& path) {
                      [](auto const& entry) { return entry.path().filename() == lock_name; });
 }
 
-/// Refuses what `existing` does not allow for. True when it is to go on and has come to its end. An
-/// unfinished run may be under way: only who has the lock can tell.
+/// Refuses what `existing` does not allow for. True when it is to be resumed and has come to its
+/// end. An unfinished run may be under way: only who has the lock can tell.
 bool is_complete(fs::path const& path, Existing existing, bool locked) {
   std::error_code ignored;
   bool const exists = fs::exists(path, ignored);

@@ -29,7 +29,7 @@ struct StrategyPlan {
   int micro_batches = 1;     ///< passes for each of them
   Roles roles;               ///< only workers are handed batches
   std::vector<int> holders;  ///< ranks that may want whole tensors
-  bool synchronous = true;   ///< every step is one of all workers; else each goes on by itself, and
+  bool synchronous = true;   ///< every step is one of all workers; else each steps by itself, and
                              ///< shares of a round are dealt as it goes
   int sync_every = 1;        ///< steps from one exchange among the workers to the next
 
@@ -60,8 +60,8 @@ struct StrategyPlan {
 
   /// Of all of them.
   std::uint64_t hash() const;
-  /// False where the others can go on without this rank: asynchronous servers do without a worker,
-  /// but no worker does without a server.
+  /// False where the others can continue without this rank: asynchronous servers do without a
+  /// worker, but no worker does without a server.
   bool is_vital(int rank) const { return synchronous || roles.worker_of(rank) < 0; }
   /// Whether ranks that make passes know the results of all after every step: else each knows its
   /// own.

@@ -16,7 +16,7 @@ struct RoundHooks {
   };
 };
 
-/// One round of this rank: all trainings go on by this protocol. Collective.
+/// One round of this rank: all trainings follow this protocol. Collective.
 void run_round(Member const& member, Round const& round, RoundHooks const& hooks);
 
 }  // namespace stratagem

@@ -15,7 +15,7 @@ namespace stratagem {
 /// What one rank wants of all after a step, or what some rank wanted.
 struct Requests {
   bool stop = false;       ///< the run's time is over: end it
-  bool interrupt = false;  ///< end it so that it can go on another time
+  bool interrupt = false;  ///< end it so that it can be resumed later
   bool save = false;       ///< pause, to save a checkpoint
 
   bool any() const { return stop || interrupt || save; }

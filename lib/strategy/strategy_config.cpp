@@ -76,6 +76,11 @@ int least_ranks(StrategyConfig const& config) {
   return std::holds_alternative<SerialConfig>(config) ? 1 : 2;
 }
 
+bool works_on_one_rank(StrategyConfig const& config) {
+  auto const* local = std::get_if<LocalConfig>(&config);
+  return least_ranks(config) == 1 || (local != nullptr && local->workers > 1);
+}
+
 std::vector<Alternative> alternatives(StrategyConfig const& chosen) {
   std::vector<Alternative> all;
   for (auto const& each : all_strategies()) {

@@ -37,6 +37,8 @@ void derive_defaults(StrategyConfig& config, GivenKeys const& given);
 int servers_of(StrategyConfig const& config);
 /// The fewest ranks on which the strategy does what it is for.
 int least_ranks(StrategyConfig const& config);
+/// Whether one rank is enough for that: it may play several workers.
+bool works_on_one_rank(StrategyConfig const& config);
 
 /// One way to share the work, for those who choose between several.
 struct Alternative {

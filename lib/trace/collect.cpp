@@ -130,7 +130,7 @@ void shift_ids(RankTrace& later, std::int64_t shift) {
     for (auto& id : std::get<h5::Integers>(later.tables.at(table).columns.at(column))) id += shift;
 }
 
-/// An attempt counts its versions from 0. Those of a run go on where the last attempt ended, by
+/// An attempt counts its versions from 0. Those of a run continue where the last attempt ended, by
 /// chunk.
 void shift_versions(RankTrace const& earlier, RankTrace& later) {
   std::map<std::int64_t, std::int64_t> reached;

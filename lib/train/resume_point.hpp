@@ -20,7 +20,7 @@ struct ResumePoint {
   std::int64_t step() const { return checkpoint ? checkpoint->record().position.step : 0; }
 };
 
-/// What a resumed run goes on from: the newest whole checkpoint, if there is one; the same on every
+/// What a resumed run starts from: the newest whole checkpoint, if there is one; the same on every
 /// rank. Collective; the directory is claimed. Error(checkpoint) when it is another run's, or when
 /// a scheduler has started the run again several times and it has not got on.
 ResumePoint choose_resume_point(RunRequest const& request, RunDirectory const& directory,

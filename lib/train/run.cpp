@@ -153,7 +153,7 @@ class Run {
   void keep_log();
   void write_first_files(std::vector<std::string> const& ranks);
   std::unique_ptr<Watchdog> make_watchdog();
-  /// The job cannot go on: says where this rank is, and keeps what there is.
+  /// The job cannot continue: says where this rank is, and keeps what there is.
   void end_by(Verdict const& verdict);
   /// A failure of this rank, with what is known of where and of other ranks.
   Error explained(std::exception const& failure) const;
@@ -466,7 +466,7 @@ bool Run::close_trace(trace::Status status, Communicator& communicator) {
   auto failure = end_.close_trace(status, measure_clock_offset(communicator));
   auto const file = directory_.trace_file(world_.rank());
   if (std::error_code unknown; !failure && !std::filesystem::exists(file, unknown) && !unknown)
-    failure = Error(ExitCode::io, file.string() + " was removed or renamed while the run went on");
+    failure = Error(ExitCode::io, file.string() + " was removed or renamed during the run");
   auto const texts = gather_texts(communicator, failure ? failure->what() : "");
   bool complete = true;
   for (std::size_t rank = 0; rank < texts.size(); ++rank) {
@@ -503,7 +503,7 @@ ExitCode Run::finish(End const& end) {
                 "; its table: stratagem collect ", request_.config.run.out));
   if (is_there) return end.code();
   log_.error(str("run directory ", directory_.path.string(),
-                 " was removed or renamed while the run went on, and does not hold its result"));
+                 " was removed or renamed during the run, and does not hold its result"));
   return ExitCode::io;
 }
 

@@ -14,7 +14,7 @@
 namespace stratagem {
 
 /// Distributed data parallelism: every rank holds all parameters and runs its part of the global
-/// batch; gradients are summed over ranks in buckets while the backward pass goes on (Li et al.,
+/// batch; gradients are summed over ranks in buckets during the backward pass (Li et al.,
 /// "PyTorch distributed", VLDB 2020). What ranks must agree on travels in the last bucket.
 class Ddp final : public Strategy {
  public:

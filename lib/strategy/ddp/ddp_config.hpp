@@ -15,7 +15,7 @@ struct DdpConfig {
   static constexpr std::string_view description =
       "replicas whose gradients are all-reduced in buckets behind the backward pass";
   double bucket_mb = 25;  ///< a bucket closes when it holds this much [MiB]
-  bool overlap = true;    ///< communicate while the backward pass goes on
+  bool overlap = true;    ///< communicate during the backward pass
   int micro_batches = 1;  ///< forward and backward passes per step
 };
 

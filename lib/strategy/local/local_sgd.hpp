@@ -16,14 +16,14 @@
 namespace stratagem {
 
 /// Local SGD: every worker makes its own steps from its own part of each global batch; every
-/// inner_steps steps all go on from the mean of their parameters. Of its own a worker keeps its
+/// inner_steps steps all continue from the mean of their parameters. Of its own a worker keeps its
 /// momentum, as in Lin et al. (arXiv 1808.07217) and PyTorch's PostLocalSGDOptimizer, and its
 /// running statistics, as in every strategy. Before begin_step, and always with inner_steps 1,
 /// gradients are averaged in place of parameters: these steps are DDP's, bit for bit.
 ///
 /// Between two averagings ranks hear nothing of each other: requests, and losses and gradients that
 /// are not finite, become known at the next one. Rounds may end anywhere. Between them this rank
-/// shows the mean of all workers, to be evaluated and saved, and the training goes on from each
+/// shows the mean of all workers, to be evaluated and saved, and the training continues from each
 /// worker's own parameters: its numbers do not depend on where rounds end.
 class LocalSgd final : public Strategy {
  public:
@@ -66,7 +66,7 @@ class LocalSgd final : public Strategy {
   /// Replaces the parameters of the first learner by the mean of all workers'.
   StepResult average_parameters(Batch const& batch);
   /// Sums `tensors` over all workers into the first, while ranks exchange what they must agree on.
-  /// Ends the run where one of them cannot go on.
+  /// Ends the run where one of them cannot continue.
   StepResult exchange(std::span<at::Tensor const> tensors, Batch const& batch);
 
   LocalPlan plan_;
@@ -82,7 +82,7 @@ class LocalSgd final : public Strategy {
   BlockTape tape_;
   std::int64_t last_step_ = 0;
   bool differ_ = false;           ///< workers have made own steps since the last averaging
-  std::optional<Error> failure_;  ///< why this rank cannot go on, until all know
+  std::optional<Error> failure_;  ///< why this rank cannot continue, until all know
 };
 
 }  // namespace stratagem

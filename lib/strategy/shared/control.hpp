@@ -29,7 +29,7 @@ class StepStatus {
   void begin(StepOptions const& options);
   /// Of one forward pass, whose outputs the tape still keeps.
   void note(CrossEntropy const& loss, BlockTape const& tape);
-  /// This rank cannot go on, for another reason than the losses noted: no rank will.
+  /// This rank cannot continue, for another reason than the losses noted: no rank will.
   void refuse();
   /// Comes last: a fingerprint of what ranks must have alike.
   void seal(std::uint64_t fingerprint);

@@ -28,7 +28,7 @@ class GradientScale {
   /// With the norm of all that was summed up, once per gradient where needs_norm(). False when it
   /// is not to be applied: it overflowed under the loss scale, or there is a problem().
   bool admit(double norm);
-  /// Why training cannot go on: what was not admitted was not finite for another reason.
+  /// Why training cannot continue: what was not admitted was not finite for another reason.
   std::optional<Error> const& problem() const { return problem_; }
 
   /// Of the gradient admitted last; where none needs to be, of every one.

@@ -30,9 +30,9 @@ class Update {
 
   /// When gradients may be applied.
   enum class Way {
-    by_range,    ///< as soon as those of a range are there: nothing has to be known of the others
-    guarded,     ///< on a GPU, which goes on while the host learns whether losses were finite: once
-                 ///< the ranks' refusal is there, with it
+    by_range,  ///< as soon as those of a range are there: nothing has to be known of the others
+    guarded,   ///< on a GPU, which continues while the host learns whether losses were finite: once
+               ///< the ranks' refusal is there, with it
     by_decision  ///< once the host has decided with the norm of all
   };
   Way way() const { return way_; }

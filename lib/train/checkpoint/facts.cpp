@@ -16,7 +16,7 @@
 namespace stratagem {
 namespace {
 
-/// Without these two alike there is nothing to go on with.
+/// If one of these two differs, nothing can be resumed.
 constexpr std::array<std::string_view, 4> always{"model.name", "model.num_classes", "data.dataset",
                                                  "dataset"};
 

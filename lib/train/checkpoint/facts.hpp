@@ -11,7 +11,7 @@ namespace stratagem {
 /// named as the key.
 using Facts = std::map<std::string, std::string>;
 
-/// How much a training that goes on may differ from what it was before.
+/// How much a resumed training may differ from what it was before.
 enum class ResumeMode {
   exact,       ///< in nothing on which its numbers depend: they are those of one that never stopped
   compatible,  ///< in all but model and dataset
@@ -24,7 +24,7 @@ Facts training_facts(std::map<std::string, std::string> const& values, Setup con
 /// Those that say what was to be done, without those of the machine that did it.
 Facts without_surroundings(Facts facts);
 
-/// Error(checkpoint) naming every fact that forbids to go on from `what`. Returns those that only
+/// Error(checkpoint) naming every fact that forbids to resume from `what`. Returns those that only
 /// an exact continuation forbids, where that was not asked for; empty for none.
 std::string require_alike(Facts before, Facts const& now, ResumeMode resume_mode,
                           std::string const& what);

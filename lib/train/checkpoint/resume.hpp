@@ -8,7 +8,7 @@
 
 namespace stratagem {
 
-/// Error(checkpoint) naming every fact that forbids to go on from the checkpoint; those that only
+/// Error(checkpoint) naming every fact that forbids to resume from the checkpoint; those that only
 /// an exact continuation forbids are logged where that was not asked for. Tensors that do not fit
 /// the model are listed, too.
 void check_resumable(Checkpoint const& checkpoint, Facts const& facts, Model const& model,

@@ -26,11 +26,11 @@ namespace stratagem {
 /// Which rank saves which whole tensor of the model: about as many bytes each.
 std::map<std::string, int> deal_tensors(Model const& model, std::span<int const> ranks);
 
-/// Saves the states of one run while it goes on. Every rank copies the tensors dealt to it, and a
+/// Saves the states of a run while it trains. Every rank copies the tensors dealt to it, and a
 /// thread beside the training writes them to a file of its own, which counts when its bytes were
 /// read back right and the rank's trace reaches as far. Rank 0 commits the checkpoint when all
 /// files count, by renaming its folder: before that the older ones stay, whatever happens. A
-/// checkpoint that fails is warned of, and the training goes on.
+/// checkpoint that fails is warned of, and the training continues.
 class CheckpointWriter {
  public:
   /// What it is made of; the references outlive it.
