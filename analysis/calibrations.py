@@ -165,7 +165,7 @@ NODES = [
             "NVIDIA H100 Tensor Core GPU data sheet, without sparsity (66.9 TFLOP/s fp32, 494.7 tf32, 989.4 bf16",
             "and fp16, 3,350 GB/s, NVLink 900 GB/s); NVIDIA/nccl-tests issues 212 (370 GB/s of NVLink remain) and",
             "290 (46 to 48 GB/s per NDR adapter). Efficiencies fit runs on one H100 (analysis/bench/RESULTS.md);",
-            "such a node was never seen.",
+            "nothing was measured on a node with several.",
             FORMULAS,
         ),
     ),
