@@ -24,15 +24,15 @@ import report
 import traces
 
 PULLS = "chunkwise", "consistent"
-SLOW = "slow_worker: 1, slow: 2.0"
+SLOW = "experiment: {slow_worker: 1, slow: 2.0}"
 
 
 class ParameterServer(programs.Stratagem):
     """Steps are the server's updates."""
 
-    def __init__(self, folder, options, cell, policy):
+    def __init__(self, folder, options, cell, strategy):
         self.workers = cell.ranks
-        super().__init__(folder, options, dataclasses.replace(cell, servers=1), f"{{name: ps, {policy}}}")
+        super().__init__(folder, options, dataclasses.replace(cell, servers=1), strategy)
 
     def steps(self):
         try:
@@ -51,26 +51,28 @@ def python_server(folder, options, cell, mode):
 
 def comparisons(options):
     """(name, how to start ours, how to start theirs) of the requested comparisons."""
-    def server(policy):
-        return functools.partial(ParameterServer, options=options, policy=f"{policy}, transport: {options.transport}")
+    def server(mode, *sections, transport=options.transport):
+        strategy = "\n".join([f"{{name: ps, mode: {mode}, transport: {transport}}}", *sections])
+        return functools.partial(ParameterServer, options=options, strategy=strategy)
+
+    def pulling(how, *sections):
+        return server("async", f"advanced: {{pulls: {how}}}", *sections)
 
     def python(mode):
         return functools.partial(python_server, options=options, mode=mode)
 
     if options.what == "ddp":
         ddp = functools.partial(programs.Stratagem, options=options, strategy="{name: ddp}")
-        return [("sync / ddp", server("mode: sync"), ddp)]
+        return [("sync / ddp", server("sync"), ddp)]
     if options.what == "slow":
-        sync = server(f"mode: sync, {SLOW}")
-        return [(f"async, {pulls} / sync", server(f"mode: async, pulls: {pulls}, {SLOW}"), sync) for pulls in PULLS]
+        return [(f"async, {how} / sync", pulling(how, SLOW), server("sync", SLOW)) for how in PULLS]
     if options.what == "pulls":
-        return [(" / ".join(PULLS), *(server(f"mode: async, pulls: {pulls}") for pulls in PULLS))]
+        return [(" / ".join(PULLS), *map(pulling, PULLS))]
     if options.what == "dana":
-        return [("dana / async", server("mode: dana"), server("mode: async"))]
+        return [("dana / async", server("dana"), server("async"))]
     if options.what == "transport":
-        return [("rma / two_sided", *(functools.partial(ParameterServer, options=options, policy=f"transport: {name}")
-                                      for name in ("rma", "two_sided")))]
-    return [(f"{mode} / {options.what}", server(f"mode: {mode}"), python(mode)) for mode in ("sync", "async")]
+        return [("rma / two_sided", *(server("sync", transport=name) for name in ("rma", "two_sided")))]
+    return [(f"{mode} / {options.what}", server(mode), python(mode)) for mode in ("sync", "async")]
 
 
 def look(ours, *_):
@@ -79,11 +81,15 @@ def look(ours, *_):
     return {"worker_s": used[0] / steps, "server_s": used[max(used)] / steps}
 
 
+def parser():
+    found = paired.arguments(__doc__, ranks=[2])
+    found.add_argument("what", choices=("ddp", "slow", "pulls", "dana", "transport", "gloo", "mpi4py"))
+    found.add_argument("--transport", choices=("two_sided", "rma", "auto"), default="auto", help="of ours")
+    return found
+
+
 def main():
-    parser = paired.arguments(__doc__, ranks=[2])
-    parser.add_argument("what", choices=("ddp", "slow", "pulls", "dana", "transport", "gloo", "mpi4py"))
-    parser.add_argument("--transport", choices=("two_sided", "rma", "auto"), default="auto", help="of ours")
-    options = parser.parse_args()
+    options = parser().parse_args()
     columns = {"model": "{model}", "workers": "{ranks}", "images/worker": "{batch_per_rank}", "ours / theirs": "{name}",
                **paired.speed_columns(), "worker CPU s/step": "{worker_s:.3f}", "server CPU s/step": "{server_s:.3f}"}
     table = report.Table(options, columns, machine=programs.machine(options))
