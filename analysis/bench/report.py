@@ -1,6 +1,11 @@
-"""Results as a Markdown table and as JSON."""
+#!/usr/bin/env python3
+"""Results as a Markdown table and as JSON.
+
+  python3 analysis/bench/report.py FILE...     prints the tables of files that a benchmark wrote with --json
+"""
 
 import json
+import sys
 from pathlib import Path
 
 
@@ -24,7 +29,7 @@ class Table:
     """Prints a Markdown table, each row as soon as it is known; rewrites the file of --json with every row."""
 
     def __init__(self, options, columns, **facts):
-        self.columns, self.path, self.facts, self.rows = columns, options.json, facts, []
+        self.columns, self.path, self.facts, self.rows = columns, options.json, {**facts, "columns": columns}, []
         print(json.dumps(facts["machine"]))
         print(head(columns), flush=True)
 
@@ -37,3 +42,13 @@ class Table:
     def markdown(self):
         """Markdown of all rows."""
         return "\n".join([head(self.columns), *(line(self.columns, row) for row in self.rows)]) + "\n"
+
+
+def main():
+    for path in sys.argv[1:]:
+        recorded = json.loads(Path(path).read_text(encoding="utf-8"))
+        print("\n".join([head(recorded["columns"]), *(line(recorded["columns"], row) for row in recorded["rows"])]))
+
+
+if __name__ == "__main__":
+    main()

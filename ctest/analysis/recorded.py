@@ -1,0 +1,70 @@
+"""Tables in documents are what the recorded data says."""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import support
+import harness
+
+SCRIPT = support.ANALYSIS / "recorded.py"
+DOCUMENT = """# Results
+<!-- recorded: bench/report.py {data} -->
+{table}<!-- end of recorded -->
+more
+"""
+TABLE = "| model | ratio |\n| --- | ---: |\n| lenet | 1.25 |\n"
+DATA = {
+    "machine": {},
+    "columns": {"model": "{model}", "ratio": "{ratio:.2f}"},
+    "rows": [{"model": "lenet", "ratio": 1.25}],
+}
+
+
+def run(*words):
+    return subprocess.run([sys.executable, "-B", SCRIPT, *words], capture_output=True, text=True)
+
+
+class Recorded(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.data = pathlib.Path(folder.name) / "data.json"
+        self.data.write_text(json.dumps(DATA))
+        self.document = pathlib.Path(folder.name) / "document.md"
+
+    def write(self, table):
+        self.document.write_text(DOCUMENT.format(data=self.data, table=table))
+
+    def test_the_documents_here(self):
+        ended = run()
+        self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
+
+    def test_a_table_that_differs_is_shown_and_written_again(self):
+        self.write(TABLE.replace("1.25", "1.52"))
+        ended = run(self.document)
+        self.assertEqual(ended.returncode, 1)
+        self.assertIn("-| lenet | 1.52 |\n+| lenet | 1.25 |", ended.stdout)
+        self.assertEqual(run("--write", self.document).returncode, 0)
+        self.assertEqual(self.document.read_text(), DOCUMENT.format(data=self.data, table=TABLE))
+        self.assertEqual(run(self.document).returncode, 0)
+
+    def test_a_table_without_an_end_is_refused(self):
+        self.document.write_text("<!-- recorded: bench/report.py x.json -->\n| a |\n")
+        ended = run(self.document)
+        self.assertEqual(ended.returncode, 1)
+        self.assertIn("1 tables begin, 0 of them end", ended.stderr)
+
+    def test_a_command_that_fails_is_named(self):
+        self.data.unlink()
+        self.write(TABLE)
+        ended = run(self.document)
+        self.assertEqual(ended.returncode, 1)
+        self.assertIn(f"bench/report.py {self.data}: exit code", ended.stderr)
+
+
+if __name__ == "__main__":
+    harness.main()
