@@ -6,10 +6,11 @@
 
 A digest depends on the processor's instructions. With --portable only instructions of every x86-64 processor are used,
 so that tables of different machines can be compared. Asynchronous modes are simulated and replayed, because their real
-runs differ by chance.
+runs differ by chance. Strategies that an older program lacks are left out.
 """
 
 import argparse
+import functools
 import hashlib
 import json
 import os
@@ -97,6 +98,14 @@ class Program:
             raise RuntimeError(f"{' '.join(map(str, words))}: code {done.returncode}\n{done.stderr}")
         return done.stdout + done.stderr
 
+    @functools.cached_property
+    def strategies(self):
+        return {line.split()[0] for line in self.run("list", "strategies").splitlines() if line.strip()}
+
+    def knows(self, settings):
+        """Whether it has the strategy of these settings."""
+        return all(text.split("=")[1] in self.strategies for text in settings if text.startswith("strategy.name="))
+
     def train(self, out, ranks, settings, *more):
         words = ["run", "config.yaml", *(word for text in settings for word in ("-s", text))]
         self.run(*words, "--out", out, "-q", *more, ranks=ranks)
@@ -106,8 +115,11 @@ class Program:
 def digests(program):
     """(name, digest) of all runs."""
     for index, (name, ranks, settings) in enumerate(trainings()):
-        yield name, program.train(f"t{index}", ranks, settings)
+        if program.knows(settings):
+            yield name, program.train(f"t{index}", ranks, settings)
     for name in [*SYNCHRONOUS, "local"]:
+        if not program.knows(named(name)):
+            continue
         settings = [*named(name), "model.name=lenet", "checkpoint.every_steps=5"]
         program.train(f"r-{name}", ranks_of(settings, 2), [*settings, "run.max_steps=6"])
         resumed = [*settings, "run.max_steps=12"]
@@ -140,7 +152,7 @@ def main():
         (pathlib.Path(folder) / "config.yaml").write_text(CONFIG)
         for name, digest in digests(Program(options.program.resolve(), pathlib.Path(folder), options.portable)):
             print(f"{name}  {digest}", flush=True)
-            if options.compare and before.pop(name, None) != digest:
+            if options.compare and before.pop(name, digest) != digest:
                 moved.append(name)
     moved += before
     if moved:
