@@ -107,7 +107,14 @@ class Paired:
 def shift_found(n, level, power):
     """In standard errors: the mean that a two-sided t test of n pairs finds with a given power (noncentral t)."""
     critical = float(special.stdtrit(n - 1, 1 - level / 2))
-    return optimize.brentq(lambda shift: 1 - special.nctdtr(n - 1, shift, critical) - power, 0, 40 * critical)
+
+    def missing(shift):
+        return power - 1 + special.nctdtr(n - 1, shift, critical)
+
+    most = critical + 1
+    while missing(most) > 0:  # far beyond the root, nctdtr is NaN
+        most *= 1.5
+    return optimize.brentq(missing, 0, most)
 
 
 def paired(ours, theirs):
@@ -156,14 +163,20 @@ class Judgement:
     def judged(self):
         return self.verdict not in (UNDERPOWERED, TOO_FEW)
 
+    @property
+    def detectable(self):
+        """The smallest mean that the family's tests find with POWER, if they find nothing else."""
+        return self.pairs.detectable(1 - self.interval.confidence)
+
 
 def judge_family(comparisons, margin=None, level=LEVEL):
-    """A Judgement for each of `comparisons` (Paired), which belong together. Without a margin nothing is called
-    equivalent."""
-    enough = [of for of in comparisons if of.n >= LEAST_PAIRS]
-    confidence = simultaneous(len(enough), level)
-    different = iter(holm([of.p_different() for of in enough]))
-    equivalent = iter(holm([of.p_equivalent(margin) if margin else 1.0 for of in enough]))
+    """A Judgement for each of `comparisons` (Paired), which belong together. `margin` is one for all, or a list with
+    one for each. Without a margin nothing is called equivalent."""
+    margins = margin if isinstance(margin, list) else [margin] * len(comparisons)
+    tested = [(of, bound) for of, bound in zip(comparisons, margins) if of.n >= LEAST_PAIRS]
+    confidence = simultaneous(len(tested), level)
+    different = iter(holm([of.p_different() for of, _ in tested]))
+    equivalent = iter(holm([of.p_equivalent(bound) if bound else 1.0 for of, bound in tested]))
     found = []
     for of in comparisons:
         if of.n < LEAST_PAIRS:

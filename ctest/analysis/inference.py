@@ -1,5 +1,6 @@
 """Statistics of repeated runs: values from tables, and how often verdicts on made data are wrong."""
 
+import itertools
 import math
 import random
 import unittest
@@ -75,6 +76,9 @@ class Values(unittest.TestCase):
         drawn = (Paired(tuple(source.gauss(mean, 1) for _ in range(10))) for _ in range(10_000))
         self.assertAlmostEqual(sum(of.p_different() <= inference.LEVEL for of in drawn) / 10_000, inference.POWER, 2)
         self.assertEqual(Paired((1.0,)).detectable(), math.inf)
+        for seeds, count in itertools.product((2, 3, 5, 10, 30, 100), (1, 10, 100, 5000)):
+            found = inference.shift_found(seeds, inference.LEVEL / count, inference.POWER)
+            self.assertTrue(2 < found < math.inf, (seeds, count))
 
     def test_holm(self):
         adjusted = inference.holm([0.04, 0.01, 0.03, 0.005])
@@ -113,6 +117,16 @@ class Families(unittest.TestCase):
 
     def test_without_a_margin_nothing_is_equivalent(self):
         self.assertEqual(self.verdicts((0.0, 0.0, 0.1), margin=None), [UNDERPOWERED])
+
+    def test_comparisons_may_have_margins_of_their_own(self):
+        near = (0.3, 0.31, 0.29, 0.3)
+        self.assertEqual(self.verdicts(near, near, margin=[0.5, 0.2]), [EQUIVALENT, HIGHER])
+
+    def test_what_the_family_can_find_grows_with_it(self):
+        noise = Paired((0.3, -0.2, 0.1, -0.25))
+        alone, of_ten = (inference.judge_family([noise] * count)[0] for count in (1, 10))
+        self.assertAlmostEqual(alone.detectable, noise.detectable())
+        self.assertAlmostEqual(of_ten.detectable, noise.detectable(inference.LEVEL / 10))
 
     def test_more_comparisons_need_more_evidence(self):
         clear = (1.0, 1.5, 2.0, 2.4)
