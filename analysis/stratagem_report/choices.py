@@ -1,15 +1,20 @@
-"""Which strategy is best for which goal, among those that did the same work, and by how much."""
+"""Which strategy is best for which goal, among those that did the same work, by how much, and how sure that is."""
 
 import dataclasses
+import itertools
 import math
 
-from .spread import separate
+from . import inference
+from .inference import EQUIVALENT, UNDERPOWERED
+from .standing import ESTABLISHED, ONE_RUN, WEAKEST_FIRST, standing
+
+LEAST_MARGIN = 1e-4  # of accuracies: an error of 0 would leave none
 
 
 @dataclasses.dataclass(frozen=True)
 class Goal:
-    """A reason to choose a strategy. `single_run`: how much two single runs must differ to count; `negligible`: a
-    difference that is a tie for any number of runs."""
+    """A reason to choose a strategy. `margin`: a smaller difference is of no interest, as a share of the best value,
+    or of its error where greater is better. `single_run`: a hint, the share that two single runs must differ by."""
 
     respect: str
     name: str
@@ -17,9 +22,9 @@ class Goal:
     unit: str
     factor: float
     digits: int
+    margin: float
     greatest: bool = False
     single_run: float = 0.0
-    negligible: float = 0.0
 
     def number(self, value, like):
         """Formatted with as many digits as `like` needs: three significant ones if it is small."""
@@ -35,36 +40,48 @@ class Goal:
         low, high = (self.number(end, value.median) for end in (value.low, value.high))
         return self.median_text(value) + ("" if low == high else f" ({low} to {high})")
 
+    def behind(self, best, other):
+        """How far `other` is behind, from values by seed: in differences, or in logarithms of ratios."""
+        return inference.paired(best, other) if self.greatest else inference.paired_ratios(other, best)
+
+    def bound(self, best):
+        """The margin, on the scale of behind()."""
+        return max(self.margin * (1 - best.median), LEAST_MARGIN) if self.greatest else math.log1p(self.margin)
+
+    def size_text(self, size):
+        """Of something on the scale of behind()."""
+        if self.greatest:
+            return f"{100 * size:.2f} points"
+        return f"{100 * math.expm1(size):.2g} %" if size < math.log(2) else f"{math.exp(size):.2g} times"
+
 
 MIB = 1 / 2**20
-TIME = Goal("time", "time per epoch", "epoch_s", "s", 1, 2, single_run=0.1)
-PEAK = Goal("memory", "peak memory of a rank", "peak_B", "MiB", MIB, 1, single_run=0.01, negligible=0.01)
-LASTING = Goal("memory", "lasting memory of a rank", "state_B", "MiB", MIB, 2, single_run=0.01, negligible=0.01)
-TOTAL = Goal(
-    "memory",
-    "peak memory of all ranks",
-    "total_peak_B",
-    "MiB",
-    MIB,
-    1,
-    single_run=0.01,
-    negligible=0.01,
-)
-ACCURACY = Goal("accuracy", "final accuracy", "test_accuracy", "%", 100, 2, greatest=True)
-TO_TARGET = Goal("time", "time to the target accuracy", "time_to_target", "s", 1, 2)
+TIME_MARGIN, MEMORY_MARGIN, ERROR_MARGIN = 0.05, 0.01, 0.1
+IN_MIB = {"unit": "MiB", "factor": MIB, "margin": MEMORY_MARGIN, "single_run": 0.01}
+TIME = Goal("time", "time per epoch", "epoch_s", "s", 1, 2, TIME_MARGIN, single_run=0.1)
+PEAK = Goal("memory", "peak memory of a rank", "peak_B", digits=1, **IN_MIB)
+LASTING = Goal("memory", "lasting memory of a rank", "state_B", digits=2, **IN_MIB)
+TOTAL = Goal("memory", "peak memory of all ranks", "total_peak_B", digits=1, **IN_MIB)
+ACCURACY = Goal("accuracy", "final accuracy", "test_accuracy", "%", 100, 2, ERROR_MARGIN, greatest=True)
+TO_TARGET = Goal("time", "time to the target accuracy", "time_to_target", "s", 1, 2, TIME_MARGIN)
 GOALS = [TIME, PEAK, LASTING, TOTAL, ACCURACY, TO_TARGET]
+MARGINS = (
+    f"Equivalent: times within {100 * TIME_MARGIN:.0f} %, memory within {100 * MEMORY_MARGIN:.0f} %, accuracies within"
+    f" {100 * ERROR_MARGIN:.0f} % of the best's error (at least {100 * LEAST_MARGIN:.2f} points). Single runs are not"
+    f" judged; as a hint, those within {100 * TIME.single_run:.0f} % in time or {100 * PEAK.single_run:.0f} % in memory"
+    " are not told apart."
+)
 
 
 @dataclasses.dataclass(frozen=True)
 class Choice:
-    """The best strategy for a goal, among those of a family with the same number of workers."""
+    """The best strategy for a goal, by the median, among those of a family with the same number of workers."""
 
     family: object
     workers: int
     goal: Goal
     values: dict  # variant -> Spread, best first
-    level: tuple  # those that are as good as the best: equal, or with ranges that overlap
-    unjudged: tuple  # those that cannot be judged because of single runs
+    standings: dict  # variant -> Standing of each but the best
 
     @property
     def best(self):
@@ -75,81 +92,128 @@ class Choice:
         return self.values[self.best]
 
     @property
+    def level(self):
+        """Those that are not shown to be worse than the best."""
+        return tuple(name for name, of in self.standings.items() if of.level)
+
+    @property
     def second(self):
-        """The best of those that are not as good as the best; None if all are."""
-        others = [name for name in self.values if name != self.best and name not in self.level]
-        return others[0] if others else None
+        """The best of those that are worse; None if there is none."""
+        return next((name for name, of in self.standings.items() if not of.level), None)
+
+    @property
+    def verdict(self):
+        """The weakest word of all comparisons with the best."""
+        return min((of.word for of in self.standings.values()), key=WEAKEST_FIRST.index)
 
     @property
     def distinct(self):
-        """True: the best is better than all others. False: a tie. None: it cannot be judged."""
-        if self.level:
-            return False
-        return None if self.unjudged else True
+        """The best is shown to be better than each other one."""
+        return self.verdict == ESTABLISHED
 
     @property
-    def margin(self):
-        """How much more the second needs (as a share), or how much lower its accuracy is."""
-        return self.margin_of(self.second)
+    def verdict_text(self):
+        if self.verdict == EQUIVALENT:
+            return f"{EQUIVALENT} within {self.goal.size_text(self.goal.bound(self.value))}"
+        if self.verdict == UNDERPOWERED:
+            found = max(of.detectable for of in self.standings.values() if of.word == UNDERPOWERED)
+            return f"{UNDERPOWERED}: would find {self.goal.size_text(found)} or more"
+        if self.verdict == ONE_RUN and self.goal.single_run:
+            noise = f"{100 * self.goal.single_run:.0f} %"
+            return f"{ONE_RUN}, " + (f"within {noise}" if self.level else f"more than {noise} apart")
+        return self.verdict
 
     def margin_of(self, variant):
+        """How much more it needs (as a share), or how much lower its accuracy is, by medians."""
         other = self.values[variant]
         if self.goal.greatest:
             return self.value.median - other.median
         return other.median / self.value.median - 1
 
+    def change_text(self, variant):
+        margin = 100 * self.margin_of(variant)
+        return f"{-margin:+.2f} points" if self.goal.greatest else f"{margin:+.1f} %"
+
     @property
     def margin_text(self):
+        """Of the second."""
+        margin = self.margin_of(self.second)
         if self.goal.greatest:
-            return f"{100 * self.margin:.2f} points"
-        return (
-            f"{100 * self.margin:.1f} % more" if self.margin < 1 else f"{1 + self.margin:.1f} times"
+            return f"{100 * margin:.2f} points less"
+        return f"{100 * margin:.1f} % more" if margin < 1 else f"{1 + margin:.1f} times"
+
+
+@dataclasses.dataclass(frozen=True)
+class Candidates:
+    """Strategies of a family with the same number of workers: values by seed, and their spreads, best first."""
+
+    family: object
+    workers: int
+    values: dict
+    by_seed: dict
+
+    def pairs(self):
+        return itertools.combinations(self.values, 2)
+
+
+def candidates(comparison, family, workers, goal):
+    """None if fewer than two strategies can be compared. Accuracies of runs that reached their time limit are left
+    out, because they made fewer steps."""
+    timed = goal is TO_TARGET
+    values, by_seed = {}, {}
+    for variant in family.variants_with(workers):
+        if goal is ACCURACY and family.limited(variant, workers):
+            continue
+        at = variant, workers
+        value = comparison.time_to_target(family, *at) if timed else family.spread(goal.quantity, *at)
+        if value.known:
+            values[variant] = value
+            by_seed[variant] = (
+                comparison.times_to_target(family, *at) if timed else family.by_seed(goal.quantity, *at)
+            )
+    if len(values) < 2:
+        return None
+    ranked = sorted(values.items(), key=lambda item: item[1].median, reverse=goal.greatest)
+    return Candidates(family, workers, dict(ranked), by_seed)
+
+
+def choices_of(comparison, families, goal):
+    """For every family of cells and number of workers. All their pairs of strategies are tested as one family of
+    comparisons, because which of them are best is known only after the runs."""
+    found = [
+        of
+        for family in families
+        for workers in family.workers
+        if (of := candidates(comparison, family, workers, goal))
+    ]
+    pairs = [(of, *pair) for of in found for pair in of.pairs()]
+    judged = iter(
+        inference.judge_family(
+            [goal.behind(of.by_seed[better], of.by_seed[worse]) for of, better, worse in pairs],
+            [goal.bound(of.values[better]) for of, better, _ in pairs],
         )
+    )
+    return [choice_of(of, goal, {pair: next(judged) for pair in of.pairs()}) for of in found]
 
 
-def value_of(comparison, family, goal, variant, workers):
-    if goal.quantity == "time_to_target":
-        return comparison.time_to_target(family, variant, workers)
-    return family.spread(goal.quantity, variant, workers)
-
-
-def compare_with(best, other, goal):
-    """Like `separate`, but equal and almost equal values are a tie for any number of runs."""
-    if abs(best.median - other.median) <= goal.negligible * abs(best.median):
-        return False
-    return separate(best, other, goal.single_run)
+def choice_of(of, goal, judged):
+    best, *others = of.values
+    standings = {
+        other: standing(judged[best, other], of.values[best], of.values[other], goal.single_run)
+        for other in others
+    }
+    return Choice(of.family, of.workers, goal, of.values, standings)
 
 
 def choose(comparison, family, workers, goal):
-    """None if fewer than two strategies can be compared. Accuracies of runs that reached their time limit are left
-    out, because they made fewer steps."""
-    values = {
-        variant: value_of(comparison, family, goal, variant, workers)
-        for variant in family.variants_with(workers)
-        if not (goal is ACCURACY and family.limited(variant, workers))
-    }
-    known = [variant for variant, value in values.items() if value.known]
-    if len(known) < 2:
-        return None
-    known.sort(key=lambda variant: values[variant].median, reverse=goal.greatest)
-    best = values[known[0]]
-    apart = {name: compare_with(best, values[name], goal) for name in known[1:]}
-    return Choice(
-        family,
-        workers,
-        goal,
-        {name: values[name] for name in known},
-        tuple(name for name, verdict in apart.items() if verdict is False),
-        tuple(name for name, verdict in apart.items() if verdict is None),
-    )
+    """Of a family of the comparison, or of some of its cells. None if fewer than two strategies can be compared."""
+    families = [family if one.key == family.key else one for one in comparison.families]
+    made = choices_of(comparison, families, goal)
+    return next((choice for choice in made if choice.family is family and choice.workers == workers), None)
 
 
 def choices(comparison):
-    """The choices for every family, number of workers and goal."""
-    made = [
-        choose(comparison, family, workers, goal)
-        for family in comparison.families
-        for workers in family.workers
-        for goal in GOALS
-    ]
-    return [choice for choice in made if choice is not None]
+    """The choices for every family, number of workers and goal, in this order."""
+    made = [choice for goal in GOALS for choice in choices_of(comparison, comparison.families, goal)]
+    places = {id(family): place for place, family in enumerate(comparison.families)}
+    return sorted(made, key=lambda choice: (places[id(choice.family)], choice.workers))

@@ -94,6 +94,10 @@ class Family:
             return UNKNOWN
         return Spread(measured["median"], measured["least"], measured["greatest"], measured["n"])
 
+    def by_seed(self, quantity, variant, workers):
+        """Values of its runs; keys are the seed, and which of the runs with this seed it is."""
+        return keyed(self.of(variant, workers), lambda cells: cells[quantity])
+
     def limited(self, variant, workers):
         """Whether one of its runs reached its time limit."""
         return bool(self.of(variant, workers)["limited"].any())
@@ -158,17 +162,26 @@ class Comparison:
         """The run with the smallest seed."""
         return self.run(family.of(variant, workers).sort_values("seed")["cell"].iloc[0])
 
-    def time_to_target(self, family, variant, workers):
+    def times_to_target(self, family, variant, workers):
+        """By seed, as Family.by_seed. Nothing if a run did not reach the accuracy: leaving it out would distort."""
         target = family.target_accuracy()
-        times = [
-            measures.time_to(self.run(cell), target) for cell in family.of(variant, workers)["cell"]
-        ]
-        # A run that did not reach the accuracy has no time; leaving it out would distort the median.
-        return spread(times) if all(math.isfinite(time) for time in times) else UNKNOWN
+        times = keyed(
+            family.of(variant, workers),
+            lambda cells: [measures.time_to(self.run(cell), target) for cell in cells["cell"]],
+        )
+        return times if all(map(math.isfinite, times.values())) else {}
+
+    def time_to_target(self, family, variant, workers):
+        return spread(self.times_to_target(family, variant, workers).values())
 
     @property
     def on_gpu(self):
         return bool(self.cells["gpu"].eq(True).any())
+
+
+def keyed(cells, values_of):
+    """{(seed, n): value} of the n-th cell with a seed."""
+    return dict(zip(zip(cells["seed"], cells.groupby("seed").cumcount()), values_of(cells)))
 
 
 def tell_apart(families):

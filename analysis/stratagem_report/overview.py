@@ -5,6 +5,7 @@ import pandas as pd
 
 from . import style
 from .choices import ACCURACY, PEAK, TIME, choose
+from .standing import ESTABLISHED, ONE_RUN
 from .style import Figure, look_of
 from .table import Column, Note, Table
 from .trace import PHASES
@@ -38,10 +39,11 @@ def against_fastest(family, choice, variant, workers):
     if choice is None or workers != choice.workers:
         return None
     if variant == choice.best:
-        return Note("fastest" if not choice.level else "tie")
-    if variant in choice.level:
-        return Note(f"tie ({100 * choice.margin_of(variant):+.1f} %)")
-    return Note(f"{100 * choice.margin_of(variant):+.1f} %") if variant in choice.values else None
+        return Note("fastest")
+    if variant not in choice.values:
+        return None
+    word = choice.standings[variant].word
+    return Note(choice.change_text(variant) + ("" if word in (ESTABLISHED, ONE_RUN) else f", {word}"))
 
 
 def t0_overview(comparison, family, workers):
@@ -53,7 +55,7 @@ def t0_overview(comparison, family, workers):
             Column("ranks"),
             Column("s per epoch", 3),
             Column("against the fastest"),
-                Column("waiting for communication %", 1, 100),
+            Column("waiting for communication %", 1, 100),
             Column("peak MiB: worker", 1, MIB),
             Column("server", 1, MIB),
             Column("all ranks", 1, MIB),
@@ -80,9 +82,11 @@ def t0_overview(comparison, family, workers):
             len(family.of(variant, count)),
         )
     more = len(family.pairs()) - len(pairs)
-    table.note = f"Of {family.title}." + (
-        f" {more} more rows of other strategies and numbers of workers: T1, T2." if more > 0 else ""
-    )
+    table.note = f"Of {family.title}."
+    if fastest:
+        table.note += f" The fastest: {fastest.verdict_text}."
+    if more > 0:
+        table.note += f" {more} more rows of other strategies and numbers of workers: T1, T2."
     return table
 
 

@@ -17,6 +17,9 @@ class Spread:
     def known(self):
         return self.n > 0
 
+    def overlaps(self, other):
+        return self.low <= other.high and other.low <= self.high
+
     def scaled(self, factor):
         return Spread(self.median * factor, self.low * factor, self.high * factor, self.n)
 

@@ -1,10 +1,9 @@
 """Tables of the study as a whole: T6, T7, T8, and the comparison of final parameters."""
 
-from .choices import choices
+from .choices import MARGINS, choices
+from .standing import RULES
 from .style import in_order, kind_of, look_of
 from .table import COMPARISON, Column, Table
-
-JUDGED = {True: "differs", False: "tie", None: "one run each: not judged"}
 
 
 def t6_decision(comparison):
@@ -16,7 +15,7 @@ def t6_decision(comparison):
             COMPARISON,
             Column("workers", 0),
             Column("goal", keep=True),
-            Column("best", keep=True),
+            Column("best, or not told apart", keep=True),
             Column("value"),
             Column("next", keep=True),
             Column("value of next"),
@@ -25,12 +24,9 @@ def t6_decision(comparison):
             Column("runs"),
         ],
         note=(
-            "By medians. Of a tie, all are listed as best, and next is the first behind them, which"
-            " costs so much more, or so many points. The best differs from every other where ranges"
-            " over seeds do not overlap, and memory differs by more than 1 %. Of single runs, times that differ by"
-            " more than 10 % count as different; accuracies of single runs are not judged. Memory"
-            " of a rank is that of the fullest one, worker or server; all ranks are workers and"
-            " servers together."
+            "By medians. Next is the first that is worse than the best and those not told apart from it, with what it"
+            f" costs. {RULES} {MARGINS} Memory of a rank is that of the fullest one, worker or server; all ranks are"
+            " workers and servers together."
         ),
     )
     for choice in choices(comparison):
@@ -44,7 +40,7 @@ def t6_decision(comparison):
             look_of(choice.second).label if second else "-",
             choice.goal.text(second) if second else "-",
             choice.margin_text if second else "-",
-            JUDGED[choice.distinct],
+            choice.verdict_text,
             ", ".join(str(value.n) for value in (choice.value, second) if value),
         )
     return table

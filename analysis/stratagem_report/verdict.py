@@ -3,14 +3,11 @@
 import dataclasses
 
 from .choices import ACCURACY, PEAK, TIME, TOTAL, choices, choose
+from .inference import EQUIVALENT, LEAST_PAIRS
 from .spread import ratio
 from .style import look_of
 
 SHORT_STEPS = 50  # with fewer steps, the median is dominated by the machine's warm-up
-NOISE = (
-    "a tie: ranges over seeds that overlap, of single runs times within"
-    f" {100 * TIME.single_run:.0f} %, memory within {100 * PEAK.negligible:.0f} %"
-)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,8 +41,8 @@ def label(variant):
     return look_of(variant).label
 
 
-def joined(words):
-    return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else words[0]
+def joined(words, last="and"):
+    return f" {last} ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else words[0]
 
 
 def count(number, noun):
@@ -53,12 +50,13 @@ def count(number, noun):
 
 
 def leading(choice, per=""):
-    """The best with its value, those that tie with it, and the distance to the next."""
-    told = f"{label(choice.best)} ({choice.goal.median_text(choice.value)}{per})"
-    if choice.level:
-        level = [f"{label(name)} ({100 * choice.margin_of(name):+.1f} %)" for name in choice.level]
-        told = f"a tie of {joined([told, *level])}"
-    return told + (f"; {label(choice.second)} needs {choice.margin_text}" if choice.second else "")
+    """The best with its value, those that are not told apart from it, the verdict, and the distance to the next."""
+    names = [f"{label(choice.best)} ({choice.goal.median_text(choice.value)}{per})"]
+    names += [f"{label(name)} ({choice.change_text(name)})" for name in choice.level]
+    told = f"{joined(names, 'and' if choice.verdict == EQUIVALENT else 'or')} [{choice.verdict_text}]"
+    if choice.second is None:
+        return told
+    return f"{told}; {label(choice.second)} {'has' if choice.goal.greatest else 'needs'} {choice.margin_text}"
 
 
 def headline(family, workers, time, memory):
@@ -105,20 +103,8 @@ def accuracy_line(choice):
     medians = [value.median for value in choice.values.values()]
     low, high = (f"{100 * value:.2f}" for value in (min(medians), max(medians)))
     if low == high:
-        return f"Final accuracy: a tie, all {high} %."
-    ties = [label(variant) for variant in (choice.best, *choice.level)]
-    if choice.unjudged:
-        return (
-            f"Final accuracy: {low} to {high} %, greatest with {joined(ties)}; single runs cannot"
-            " tell whether they differ (repeat with more seeds)."
-        )
-    if choice.second is None:
-        return f"Final accuracy: a tie, {low} to {high} % ({choice.value.n} seeds)."
-    return (
-        f"Final accuracy: best {'are' if choice.level else 'is'} {joined(ties)} with"
-        f" {ACCURACY.text(choice.value)}; the next, {label(choice.second)}, has"
-        f" {choice.margin_text} less."
-    )
+        return f"Final accuracy: all {high} % [{choice.verdict_text}]."
+    return f"Final accuracy: {low} to {high} %. Best: {leading(choice)}."
 
 
 def conditions(comparison, family, workers):
@@ -134,8 +120,10 @@ def conditions(comparison, family, workers):
         f"True of {family.title}, {int(cells['parameters'].iloc[0]):,} parameters,"
         f" {count(steps, 'step')}, {repeated} of each strategy, on {', '.join(devices)}"
         + ("" if family.on_gpu else ", without a GPU")
-        + f"; {NOISE}."
+        + ". The words in brackets are explained below T6."
     )
+    if runs.min() < LEAST_PAIRS:
+        told += f" With fewer than {LEAST_PAIRS} seeds, nothing is tested."
     if steps < SHORT_STEPS:
         told += f" Only {count(steps, 'step')}: the times are a hint, no more."
     return told
@@ -160,7 +148,7 @@ def elsewhere(comparison, family, workers):
     more = sum(len(one.workers) for one in comparison.families) - 1
     if not more:
         return None
-    best = f" Best where there is no tie: {'; '.join(told)} (T6)." if told else ""
+    best = f" Best where that is established: {'; '.join(told)} (T6)." if told else ""
     return f"{count(more, 'other comparison')} of other work or workers.{best}"
 
 

@@ -28,6 +28,11 @@ class Spreads(unittest.TestCase):
         self.assertEqual(spread.difference(a, b), Spread(4, 0, 7, 2))
         self.assertFalse(spread.ratio(a, spread.UNKNOWN).known)
 
+    def test_ranges_that_overlap(self):
+        low, touching, apart = Spread(1, 1, 2, 3), Spread(3, 2, 4, 3), Spread(3, 2.1, 4, 3)
+        self.assertTrue(low.overlaps(touching) and touching.overlaps(low))
+        self.assertFalse(low.overlaps(apart) or apart.overlaps(low))
+
     def test_separate(self):
         low, high, wide, single = (
             Spread(1, 1, 2, 3),

@@ -1,0 +1,134 @@
+"""What the report says of the best strategy: tested over shared seeds, or only described; with cells made by hand."""
+
+import random
+import unittest
+
+import support  # noqa: F401 (paths, or a visible skip)
+import harness
+from claims import cell, comparison
+from stratagem_report import choices, document, inference, overview, standing, verdict
+from stratagem_report.choices import ACCURACY, PEAK, TIME
+
+STUDIES = 200
+SEEDS = 5
+# A true share of 5 % exceeds this in one of 100 samples of STUDIES.
+BOUND = inference.LEVEL + 2.33 * (inference.LEVEL * (1 - inference.LEVEL) / STUDIES) ** 0.5
+
+
+def rows_of(quantity, values):
+    """Cells from {variant: values by seed}."""
+    return [
+        {**cell("lenet", variant, 2, seed), quantity: value}
+        for variant, of in values.items()
+        for seed, value in enumerate(of, 1)
+    ]
+
+
+class Judged(unittest.TestCase):
+    def choice(self, goal, values):
+        made = comparison(rows_of(goal.quantity, values))
+        return choices.choose(made, made.families[0], 2, goal)
+
+    def text(self, goal, **values):
+        return self.choice(goal, values).verdict_text
+
+    def test_times(self):
+        ddp = [1.00, 1.01, 0.99, 1.00]
+        self.assertEqual(self.text(TIME, ddp=ddp, fsdp=[1.50, 1.52, 1.48, 1.51]), "established")
+        self.assertEqual(self.text(TIME, ddp=ddp, fsdp=[1.01, 1.02, 1.00, 1.01]), "equivalent within 5 %")
+        found = self.text(TIME, ddp=ddp, fsdp=[1.2, 1.0, 1.3, 0.98])
+        self.assertRegex(found, r"^underpowered: would find \d+ % or more$")
+
+    def test_memory_and_accuracy_have_margins_of_their_own(self):
+        self.assertEqual(self.text(PEAK, ddp=[1000] * 3, fsdp=[1009] * 3), "equivalent within 1 %")
+        self.assertEqual(self.text(PEAK, ddp=[1000] * 3, fsdp=[1011] * 3), "established")
+        sync, other = [0.95, 0.951, 0.949], [0.9491, 0.9502, 0.9479]  # a loss of a tenth of the margin
+        self.assertEqual(self.text(ACCURACY, **{"ps-sync": sync, "ps-dana": other}), "equivalent within 0.50 points")
+        alike = [1.0] * 3
+        self.assertEqual(self.text(ACCURACY, **{"ps-sync": alike, "ps-dana": alike}), "equivalent within 0.01 points")
+
+    def test_few_seeds_are_described(self):
+        for words, ddp, fsdp in [
+            ("ranges apart", [1.0, 1.1], [1.2, 1.3]),
+            ("ranges overlap", [1.0, 1.2], [1.1, 1.3]),
+            ("one run each: not judged, more than 10 % apart", [1.0], [1.2, 1.3, 1.2]),
+            ("one run each: not judged, within 10 %", [1.0], [1.05]),
+        ]:
+            with self.subTest(words):
+                self.assertEqual(self.text(TIME, ddp=ddp, fsdp=fsdp), words)
+
+    def test_only_shared_seeds_count(self):
+        rows = rows_of("epoch_s", {"ddp": [1.0, 1.01, 1.0, 1.02], "fsdp": [2.0, 2.01, 2.0, 2.02]})
+        apart = [row for row in rows if row["variant"] == "ddp" or row["seed"] > 2]
+        made = comparison(apart)
+        self.assertEqual(choices.choose(made, made.families[0], 2, TIME).verdict, standing.APART)
+
+    def test_the_weakest_word_counts(self):
+        ddp = [1.00, 1.01, 0.99, 1.00]
+        found = self.choice(TIME, {"ddp": ddp, "fsdp": [9 * value for value in ddp], "ps-sync": [1.3, 1.0, 1.4, 0.99]})
+        self.assertEqual((found.verdict, found.level, found.second), (inference.UNDERPOWERED, ("ps-sync",), "fsdp"))
+        self.assertFalse(found.distinct)
+
+    def test_more_strategies_need_more_evidence(self):
+        ddp, fsdp = [1.00, 1.01, 0.99], [1.23, 1.20, 1.24]
+        self.assertEqual(self.text(TIME, ddp=ddp, fsdp=fsdp), "established")
+        noise = {f"ps-{name}": [1.3, 1.9, 2.5] for name in ("sync", "async", "ssp", "dana", "dc")}
+        self.assertIn("underpowered", self.text(TIME, ddp=ddp, fsdp=fsdp, **noise))
+
+    def test_runs_of_a_seed_that_was_repeated(self):
+        rows = rows_of("epoch_s", {"ddp": [1.0, 1.01, 1.0], "fsdp": [2.0, 2.01, 2.0]})
+        made = comparison([{**row, "seed": 1} for row in rows])
+        self.assertEqual(choices.choose(made, made.families[0], 2, TIME).verdict, standing.ESTABLISHED)
+
+
+class ChosenAfterTheRuns(unittest.TestCase):
+    """The best of many is often the luckiest: all pairs must count."""
+
+    def test_the_best_of_equals_is_seldom_established(self):
+        source, wrong = random.Random(3), 0
+        for _ in range(STUDIES):
+            values = {f"ps-{name}": [source.gauss(1, 0.02) for _ in range(SEEDS)] for name in "abcdefghijkl"}
+            made = comparison(rows_of("epoch_s", values))
+            found = choices.choose(made, made.families[0], 2, TIME)
+            wrong += any(of.word == standing.ESTABLISHED for of in found.standings.values())
+        print(f"{100 * wrong / STUDIES:.1f} % of tables with twelve equal strategies call one slower than the best")
+        self.assertLessEqual(wrong / STUDIES, BOUND)
+
+
+class FirstSentences(unittest.TestCase):
+    def said(self, **values):
+        made = comparison(rows_of("epoch_s", values))
+        return verdict.verdict(made), made
+
+    def test_established(self):
+        told, made = self.said(ddp=[1.0, 1.01, 0.99, 1.0], fsdp=[2.0, 2.02, 1.98, 2.01])
+        self.assertIn("fastest: DDP (1.00 s per epoch) [established]; FSDP (ZeRO-3) needs 2.0 times", told.headline)
+        table = overview.t0_overview(made, told.family, told.workers)
+        self.assertEqual([row[3].text for row in table.rows], ["fastest", "+100.5 %"])
+        self.assertIn("The fastest: established.", table.note)
+
+    def test_a_tie(self):
+        told, made = self.said(ddp=[1.0, 1.01, 0.99, 1.0], fsdp=[1.01, 1.02, 1.0, 1.01])
+        self.assertIn("DDP (1.00 s per epoch) and FSDP (ZeRO-3) (+1.0 %) [equivalent within 5 %].", told.headline)
+        table = overview.t0_overview(made, told.family, told.workers)
+        self.assertEqual(table.rows[1][3].text, "+1.0 %, equivalent")
+
+    def test_what_could_not_be_found_out(self):
+        told, made = self.said(ddp=[1.0, 1.2, 1.0, 1.1], fsdp=[1.2, 1.0, 1.2, 1.05])
+        self.assertRegex(told.headline, r"DDP \(.*\) or FSDP .* \[underpowered: would find \d+ % or more\]\.")
+        self.assertNotIn("nothing is tested", " ".join(told.details))
+        note = document.tables_study.t6_decision(made).note
+        for word in "Holm", "all pairs", "within 5 %", "within 1 %", "fewer than 3":
+            self.assertIn(word, note)
+
+    def test_words_are_never_stronger_than_two_runs_allow(self):
+        told, made = self.said(ddp=[1.0, 1.01], fsdp=[2.0, 2.01])
+        self.assertIn("[ranges apart]", told.headline)
+        self.assertIn("With fewer than 3 seeds, nothing is tested.", " ".join(told.details))
+        rows = document.tables_study.t6_decision(made).rows
+        for word in "established", "significant", "better", "equivalent":
+            self.assertNotIn(word, " ".join(map(str, [*rows, told.headline])))
+
+
+if __name__ == "__main__":
+    harness.main()
