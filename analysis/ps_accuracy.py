@@ -1,21 +1,35 @@
 #!/usr/bin/env python3
 """Accuracy, time and lag of a parameter server's modes over numbers of workers, from `stratagem simulate`.
 
-For each number of workers, every mode chooses one of the same learning rates, by its mean test accuracy over the same
-few seeds. Then all seeds are trained with this rate, and with the rate that was chosen for the fewest workers. Two
-one-sided t tests over pairs of seeds show whether a mode is within a margin of the first mode. The unit of simulated
-time is a worker's mean pass. Results: analysis/PS.md.
+For each number of workers, every mode chooses from the same grid of learning rates (and momenta): on training images
+that are held out, with seeds of its own. Then the seeds that are scored are trained on all training images with this
+rate, and with the rate that was chosen for the fewest workers. Modes are compared with a baseline in pairs of the same
+seed. The unit of simulated time is a worker's mean pass. Needs scipy. Results: analysis/PS.md.
 """
 
 import argparse
+import math
 import statistics
 
+import scores
 import simulations
-from equivalence import verdict
-from simulations import Training, accuracy, mean
+import tuning
+from simulations import Training, mean
 
-def points(results):
-    return [100 * result["test_accuracy"] for result in results]
+
+def reached_text(results, target, what):
+    """Median of the epoch or time at which runs reached a test accuracy, and how many did if not all."""
+    when = [
+        next((point[what] for point in result.get("curve", []) if 100 * point["test_accuracy"] >= target), math.inf)
+        for result in results
+    ]
+    count = sum(map(math.isfinite, when))
+    told = f"{statistics.median(when):.4g}" if math.isfinite(statistics.median(when)) else "-"
+    return told + ("" if count == len(when) else f" ({count} of {len(when)})")
+
+
+def can_run(mode, workers):
+    return workers > 1 or mode.split(",")[0] != "backup"
 
 
 class Modes:
@@ -24,63 +38,88 @@ class Modes:
     def __init__(self, simulated, options):
         self.simulated, self.options = simulated, options
         self.seeds = range(1, options.seeds + 1)
+        self.tuner = tuning.Tuner(simulated, options)
+        self.keys = [
+            (workers, mode)
+            for workers in options.workers
+            for mode in options.modes
+            if can_run(mode, workers)
+        ]
+        self.best = {key: self.tuner.best(key[1], key[0]) for key in self.keys}
+        self.fewest = next(key for key in self.keys if key[1] == options.baseline)
+        # Known before anything is scored:
+        self.margin = options.margin or scores.MARGIN * (100 - self.best[self.fewest].accuracy)
+        self.results = {key: self.scored(key, self.best[key]) for key in self.keys}
+        points = {key: scores.by_seed(results) for key, results in self.results.items()}
+        self.judged = scores.judge(points, options.compared, self.margin)
 
-    def at(self, mode, workers, lr, seeds=None):
-        return self.simulated.run(
-            Training(mode, workers, lr, self.options.momentum, seed) for seed in seeds or self.seeds
-        )
+    def scored(self, key, chosen):
+        workers, mode = key
+        return self.simulated.run(Training(mode, workers, chosen.lr, chosen.momentum, seed) for seed in self.seeds)
 
-    def best_lr(self, mode, workers):
-        seeds = self.seeds[: self.options.tune_seeds]
-        return max(self.options.lr, key=lambda lr: accuracy(self.at(mode, workers, lr, seeds)))
+    def transferred_text(self, key):
+        """The mean with what was chosen for the fewest workers."""
+        chosen = self.best.get((self.options.workers[0], key[1]))
+        return f"{simulations.accuracy(self.scored(key, chosen)):.2f}" if chosen else "-"
 
-    def rows(self):
+    def titles(self):
         options = self.options
-        transferred = {mode: self.best_lr(mode, options.workers[0]) for mode in options.modes}
-        for workers in options.workers:
-            baseline = None
-            for mode in options.modes:
-                if mode == "backup" and workers < 2:
-                    continue
-                lr = self.best_lr(mode, workers)
-                results = self.at(mode, workers, lr)
-                baseline = baseline or results
-                spread = statistics.pstdev(points(results))
-                yield [
-                    str(workers),
-                    mode,
-                    f"{lr:g}",
-                    f"{accuracy(results):.2f} ± {spread:.2f}",
-                    f"{accuracy(results) - accuracy(baseline):+.2f}",
-                    "" if results is baseline else verdict(points(results), points(baseline), options.margin),
-                    f"{accuracy(self.at(mode, workers, transferred[mode])):.2f}",
-                    f"{mean(results, 'time') / mean(baseline, 'time'):.2f}",
-                    f"{mean(results, 'lag_mean'):.2f}",
-                    f"{mean(results, 'pulls') / mean(results, 'pushes'):.2f}",
-                ]
+        titles = ["W", "mode", "lr", *(["momentum"] if len(options.momentum) > 1 else []), "accuracy %", "against"]
+        titles += ["difference", scores.verdict_title(self.margin), f"at the lr for W={options.workers[0]}"]
+        titles += ["time", "mean lag", "pulls per push"]
+        return titles + [f"{what} to {options.target:g} %" for what in ("epochs", "time") if options.target]
+
+    def row(self, key):
+        options, (workers, mode) = self.options, key
+        results, best = self.results[key], self.best[key]
+        base = self.results.get((workers, options.compared.get(mode, mode)), [])
+        row = [str(workers), mode, best.text("lr"), *([best.text("momentum")] if len(options.momentum) > 1 else [])]
+        row += [scores.accuracy_text(results), *scores.comparison_cells(self.judged, key, options.compared)]
+        row += [
+            self.transferred_text(key),
+            scores.number(mean(results, "time") / mean(base, "time")),
+            scores.number(mean(results, "lag_mean")),
+            scores.number(mean(results, "pulls") / mean(results, "pushes")),
+        ]
+        return row + [reached_text(results, options.target, what) for what in ("epoch", "time") if options.target]
+
+    def table(self):
+        words = ("mode", "against", scores.verdict_title(self.margin))
+        return simulations.markdown(self.titles(), map(self.row, self.keys), words)
+
+    def notes(self):
+        options, (workers, baseline) = self.options, self.fewest
+        origin = "as given" if options.margin else (
+            f"{100 * scores.MARGIN:.0f} % of the held-out error of {baseline} with {scores.count(workers, 'worker')}"
+        )
+        return (
+            f"Scored with {scores.count(len(self.seeds), 'seed')}; ± is their sample standard deviation."
+            f" {self.tuner.text()} {scores.family_text(self.margin, origin)}"
+        )
 
 
 def parse_options():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     simulations.add_options(parser)
-    parser.add_argument("--momentum", type=float, default=0.9)
+    tuning.add_options(parser, rates=[0.01, 0.02, 0.04], momenta=[0.9])
+    scores.add_options(parser)
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4, 8, 16], help="rising")
     parser.add_argument("--modes", nargs="+", default=["sync", "async", "dana"], metavar="MODE[,KEY=VALUE]",
-                        help="the first is compared with; parts of the policy may follow: dana,pull_at_lag=8")
-    parser.add_argument("--lr", type=float, nargs="+", default=[0.01, 0.02, 0.04])
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--tune-seeds", type=int, default=2, help="of them, to choose a learning rate")
-    parser.add_argument("--margin", type=float, default=0.5, help="points")
-    return parser.parse_args()
+                        help="with parts of the policy or keys: dana,pull_at_lag=8 sync,optimizer.nesterov=true")
+    parser.add_argument("--seeds", type=int, default=10, help="that are scored: 1, 2, ...")
+    parser.add_argument("--target", type=float, metavar="PERCENT", help="shows when this test accuracy is reached")
+    options = parser.parse_args()
+    tuning.check_options(parser, options)
+    options.baseline, options.compared = scores.baselines(parser, options)
+    if not any(can_run(options.baseline, workers) for workers in options.workers):
+        parser.error(f"the baseline {options.baseline} needs several workers")
+    return options
 
 
 def main():
     options = parse_options()
     modes = Modes(simulations.Simulations(options), options)
-    first = options.modes[0]
-    titles = ["W", "mode", "lr", "accuracy %", f"against {first}", f"within {options.margin:g}"]
-    titles += [f"at the lr for W={options.workers[0]}", "time", "mean lag", "pulls per push"]
-    print(simulations.markdown(titles, modes.rows(), ("mode", titles[5])), end="")
+    print(f"{modes.table()}\n{modes.notes()}")
 
 
 if __name__ == "__main__":

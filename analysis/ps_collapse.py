@@ -2,14 +2,16 @@
 """Why synchronous training can get worse with more workers, although nothing is stale, from `stratagem simulate`.
 
 Accuracy of `sync` for several numbers of workers: with fixed samples per step or per worker, gradients averaged or
-summed, and a learning rate that is unscaled, scaled with the workers, or scaled with a warm-up.
+summed, and a learning rate that is unscaled, scaled with the workers, or scaled with a warm-up. The change from the
+fewest to the most workers is a difference in pairs of the same seed. Needs scipy.
 """
 
 import argparse
 import itertools
 
+import scores
 import simulations
-from simulations import Training, accuracy
+from simulations import Training
 
 SCALINGS = {"unscaled": ("none", 0), "linear": ("linear", 0), "linear, warm-up": ("linear", 1)}
 
@@ -24,24 +26,35 @@ def further_of(fixed, reduction, scaling, workers, options):
     return tuple(settings)
 
 
-def rows(simulated, options):
-    seeds = range(1, options.seeds + 1)
-    for fixed, reduction, scaling in itertools.product(options.samples, options.gradients, options.rates):
-        by_workers = {}
-        for workers in options.workers:
-            further = further_of(fixed, reduction, scaling, workers, options)
-            by_workers[workers] = accuracy(
-                simulated.run(
-                    Training("sync", workers, options.lr, options.momentum, seed, further) for seed in seeds
-                )
-            )
-        change = by_workers[options.workers[-1]] - by_workers[options.workers[0]]
+def trained(simulated, options):
+    """{((fixed, reduction, scaling), workers): results}."""
+    combinations = itertools.product(options.samples, options.gradients, options.rates)
+    of = {
+        (row, workers): [
+            Training("sync", workers, options.lr, options.momentum, seed, further_of(*row, workers, options))
+            for seed in range(1, options.seeds + 1)
+        ]
+        for row in combinations
+        for workers in options.workers
+    }
+    simulated.run(itertools.chain.from_iterable(of.values()))  # all at once, so that --jobs helps
+    return {key: simulated.run(trainings) for key, trainings in of.items()}
+
+
+def rows(found, options):
+    points = {key: scores.by_seed(results) for key, results in found.items()}
+    first, last = options.workers[0], options.workers[-1]
+    judged = scores.judge(points, {last: first})
+    for row in dict.fromkeys(row for row, _ in found):
+        fixed, reduction, scaling = row
+        change = judged.get((row, last))
         yield [
             f"{options.batch} per {'worker' if fixed == 'worker' else 'step'}",
             reduction,
             scaling,
-            *(f"{value:.2f}" for value in by_workers.values()),
-            f"{change:+.2f}",
+            *(scores.accuracy_text(found[row, workers]) for workers in options.workers),
+            scores.difference_text(change) if change else "",
+            scores.verdict_text(change) if change else "",
         ]
 
 
@@ -63,8 +76,10 @@ def parse_options():
 def main():
     options = parse_options()
     simulated = simulations.Simulations(options)
-    titles = ["samples", "gradients", "learning rate", *(f"W={workers}" for workers in options.workers), "change"]
-    print(simulations.markdown(titles, rows(simulated, options), titles[:3]), end="")
+    titles = ["samples", "gradients", "learning rate", *(f"W={workers}" for workers in options.workers)]
+    titles += ["change", "verdict"]
+    print(simulations.markdown(titles, rows(trained(simulated, options), options), (*titles[:3], "verdict")))
+    print(f"Scored with {scores.count(options.seeds, 'seed')}; ± is their sample standard deviation. {scores.FAMILY}")
 
 
 if __name__ == "__main__":

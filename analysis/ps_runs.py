@@ -1,72 +1,121 @@
 #!/usr/bin/env python3
 """Accuracy, time and lag of a parameter server's modes from runs of a study, such as inputs/study/ps-accuracy.yaml.
 
-Modes with the same number of workers are compared in pairs of the same seed: accuracies by two one-sided t tests, times
-by the median of ratios, which is least sensitive to other work on the machine. Results: analysis/PS.md.
+Modes with the same number of workers are compared in pairs of the same seed: accuracies by their differences, times by
+their ratios. Runs that a time limit ended are left out. Needs scipy. Results: analysis/PS.md.
 """
 
 import argparse
 import collections
 import json
+import math
 import pathlib
 import re
 import statistics
 import subprocess
 import sys
 
+import scores
 import simulations
-from equivalence import verdict
+from stratagem_report import inference
 
 CELL = re.compile(r"-w(?P<workers>\d+)-s(?P<seed>\d+)-(?P<mode>[\w-]+)$")
 
 
 def read(program, folder):
-    """What `collect` reports for each cell: {workers: {mode: {seed: row}}}."""
+    """What `collect` reports for each cell: {(workers, mode): {seed: row}}."""
     cells = sorted(path.parent for path in folder.glob("*/outcome.json"))
     if not cells:
         sys.exit(f"{folder} has no runs; first: {program} sweep inputs/study/ps-accuracy.yaml --all")
     words = [program, "collect", *map(str, cells), "--format", "json", "--quiet"]
     told = subprocess.run(words, check=True, capture_output=True, text=True).stdout
-    runs = collections.defaultdict(lambda: collections.defaultdict(dict))
+    runs = collections.defaultdict(dict)
     for row in json.loads(told)["cells"]:
-        if (cell := CELL.search(row["cell"])) and row["status"] == "complete":
-            runs[int(cell["workers"])][cell["mode"]][int(cell["seed"])] = row
+        cell = CELL.search(row["cell"])
+        if cell and row["status"] == "complete" and row["reason"] != "time_limit":
+            runs[int(cell["workers"]), cell["mode"]][int(cell["seed"])] = row
     return runs
 
 
-def rows(runs, options):
-    for workers, modes in sorted(runs.items()):
-        for mode in (mode for mode in options.modes if mode in modes):
-            seeds = sorted(set.intersection(*(set(modes[other]) for other in options.modes if other in modes)))
-            of = {other: [modes[other][seed] for seed in seeds] for other in modes}
-            points = {other: [100 * row["test_accuracy"] for row in of[other]] for other in of}
-            base, timed = options.modes[0], options.timed
-            ratios = [one["train_time_s"] / other["train_time_s"] for one, other in zip(of[mode], of[timed])]
-            lag = statistics.fmean(row["lag_mean"] for row in of[mode])
-            yield [
-                str(workers),
-                mode,
-                str(len(seeds)),
-                f"{statistics.fmean(points[mode]):.2f} ± {statistics.pstdev(points[mode]):.2f}",
-                f"{statistics.fmean(points[mode]) - statistics.fmean(points[base]):+.2f}",
-                "" if mode == base else verdict(points[mode], points[base], options.margin),
-                f"{statistics.median(ratios):.2f} [{min(ratios):.2f}, {max(ratios):.2f}]",
-                f"{lag:.2f}",
-            ]
+def time_text(times, key, timed, confidence):
+    """The geometric mean of ratios, with an interval."""
+    if key[1] == timed:
+        return "1.00"
+    pairs = inference.paired_ratios(times[key], times.get((key[0], timed), {}))
+    if pairs.n < inference.LEAST_PAIRS:
+        return f"{math.exp(pairs.mean):.2f}" if pairs.n else "-"
+    ratio = inference.as_ratio(pairs.interval(confidence))
+    return f"{ratio.mean:.2f} [{ratio.low:.2f}, {ratio.high:.2f}]"
+
+
+def fewest(keys, runs, options):
+    """The baseline with the fewest workers."""
+    of_baseline = [key for key in keys if key[1] == options.baseline]
+    if not of_baseline:
+        there = ", ".join(sorted({mode for _, mode in runs})) or "the modes there"
+        sys.exit(f"{options.study} has no complete run of the baseline {options.baseline}: run it, or name one of"
+                 f" {there} with --baseline")  # fmt: skip
+    return of_baseline[0]
+
+
+class Table:
+    def __init__(self, runs, options):
+        self.runs, self.options = runs, options
+        self.keys = [
+            (workers, mode)
+            for workers in sorted({workers for workers, _ in runs})
+            for mode in options.modes
+            if (workers, mode) in runs
+        ]
+        self.points, self.times = self.of_each("test_accuracy", 100), self.of_each("train_time_s", 1)
+        error = 100 - statistics.fmean(self.points[fewest(self.keys, runs, options)].values())
+        self.margin = options.margin or scores.MARGIN * error
+        self.judged = scores.judge(self.points, options.compared, self.margin)
+
+    def of_each(self, measure, factor):
+        """{(workers, mode): {seed: value}}."""
+        return {key: {seed: factor * row[measure] for seed, row in self.runs[key].items()} for key in self.keys}
+
+    def row(self, key):
+        timed = self.options.timed
+        ratios = sum((workers, timed) in self.times for workers, mode in self.keys if mode != timed)
+        return [
+            str(key[0]),
+            key[1],
+            str(len(self.points[key])),
+            scores.mean_sd(self.points[key]),
+            *scores.comparison_cells(self.judged, key, self.options.compared),
+            time_text(self.times, key, timed, inference.simultaneous(ratios)),
+            f"{statistics.fmean(row['lag_mean'] for row in self.runs[key].values()):.2f}",
+        ]
+
+    def text(self):
+        verdict = scores.verdict_title(self.margin)
+        titles = ["W", "mode", "seeds", "accuracy %", "against", "difference", verdict]
+        titles += [f"time over {self.options.timed}'s", "mean lag"]
+        return simulations.markdown(titles, map(self.row, self.keys), ("mode", "against", verdict))
+
+    def notes(self):
+        origin = "as given" if self.options.margin else (
+            f"{100 * scores.MARGIN:.0f} % of the error of {self.options.baseline} in these runs: fix it with --margin"
+        )
+        return (
+            f"± is the sample standard deviation. {scores.family_text(self.margin, origin)} Ratios of times"
+            " are geometric means; their intervals hold together, too."
+        )
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("study", type=pathlib.Path, help="folder of the cells")
     parser.add_argument("--program", default=str(simulations.ROOT / "build" / "stratagem"))
-    parser.add_argument("--modes", nargs="+", default=["sync", "async", "dana"], help="the first is compared with")
+    parser.add_argument("--modes", nargs="+", default=["sync", "async", "dana"])
     parser.add_argument("--timed", default="async", help="the mode whose time is 1")
-    parser.add_argument("--margin", type=float, default=0.5, help="points")
+    scores.add_options(parser)
     options = parser.parse_args()
-    titles = ["W", "mode", "seeds", "accuracy %", f"against {options.modes[0]}", f"within {options.margin:g}"]
-    titles += [f"time over {options.timed}'s", "mean lag"]
-    table = simulations.markdown(titles, rows(read(options.program, options.study), options), ("mode", titles[5]))
-    print(table, end="")
+    options.baseline, options.compared = scores.baselines(parser, options)
+    table = Table(read(options.program, options.study), options)
+    print(f"{table.text()}\n{table.notes()}")
 
 
 if __name__ == "__main__":

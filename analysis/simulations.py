@@ -14,21 +14,27 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 NON_FINITE = 84  # the exit code of a training whose loss is not finite
 GUESS = 0.1  # accuracy of guessing among ten classes
-
+DIVERGED = {"test_accuracy": GUESS, "diverged": True}
+NESTEROV = "optimizer.nesterov=true"
 
 # Parts of a policy that belong to section `advanced` of the configuration.
 ADVANCED = {"gate", "over_cap", "weight", "momentum", "pushes", "pull_every", "pull_at_lag", "pulls", "warm_start"}
 
 
-def path_of(part):
-    """The override for a part: staleness=3 is strategy.staleness=3, gate=ssp is advanced.gate=ssp."""
-    section = "advanced" if part.split("=")[0] in ADVANCED else "strategy"
-    return f"{section}.{part}"
+def setting_of(part):
+    """The override for a part of a mode: staleness=3 is strategy.staleness=3, gate=ssp is advanced.gate=ssp, and
+    optimizer.nesterov=true stays as it is. A word alone is a switch of the optimizer, such as nesterov."""
+    name, *value = part.split("=", 1)
+    if not value:
+        return f"optimizer.{name}=true"
+    if "." in name:
+        return part
+    return f"{'advanced' if name in ADVANCED else 'strategy'}.{part}"
 
 
 @dataclasses.dataclass(frozen=True)
 class Training:
-    mode: str = "sync"
+    mode: str = "sync"  # MODE[,PART...], see setting_of()
     workers: int = 1
     lr: float = 0.01
     momentum: float = 0.9
@@ -55,16 +61,31 @@ def add_options(parser):
     parser.add_argument("--json", type=pathlib.Path, help="keeps what was trained: what it has is not repeated")
 
 
+# Options that decide what a training computes.
+SHARED = ("config", "dataset", "model", "subset", "batch", "epochs", "jitter", "slow", "emulated", "set")
+
+
 class Simulations:
     """Runs each requested training once, and stores it in the file of `--json`."""
 
     def __init__(self, options):
         self.options = options
-        self.results = {}
-        if options.json and options.json.exists():
-            for row in json.loads(options.json.read_text()):
-                of = {name: row[name] for name in (field.name for field in dataclasses.fields(Training))}
-                self.results[Training(**of | {"further": tuple(of["further"])})] = row["result"]
+        self.shared = {name: getattr(options, name) for name in SHARED}
+        self.results = self._kept() if options.json and options.json.exists() else {}
+        self.kept = len(self.results)
+
+    def _kept(self):
+        path = self.options.json
+        stored = json.loads(path.read_text())
+        if not isinstance(stored, dict):
+            sys.exit(f"{path} is of older scripts, which did not keep the settings: name another file with --json")
+        other = [name for name in SHARED if stored["settings"].get(name) != self.shared[name]]
+        if other:
+            sys.exit(f"{path} has trainings with another --{', --'.join(other)}: name another file with --json")
+        return {
+            Training(**row["training"] | {"further": tuple(row["training"]["further"])}): row["result"]
+            for row in stored["trainings"]
+        }
 
     def run(self, trainings):
         """The results of the trainings, in order, as `simulate --json` prints them."""
@@ -72,19 +93,22 @@ class Simulations:
         missing = [training for training in dict.fromkeys(trainings) if training not in self.results]
         began = told = time.monotonic()
         with concurrent.futures.ThreadPoolExecutor(self.options.jobs) as pool:
-            for done, (training, result) in enumerate(zip(missing, pool.map(self._train, missing)), 1):
-                self.results[training] = result
-                now = time.monotonic()
-                if now - told > 30:
-                    told = now
-                    left = (now - began) / done * (len(missing) - done)
-                    print(f"{done} of {len(missing)} trainings, {left / 60:.0f} min left", file=sys.stderr)
-                    self._keep()
-        self._keep()
+            try:
+                for done, (training, result) in enumerate(zip(missing, pool.map(self._train, missing)), 1):
+                    self.results[training] = result
+                    now = time.monotonic()
+                    if now - told > 30:
+                        told = now
+                        left = (now - began) / done * (len(missing) - done)
+                        print(f"{done} of {len(missing)} trainings, {left / 60:.0f} min left", file=sys.stderr)
+                        self._keep()
+            finally:
+                pool.shutdown(wait=False, cancel_futures=True)
+                self._keep()
         return [self.results[training] for training in trainings]
 
     def _train(self, training):
-        """A training that diverges gets the accuracy of guessing."""
+        """A training that diverges gets the accuracy of guessing, and a mark."""
         options = self.options
         if options.emulated:
             return self._train_emulated(training)
@@ -94,7 +118,7 @@ class Simulations:
             words += ["-s", setting]
         ended = subprocess.run(words, capture_output=True, text=True)
         if ended.returncode == NON_FINITE:
-            return {"test_accuracy": GUESS}
+            return dict(DIVERGED)
         if ended.returncode != 0:
             sys.exit(f"{' '.join(words)}\n{ended.stderr}")
         return json.loads(ended.stdout)
@@ -107,14 +131,14 @@ class Simulations:
         with tempfile.TemporaryDirectory() as folder:
             out = pathlib.Path(folder) / "run"
             words = [options.program, "run", options.emulated, "--quiet", "--out", out]
-            settings = [*self._settings(training), f"run.evaluate_every={options.epochs}"]
-            settings += ["strategy.name=serial", f"strategy.emulate_ranks={training.workers}"]
+            settings = [*self._settings(training), "strategy.name=serial", f"strategy.emulate_ranks={training.workers}"]
+            settings.append(f"run.evaluate_every={options.epochs}")
             for setting in settings:
                 if not setting.startswith(("strategy.mode", "strategy.name=ps")):
                     words += ["-s", setting]
             ended = subprocess.run(list(map(str, words)), capture_output=True, text=True)
             if ended.returncode == NON_FINITE:
-                return {"test_accuracy": GUESS}
+                return dict(DIVERGED)
             if ended.returncode != 0:
                 sys.exit(f"{' '.join(map(str, words))}\n{ended.stderr}")
             return {"test_accuracy": json.loads((out / "outcome.json").read_text())["test_accuracy"]}
@@ -125,7 +149,7 @@ class Simulations:
         settings = [
             f"run.seed={training.seed}",
             "run.threads=1",
-            "run.evaluate_every=0",
+            "run.evaluate_every=1",
             f"run.epochs={options.epochs}",
             f"data.dataset={options.dataset}",
             f"data.subset={options.subset}",
@@ -136,23 +160,28 @@ class Simulations:
             f"optimizer.momentum={training.momentum}",
             "strategy.name=ps",
             f"strategy.mode={mode}",
-            *map(path_of, parts),
+            *(setting_of(part) for part in parts),
         ]
+        if training.momentum == 0 and NESTEROV in settings:
+            settings.remove(NESTEROV)  # refused: without momentum, it is the plain rule
         if options.slow > 1:
             settings += ["experiment.slow_worker=0", f"experiment.slow={options.slow}"]
         return settings + options.set + list(training.further)
 
     def _keep(self):
-        if self.options.json is None:
+        if self.options.json is None or len(self.results) == self.kept:
             return
-        rows = [dataclasses.asdict(training) | {"result": result} for training, result in self.results.items()]
+        self.kept = len(self.results)
+        trainings = [{"training": dataclasses.asdict(of), "result": result} for of, result in self.results.items()]
         beside = self.options.json.with_suffix(".new")
-        beside.write_text(json.dumps(rows, indent=1) + "\n")
+        beside.write_text(json.dumps({"settings": self.shared, "trainings": trainings}, indent=1) + "\n")
         beside.replace(self.options.json)
 
 
 def mean(results, name):
-    return statistics.fmean(result.get(name, math.nan) for result in results)
+    """Over the trainings that did not diverge; NaN if all did."""
+    known = [result[name] for result in results if name in result]
+    return statistics.fmean(known) if known else math.nan
 
 
 def accuracy(results):

@@ -1,0 +1,311 @@
+"""Scripts that compare modes of the parameter server, on made results: a small program stands in for `stratagem`."""
+
+import collections
+import json
+import statistics
+import sys
+import unittest
+
+import support
+import harness
+import scores
+import tuning
+
+# Accuracy falls with the distance of the rate from 0.08 (times 1 - momentum), and differs between seeds and modes.
+# Every training is written to asked.jsonl.
+FAKE = """#!{python} -SE
+import json, math, sys, zlib
+
+words = sys.argv[1:]
+if words[0] == "collect":
+    print(open("collected.json").read())
+    sys.exit()
+settings = dict(word.split("=", 1) for flag, word in zip(words, words[1:]) if flag == "-s")
+settings["workers"] = words[words.index("--workers") + 1]
+with open("asked.jsonl", "a") as file:
+    file.write(json.dumps(settings) + "\\n")
+lr, momentum, seed = float(settings["optimizer.lr"]), float(settings["optimizer.momentum"]), int(settings["run.seed"])
+mode = settings["strategy.mode"]
+if mode == "dc" and seed == 2:
+    sys.exit(84)
+if mode == "ssp":
+    sys.exit("error: refused by the program")
+noise = (zlib.crc32(repr(settings).encode()) % 100 - 50) / 1500
+loss = {{"sync": 0, "dana": 0, "async": 5, "dc": 0}}[mode] - (settings.get("optimizer.nesterov") == "true")
+accuracy = 94 - loss - abs(math.log2(lr / (1 - momentum) / {best})) + seed % 7 / 10 + noise
+curve = [{{"epoch": n, "test_accuracy": accuracy / 100 - (3 - n) / 100, "train_loss": 1 / n, "time": 10 * n}}
+         for n in (1, 2, 3)]
+counts = {{"time": 30, "lag_mean": 1, "pulls": 9, "pushes": 9}}
+print(json.dumps({{"test_accuracy": accuracy / 100, "curve": curve, **counts}}))
+"""
+
+
+class Scripts(harness.ProgramTest):
+    best = 0.2  # the best lr / (1 - momentum)
+
+    def setUp(self):
+        super().setUp()
+        self.fake = self.folder / "fake"
+        self.fake.write_text(FAKE.format(python=sys.executable, best=self.best))
+        self.fake.chmod(0o755)
+
+    def script(self, name, *arguments, code=0):
+        words = [sys.executable, "-B", support.ANALYSIS / name, *arguments, "--program", self.fake]
+        ended = self.run_words(list(map(str, words)))
+        self.assertEqual(ended.code, code, str(ended))
+        return ended
+
+    def rows(self, ended):
+        lines = [line for line in ended.stdout.splitlines() if line.startswith("|")]
+        titles, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+        return [dict(zip(titles, row)) for row in rows]
+
+    def asked(self):
+        return [json.loads(line) for line in (self.folder / "asked.jsonl").read_text().splitlines()]
+
+    def accuracy(self, *arguments, code=0):
+        return self.script("ps_accuracy.py", *arguments, code=code)
+
+
+class Tuning(Scripts):
+    """The best rate of the made program is 0.02 with momentum 0.9."""
+
+    few = ["--modes", "sync", "dana", "--workers", "2", "--seeds", "4"]
+
+    def test_what_is_scored_is_not_tuned_on(self):
+        ended = self.accuracy(*self.few, "--lr", "0.01", "0.02", "0.04", "--tune-seeds", "2", "--holdout", "500")
+        tuned = [of for of in self.asked() if "data.holdout" in of]
+        scored = [of for of in self.asked() if "data.holdout" not in of]
+        self.assertEqual({of["data.holdout"] for of in tuned}, {"500"})
+        self.assertEqual({of["run.seed"] for of in tuned}, {"1001", "1002"})
+        self.assertEqual({of["run.seed"] for of in scored}, {"1", "2", "3", "4"})
+        self.assertEqual({of["optimizer.lr"] for of in scored}, {"0.02"})
+        self.assertEqual(len(tuned), 2 * 3 * 2)
+        self.assertEqual({row["lr"] for row in self.rows(ended)}, {"0.02"}, "inside: not flagged")
+        for word in "500 training images", "2 other seeds", "4 seeds":
+            self.assertIn(word, ended.stdout)
+
+    def test_an_optimum_at_the_edge_is_flagged(self):
+        ended = self.accuracy(*self.few, "--lr", "0.08", "0.16", "--widen", "0")
+        self.assertEqual({row["lr"] for row in self.rows(ended)}, {"0.08 (edge)"})
+
+    def test_the_grid_is_widened_until_the_optimum_is_inside(self):
+        for rates in ("0.08", "0.16"), ("0.0025", "0.005"):
+            with self.subTest(rates):
+                ended = self.accuracy(*self.few, "--lr", *rates)
+                self.assertEqual({row["lr"] for row in self.rows(ended)}, {"0.02"})
+        tried = {float(of["optimizer.lr"]) for of in self.asked()}
+        self.assertEqual(tried, {0.16, 0.08, 0.04, 0.02, 0.01, 0.005, 0.0025})
+
+    def test_widening_has_a_limit(self):
+        ended = self.accuracy(*self.few, "--lr", "0.16", "0.32", "--widen", "2")
+        self.assertEqual({row["lr"] for row in self.rows(ended)}, {"0.04 (edge)"})
+
+    def test_a_fixed_rate_is_no_edge(self):
+        ended = self.accuracy(*self.few, "--lr", "0.16")
+        self.assertEqual({row["lr"] for row in self.rows(ended)}, {"0.16"})
+        self.assertEqual({of["optimizer.lr"] for of in self.asked()}, {"0.16"})
+
+    def test_momentum_is_a_dimension_of_the_grid(self):
+        ended = self.accuracy(*self.few, "--lr", "0.04", "--momentum", "0.9", "0.95", "--tune-seeds", "1")
+        self.assertEqual({row["momentum"] for row in self.rows(ended)}, {"0.8"})
+
+    def test_seeds_must_not_meet(self):
+        for words in (["--seeds", "1001"], ["--tune-seeds", "0"], ["--holdout", "0"]):
+            self.assertIn("error: --", self.accuracy(*words, code=2).stderr)
+
+
+class Search(unittest.TestCase):
+    def found(self, best, rates, momenta, widenings=9):
+        def score(points):
+            return {(lr, momentum): -abs(lr - best[0]) - abs(momentum - best[1]) for lr, momentum in points}
+
+        optimum = tuning.search(score, rates, momenta, widenings)
+        return optimum.lr, optimum.momentum, optimum.edges
+
+    def test_both_dimensions_grow(self):
+        self.assertEqual(self.found((0.08, 0.95), [0.01, 0.02], [0.8, 0.9]), (0.08, 0.95, ()))
+
+    def test_momentum_zero_is_an_end_but_no_edge(self):
+        self.assertEqual(self.found((0.02, 0.0), [0.01, 0.02, 0.04], [0.9, 0.95]), (0.02, 0.0, ()))
+
+    def test_the_edge_of_each_is_named(self):
+        self.assertEqual(self.found((1, 0.99), [0.01, 0.02], [0.5, 0.9], 0), (0.02, 0.9, ("lr", "momentum")))
+
+    def test_the_order_of_the_grid_does_not_matter(self):
+        self.assertEqual(self.found((0.02, 0.9), [0.04, 0.01, 0.02, 0.02], [0.9]), (0.02, 0.9, ()))
+
+
+class Accuracy(Scripts):
+    fixed = ["--lr", "0.02", "--workers", "2"]
+
+    def test_verdicts(self):
+        ended = self.accuracy(*self.fixed, "--modes", "sync", "async", "dana", "--margin", "0.5", "--seeds", "6")
+        sync, late, dana = self.rows(ended)
+        self.assertEqual(sync["verdict, margin 0.50"], "(baseline)")
+        self.assertEqual((late["against"], late["verdict, margin 0.50"]), ("sync", "worse"))
+        self.assertRegex(late["difference"], r"^-\d\.\d+ \[-\d\.\d+, -\d\.\d+\]$")
+        self.assertEqual(dana["verdict, margin 0.50"], "equivalent")
+        scored = [of for of in self.asked() if "data.holdout" not in of and of["strategy.mode"] == "sync"]
+        self.assertEqual(len(scored), 6)
+
+    def test_the_deviation_is_that_of_a_sample(self):
+        values = {1: 90.0, 2: 91.0, 3: 95.0}
+        self.assertEqual(scores.mean_sd(values), f"92.00 ± {statistics.stdev([90, 91, 95]):.2f}")
+        self.assertEqual(scores.mean_sd({1: 90.0}), "90.00")
+
+    def test_the_margin_is_a_tenth_of_the_baseline_s_error(self):
+        ended = self.accuracy(*self.fixed, "--modes", "sync", "dana", "--json", "kept.json")
+        rows = json.loads((self.folder / "kept.json").read_text())["trainings"]
+        held_out = [
+            row["result"]["test_accuracy"]
+            for row in rows
+            if row["training"]["mode"] == "sync" and row["training"]["further"]
+        ]
+        margin = f"{10 * (1 - statistics.fmean(held_out)):.2f}"
+        self.assertIn(f"verdict, margin {margin}", self.rows(ended)[0])
+        self.assertIn(f"within {margin} points (10 % of the held-out error of sync with 2 workers)", ended.stdout)
+
+    def test_few_seeds_are_told(self):
+        ended = self.accuracy(*self.fixed, "--modes", "sync", "async", "--seeds", "2", "--margin", "1")
+        row = self.rows(ended)[1]
+        self.assertEqual(row["verdict, margin 1.00"], "too few seeds")
+        self.assertNotIn("[", row["difference"])
+
+    def test_what_could_not_be_found_is_told(self):
+        ended = self.accuracy(*self.fixed, "--modes", "sync", "dana", "--seeds", "3", "--margin", "0.001")
+        self.assertRegex(self.rows(ended)[1]["verdict, margin 0.00"], r"^underpowered \(finds 0\.\d\d\)$")
+
+    def test_diverged_trainings_are_told(self):
+        ended = self.accuracy(*self.fixed, "--modes", "sync", "dc", "--seeds", "4")
+        self.assertIn("(1 of 4 diverged)", self.rows(ended)[1]["accuracy %"])
+        self.assertNotIn("diverged", self.rows(ended)[0]["accuracy %"])
+        self.assertEqual(self.rows(ended)[1]["mean lag"], "1.00", "of those that did not")
+
+    def test_modes_may_have_optimizers_and_baselines_of_their_own(self):
+        nesterov = "sync,optimizer.nesterov=true"
+        modes = ["--modes", "sync", nesterov, "dana", "dana,pull_every=2", "async"]
+        against = ["--against", f"dana={nesterov}", f"dana,pull_every=2={nesterov}"]
+        rows = self.rows(self.accuracy(*self.fixed, *modes, *against, "--seeds", "3"))
+        self.assertEqual([row["against"] for row in rows], ["", "sync", nesterov, nesterov, "sync"])
+        rules = {(of["strategy.mode"], of.get("optimizer.nesterov")) for of in self.asked()}
+        self.assertEqual(rules, {("sync", None), ("sync", "true"), ("dana", None), ("async", None)})
+        self.assertEqual({of.get("advanced.pull_every") for of in self.asked()}, {None, "2"})
+
+    def test_nesterov_s_rule_needs_momentum(self):
+        self.accuracy(*self.fixed, "--modes", "sync", "sync,nesterov", "--momentum", "0", "--seeds", "1")
+        self.assertEqual({of.get("optimizer.nesterov") for of in self.asked()}, {None})
+
+    def test_missing_baselines_are_named(self):
+        for words, told in [
+            (["--baseline", "backup"], "the baseline backup is not among --modes sync dana: add it"),
+            (["--against", "dana=async"], "the baseline async is not among"),
+            (["--against", "dc=sync"], "--against dc=sync: MODE=BASELINE is expected"),
+            (["--margin", "0"], "--margin 0: more than 0 points"),
+        ]:
+            ended = self.accuracy(*self.fixed, "--modes", "sync", "dana", *words, code=2)
+            self.assertIn(told, ended.stderr)
+        self.assertFalse((self.folder / "asked.jsonl").exists(), "nothing was trained")
+
+    def test_the_time_to_a_target(self):
+        words = [*self.fixed, "--modes", "sync", "async", "--seeds", "3"]
+        sync, late = self.rows(self.accuracy(*words, "--target", "93.3"))
+        self.assertEqual((sync["epochs to 93.3 %"], sync["time to 93.3 %"]), ("3", "30"))
+        self.assertEqual(late["epochs to 93.3 %"], "- (0 of 3)")
+        self.assertNotIn("epochs", " ".join(self.rows(self.accuracy(*words))[0]))
+
+    def test_finished_trainings_are_kept(self):
+        words = [*self.fixed, "--modes", "sync", "dana", "--seeds", "3", "--json", "kept.json"]
+        first = self.accuracy(*words).stdout
+        count = len(self.asked())
+        self.assertEqual(self.accuracy(*words).stdout, first)
+        self.assertEqual(len(self.asked()), count)
+        kept = json.loads((self.folder / "kept.json").read_text())["trainings"]
+        self.assertEqual(len(kept), count)
+        self.assertEqual(len(kept[0]["result"]["curve"]), 3)
+        for words_of_others in ["--epochs", "9"], ["--set", "model.dropout=false"]:
+            ended = self.accuracy(*words, *words_of_others, code=1)
+            self.assertIn(f"kept.json has trainings with another {words_of_others[0]}", ended.stderr)
+
+    def test_what_the_program_refuses_ends_it(self):
+        ended = self.accuracy(*self.fixed, "--modes", "sync", "ssp", "--json", "kept.json", code=1)
+        self.assertIn("refused by the program", ended.stderr)
+        self.assertTrue(json.loads((self.folder / "kept.json").read_text())["trainings"])
+
+
+class Stability(Scripts):
+    def test_losses_are_differences_and_may_be_negative(self):
+        words = ["--momentum", "0.9", "--workers", "1", "2", "--lr", "0.01", "0.02", "0.04", "--tolerance", "0.5"]
+        ended = self.script("ps_stability.py", *words)
+        alone, two = self.rows(ended)
+        self.assertEqual((alone["best lr of 1"], alone["lr 0.02"], alone["edge"]), ("0.02", "0.0", "0.02"))
+        for name in "lr 0.01", "lr 0.04":
+            self.assertAlmostEqual(float(two[name]), 1, delta=0.15)
+        self.assertRegex(ended.stdout, r"mean over 3 seeds\. Their standard error is 0\.\d points")
+        tuned = {of["run.seed"] for of in self.asked() if "data.holdout" in of}
+        scored = {of["run.seed"] for of in self.asked() if "data.holdout" not in of}
+        self.assertEqual((tuned & scored, len(scored)), (set(), 3))
+
+
+class Collapse(Scripts):
+    def test_the_change_is_judged_in_pairs(self):
+        ended = self.script("ps_collapse.py", "--samples", "worker", "--gradients", "mean", "--rates", "unscaled")
+        row = self.rows(ended)[0]
+        self.assertRegex(row["change"], r"^[+-]0\.\d+ \[-?\+?\d+\.\d+, \+\d+\.\d+\]$")
+        self.assertRegex(row["verdict"], r"^underpowered \(finds 0\.\d\d\)$")
+
+
+class Runs(Scripts):
+    """Runs of a study; `collect` tells of them."""
+
+    def study(self, values, **more):
+        cells = []
+        for (mode, workers), of in values.items():
+            for seed, (accuracy, time) in enumerate(of, 1):
+                name = f"modes-w{workers}-s{seed}-{mode}"
+                (self.folder / "runs" / name).mkdir(parents=True)
+                (self.folder / "runs" / name / "outcome.json").write_text("{}")
+                row = {"cell": name, "status": "complete", "reason": "epochs done", "lag_mean": 1.0}
+                cells.append({**row, "test_accuracy": accuracy, "train_time_s": time, **more.get(f"{mode}{seed}", {})})
+        (self.folder / "collected.json").write_text(json.dumps({"cells": cells}))
+
+    def table(self, *arguments, code=0):
+        return self.script("ps_runs.py", "runs", *arguments, code=code)
+
+    def test_accuracies_and_times(self):
+        sync = [(0.980, 10.0), (0.981, 10.2), (0.979, 9.9), (0.980, 10.1)]
+        late = [(accuracy - 0.02, 0.5 * time) for accuracy, time in sync]
+        self.study({("sync", 2): sync, ("async", 2): late, ("sync", 4): sync[:2], ("async", 4): late[:2]})
+        ended = self.table("--margin", "0.2")
+        rows = collections.defaultdict(dict)
+        for row in self.rows(ended):
+            rows[row["W"]][row["mode"]] = row
+        self.assertEqual(rows["2"]["async"]["verdict, margin 0.20"], "worse")
+        self.assertEqual(rows["4"]["async"]["verdict, margin 0.20"], "too few seeds")
+        self.assertEqual(rows["2"]["sync"]["time over async's"], "2.00 [2.00, 2.00]")
+        self.assertEqual(rows["4"]["sync"]["time over async's"], "2.00")
+        self.assertEqual(rows["2"]["sync"]["accuracy %"], "98.00 ± 0.08")
+
+    def test_the_default_margin_is_told(self):
+        self.study({("sync", 2): [(0.98, 1.0)] * 3, ("async", 2): [(0.98, 1.0)] * 3})
+        ended = self.table()
+        self.assertIn("within 0.20 points (10 % of the error of sync in these runs", ended.stdout)
+        self.assertEqual(self.rows(ended)[1]["verdict, margin 0.20"], "equivalent")
+
+    def test_runs_that_a_time_limit_ended_do_not_count(self):
+        self.study({("sync", 2): [(0.98, 1.0)] * 3, ("async", 2): [(0.9, 1.0)] * 3}, async2={"reason": "time_limit"})
+        self.assertEqual([row["seeds"] for row in self.rows(self.table())], ["3", "2"])
+
+    def test_a_missing_baseline_is_named(self):
+        self.study({("async", 2): [(0.98, 1.0)] * 3, ("dana", 2): [(0.98, 1.0)] * 3})
+        told = "no complete run of the baseline sync: run it, or name one of async, dana with --baseline"
+        self.assertIn(told, self.table(code=1).stderr)
+
+    def test_a_baseline_that_is_missing_in_some_rows(self):
+        self.study({("sync", 2): [(0.98, 1.0)] * 3, ("dana", 2): [(0.98, 1.0)] * 3, ("dana", 4): [(0.9, 1.0)] * 3})
+        rows = self.rows(self.table("--margin", "0.2"))
+        self.assertEqual(rows[2]["verdict, margin 0.20"], "baseline not run")
+
+
+if __name__ == "__main__":
+    harness.main()
