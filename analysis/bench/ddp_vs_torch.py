@@ -21,19 +21,18 @@ OPPONENTS = {"default": [], "strong": ["--strong"]}
 def main():
     parser = paired.arguments(__doc__, ranks=[2])
     parser.add_argument("--opponents", nargs="+", choices=OPPONENTS, default=["strong", "default"])
-    parser.add_argument("--control", action="store_true", help="the opponent against itself")
     options = parser.parse_args()
 
     columns = {"model": "{model}", "images/rank": "{batch_per_rank}", "ranks": "{ranks}", "opponent": "{opponent}",
                **paired.speed_columns()}
     facts = programs.machine(options, torch=importlib.metadata.version("torch"))
-    table = report.Table(options, columns, machine=facts, control=options.control)
+    table = report.Table(options, columns, machine=facts)
     for cell in programs.cells(options):
         ours = functools.partial(programs.Stratagem, options=options, cell=cell, strategy="{name: ddp}")
         for opponent in options.opponents:
             theirs = functools.partial(programs.Torch, options=options, cell=cell, script="torch_ddp.py",
                                        script_arguments=OPPONENTS[opponent])
-            row = paired.measure(options, cell, theirs if options.control else ours, theirs)
+            row = paired.measure(options, cell, ours, theirs)
             table.add({**row, "opponent": opponent})
 
 

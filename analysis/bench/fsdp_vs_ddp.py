@@ -38,19 +38,18 @@ def main():
     parser = paired.arguments(__doc__, ranks=[1, 2])
     parser.add_argument("--fsdp", default="shard: full", help="options of the strategy, as YAML")
     parser.add_argument("--ddp", default="bucket_mb: 25", help="the same of DDP")
-    parser.add_argument("--control", action="store_true", help="DDP against itself")
     options = parser.parse_args()
 
     ddp = f"{{name: ddp, {options.ddp}}}"
-    ours = ddp if options.control else f"{{name: fsdp, {options.fsdp}}}"
+    fsdp = f"{{name: fsdp, {options.fsdp}}}"
     names = ("ddp", "ddp again") if options.control else ("fsdp", "ddp")
     columns = {"model": "{model}", "ranks": "{ranks}", "images/rank": "{batch_per_rank}",
                **paired.speed_columns(*names), "all-gather exposed": "{exposed[all_gather]:.1%}",
                "reduce-scatter exposed": "{exposed[reduce_scatter]:.1%}", "step exposed": "{exposed[step]:.1%}"}
-    table = report.Table(options, columns, machine=programs.machine(options, ours=ours, theirs=ddp))
+    table = report.Table(options, columns, machine=programs.machine(options, ours=fsdp, theirs=ddp))
     for cell in programs.cells(options):
         start = functools.partial(programs.Stratagem, options=options, cell=cell, spans_every=1)
-        table.add(paired.measure(options, cell, functools.partial(start, strategy=ours),
+        table.add(paired.measure(options, cell, functools.partial(start, strategy=fsdp),
                                   functools.partial(start, strategy=ddp), look))
     print_phases(table.rows, names)
 

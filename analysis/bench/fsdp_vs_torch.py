@@ -19,17 +19,16 @@ import report
 def main():
     parser = paired.arguments(__doc__, ranks=[2])
     parser.add_argument("--fsdp", default="shard: full", help="options of the strategy, as YAML")
-    parser.add_argument("--control", action="store_true", help="FSDP2 against itself")
     options = parser.parse_args()
 
     strategy = f"{{name: fsdp, {options.fsdp}}}"
     columns = {"model": "{model}", "ranks": "{ranks}", "images/rank": "{batch_per_rank}", **paired.speed_columns()}
     facts = programs.machine(options, torch=importlib.metadata.version("torch"), strategy=strategy)
-    table = report.Table(options, columns, machine=facts, control=options.control)
+    table = report.Table(options, columns, machine=facts)
     for cell in programs.cells(options):
         theirs = functools.partial(programs.Torch, options=options, cell=cell, script="torch_fsdp.py")
         ours = functools.partial(programs.Stratagem, options=options, cell=cell, strategy=strategy)
-        table.add(paired.measure(options, cell, theirs if options.control else ours, theirs))
+        table.add(paired.measure(options, cell, ours, theirs))
 
 
 if __name__ == "__main__":

@@ -22,13 +22,12 @@ def main():
     parser.set_defaults(models=["resnet50", "lenet"], batches=[64])
     parser.add_argument("--hash-every", type=int, default=100, help="steps; windows should hold more than that")
     parser.add_argument("--base", help="the other program; it knows no section integrity")
-    parser.add_argument("--control", action="store_true", help="without, twice")
     options = parser.parse_args()
 
     def settings(every):
         return "{name: ddp}\nintegrity: {hash_every: %d}" % every
 
-    ours = settings(0 if options.control else options.hash_every)
+    ours = settings(options.hash_every)
     theirs = "{name: ddp}" if options.base else settings(0)
     other = argparse.Namespace(**{**vars(options), "program": options.base or options.program})
     columns = {"model": "{model}", "ranks": "{ranks}", "images/rank": "{batch_per_rank}",

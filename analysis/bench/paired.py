@@ -2,9 +2,11 @@
 
 Both programs exist during the whole measurement. SIGSTOP and SIGCONT give the machine to one of them at a time, for
 windows of several steps in the order ABBA. Steps count if they begin and end within a window, except for the first one.
-A pair of windows gives one ratio of mean step times. The result is the median of the ratios, and an interval that
-contains the true median with a probability of at least 95 % (from order statistics, without assumptions about the
-distribution). A ratio above 1 means that the first program is faster.
+A pair of windows gives one ratio of mean step times. Both programs are started several times, because a start (its
+memory, its place on the cores) can be faster than another. The result is the median of all ratios, with an interval of
+order statistics. Its coverage, the probability that it contains the true median, is known without assumptions about the
+distribution, if the pairs are independent; medians of the starts show whether they are. A ratio above 1 means that the
+first program is faster.
 """
 
 import contextlib
@@ -25,11 +27,14 @@ import traces
 def arguments(description, ranks):
     """The options of a paired benchmark."""
     parser = programs.arguments(description, ranks, batches=[64, 16])
-    parser.add_argument("--pairs", type=int, default=10)
+    parser.add_argument("--starts", type=int, default=3, help="of both programs")
+    parser.add_argument("--pairs", type=int, default=6, help="of windows, per start")
     parser.add_argument("--steps", type=float, default=5, help="least window, in steps of the slower program")
     parser.add_argument("--min-window", type=float, default=4, help="least window [s]")
     parser.add_argument("--warm-up", type=int, default=3, help="steps before measuring")
     parser.add_argument("--timeout", type=float, default=600, help="for starting and warming up [s]")
+    parser.add_argument("--control", action="store_true",
+                        help="the second program on both sides: the smallest difference that the method can show")
     return parser
 
 
@@ -41,14 +46,16 @@ def mean_step(steps, window):
 
 
 def median_interval(values):
-    """(median, low, high). Low and high enclose the true median with at least 95 %; with few values they are the
-    range."""
+    """(median, low, high, coverage). Low and high enclose the true median with probability `coverage`: the narrowest
+    interval of order statistics with at least 95 %; with few values the range, which covers less."""
     ordered, n = sorted(values), len(values)
-    outside = 0
-    while outside < n // 2 and 2 * sum(math.comb(n, i) for i in range(outside + 1)) <= 0.05 * 2**n:
-        outside += 1
-    outside = max(outside - 1, 0)
-    return statistics.median(ordered), ordered[outside], ordered[n - 1 - outside]
+
+    def coverage(outside):
+        """Of the interval that leaves out so many values at each end."""
+        return 1 - 2 * sum(math.comb(n, i) for i in range(outside + 1)) / 2**n
+
+    outside = max((count for count in range((n + 1) // 2) if coverage(count) >= 0.95), default=0)
+    return statistics.median(ordered), ordered[outside], ordered[n - 1 - outside], max(0.0, coverage(outside))
 
 
 def window_of(program, seconds):
@@ -92,26 +99,34 @@ def two_folders():
         yield folders
 
 
-def row_of(cell, times, **more):
-    """A row of the result, from pairs of mean step times [(s, s)]."""
-    ratio, low, high = median_interval([b / a for a, b in times])
-    return {"model": cell.model, "ranks": cell.ranks, "batch_per_rank": cell.batch, "pairs": len(times),
-            "ours_images_per_s": cell.images / statistics.median(a for a, _ in times),
-            "theirs_images_per_s": cell.images / statistics.median(b for _, b in times),
-            "ratio": ratio, "ratio_low": low, "ratio_high": high, "step_times_s": times, **more}
+def row_of(cell, starts, **more):
+    """A row of the result, from pairs of mean step times [(s, s)] of each start."""
+    times = [pair for of in starts for pair in of]
+    ratios = [[b / a for a, b in of] for of in starts]
+    ratio, low, high, coverage = median_interval([b / a for a, b in times])
+    medians = [statistics.median(of) for of in ratios]
+    return {"model": cell.model, "ranks": cell.ranks, "batch_per_rank": cell.batch, "starts": len(starts),
+            "pairs": len(times), "ours_images_per_s": cell.images / statistics.median(a for a, _ in times),
+            "theirs_images_per_s": cell.images / statistics.median(b for _, b in times), "ratio": ratio,
+            "ratio_low": low, "ratio_high": high, "coverage": coverage, "least_of_starts": min(medians),
+            "greatest_of_starts": max(medians), "step_times_s": starts, **more}
 
 
 def measure(options, cell, start_ours, start_theirs, look=lambda ours, theirs, windows: {}):
-    """A row of the result. `start_ours` and `start_theirs` start a program in an empty folder. At the end, `look` is
-    called with both programs and their windows; its result is added to the row."""
-    with two_folders() as folders, start_ours(folders[0]) as ours:
-        ours.wait_for_steps(1, options.timeout)
-        ours.signal(signal.SIGSTOP)
-        with start_theirs(folders[1]) as theirs:
-            windows, times = compare(options, ours, theirs)
-            if not times:
-                sys.exit(f"{cell}: no window held two steps; raise --min-window")
-            return row_of(cell, times, **look(ours, theirs, windows))
+    """A row of the result. `start_ours` and `start_theirs` start a program in an empty folder. At the end of a start,
+    `look` is called with both programs and their windows; its last result is added to the row."""
+    starts = []
+    for _ in range(options.starts):
+        with two_folders() as folders, (start_theirs if options.control else start_ours)(folders[0]) as ours:
+            ours.wait_for_steps(1, options.timeout)
+            ours.signal(signal.SIGSTOP)
+            with start_theirs(folders[1]) as theirs:
+                windows, times = compare(options, ours, theirs)
+                if not times:
+                    sys.exit(f"{cell}: no window held two steps; raise --min-window")
+                starts.append(times)
+                seen = look(ours, theirs, windows)
+    return row_of(cell, starts, control=options.control, **seen)
 
 
 def measure_in_turn(options, cell, start_ours, start_theirs, look=lambda program: {}):
@@ -123,15 +138,18 @@ def measure_in_turn(options, cell, start_ours, start_theirs, look=lambda program
             measured = program.steps()[options.warm_up :]
             return 1e-9 * float(np.mean(measured[:, 1] - measured[:, 0])), look(program)
 
-    times = []
-    for pair in range(options.pairs):
+    starts = []
+    for pair in range(options.starts * options.pairs):
         with two_folders() as (own, other):
-            programs_in_turn = [("ours", start_ours, own), ("theirs", start_theirs, other)]
+            first = start_theirs if options.control else start_ours
+            programs_in_turn = [("ours", first, own), ("theirs", start_theirs, other)]
             found = {name: run(start, folder) for name, start, folder in programs_in_turn[:: -1 if pair % 2 else 1]}
-            times.append((found["ours"][0], found["theirs"][0]))
-    return row_of(cell, times, **found["ours"][1])
+            starts.append([(found["ours"][0], found["theirs"][0])])
+    return row_of(cell, starts, control=options.control, **found["ours"][1])
 
 
 def speed_columns(ours="ours", theirs="theirs"):
     return {f"{ours} images/s": "{ours_images_per_s:.1f}", f"{theirs} images/s": "{theirs_images_per_s:.1f}",
-            "ratio": "{ratio:.3f}", "95 % interval": "{ratio_low:.3f} to {ratio_high:.3f}", "pairs": "{pairs}"}
+            "ratio": "{ratio:.3f}", "interval (coverage)": "{ratio_low:.3f} to {ratio_high:.3f} ({coverage:.1%})",
+            "medians of starts": "{least_of_starts:.3f} to {greatest_of_starts:.3f}", "starts": "{starts}",
+            "pairs": "{pairs}"}

@@ -9,6 +9,7 @@ in Python.
   python3 analysis/bench/ps_speed.py transport  transport rma against two_sided, sync
   python3 analysis/bench/ps_speed.py gloo       sync and async against Python's on torch.distributed
   python3 analysis/bench/ps_speed.py mpi4py     the same, on mpi4py
+  ... --control                                 compares the second program with itself (see paired.py)
 
 A ratio above 1 means that the first program is faster (see paired.py). With a parameter server, a step is as many
 applied pushes as there are workers. CPU seconds per step, of a worker and of the server, are means over the whole run.
