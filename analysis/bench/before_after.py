@@ -2,7 +2,7 @@
 """Two builds of stratagem: is the newer one slower?
 
   python3 analysis/bench/before_after.py --base OLD/build/stratagem --models lenet resnet50 --batches 16 --ranks 2
-  ... --control          compares the newer build with itself (see paired.py)
+  ... --control          compares the older build with itself (see paired.py)
 
 DDP, ZeRO-3, and a synchronous and an asynchronous parameter server with one server in addition to the ranks. A ratio
 above 1 means that the newer build is faster. Needs Python with numpy and h5py, and both builds.
@@ -31,9 +31,8 @@ def main():
     parser.set_defaults(models=["lenet", "resnet50"], batches=[16])
     parser.add_argument("--base", required=True, help="the older build")
     parser.add_argument("--strategies", nargs="+", choices=STRATEGIES, default=list(STRATEGIES))
-    parser.add_argument("--control", action="store_true", help="the newer build twice")
     options = parser.parse_args()
-    base = argparse.Namespace(**{**vars(options), "program": options.program if options.control else options.base})
+    base = argparse.Namespace(**{**vars(options), "program": options.base})
     columns = {"model": "{model}", "ranks": "{ranks}", "images/rank": "{batch_per_rank}", "strategy": "{strategy}",
                **paired.speed_columns("newer", "older")}
     table = report.Table(options, columns, machine=programs.machine(options, older=programs.machine(base)["stratagem"]))

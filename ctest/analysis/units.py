@@ -1,16 +1,11 @@
 """Parts of analysis/, with values that can be computed by hand."""
 
 import ast
-import contextlib
 import csv
 import math
 import pathlib
-import random
-import sys
 import tempfile
-import types
 import unittest
-import unittest.mock
 
 import support
 import harness
@@ -19,9 +14,6 @@ from stratagem_report import compare, published, spread, study, style
 from stratagem_report.figures_memory import dominated
 from stratagem_report.spread import Spread
 from stratagem_report.table import COMPARISON, Column, Note, Table
-
-sys.path.append(str(support.ANALYSIS / "bench"))
-import paired  # noqa: E402
 
 
 class Spreads(unittest.TestCase):
@@ -182,66 +174,6 @@ class Sources(unittest.TestCase):
         for path in support.ANALYSIS.glob("**/*.py"):
             with self.subTest(path.name):
                 ast.parse(path.read_text(encoding="utf-8"), feature_version=(3, 9))
-
-
-class Program:
-    """Stands in for a program that is measured."""
-
-    def __init__(self, name, started):
-        self.name, self.started = name, started
-
-    def __call__(self, folder):
-        self.started.append(self.name)
-        return contextlib.nullcontext(self)
-
-    def wait_for_steps(self, *_):
-        pass
-
-    def signal(self, *_):
-        pass
-
-
-class PairedBenchmarks(unittest.TestCase):
-    cell = types.SimpleNamespace(model="mlp", ranks=2, batch=8, images=16)
-
-    def measure(self, windows, **options):
-        """Of a start after another, with the given pairs of step times."""
-        started = []
-        results = iter([([], pairs) for pairs in windows])
-        options = types.SimpleNamespace(**{"starts": len(windows), "control": False, "timeout": 1, **options})
-        with unittest.mock.patch.object(paired, "compare", lambda *_: next(results)):
-            row = paired.measure(options, self.cell, Program("ours", started), Program("theirs", started))
-        return row, started
-
-    def test_coverages(self):
-        for count, covered in (1, 0), (2, 0.5), (3, 0.75), (4, 0.875), (5, 0.9375), (6, 0.96875), (18, 0.969):
-            median, low, high, coverage = paired.median_interval(list(range(count)))
-            self.assertAlmostEqual(coverage, covered, 3)
-            self.assertEqual((median, low + high), ((count - 1) / 2, count - 1))
-        self.assertEqual(paired.median_interval(list(range(18)))[1:3], (4, 13))
-
-    def test_intervals_cover_as_often_as_they_say(self):
-        source, trials = random.Random(5), 4000
-        for count in 4, 9:
-            found = [paired.median_interval([source.expovariate(1) for _ in range(count)]) for _ in range(trials)]
-            share = sum(low <= math.log(2) <= high for _, low, high, _ in found) / trials
-            self.assertAlmostEqual(share, found[0][3], delta=0.02)
-
-    def test_every_start_has_its_pairs(self):
-        row, started = self.measure([[(1.0, 1.1), (1.0, 1.2)], [(1.0, 2.0)]])
-        self.assertEqual(started, ["ours", "theirs"] * 2)
-        self.assertEqual((row["starts"], row["pairs"], row["control"]), (2, 3, False))
-        self.assertEqual((row["ratio"], row["ratio_low"], row["ratio_high"], row["coverage"]), (1.2, 1.1, 2.0, 0.75))
-        self.assertAlmostEqual(row["least_of_starts"], 1.15)
-        self.assertEqual(row["greatest_of_starts"], 2.0)
-        self.assertEqual(row["step_times_s"], [[(1.0, 1.1), (1.0, 1.2)], [(1.0, 2.0)]])
-        shown = {title: form.format(**row) for title, form in paired.speed_columns().items()}
-        self.assertEqual(shown["interval (coverage)"], "1.100 to 2.000 (75.0%)")
-        self.assertEqual((shown["starts"], shown["pairs"]), ("2", "3"))
-
-    def test_a_control_has_the_second_program_on_both_sides(self):
-        row, started = self.measure([[(1.0, 1.0)]], control=True)
-        self.assertEqual((row["control"], started), (True, ["theirs", "theirs"]))
 
 
 class Sweeps(unittest.TestCase):
