@@ -45,8 +45,8 @@ FALSE_SHARE = f"{100 * inference.LEVEL:.0f} %"
 RULES = (
     "Strategies with the same work and workers are compared by paired differences over the seeds they share: of"
     " accuracies, and of logarithms of times and memory. As the best is chosen after the runs, all pairs of strategies"
-    " in all rows of a goal are one family of tests: in at most"
-    f" {FALSE_SHARE} of reports a goal has a false `{ESTABLISHED}`, and in at most {FALSE_SHARE} a false"
-    f" `{EQUIVALENT}` (Holm). `{UNDERPOWERED}`: neither is shown; the number tells which difference would be found with"
+    " in all rows of a goal are one family of tests: for each goal, at most"
+    f" {FALSE_SHARE} of reports have a false `{ESTABLISHED}`, and at most {FALSE_SHARE} a false `{EQUIVALENT}` (Holm)."
+    f" `{UNDERPOWERED}`: neither is shown; the number tells which difference would be found with"
     f" a probability of {100 * inference.POWER:.0f} %. With fewer than {LEAST_PAIRS} shared seeds nothing is tested."
 )

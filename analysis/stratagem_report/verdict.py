@@ -76,12 +76,13 @@ def against_one_worker(family, workers, time):
     gain = ratio(family.spread("epoch_s", "serial", 1), time.value)
     if not gain.known:
         return None
-    if gain.median <= 1:
+    if gain.high <= 1:
         return (
             f"The serial run on one worker takes {gain.median:.2f} of the time of the fastest on"
             f" {workers}: here more workers do not pay."
         )
-    return f"The fastest has {gain.median:.2f} times the speed of the serial run on one worker."
+    spread = f" ({gain.low:.2f} to {gain.high:.2f})" if gain.low < gain.high else ""
+    return f"The fastest has {gain.median:.2f}{spread} times the speed of the serial run on one worker."
 
 
 def servers_line(family, workers, total):
