@@ -4,7 +4,8 @@
 For each number of workers, every mode chooses from the same grid of learning rates (and momenta): on training images
 that are held out, with seeds of its own. Then the seeds that are scored are trained on all training images with this
 rate, and with the rate that was chosen for the fewest workers. Modes are compared with a baseline in pairs of the same
-seed. The unit of simulated time is a worker's mean pass. Needs scipy. Results: analysis/PS.md.
+seed. Predicted time is over the baseline's or, to a target, in mean steps of a worker. Needs scipy. Results:
+analysis/PS.md.
 """
 
 import argparse
@@ -19,6 +20,8 @@ from simulations import Training, mean
 
 def reached_text(results, target, what):
     """Median of the epoch or time at which runs reached a test accuracy, and how many did if not all."""
+    if not any("curve" in result for result in results):
+        return "no curve"
     when = [
         next((point[what] for point in result.get("curve", []) if 100 * point["test_accuracy"] >= target), math.inf)
         for result in results
@@ -66,8 +69,10 @@ class Modes:
         options = self.options
         titles = ["W", "mode", "lr", *(["momentum"] if len(options.momentum) > 1 else []), "accuracy %", "against"]
         titles += ["difference", scores.verdict_title(self.margin), f"at the lr for W={options.workers[0]}"]
-        titles += ["time", "mean lag", "pulls per push"]
-        return titles + [f"{what} to {options.target:g} %" for what in ("epochs", "time") if options.target]
+        titles += ["predicted time", "mean lag", "pulls per push"]
+        if options.target:
+            titles += [f"{what} to {options.target:g} %" for what in ("epochs", "predicted time")]
+        return titles
 
     def row(self, key):
         options, (workers, mode) = self.options, key
@@ -77,11 +82,13 @@ class Modes:
         row += [scores.accuracy_text(results), *scores.comparison_cells(self.judged, key, options.compared)]
         row += [
             self.transferred_text(key),
-            scores.number(mean(results, "time") / mean(base, "time")),
+            scores.number(mean(results, "predicted_time") / mean(base, "predicted_time")),
             scores.number(mean(results, "lag_mean")),
             scores.number(mean(results, "pulls") / mean(results, "pushes")),
         ]
-        return row + [reached_text(results, options.target, what) for what in ("epoch", "time") if options.target]
+        if options.target:
+            row += [reached_text(results, options.target, what) for what in ("epoch", "predicted_time")]
+        return row
 
     def table(self):
         words = ("mode", "against", scores.verdict_title(self.margin))

@@ -33,9 +33,9 @@ if mode == "ssp":
 noise = (zlib.crc32(repr(settings).encode()) % 100 - 50) / 1500
 loss = {{"sync": 0, "dana": 0, "async": 5, "dc": 0}}[mode] - (settings.get("optimizer.nesterov") == "true")
 accuracy = 94 - loss - abs(math.log2(lr / (1 - momentum) / {best})) + seed % 7 / 10 + noise
-curve = [{{"epoch": n, "test_accuracy": accuracy / 100 - (3 - n) / 100, "train_loss": 1 / n, "time": 10 * n}}
+curve = [{{"epoch": n, "test_accuracy": accuracy / 100 - (3 - n) / 100, "train_loss": 1 / n, "predicted_time": 10 * n}}
          for n in (1, 2, 3)]
-counts = {{"time": 30, "lag_mean": 1, "pulls": 9, "pushes": 9}}
+counts = {{"predicted_time": 30, "lag_mean": 1, "pulls": 9, "pushes": 9}}
 print(json.dumps({{"test_accuracy": accuracy / 100, "curve": curve, **counts}}))
 """
 
@@ -210,7 +210,7 @@ class Accuracy(Scripts):
     def test_the_time_to_a_target(self):
         words = [*self.fixed, "--modes", "sync", "async", "--seeds", "3"]
         sync, late = self.rows(self.accuracy(*words, "--target", "93.3"))
-        self.assertEqual((sync["epochs to 93.3 %"], sync["time to 93.3 %"]), ("3", "30"))
+        self.assertEqual((sync["epochs to 93.3 %"], sync["predicted time to 93.3 %"]), ("3", "30"))
         self.assertEqual(late["epochs to 93.3 %"], "- (0 of 3)")
         self.assertNotIn("epochs", " ".join(self.rows(self.accuracy(*words))[0]))
 
