@@ -74,7 +74,7 @@ class Map:
 
     def text(self, *key):
         """A loss; a star if a training diverged."""
-        return f"{self.loss(*key).mean:.1f}" + ("*" if self.diverged(*key) else "")
+        return tenths(self.loss(*key).mean) + ("*" if self.diverged(*key) else "")
 
     def notes(self):
         errors = sorted(error for key in self.keys() if math.isfinite(error := self.loss(*key).error))
@@ -89,6 +89,10 @@ class Map:
             f" with the accuracy of guessing. The edge loses at most {self.options.tolerance:g} points."
             f" {self.tuner.text()}"
         )
+
+
+def tenths(points):
+    return f"{round(points, 1) + 0.0:.1f}"  # avoids a minus sign before zero
 
 
 def draw(found, path):
@@ -125,7 +129,7 @@ def draw_losses(found, panel, momentum, norm):
     for row, column in itertools.product(range(len(values)), range(len(options.lr))):
         lost = values[row][column]
         colour = "white" if lost > 12 else "black"
-        panel.text(column, row, f"{lost:.0f}" if lost >= 9.95 else f"{lost:.1f}", ha="center", va="center",
+        panel.text(column, row, f"{lost:.0f}" if lost >= 9.95 else tenths(lost), ha="center", va="center",
                    fontsize=6, color=colour)  # fmt: skip
     return image
 
