@@ -238,7 +238,7 @@ class Submission(unittest.TestCase):
 
     def test_much_is_submitted_only_when_somebody_says_yes(self):
         ended = self.submit(STUDY, code=2)
-        self.assertIn("4428 GPU-hours are more than the limit of 100", ended.stderr)
+        self.assertIn("5220 GPU-hours are more than the limit of 100", ended.stderr)
         self.assertIn("--yes", ended.stderr)
         self.assertIn("246 cells,  4 workers, 0 servers, 1968 GPU-hours", ended.stdout)
         self.check_untouched()
