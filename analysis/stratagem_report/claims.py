@@ -1,41 +1,85 @@
-"""The list of claims of arXiv 2505.12832, each with the test for the measured cells; and the ninth claim itself."""
+"""The claims of arXiv 2505.12832, each judged by the cells that match published ones."""
+
+import functools
+import math
 
 from . import claims_servers, claims_sharding, published, style
-from .choices import GOALS, choose
-from .evidence import SERVER, Needs, gather
-from .findings import Case, judge
+from .errors import USAGE, ReportError
+from .evidence import Evidence
+from .findings import UNTESTED, Finding, listing
+from .judging import judge
+
+NINTH = "9"
+KEYS = (*claims_sharding.KEYS, *claims_servers.KEYS, NINTH)
 
 
-def winners(comparison, family, workers):
-    """The choices whose best strategy is better than all others."""
-    made = [choose(comparison, family, workers, goal) for goal in GOALS]
-    return [choice for choice in made if choice is not None and choice.distinct]
+def check_rows(rows):
+    """Every published claim has its rule, and every rule its claim."""
+    file = published.FOLDER / published.CLAIMS
+    for key in rows:
+        if key not in KEYS:
+            raise ReportError(f"{file}: no rule judges claim {key}: remove the row, or add a rule to claims*.py", USAGE)
+    for key in KEYS:
+        if key not in rows:
+            raise ReportError(f"{file}: claim {key} has a rule but no row: add the row", USAGE)
 
 
-def none_is_best(comparison):
-    evidence = gather(comparison, Needs(published.ALL, ("ddp", "fsdp", SERVER), workers=2))
-    cases = []
-    for family, workers in evidence.pairs:
-        won = winners(comparison, family, workers)
-        told = ", ".join(
-            f"{choice.goal.name}: {style.look_of(choice.best).label}" for choice in won
-        )
-        several = len({choice.goal.respect for choice in won}) >= 2
-        holds = len({choice.best for choice in won}) > 1 if several else None
-        cases.append(Case(family, workers, holds, told or "a tie in all respects"))
-    return judge(
-        "9",
-        "No strategy is best in all respects: DDP for speed, FSDP for memory, a parameter server"
-        " for heterogeneity and elasticity.",
-        "v2, table 8 and section 7",
-        evidence,
-        cases,
-        "T6 has the margins. Goals in which the best ones tie are not listed.",
+def all_claims(rows):
+    return [*claims_sharding.claims(rows), *claims_servers.claims(rows)]
+
+
+def effect_in(family, quantity, sides):
+    """Of medians; NaN if a side is missing."""
+    medians = [family.spread(quantity.measure, *side).median for side in sides]
+    if not all(map(math.isfinite, medians)):
+        return math.nan
+    return quantity.effect(*medians) if len(medians) == 2 else quantity.effect(medians[0], None)
+
+
+def shown_elsewhere(comparison, claim, used):
+    """What cells that were not judged show of a claim."""
+    told = []
+    for sides in dict.fromkeys((target.ours, target.theirs) for target in claim.targets):
+        sides = [side for side in sides if side]
+        for family in comparison.families:
+            effect = effect_in(family, claim.quantity, sides)
+            cells = {cell for side in sides for cell in family.of(*side)["cell"]}
+            if math.isfinite(effect) and not cells <= used:
+                against = " / ".join(f"{style.look_of(variant).label} on {workers}" for variant, workers in sides)
+                told.append(f"{family.title}, {against}: {claim.quantity.text(effect)}")
+    return f"{claim.quantity.name.capitalize()}: {listing(told)}" if told else ""
+
+
+def best_of(family, workers, measure):
+    medians = {variant: family.spread(measure, variant, workers).median for variant in family.variants_with(workers)}
+    known = {variant: median for variant, median in medians.items() if math.isfinite(median)}
+    return style.look_of(min(known, key=known.get)).label if len(known) > 1 else ""
+
+
+def none_is_best(comparison, row):
+    """The paper never ran all three on the same data and devices, so that no run can match."""
+    told = []
+    for family in comparison.families:
+        for workers in family.workers:
+            fastest, least = (best_of(family, workers, measure) for measure in ("epoch_s", "peak_B"))
+            if fastest and least:
+                told.append(
+                    f"{family.title}, {style.workers_text(workers)}: fastest {fastest}, least memory {least}"
+                )
+    return Finding(
+        NINTH,
+        row["statement"],
+        row["where"],
+        UNTESTED,
+        "No published cell compares the three: DDP and FSDP ran on CIFAR-10 and one kind of GPU, parameter servers on"
+        " MNIST and another. Neither heterogeneity nor elasticity was measured.",
+        listing(told),
     )
 
 
-CLAIMS = [*claims_sharding.CLAIMS, *claims_servers.CLAIMS, none_is_best]
-
-
 def findings(comparison):
-    return [claim(comparison) for claim in CLAIMS]
+    rows = published.claims()
+    check_rows(rows)
+    evidence, seen = Evidence(comparison), functools.partial(shown_elsewhere, comparison)
+    judged = [judge(evidence, claim, seen) for claim in all_claims(rows)]
+    return [*judged, none_is_best(comparison, rows[NINTH])]

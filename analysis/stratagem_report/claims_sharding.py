@@ -1,85 +1,97 @@
 """Claims 1 to 3 of arXiv 2505.12832: DDP against FSDP."""
 
+import math
+
 from . import published
-from .evidence import Needs, gather
-from .findings import Case, judge, phase_changes, published_ratio, smaller, times
-from .spread import difference, ratio
+from .conditions import SHARDING
+from .findings import CONTRADICTED, UNTESTED, Quantity, phase_changes
+from .judging import Claim, Target
+from .style import workers_text
 
-BOTH = ("fsdp", "ddp")
-NEAR = 0.1  # what counts as comparable utilisation
-
-
-def worst(cases, count=3):
-    """The comparisons to explain: those with the most workers, of the first families."""
-    seen, chosen = set(), []
-    for case in sorted(cases, key=lambda case: -case.workers):
-        if case.family.title not in seen:
-            seen.add(case.family.title)
-            chosen.append(case)
-    return chosen[:count]
+TIME = Quantity("train_time_s", "training time")
+MEMORY = Quantity("worker_peak_without_data_B", "peak memory")
+USE = Quantity("utilization", "utilisation", "difference", "points", 100, 1)
+COMPARABLE = 0.1  # what counts as comparable utilisation; the paper has no number
+# Bytes per parameter that fp32 SGD with momentum keeps, and that DDP may hold in addition: buckets that are copies of
+# the gradients, and autocast's copies of the weights in half precision.
+STATE, COPIES = 12, 4 + 2
 
 
-def fsdp_is_slower(comparison):
-    evidence = gather(comparison, Needs(published.SHARDING, BOTH))
-    cases = []
-    for family, workers in evidence.pairs:
-        slower = ratio(*(family.spread("epoch_s", variant, workers) for variant in BOTH))
-        told = f"FSDP takes {times(slower)} as long"
-        told += published_ratio(family, "fsdp", "ddp", workers)
-        cases.append(Case(family, workers, slower.median >= 2, told))
-    return judge(
-        "1",
-        "DDP is 2-3 times faster than FSDP in all configurations (its table: 2.1 to 5.8 times, also"
-        " on one GPU).",
-        "v2, table 3",
-        evidence,
-        cases,
-        "; ".join(phase_changes(case.family, "fsdp", "ddp", case.workers) for case in worst(cases)),
+def of_each_model(variants, workers, range_of):
+    """A target per model. `range_of`: (low, high[, published]) of a model."""
+    sides = [(variant, workers) for variant in variants]
+    return tuple(Target(model, *sides, *range_of(model)) for model in SHARDING.models)
+
+
+def slower(workers):
+    def range_of(model):
+        fsdp, ddp = (published.value(published.TIMES, model, variant, workers) for variant in ("fsdp", "ddp"))
+        effect = math.log(fsdp / ddp)
+        return (*TIME.near(effect), effect)
+
+    return of_each_model(("fsdp", "ddp"), workers, range_of)
+
+
+def greatest_saving(workers):
+    """How many times less a rank may hold with FSDP: (of what both hold, with the copies that DDP alone may hold)."""
+    return workers, workers * (STATE + COPIES) / STATE
+
+
+def bound_text(workers):
+    same, copies = greatest_saving(workers)
+    return (
+        f"FSDP divides parameters, gradients and momentum by {workers} and activations not at all: at most {same} times"
+        f" less. Even if DDP also holds a copy of the gradients in its buckets and autocast's half weights"
+        f" ({STATE + COPIES} bytes per parameter against {STATE}), it is at most {copies:.1f} times, without any"
+        " activations."
     )
 
 
-def fsdp_needs_less(comparison):
-    evidence = gather(
-        comparison, Needs(published.SHARDING, BOTH, ("worker_peak_B", "worker_state_B"), workers=2)
+def declared_saving(workers, low):
+    """What arithmetic says about a saving of `low` times or more; None if runs can decide it."""
+    same, copies = greatest_saving(workers)
+    if low > copies:
+        return CONTRADICTED, bound_text(workers)
+    if low < same:
+        return None
+    return UNTESTED, bound_text(workers) + " DDP holds no such copies here, so no run here can reach it."
+
+
+def saving(key, row, workers):
+    low, high = (math.log(value) if value > 0 else math.inf for value in (row["low"], row["high"]))
+    return Claim(
+        key,
+        workers_text(workers),
+        row["statement"],
+        row["where"],
+        SHARDING,
+        MEMORY,
+        of_each_model(("ddp", "fsdp"), workers, lambda _: (low, high)),
+        state_share,
+        declared_saving(workers, row["low"]),
     )
-    cases, causes = [], []
-    for family, workers in evidence.pairs:
-        peaks, states = (
-            ratio(family.spread(name, "ddp", workers), family.spread(name, "fsdp", workers))
-            for name in ("worker_peak_B", "worker_state_B")
+
+
+def state_share(medians):
+    peak, state = (medians(name)[0] for name in (MEMORY.measure, "worker_state_B"))
+    share = state / peak
+    return f"{100 * share:.0f} % of DDP's peak is state, which is all that sharding can divide" if share > 0 else ""
+
+
+def claims(rows):
+    made = []
+    for workers in 1, 2, 4:
+        row, scope = rows["1"], workers_text(workers)
+        made.append(
+            Claim("1", scope, row["statement"], row["where"], SHARDING, TIME, slower(workers), phase_changes)
         )
-        told = f"FSDP's peak is {smaller(peaks)}, its state {smaller(states)}"
-        cases.append(Case(family, workers, peaks.median >= 4, told))
-        peak, state = (family.spread(name, "ddp", workers).median for name in ("worker_peak_B", "worker_state_B"))
-        causes.append(
-            f"{family.title}, {workers}: {100 * state / peak:.0f} % of DDP's peak is state, which"
-            " is all that sharding can divide"
-        )
-    return judge(
-        "2",
-        "FSDP uses 4-6 times less GPU memory (version 1: more than 60 % less).",
-        "v2, figures 7, 8, 15-19",
-        evidence,
-        cases,
-        "; ".join(causes[-3:]),
-    )
+    made += [saving("2", rows["2"], workers) for workers in (2, 4)]
+    made.append(saving("2 (v1)", rows["2 (v1)"], 4))
+    for workers in 1, 2, 4:
+        targets = of_each_model(("fsdp", "ddp"), workers, lambda _: (-COMPARABLE, COMPARABLE))
+        row = rows["3"]
+        made.append(Claim("3", workers_text(workers), row["statement"], row["where"], SHARDING, USE, targets))
+    return made
 
 
-def utilisation_is_comparable(comparison):
-    evidence = gather(comparison, Needs(published.SHARDING, BOTH, ("utilization",)))
-    cases = []
-    for family, workers in evidence.pairs:
-        used = [family.spread("utilization", variant, workers) for variant in ("ddp", "fsdp")]
-        told = "DDP {:.2f}, FSDP {:.2f}".format(*(value.median for value in used))
-        cases.append(Case(family, workers, abs(difference(*used).median) <= NEAR, told))
-    return judge(
-        "3",
-        "GPU utilisation is comparable between DDP and FSDP (here: within 10 points).",
-        "v2, figures 10-14",
-        evidence,
-        cases,
-        "",
-    )
-
-
-CLAIMS = [fsdp_is_slower, fsdp_needs_less, utilisation_is_comparable]
+KEYS = ("1", "2", "2 (v1)", "3")

@@ -10,13 +10,13 @@ import jinja2
 from . import (
     checks,
     claims,
+    conditions,
     evidence,
     figures_memory,
     figures_servers,
     figures_step,
     figures_time,
     overview,
-    published,
     style,
     tables_servers,
     tables_study,
@@ -139,8 +139,8 @@ def claims_of(comparison):
         [],
         [],
         "The published claims of arXiv 2505.12832 are not shown. They are about"
-        f" {', '.join(published.SHARDING.models)} on {published.SHARDING.datasets[0]} and"
-        f" {', '.join(published.SERVERS.models)} on {published.SERVERS.datasets[0]}; what ran here is"
+        f" {', '.join(conditions.SHARDING.models)} on {conditions.SHARDING.dataset} and"
+        f" {', '.join(conditions.SERVERS.models)} on {conditions.SERVERS.dataset}; what ran here is"
         f" {', '.join(ran)}.",
     )
 

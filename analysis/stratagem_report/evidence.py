@@ -1,142 +1,105 @@
-"""The runs that are needed to judge a published claim, and what is missing if there are not enough."""
+"""Which measured cells match a published one, and their values."""
 
 import dataclasses
+import math
 
-from . import published
+import pandas as pd
+
+from . import conditions, measures
+from .study import variant_of
 from .style import look_of
 
-SEEDS = 3  # of every strategy
-STEPS = 50  # of every run
-SERVER = "ps"  # any mode of the parameter server
-TERMS = {"test_accuracy": "an evaluated accuracy", "utilization": "samples of the utilisation"}
+ACCURACY = "test_accuracy"
+# In these, all cells of a comparison must agree.
+ALIKE = {"device": "device", "git_sha": "commit of stratagem", "fingerprint": "data", "precision": "precision"}
 
 
 @dataclasses.dataclass(frozen=True)
-class Needs:
-    """For each of the experiment's models: at least one comparison of all `strategies` with the same number of
-    workers, of complete runs, on the kind of device that the claim is about, with enough seeds and steps."""
+class Match:
+    """The cells that match one side of a published comparison, one of each seed; if there are none, what is missing.
+    `depth`: how many conditions some cell fulfilled."""
 
-    experiment: published.Experiment
-    strategies: tuple
-    measures: tuple = ("epoch_s",)
-    workers: int = 1  # at least
-    gpu: bool = True
-    whole_epochs: bool = False  # of the whole data set, for claims about accuracy
-
-
-@dataclasses.dataclass(frozen=True)
-class Evidence:
-    """`pairs` (family, workers) can be judged; `missing` says what is missing for the claim's models, "" if nothing."""
-
-    pairs: list
+    cells: pd.DataFrame
     missing: str
+    depth: int
 
 
-def unsound(family):
-    """Its runs of groups in which a time limit ended one or the traces of one are damaged: what the program tells of
-    the group holds that one."""
-    odd = family.cells["limited"].astype(bool) | family.cells["damaged"].astype(bool)
-    return family.cells["group"].isin(set(family.cells.loc[odd, "group"]))
+class Evidence:
+    """The complete cells of a comparison, with what decides whether they match."""
+
+    def __init__(self, comparison):
+        self.runs, self.groups = comparison.study.runs, comparison.study.groups
+        cells = comparison.cells[comparison.cells["state"] == "complete"]
+        runs = [self.runs[cell] for cell in cells["cell"]]
+        self.cells = cells.assign(
+            kind=[variant_of(run.config) for run in runs],
+            differing=[", ".join(conditions.differing_settings(run.config)) for run in runs],
+            fingerprint=[run.manifest["dataset"]["fingerprint"] for run in runs],
+            unsound=cells["group"].isin(unsound_groups(comparison.cells)),
+        )
+
+    def match(self, wanted):
+        cells = self.cells
+        for depth, (missing, passes) in enumerate(wanted.conditions()):
+            left = cells[passes(cells)]
+            if not len(left):
+                return Match(left, f"{look_of(wanted.variant).label}: {missing}{found_instead(cells, missing)}", depth)
+            cells = left
+        return Match(cells.drop_duplicates("seed"), "", depth + 1)
+
+    def values(self, cells, measure, epoch):
+        """Of a measure, by seed; of the accuracy after an epoch."""
+        if measure == ACCURACY:
+            return {seed: self.accuracy(cell, epoch) for seed, cell in zip(cells["seed"], cells["cell"])}
+        return dict(zip(cells["seed"], cells[measure]))
+
+    def accuracy(self, cell, epoch):
+        curve = measures.learning_curve(self.runs[cell])
+        at = curve[curve["epoch"] == epoch]["test_accuracy"]
+        return float(at.iloc[0]) if len(at) else math.nan
+
+    def medians(self, sides):
+        """A function from a measure to its median of each side, as the program computed it. NaN where the cells of a
+        side are not exactly those of one group."""
+        return lambda measure: [self.median(cells, measure) for cells in sides]
+
+    def median(self, cells, measure):
+        groups = set(cells["group"])
+        if len(groups) != 1 or set(self.cells.loc[self.cells["group"].isin(groups), "cell"]) != set(cells["cell"]):
+            return math.nan
+        told = self.groups[groups.pop()].get(measure)
+        return told["median"] if told and told["n"] else math.nan
 
 
-def sound(family):
-    return dataclasses.replace(family, cells=family.cells[~unsound(family)])
+def unsound_groups(cells):
+    """Groups of which a run failed, was ended by its time limit or left damaged traces. What the other seeds show
+    would be a choice among the seeds."""
+    odd = cells["limited"].eq(True) | cells["damaged"].eq(True) | (cells["state"] == "failed")
+    return set(cells.loc[odd, "group"])
 
 
-def cells_of(family, strategy, workers):
-    if strategy != SERVER:
-        return family.of(strategy, workers)
-    cells = family.cells
-    return cells[(cells["workers"] == workers) & (cells["strategy"] == SERVER)]
-
-
-def shortcomings(family, workers, needs):
-    """Why one comparison cannot be judged, as texts."""
-    cells = [cells_of(family, strategy, workers) for strategy in needs.strategies]
-    ran = [of for of in cells if len(of)]
-    if len(ran) < len(cells):
-        lacking = [name(part) for part, of in zip(needs.strategies, cells) if not len(of)]
-        return [f"{' and '.join(lacking)} (whole runs, on as many workers)"]
-    found = []
-    if needs.gpu and not all(of["gpu"].eq(True).all() for of in ran):
-        found.append("runs on GPUs")
-    seeds = min(of["seed"].nunique() for of in ran)
-    if seeds < SEEDS:
-        found.append(f"{SEEDS} seeds (there {'is 1' if seeds == 1 else f'are {seeds}'})")
-    if family.key["planned_steps"] < STEPS:
-        found.append(f"runs of {STEPS} steps or more (these made {family.key['planned_steps']:.0f})")
-    if needs.whole_epochs and not trains_on_all(family):
-        found.append("at least an epoch of the whole data set")
-    found += [
-        TERMS.get(measure, measure)
-        for measure in needs.measures
-        if not all(of[measure].notna().all() for of in ran if measure in of)
-    ]
-    return found
-
-
-def trains_on_all(family):
-    key = family.key
-    images = published.TRAINING_IMAGES[key["dataset"]]
-    return key["images"] == images and key["planned_steps"] >= images // key["global_batch"]
-
-
-def name(strategy):
-    return "a parameter server" if strategy == SERVER else look_of(strategy).label
-
-
-def lacks_of(model, families, needs):
-    """(pairs that can be judged, what is missing in the nearest comparison of a model)."""
-    lacks = {
-        (index, workers): shortcomings(family, workers, needs)
-        for index, family in enumerate(families)
-        if family.key["model"] == model
-        for workers in family.workers
-        if workers >= needs.workers
-    }
-    good = [(families[index], workers) for (index, workers), found in lacks.items() if not found]
-    if good:
-        return good, []
-    if not lacks:
-        at_least = f", on {needs.workers} workers or more" if needs.workers > 1 else ""
-        return [], ["runs of " + " and ".join(map(name, needs.strategies)) + at_least]
-    return [], min(lacks.values(), key=lambda found: (any("whole runs" in text for text in found), len(found)))
-
-
-def gather(comparison, needs):
-    """The evidence for a claim in a comparison."""
-    ran = [
-        family
-        for family in comparison.families
-        if family.key["dataset"] in needs.experiment.datasets
-    ]
-    families = list(map(sound, ran))
-    pairs, models_of = [], {}
-    for model in needs.experiment.models:
-        good, lacking = lacks_of(model, families, needs)
-        pairs += good
-        left_out = sum(int(unsound(family).sum()) for family in ran if family.key["model"] == model)
-        if lacking and left_out:
-            lacking.append(
-                f"{left_out} do not count, as a time limit ended them or a run of other seed, or traces are damaged"
-            )
-        if lacking:
-            models_of.setdefault("; ".join(lacking), []).append(model)
-    return Evidence(pairs, missing_text(models_of, needs.experiment))
-
-
-def missing_text(models_of, experiment):
-    """Models with the same shortcomings are named together."""
-    if not models_of:
+def found_instead(cells, missing):
+    """The settings that differ, where these are what is missing."""
+    if "settings" not in missing:
         return ""
-    told = [f"of {', '.join(models)}: {lacking}" for lacking, models in models_of.items()]
-    return f"Missing on {' or '.join(experiment.datasets)}, " + ". And ".join(told) + "."
+    return f" (there: {'; '.join(sorted(set(cells['differing'])))})"
+
+
+def mixture(*sides):
+    """What the cells of one comparison differ in although they must not, as a text; else ""."""
+    cells = pd.concat(sides)
+    told = [
+        f"one {name} (there: {', '.join(sorted(map(str, set(cells[column]))))})"
+        for column, name in ALIKE.items()
+        if cells[column].nunique(dropna=False) > 1
+    ]
+    return "; ".join(told)
 
 
 def of_the_paper(comparison):
     """Whether anything was run that the published study is about."""
     return any(
-        family.key["model"] in experiment.models and family.key["dataset"] in experiment.datasets
+        family.key["model"] in experiment.models and family.key["dataset"] == experiment.dataset
         for family in comparison.families
-        for experiment in (published.SHARDING, published.SERVERS)
+        for experiment in (conditions.SHARDING, conditions.SERVERS)
     )

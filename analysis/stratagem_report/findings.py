@@ -1,14 +1,18 @@
-"""The results of claims and checks, and helpers to describe measurements."""
+"""The results of claims and checks, and how effects are written."""
 
 import dataclasses
 import math
+import operator
 
-from . import published, style
-from .spread import difference
+from . import style
 from .trace import PHASES
 
-CONFIRMED, REFUTED, UNTESTED = "confirmed", "refuted", "not testable here"
-LISTED = 4  # comparisons of a claim
+REPRODUCED, NOT_REPRODUCED = "reproduced", "not reproduced"
+CONTRADICTED, UNTESTED, UNDERPOWERED = "contradicted by arithmetic", "not testable here", "underpowered"
+HOLDS, FAILS = "holds", "does not hold"  # of checks
+ARITHMETIC, RUNS = "the paper's own numbers", "matching runs"  # what a check rests on
+LISTED = 4  # items of a list
+ABOVE_0 = math.nextafter(0, 1)  # the end of a range that does not contain 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,85 +24,70 @@ class Finding:
     where: str  # in the paper
     verdict: str
     measured: str
+    seen: str = ""  # what other cells show, without a verdict
     cause: str = ""
+    basis: str = RUNS
 
 
 @dataclasses.dataclass(frozen=True)
-class Case:
-    """One comparison that a claim is about; `holds` is None if it cannot be judged."""
+class Quantity:
+    """What an effect is: a ratio, a difference, or a value itself. Of ratios, effects are logarithms."""
 
-    family: object
-    workers: int
-    holds: object
-    text: str
+    measure: str
+    name: str
+    form: str = "ratio"
+    unit: str = ""
+    factor: float = 1.0  # from the measure's unit to `unit`
+    digits: int = 2
+    on_gpu: bool = True
 
-    def __str__(self):
-        count = f"{self.workers} worker" + ("" if self.workers == 1 else "s")
-        return f"{self.family.title}, {count}: {self.text}"
+    def text(self, effect):
+        if self.form == "ratio":
+            return f"{math.exp(effect):.{self.digits}f}x" if effect < 700 else "any ratio"
+        sign = "+" if self.form == "difference" else ""
+        return f"{self.factor * effect:{sign},.{self.digits}f} {self.unit}"
+
+    def span(self, low, high):
+        """A range of effects in words; a side without an end is not named."""
+        if math.isinf(high):
+            return "above 0" if low == ABOVE_0 else f"above {self.text(low)}"
+        if math.isinf(low):
+            return "below 0" if high == -ABOVE_0 else f"below {self.text(high)}"
+        return f"{self.text(low)} to {self.text(high)}"
+
+    def near(self, effect):
+        """From half to double of a published effect; of a ratio, from half to double of what the greater side has
+        more."""
+        ends = effect / 2, 2 * effect
+        if self.form == "ratio":
+            more = math.expm1(abs(effect))
+            ends = (math.copysign(math.log1p(share * more), effect) for share in (0.5, 2))
+        return tuple(sorted(ends))
+
+    def effect(self, ours, theirs):
+        """Of two medians."""
+        if self.form == "value":
+            return ours
+        if self.form == "difference":
+            return ours - theirs
+        return math.log(ours / theirs) if ours > 0 and theirs > 0 else math.nan
 
 
-def judge(number, statement, where, evidence, cases, cause):
-    """A claim about all configurations is confirmed if all comparisons that can be judged support it, and refuted if
-    one does not; the text says how many do. If evidence is missing, it is not judged."""
-    judged = [case for case in cases if case.holds is not None]
-    if evidence.missing or not judged:
-        told = evidence.missing or f"no comparison can be judged. {listing(cases)}"
-        return Finding(number, statement, where, UNTESTED, told)
-    hold = sum(case.holds for case in judged)
-    return Finding(
-        number,
-        statement,
-        where,
-        CONFIRMED if hold == len(judged) else REFUTED,
-        f"It holds in {hold} of {len(judged)} comparisons. {listing(cases)}.",
-        cause,
-    )
-
-
-def listing(cases):
+def listing(items):
     """As many items as a reader looks at; the tables have all of them."""
-    told = "; ".join(map(str, cases[:LISTED]))
-    return told + (f"; and {len(cases) - LISTED} more" if len(cases) > LISTED else "")
+    told = "; ".join(map(str, items[:LISTED]))
+    return told + (f"; and {len(items) - LISTED} more" if len(items) > LISTED else "")
 
 
-def span(low, high, form):
-    return f" ({form.format(low)} to {form.format(high)})" if low < high else ""
-
-
-def times(value):
-    return f"{value.median:.2f}x" + span(value.low, value.high, "{:.2f}")
-
-
-def smaller(value):
-    """A ratio in words: "2.00x smaller", or "1.29x larger"."""
-    if value.median >= 1:
-        return f"{times(value)} smaller"
-    return f"{1 / value.median:.2f}x" + span(1 / value.high, 1 / value.low, "{:.2f}") + " larger"
-
-
-def points(value):
-    return f"{100 * value.median:+.2f} points" + span(100 * value.low, 100 * value.high, "{:+.2f}")
-
-
-def published_ratio(family, variant, base, workers):
-    value = published.ratio(family.key, variant, base, workers)
-    return f", published {value:.1f}x" if math.isfinite(value) else ""
-
-
-def phase_changes(family, variant, base, workers):
-    """The phases in which a variant's step differs from another's: "+1.2 ms: forward +0.2, ..."."""
-    changes = {
-        phase: (
-            difference(
-                family.spread(f"{phase}_ms", variant, workers),
-                family.spread(f"{phase}_ms", base, workers),
-            ).median
-        )
-        for phase in PHASES
-    }
+def phase_changes(medians):
+    """The phases in which a step differs from another: "+1.2 ms: forward +0.2, ...". `medians`: of a measure, ours and
+    theirs."""
+    changes = {phase: operator.sub(*medians(f"{phase}_ms")) for phase in PHASES}
+    if not all(map(math.isfinite, changes.values())):
+        return ""
     told = ", ".join(
         f"{style.PHASE_LABELS.get(phase, phase)} {change:+.2f}"
         for phase, change in changes.items()
         if abs(change) >= 0.005
     )
-    return f"{family.title}, {workers}: {sum(changes.values()):+.2f} ms per step ({told})"
+    return f"{sum(changes.values()):+.2f} ms per step" + (f" ({told})" if told else "")

@@ -1,11 +1,13 @@
-"""The published figures of arXiv 2505.12832, and the models and data sets of its experiments."""
+"""The published figures and claims of arXiv 2505.12832."""
 
-import dataclasses
 import pathlib
 
 import pandas as pd
 
+from .errors import USAGE, ReportError
+
 FOLDER = pathlib.Path(__file__).resolve().parent.parent / "published"
+TIMES, ACCURACIES, CLAIMS = "training_time_s.csv", "accuracy_pct.csv", "claims.csv"
 # The paper's names of models and strategies, and stratagem's.
 MODELS = {"efficientnet_v2": "efficientnetv2_l", "convnext_large": "convnext_l"}
 VARIANTS = {"ps_sync": "ps-sync", "ps_async": "ps-async", "ps_modified_async": "ps-modified"}
@@ -13,24 +15,25 @@ DATASETS = {"CIFAR-10": "cifar10", "MNIST": "mnist"}
 TRAINING_IMAGES = {"cifar10": 50_000, "mnist": 60_000}
 
 
-@dataclasses.dataclass(frozen=True)
-class Experiment:
-    """Models that were trained on each of several data sets."""
+def numbers(file, column):
+    """ReportError where a text is no number."""
+    try:
+        return pd.to_numeric(column)
+    except ValueError as problem:
+        raise ReportError(f"{FOLDER / file}: {problem}: correct the file", USAGE) from problem
 
-    models: tuple
-    datasets: tuple
 
-
-SHARDING = Experiment(("vgg16", "efficientnetv2_l", "convnext_l"), ("cifar10",))  # DDP and FSDP
-SERVERS = Experiment(("resnet50", "densenet121", "vgg16"), ("mnist",))
-ALL = Experiment(
-    tuple(dict.fromkeys(SHARDING.models + SERVERS.models)), SHARDING.datasets + SERVERS.datasets
-)
+def read_csv(file, columns):
+    table = pd.read_csv(FOLDER / file)
+    missing = [name for name in columns if name not in table]
+    if missing:
+        raise ReportError(f"{FOLDER / file} has no column {', '.join(missing)}: add it", USAGE)
+    return table
 
 
 def read(file):
     """version, table, dataset, variant, model, workers, value (NaN above a limit), limited."""
-    table = pd.read_csv(FOLDER / file)
+    table = read_csv(file, ("version", "table", "dataset", "strategy", "model", "gpus", "value"))
     text = table["value"].astype(str)
     return pd.DataFrame(
         {
@@ -40,7 +43,7 @@ def read(file):
             "variant": table["strategy"].replace(VARIANTS),
             "model": table["model"].replace(MODELS),
             "workers": table["gpus"],
-            "value": pd.to_numeric(text.str.lstrip(">")),
+            "value": numbers(file, text.str.lstrip(">")),
             "limited": text.str.startswith(">"),
         }
     )
@@ -48,16 +51,28 @@ def read(file):
 
 def times(dataset=None):
     """Training times [s], of one data set or of all."""
-    return of_dataset(read("training_time_s.csv"), dataset)
+    return of_dataset(read(TIMES), dataset)
 
 
 def accuracies(dataset=None):
     """Test accuracies [%]."""
-    return of_dataset(read("accuracy_pct.csv"), dataset)
+    return of_dataset(read(ACCURACIES), dataset)
 
 
 def of_dataset(table, dataset):
     return table if dataset is None else table[table["dataset"] == dataset]
+
+
+def claims():
+    """claim -> row: version, where, statement, and for claims without a table the printed range low, high, unit."""
+    table = read_csv(CLAIMS, ("claim", "version", "where", "low", "high", "unit", "statement"))
+    table["claim"] = table["claim"].astype(str)
+    for column in "low", "high":
+        table[column] = numbers(CLAIMS, table[column])
+    twice = table["claim"][table["claim"].duplicated()]
+    if len(twice):
+        raise ReportError(f"{FOLDER / CLAIMS} has claim {twice.iloc[0]} twice: leave one out", USAGE)
+    return {row["claim"]: row for _, row in table.iterrows()}
 
 
 def lookup(table, model, variant, workers, version="v2"):
@@ -70,6 +85,18 @@ def lookup(table, model, variant, workers, version="v2"):
         & ~table["limited"]
     ]
     return float(found["value"].iloc[0]) if len(found) else float("nan")
+
+
+def value(file, model, variant, workers, version="v2"):
+    """The published value that a rule needs. ReportError if it is not there."""
+    found = lookup(read(file), model, variant, workers, version)
+    if not found > 0:
+        raise ReportError(
+            f"{FOLDER / file} has no value of {version} for {model}, {variant}, {workers} GPUs, which a claim or a"
+            " check needs: add the row",
+            USAGE,
+        )
+    return found
 
 
 def ratio(family, variant, base, workers):
