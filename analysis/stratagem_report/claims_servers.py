@@ -13,7 +13,7 @@ from .style import workers_text
 
 POINTS = Quantity(ACCURACY, "accuracy", "difference", "points", 100, on_gpu=False)
 UNSTEADINESS = Quantity("utilization_sd", "standard deviation of the utilisation", "difference", "points", 100, 1)
-PEAK = Quantity("worker_peak_without_data_B", "peak memory", "value", "GB", 1e-9, 1)
+PEAK = Quantity("device_used_B", "memory in use on the device", "value", "GB", 1e-9, 1)
 MEMORY_OF_DEVICE = 24e9  # of the published experiments' GPUs
 MODIFIED = "The mode here is a guess at what the paper describes: a mode like it. "
 NORMALISED = ("resnet50", "densenet121")  # models with BatchNorm

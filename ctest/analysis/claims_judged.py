@@ -7,7 +7,7 @@ import unittest
 import support  # noqa: F401 (paths, or a visible skip)
 import harness
 from claims import comparison
-from planted import cell_of, claim_of, inside, judged_claims, outside, plant, verdict
+from planted import JUDGED, cell_of, claim_of, inside, outside, plant, verdict
 from stratagem_report import claims, findings, inference, judging
 from stratagem_report.inference import Paired
 
@@ -25,7 +25,7 @@ def bound(studies):
 
 class Planted(unittest.TestCase):
     def test_every_claim_in_every_direction(self):
-        for claim in judged_claims():
+        for claim in JUDGED:
             with self.subTest(claim.number):
                 self.assertEqual(verdict(claim, plant(claim, inside)).verdict, findings.REPRODUCED)
                 self.assertEqual(verdict(claim, plant(claim, outside)).verdict, findings.NOT_REPRODUCED)
@@ -95,7 +95,7 @@ class Arithmetic(unittest.TestCase):
 
     def test_it_does_not_depend_on_runs(self):
         for effect in inside, outside:
-            rows = [row for claim in judged_claims() for row in plant(claim, effect)]
+            rows = [row for claim in JUDGED for row in plant(claim, effect)]
             rows = list({row["cell"]: row for row in rows}.values())
             found = {of.number: of for of in claims.findings(comparison(rows))}
             for number, (expected, words) in self.DECLARED.items():
@@ -104,7 +104,7 @@ class Arithmetic(unittest.TestCase):
 
     def test_everything_else_depends_on_runs(self):
         numbers = {of.number for of in claims.findings(comparison(plant(claim_of("1, 1 worker"), inside)))}
-        self.assertEqual(numbers - set(self.DECLARED), {of.number for of in judged_claims()} - {"e"})
+        self.assertEqual(numbers - set(self.DECLARED), {of.number for of in JUDGED} - {"e"})
 
 
 def made(source, seeds, means):

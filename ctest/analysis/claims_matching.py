@@ -1,16 +1,18 @@
 """Cells that do not match a published one judge nothing, and the report says why. Published files and rules agree."""
 
+import html
 import pathlib
 import shutil
 import tempfile
+import types
 import unittest
 import unittest.mock
 
 import support
 import harness
 from claims import comparison
-from planted import claim_of, inside, judged_claims, plant, verdict
-from stratagem_report import checks_arithmetic, claims, conditions, findings, published
+from planted import JUDGED, claim_of, inside, plant, verdict
+from stratagem_report import checks_arithmetic, claims, conditions, document, findings, published
 from stratagem_report.errors import ReportError
 
 CASES = [
@@ -57,14 +59,15 @@ class Unmatched(unittest.TestCase):
             self.assertEqual(verdict(claim, plant(claim, inside, **other)).verdict, findings.REPRODUCED)
 
     def test_mixed_cells_are_named(self):
-        claim = claim_of("5, 2 workers")
-        for column, odd, words in [
-            ("device", "NVIDIA H100 80GB HBM3", "one device (there: NVIDIA A100-SXM4-80GB, NVIDIA H100 80GB HBM3)"),
-            ("git_sha", "0ther", "one commit of stratagem (there: 0ther, c0ffee)"),
-            ("fingerprint", "g", "one data (there: f, g)"),
-            ("precision", "bf16", "one precision (there: bf16, fp16)"),
+        told = "one device (there: NVIDIA A100-SXM4-80GB, NVIDIA H100 80GB HBM3)"
+        for number, column, odd, words in [
+            ("1, 2 workers", "device", "NVIDIA H100 80GB HBM3", told),
+            ("1, 2 workers", "git_sha", "0ther", "one commit of stratagem (there: 0ther, c0ffee)"),
+            ("1, 2 workers", "fingerprint", "g", "one data (there: f, g)"),
+            ("5, 2 workers", "precision", "bf16", "one precision (there: bf16, fp16)"),
         ]:
-            for who in {"variant": "ps-async"}, {"variant": "ps-sync", "seed": 2}:
+            claim = claim_of(number)
+            for who in {"variant": claim.targets[0].ours[0]}, {"variant": claim.targets[0].theirs[0], "seed": 2}:
                 with self.subTest(column, **who):
                     rows = plant(claim, inside)
                     for row in rows:
@@ -102,6 +105,25 @@ class Unmatched(unittest.TestCase):
         self.assertEqual((judged.verdict, judged.seen), (findings.REPRODUCED, ""))
 
 
+class InTheReport(unittest.TestCase):
+    def test_every_finding_is_there(self):
+        made = comparison(plant(claim_of("1, 2 workers"), inside))
+        claimed, checked, not_shown = document.claims_of(made)
+        nothing = types.SimpleNamespace(tables=[], figures=[], headline="", details=[])
+        context = {"study": made.study, "verdict": nothing, "first": nothing, "ran": [], "sections": []}
+        context |= {"claims": claimed, "checks": checked, "not_shown": not_shown, "provenance": ""}
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder)
+            document.render(path, context)
+            page = html.unescape((path / "report.html").read_text(encoding="utf-8"))
+            text = (path / "report.md").read_text(encoding="utf-8")
+        for finding in [*claimed, *checked]:
+            for written in page, text:
+                for part in finding.statement, finding.verdict, finding.measured, finding.seen, finding.cause:
+                    self.assertIn(part, written)
+        self.assertEqual(page.count(findings.ARITHMETIC), sum(of.basis == findings.ARITHMETIC for of in checked))
+
+
 class Readings(unittest.TestCase):
     def test_what_the_paper_leaves_open_has_several(self):
         self.assertEqual(len(conditions.SHARDING.readings()), 2)
@@ -110,7 +132,7 @@ class Readings(unittest.TestCase):
         self.assertEqual([per_worker.global_batch(workers) for workers in (1, 4)], [64, 256])
 
     def test_with_one_worker_both_batches_are_one(self):
-        for claim in judged_claims():
+        for claim in JUDGED:
             sides = [side for target in claim.targets for side in (target.ours, target.theirs) if side]
             if all(workers == 1 for _, workers in sides):
                 self.assertEqual(claim.experiment.batch_of, (conditions.STEP,), claim.number)
