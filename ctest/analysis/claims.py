@@ -29,6 +29,7 @@ MEASURES = {
     "exposed_comm_share": 0.1,
     "train_time_s": 10.0,
     "worker_peak_without_data_B": 100.0 * MIB,
+    "device_used_B": 300.0 * MIB,
     "parameters": 1000,
     **{f"{phase}_ms": 2.0 for phase in ("data", "forward", "backward", "comm_exposed", "optimizer")},
 }

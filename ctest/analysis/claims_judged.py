@@ -7,7 +7,7 @@ import unittest
 import support  # noqa: F401 (paths, or a visible skip)
 import harness
 from claims import comparison
-from planted import JUDGED, cell_of, claim_of, inside, outside, plant, verdict
+from planted import JUDGED, cell_of, claim_of, in_one_reading, inside, outside, plant, verdict
 from stratagem_report import claims, findings, inference, judging
 from stratagem_report.inference import Paired
 
@@ -25,7 +25,7 @@ def bound(studies):
 
 class Planted(unittest.TestCase):
     def test_every_claim_in_every_direction(self):
-        for claim in JUDGED:
+        for claim in map(in_one_reading, JUDGED):
             with self.subTest(claim.number):
                 self.assertEqual(verdict(claim, plant(claim, inside)).verdict, findings.REPRODUCED)
                 self.assertEqual(verdict(claim, plant(claim, outside)).verdict, findings.NOT_REPRODUCED)
@@ -95,8 +95,8 @@ class Arithmetic(unittest.TestCase):
 
     def test_it_does_not_depend_on_runs(self):
         for effect in inside, outside:
-            rows = [row for claim in JUDGED for row in plant(claim, effect)]
-            rows = list({row["cell"]: row for row in rows}.values())
+            about = "1, 2 workers", "5, 2 workers", "6, sync, VGG16, 64 images per worker, 4 against 1"
+            rows = [row for number in about for row in plant(claim_of(number), effect)]
             found = {of.number: of for of in claims.findings(comparison(rows))}
             for number, (expected, words) in self.DECLARED.items():
                 self.assertEqual(found[number].verdict, expected)

@@ -1,5 +1,6 @@
 """Studies made by hand in which a published claim is true, false or undecided."""
 
+import dataclasses
 import math
 
 import support  # noqa: F401 (paths, or a visible skip)
@@ -15,6 +16,13 @@ JUDGED = [of for of in claims.all_claims(published.claims()) if of.declared is N
 
 def claim_of(number):
     return next(of for of in JUDGED if of.number == number)
+
+
+def in_one_reading(claim):
+    """The first one."""
+    stated = claim.experiment
+    first = {name: getattr(stated, name)[:1] for name in ("batch_of", "epochs", "input_sizes")}
+    return dataclasses.replace(claim, experiment=dataclasses.replace(stated, **first))
 
 
 def inside(target):
