@@ -59,18 +59,27 @@ def add_options(parser):
     parser.add_argument("--jobs", type=int, default=1, help="trainings at a time")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="for all trainings")
     parser.add_argument("--json", type=pathlib.Path, help="keeps what was trained: what it has is not repeated")
+    parser.add_argument("--recorded", action="store_true", help="train nothing: --json has everything")
 
 
 # Options that decide what a training computes.
 SHARED = ("config", "dataset", "model", "subset", "batch", "epochs", "jitter", "slow", "emulated", "set")
 
 
+def in_project(path):
+    """The path from the project's folder, if it is in there: it is the same on other machines."""
+    path = pathlib.Path(path).resolve()
+    return str(path.relative_to(ROOT) if path.is_relative_to(ROOT) else path)
+
+
 class Simulations:
-    """Runs each requested training once, and stores it in the file of `--json`."""
+    """Runs each requested training once, and stores it in the file of `--json`, with the settings and the program."""
 
     def __init__(self, options):
         self.options = options
         self.shared = {name: getattr(options, name) for name in SHARED}
+        self.shared |= {name: in_project(path) for name in ("config", "emulated") if (path := self.shared[name])}
+        self.program = None  # its version, as soon as something is trained
         self.results = self._kept() if options.json and options.json.exists() else {}
         self.kept = len(self.results)
 
@@ -82,6 +91,7 @@ class Simulations:
         other = [name for name in SHARED if stored["settings"].get(name) != self.shared[name]]
         if other:
             sys.exit(f"{path} has trainings with another --{', --'.join(other)}: name another file with --json")
+        self.program = stored["program"]
         return {
             Training(**row["training"] | {"further": tuple(row["training"]["further"])}): row["result"]
             for row in stored["trainings"]
@@ -91,6 +101,8 @@ class Simulations:
         """The results of the trainings, in order, as `simulate --json` prints them."""
         trainings = list(trainings)
         missing = [training for training in dict.fromkeys(trainings) if training not in self.results]
+        if missing:
+            self._check_program()
         began = told = time.monotonic()
         with concurrent.futures.ThreadPoolExecutor(self.options.jobs) as pool:
             try:
@@ -106,6 +118,18 @@ class Simulations:
                 pool.shutdown(wait=False, cancel_futures=True)
                 self._keep()
         return [self.results[training] for training in trainings]
+
+    def _check_program(self):
+        """Trainings of different programs are not compared."""
+        options = self.options
+        if options.recorded:
+            sys.exit(f"{options.json} lacks some of the trainings: leave out --recorded to make them")
+        words = [options.program, "--version"]
+        version = subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
+        if self.program not in (None, version):
+            sys.exit(f"{options.json} was made by {self.program}, and {options.program} is {version}: use that program,"
+                     " or name another file with --json")  # fmt: skip
+        self.program = version
 
     def _train(self, training):
         """A training that diverges gets the accuracy of guessing, and a mark."""
@@ -174,7 +198,7 @@ class Simulations:
         self.kept = len(self.results)
         trainings = [{"training": dataclasses.asdict(of), "result": result} for of, result in self.results.items()]
         beside = self.options.json.with_suffix(".new")
-        beside.write_text(json.dumps({"settings": self.shared, "trainings": trainings}, indent=1) + "\n")
+        beside.write_text(json.dumps({"program": self.program, "settings": self.shared, "trainings": trainings}) + "\n")
         beside.replace(self.options.json)
 
 

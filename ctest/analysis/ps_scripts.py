@@ -17,6 +17,9 @@ FAKE = """#!{python} -SE
 import json, math, sys, zlib
 
 words = sys.argv[1:]
+if words[0] == "--version":
+    print({version!r})
+    sys.exit()
 if words[0] == "collect":
     print(open("collected.json").read())
     sys.exit()
@@ -46,7 +49,10 @@ class Scripts(harness.ProgramTest):
     def setUp(self):
         super().setUp()
         self.fake = self.folder / "fake"
-        self.fake.write_text(FAKE.format(python=sys.executable, best=self.best))
+        self.make_fake("fake 1")
+
+    def make_fake(self, version):
+        self.fake.write_text(FAKE.format(python=sys.executable, best=self.best, version=version))
         self.fake.chmod(0o755)
 
     def script(self, name, *arguments, code=0):
@@ -226,6 +232,16 @@ class Accuracy(Scripts):
         for words_of_others in ["--epochs", "9"], ["--set", "model.dropout=false"]:
             ended = self.accuracy(*words, *words_of_others, code=1)
             self.assertIn(f"kept.json has trainings with another {words_of_others[0]}", ended.stderr)
+
+    def test_programs_are_not_mixed(self):
+        words = [*self.fixed, "--modes", "sync", "dana", "--json", "kept.json"]
+        first = self.accuracy(*words, "--seeds", "3").stdout
+        self.make_fake("fake 2")
+        self.assertEqual(self.accuracy(*words, "--seeds", "3", "--recorded").stdout, first)
+        ended = self.accuracy(*words, "--seeds", "4", code=1)
+        self.assertIn("kept.json was made by fake 1", ended.stderr)
+        ended = self.accuracy(*words, "--seeds", "4", "--recorded", code=1)
+        self.assertIn("kept.json lacks some of the trainings", ended.stderr)
 
     def test_what_the_program_refuses_ends_it(self):
         ended = self.accuracy(*self.fixed, "--modes", "sync", "ssp", "--json", "kept.json", code=1)
