@@ -177,12 +177,12 @@ def candidates(comparison, family, workers, goal):
     return Candidates(family, workers, dict(ranked), by_seed)
 
 
-def choices_of(comparison, families, goal):
+def choices_of(comparison, goal):
     """For every family of cells and number of workers. All their pairs of strategies are tested as one family of
     comparisons, because which of them are best is known only after the runs."""
     found = [
         of
-        for family in families
+        for family in comparison.families
         for workers in family.workers
         if (of := candidates(comparison, family, workers, goal))
     ]
@@ -206,14 +206,13 @@ def choice_of(of, goal, judged):
 
 
 def choose(comparison, family, workers, goal):
-    """Of a family of the comparison, or of some of its cells. None if fewer than two strategies can be compared."""
-    families = [family if one.key == family.key else one for one in comparison.families]
-    made = choices_of(comparison, families, goal)
+    """None if fewer than two strategies can be compared."""
+    made = choices_of(comparison, goal)
     return next((choice for choice in made if choice.family is family and choice.workers == workers), None)
 
 
 def choices(comparison):
     """The choices for every family, number of workers and goal, in this order."""
-    made = [choice for goal in GOALS for choice in choices_of(comparison, comparison.families, goal)]
+    made = [choice for goal in GOALS for choice in choices_of(comparison, goal)]
     places = {id(family): place for place, family in enumerate(comparison.families)}
     return sorted(made, key=lambda choice: (places[id(choice.family)], choice.workers))

@@ -1,4 +1,4 @@
-"""Repetitions: a value with its range over seeds, and whether two of them differ."""
+"""Repetitions: a value with its range over seeds."""
 
 import dataclasses
 import math
@@ -48,13 +48,3 @@ def difference(a, b):
     if not a.known or not b.known:
         return UNKNOWN
     return Spread(a.median - b.median, a.low - b.high, a.high - b.low, min(a.n, b.n))
-
-
-def separate(a, b, noise=0.0):
-    """True: the ranges do not overlap. False: they do. None if one side is a single run, which has no range; then
-    `noise`, a share of the smaller value, is used instead if given."""
-    if min(a.n, b.n) >= 2:
-        return a.low > b.high or b.low > a.high
-    if noise > 0 and min(a.n, b.n) == 1:
-        return abs(a.median - b.median) > noise * min(abs(a.median), abs(b.median))
-    return None

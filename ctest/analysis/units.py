@@ -33,21 +33,6 @@ class Spreads(unittest.TestCase):
         self.assertTrue(low.overlaps(touching) and touching.overlaps(low))
         self.assertFalse(low.overlaps(apart) or apart.overlaps(low))
 
-    def test_separate(self):
-        low, high, wide, single = (
-            Spread(1, 1, 2, 3),
-            Spread(4, 3, 5, 3),
-            Spread(3, 2, 6, 3),
-            Spread(9, 9, 9, 1),
-        )
-        self.assertIs(spread.separate(low, high), True)
-        self.assertIs(spread.separate(low, wide), False)
-        self.assertIs(spread.separate(low, single), None)
-        self.assertIs(spread.separate(low, single, noise=0.1), True)
-        self.assertIs(
-            spread.separate(Spread(1, 1, 1, 1), Spread(1.05, 1.05, 1.05, 1), noise=0.1), False
-        )
-
 
 class Figures(unittest.TestCase):
     def test_dominated_points(self):
