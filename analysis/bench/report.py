@@ -31,6 +31,8 @@ class Table:
     def __init__(self, options, columns, **facts):
         self.columns, self.path, self.facts, self.rows = columns, options.json, {**facts, "columns": columns}, []
         print(json.dumps(facts["machine"]))
+        if getattr(options, "control", False):
+            print("Control: the second program is on both sides.\n")
         print(head(columns), flush=True)
 
     def add(self, row):
