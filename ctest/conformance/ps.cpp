@@ -102,6 +102,18 @@ TEST(Ps, SyncEqualsTheEmulatorUnderEveryOptimizer) {
   }
 }
 
+/// The baseline for look-ahead momentum.
+TEST(Ps, SyncEqualsTheEmulatorUnderNesterov) {
+  Training const training{
+      .model = "tiny_residual",
+      .strategy = fitted({.servers = 2, .chunk_mb = 4 * kib}),
+      .optimizer = {.lr = 0.02, .weight_decay = 1e-3, .rule = SgdConfig{.nesterov = true}}};
+  auto const own = train_here(training);
+  if (world().rank() != 0) return;
+  int const workers = world().size() - std::get<PsConfig>(training.strategy).servers;
+  EXPECT_EQ(fingerprint(own), emulated(training, workers));
+}
+
 TEST(Ps, RankZeroCanBeAServer) {
   Training const training{
       .strategy =

@@ -1,7 +1,11 @@
+#include <algorithm>
+
+#include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
 #include "comm/inprocess/inprocess_communicator.hpp"
 #include "conformance/one_process.hpp"
+#include "strategy/ps/parameter_store.hpp"
 
 namespace stratagem::test {
 namespace {
@@ -53,6 +57,32 @@ TEST(PsInProcess, DelayedSyncEqualsItsSimulationWhateverTheInterleaving) {
     EXPECT_EQ(differences(train_interleaved(training, 5, seed).parameters, expected),
               std::vector<std::string>())
         << "seed " << seed;
+}
+
+/// Looking ahead along the momenta of all workers is Nesterov's rule where there is one worker, bit
+/// for bit until a round ends: the next one begins with the parameters that are looked ahead from,
+/// which is also what is evaluated and saved.
+TEST(PsInProcess, DanaOfOneWorkerIsNesterovUntilARoundEnds) {
+  Training training{.model = "tiny_residual",
+                    .strategy = PsConfig{.servers = 2, .chunk_mb = 4 * kib, .mode = PsMode::dana},
+                    .steps = 20};
+  auto const dana = train_interleaved(training, 3, 1);
+  auto nesterov = training;
+  nesterov.optimizer.rule = SgdConfig{.nesterov = true};
+  auto const expected = train_emulated(nesterov, 1);
+  EXPECT_EQ(dana.losses, expected.losses);
+  EXPECT_EQ(dana.correct, expected.correct);
+  EXPECT_EQ(differences(dana.kept, expected.kept), std::vector<std::string>());
+  EXPECT_EQ(differences(dana.buffers, expected.buffers), std::vector<std::string>());
+  auto const ahead = training.optimizer.lr * momentum_of(training.optimizer);
+  for (std::size_t i = 0; i < dana.parameters.size(); ++i)
+    EXPECT_TRUE(at::allclose(dana.parameters[i].second - ahead * dana.kept[i].second,
+                             expected.parameters[i].second, 1e-5, 1e-7))
+        << dana.parameters[i].first;
+  training.steps_per_round = 10;
+  auto const rounds = train_interleaved(training, 3, 1).losses;
+  EXPECT_TRUE(std::equal(rounds.begin(), rounds.begin() + 10, dana.losses.begin()));
+  EXPECT_NE(rounds[10], dana.losses[10]);
 }
 
 /// Every mode ends, whatever the order of events, and the same order gives the same bits.

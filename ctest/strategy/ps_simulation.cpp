@@ -13,12 +13,14 @@ Training training_of(PsConfig const& ps) {
 }
 
 TEST(PsSimulation, OfSyncIsTheEmulatorBitForBit) {
-  for (int const workers : {1, 3}) {
-    auto const training = training_of({});
-    EXPECT_EQ(differences(simulate(training, workers).parameters,
-                          train_emulated(training, workers).parameters),
-              nothing);
-  }
+  for (int const workers : {1, 3})
+    for (bool const nesterov : {false, true}) {
+      auto training = training_of({});
+      training.optimizer.rule = SgdConfig{.nesterov = nesterov};
+      EXPECT_EQ(differences(simulate(training, workers).parameters,
+                            train_emulated(training, workers).parameters),
+                nothing);
+    }
 }
 
 TEST(PsSimulation, OfOneAsynchronousWorkerIsSerialBitForBit) {
