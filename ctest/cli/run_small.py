@@ -110,7 +110,7 @@ class Servers(SmallRuns):
 
     def test_asynchronous_workers_do_every_share(self):
         ps = ["strategy.name=ps", "strategy.chunk_mb=1"]
-        for mode in ["async", "ssp", "modified", "lag_cap", "dana", "dc", "softsync", "backup"]:
+        for mode in ["async", "ssp", "modified", "lag_cap", "dana", "dc", "dc_adaptive", "softsync", "backup"]:
             with self.subTest(mode):
                 two_rounds = ["run.max_steps=10", f"strategy.mode={mode}"]
                 outcome = self.finish(mode, *self.common, *ps, *two_rounds, ranks=3)

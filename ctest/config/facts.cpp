@@ -64,6 +64,8 @@ std::vector<Row> const& rows() {
       {"name=ps,mode=async", "servers=2", "strategy.servers"},
       {"name=ps,mode=async,advanced.pulls=chunkwise", "chunk_mb=1", "strategy.chunk_mb"},
       {"name=ps,mode=async", "mode=dc", "strategy.dc_lambda"},
+      {"name=ps,mode=dc", "mode=dc_adaptive", "strategy.dc_lambda"},
+      {"name=ps,mode=dc", "advanced.dc_decay=0.9", "advanced.dc_decay"},
       {"name=ps,mode=async", "mode=dana", "advanced.momentum"},
       {"name=ps,mode=async", "advanced.gate=ssp", "advanced.gate"},
       {"name=ps,mode=ssp", "staleness=3", "strategy.staleness"},

@@ -108,8 +108,9 @@ TEST(PsAsync, WhoseGradientsOverflowDropsItsPushOnEveryServer) {
                                                 {"loss_scale_good_steps", 0},
                                                 {"loss_scale/0", std::ldexp(1, 127)},
                                                 {"loss_scale_good_steps/0", 0}};
-  for (auto ps : {PsConfig{.servers = 2, .chunk_mb = 4 * kib, .mode = PsMode::dana},
-                  PsConfig{.chunk_mb = 4 * kib, .mode = PsMode::softsync, .dc_lambda = 2}}) {
+  for (auto ps :
+       {PsConfig{.servers = 2, .chunk_mb = 4 * kib, .mode = PsMode::dana},
+        PsConfig{.chunk_mb = 4 * kib, .mode = PsMode::softsync, .dc_lambda = 2, .dc_decay = 0.9}}) {
     ps.servers = std::min(ps.servers, world().size() - 1);
     ps.micro_batches = 12;
     Training const training{.model = "tiny_residual",
@@ -181,6 +182,7 @@ INSTANTIATE_TEST_SUITE_P(
         PsConfig{.chunk_mb = 4 * kib, .mode = PsMode::lag_cap, .lag_cap = 1},
         PsConfig{.servers = 2, .chunk_mb = 4 * kib, .mode = PsMode::dana},
         PsConfig{.chunk_mb = 4 * kib, .mode = PsMode::dc, .slow_worker = 0, .slow = 2},
+        PsConfig{.servers = 2, .chunk_mb = 4 * kib, .mode = PsMode::dc_adaptive},
         PsConfig{.chunk_mb = 4 * kib, .mode = PsMode::modified},
         PsConfig{.servers = 2,
                  .chunk_mb = 4 * kib,
@@ -200,6 +202,7 @@ INSTANTIATE_TEST_SUITE_P(
                  .transport = PsConfig::Transport::rma,
                  .mode = PsMode::ssp,
                  .dc_lambda = 1,
+                 .dc_decay = 0.9,
                  .pulls = Pulls::chunkwise,
                  .warm_start = 4},
         PsConfig{.chunk_mb = 4 * kib,

@@ -131,11 +131,37 @@ TEST(PsParameterStore, CompensationFollowsTheParameters) {
   expect_near(store.parameters(), before - lr * (momentum * m + gradient));
 }
 
+/// By its definition: lambda_0 / sqrt(mean square + 1e-7), where the mean is that of all workers'
+/// gradients, the present one included.
+TEST(PsParameterStore, CompensationCanFollowTheGradients) {
+  constexpr double lambda = 2, decay = 0.95;
+  auto store = make({.correction = lambda, .correction_decay = decay}, 2);
+  auto parameters = values({1, 2, 3});
+  auto mean = at::zeros_like(parameters), m = at::zeros_like(parameters);
+  std::vector<at::Tensor> bases(2, parameters);
+  store.begin_round();
+  for (int push = 0; push < 30; ++push) {
+    auto const worker = static_cast<std::size_t>(push * push % 3 % 2);
+    auto const gradient = values({std::sin(push), 1e-3 * std::cos(push), 0});
+    mean = decay * mean + (1 - decay) * gradient * gradient;
+    auto const strength = lambda / (mean + 1e-7).sqrt();
+    m = momentum * m + gradient + strength * gradient * gradient * (parameters - bases[worker]);
+    parameters = parameters - lr * m;
+    bases[worker] = parameters;
+    store.slot(static_cast<int>(worker)).copy_(gradient);
+    store.take(static_cast<int>(worker), {.lr = lr}, true);
+    store.hand_out(static_cast<int>(worker), lr);
+    expect_near(store.parameters(), parameters);
+  }
+  expect_near(store.kept().back().terms.front(), mean);
+}
+
 /// The loss scale, a mean over micro-batches and clipping are undone before anything else is made
 /// of a gradient.
 TEST(PsParameterStore, AFactorIsPartOfTheGradient) {
   ServerPolicy const policies[]{
       {.correction = 2, .pushes = 2},
+      {.correction = 2, .correction_decay = 0.9, .pushes = 2},
       {.gate = ServerPolicy::Gate::softsync, .count = 1, .correction = 2}};
   for (auto const& policy : policies) {
     auto plain = make(policy, 2), scaled = make(policy, 2);

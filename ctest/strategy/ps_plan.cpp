@@ -1,8 +1,10 @@
 #include "strategy/ps/ps_plan.hpp"
 
+#include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
+#include "strategy/ps/parameter_store.hpp"
 #include "strategy/server_work.hpp"
 #include "strategy/shared/model_layout.hpp"
 #include "support/tiny_models.hpp"
@@ -55,6 +57,7 @@ TEST(PsPlan, RefusesWhatIsDefinedForSgdUnderOtherOptimizers) {
           Case{"momentum", {.mode = PsMode::async, .momentum = ServerPolicy::Momentum::per_worker}},
           Case{"momentum", {.mode = PsMode::delayed_sync}},
           Case{"weight", {.mode = PsMode::modified}}, Case{"dc_lambda", {.mode = PsMode::dc}},
+          Case{"dc_lambda", {.mode = PsMode::dc_adaptive}},
           Case{"pushes", {.mode = PsMode::async, .pushes = 2}},
           Case{"over_cap", {.mode = PsMode::lag_cap, .over_cap = ServerPolicy::OverCap::attenuate}},
           Case{"lag_cap", {.servers = 2, .mode = PsMode::lag_cap}},
@@ -106,6 +109,32 @@ TEST(PsPlan, MemoryCountsWhatThePolicyKeeps) {
                {}),
             1 + 3 + 1 + 1);
   EXPECT_EQ(of({.gate = ServerPolicy::Gate::softsync, .count = 2}, {}), 1 + 3 + 1 + 3 + 1);
+  // Mean squares of gradients.
+  EXPECT_EQ(of({.correction = 2, .correction_decay = 0.9}, {}), 1 + 3 + 1 + 3 + 1);
+}
+
+/// To the byte, by category.
+TEST(PsPlan, AStoreHoldsWhatIsPlanned) {
+  constexpr std::int64_t shard = 1001;
+  constexpr int workers = 3;
+  for (auto const& ps :
+       {PsConfig{}, PsConfig{.mode = PsMode::async}, PsConfig{.mode = PsMode::dana},
+        PsConfig{.mode = PsMode::dc}, PsConfig{.mode = PsMode::dc_adaptive},
+        PsConfig{.mode = PsMode::softsync}, PsConfig{.mode = PsMode::delayed_sync}})
+    for (auto const& optimizer : {OptimizerConfig{}, OptimizerConfig{.rule = SgdConfig{0}}}) {
+      auto const policy = policy_of(ps, workers);
+      auto const before = gpu::live_memory({});
+      auto const store = [&] {
+        gpu::MemoryScope const scope(gpu::MemoryCategory::parameters);
+        auto parameters = at::zeros({shard});
+        return ParameterStore(policy, optimizer, workers, std::move(parameters));
+      }();
+      auto const planned = server_memory(policy, optimizer, shard, workers, 4);
+      auto const now = gpu::live_memory({});
+      for (std::size_t i = 0; i < gpu::memory_categories; ++i)
+        EXPECT_EQ(now.bytes[i] - before.bytes[i], planned.bytes[i])
+            << gpu::memory_category_names[i] << " of mode " << static_cast<int>(ps.mode);
+    }
 }
 
 TEST(PsPlan, MemoryCountsWhatTheOptimizerKeeps) {

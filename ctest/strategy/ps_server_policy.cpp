@@ -46,6 +46,9 @@ TEST(PsServerPolicy, ModesAreChoicesOfParts) {
   EXPECT_EQ(of({.mode = PsMode::lag_cap}).lag_cap, 4);
   EXPECT_EQ(of({.mode = PsMode::dana}).momentum, Momentum::look_ahead);
   EXPECT_GT(of({.mode = PsMode::dc}).correction, 0);
+  EXPECT_FALSE(of({.mode = PsMode::dc}).correction_decay);
+  EXPECT_EQ(of({.mode = PsMode::dc_adaptive}).correction, 2);
+  EXPECT_EQ(of({.mode = PsMode::dc_adaptive}).correction_decay, 0.95);
   EXPECT_EQ(of({.mode = PsMode::softsync}).count, 4);
   EXPECT_EQ(of({.mode = PsMode::softsync, .count = 9}).count, 9);
   EXPECT_EQ(of({.mode = PsMode::backup}).count, 3);
@@ -82,6 +85,9 @@ TEST(PsServerPolicy, PartsReplaceThoseOfTheMode) {
   EXPECT_EQ(policy_of({.mode = PsMode::async, .pull_every = 4}, 2).pull_every, 4);
   EXPECT_EQ(policy_of({.mode = PsMode::async, .backup = 1}, 2).gate, Gate::backup);
   EXPECT_EQ(policy_of({.mode = PsMode::ssp, .gate = Gate::none}, 2).gate, Gate::none);
+  EXPECT_EQ(policy_of({.mode = PsMode::dc, .dc_decay = 0}, 2).correction_decay, 0);
+  auto const without = policy_of({.mode = PsMode::dc_adaptive, .dc_lambda = 0}, 2);
+  EXPECT_TRUE(without.state_kinds().empty());
   auto const delayed = policy_of({.momentum = Momentum::look_ahead, .delay = 1}, 2);
   EXPECT_FALSE(delayed.asynchronous());
   EXPECT_EQ(delayed.delay, 1);
@@ -98,6 +104,9 @@ TEST(PsServerPolicy, PartsThatContradictOneAnotherAreNamed) {
            {"staleness", {.staleness = 1}},
            {"lag_cap", {.lag_cap = 1}},
            {"dc_lambda", {.dc_lambda = 1}},
+           {"dc_decay", {.dc_decay = 0.5}},
+           {"dc_decay without", {.mode = PsMode::async, .dc_decay = 0.5}},
+           {"dc_decay", {.mode = PsMode::backup, .dc_decay = 0.5}},
            {"momentum", {.momentum = Momentum::shared}},
            {"weight", {.weight = Weight::one}},
            {"pushes", {.pushes = 2}},

@@ -16,6 +16,7 @@ namespace stratagem::test {
 namespace {
 
 namespace fs = std::filesystem;
+using Pulls = ServerPolicy::Pulls;
 
 /// A strategy, and how many ranks it takes for so many workers.
 struct Way {
@@ -300,7 +301,7 @@ TEST(Resume, MovesToAnyNumberOfWorkers) {
 
 /// An asynchronous server's momenta keep their sum.
 TEST(Resume, AsynchronousTrainingGoesOn) {
-  for (auto const pulls : {ServerPolicy::Pulls::consistent, ServerPolicy::Pulls::chunkwise}) {
+  for (auto const pulls : {Pulls::consistent, Pulls::chunkwise}) {
     Training training{.model = "tiny_odd", .steps = 6};
     Way const async{"dana", PsConfig{.chunk_mb = 0.01, .mode = PsMode::dana, .pulls = pulls}, 3};
     Scratch const run;
@@ -312,6 +313,22 @@ TEST(Resume, AsynchronousTrainingGoesOn) {
     training.steps = 12;
     auto const more = go_on(training, async, 2, run.path());
     EXPECT_FALSE(more.parameters.front().second.equal(saved.parameters.front().second));
+  }
+}
+
+/// What corrections of gradients keep comes back as it was, and goes on.
+TEST(Resume, AsynchronousTrainingKeepsItsCorrections) {
+  for (auto const& ps :
+       {PsConfig{.chunk_mb = 0.01, .mode = PsMode::dc_adaptive},
+        PsConfig{.chunk_mb = 0.01, .mode = PsMode::dc_adaptive, .pulls = Pulls::chunkwise}}) {
+    Training training{.model = "tiny_odd", .steps = 6};
+    Way const way{"corrected", ps, 3};
+    Scratch const run;
+    auto const saved = train_and_save(training, way, 2, run.path());
+    EXPECT_EQ(saved.kept.size(), 2 * saved.parameters.size()) << "with the momentum";
+    auto const loaded = go_on(training, way, 2, run.path());
+    expect_equal(loaded.parameters, saved.parameters);
+    expect_equal(loaded.kept, saved.kept);
   }
 }
 

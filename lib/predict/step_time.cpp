@@ -13,10 +13,12 @@
 namespace stratagem {
 namespace {
 
-/// Each rank that holds whole tensors saves its part of parameters and optimizer's state.
+/// Each rank that holds whole tensors saves its part of parameters, and of what is kept for them.
 double save_time(RunPlan const& plan, Model const& model, Calibration const& calibration) {
   auto const ranks = static_cast<int>(plan.strategy.holders.size());
-  auto const bytes = plan.strategy.saved_copies * saved_bytes(model, plan.config);
+  auto const& strategy = plan.strategy;
+  auto const bytes = strategy.saved_copies * saved_bytes(model, plan.config) +
+                     strategy.saved_states * model.parameter_count() * strategy.element_size;
   return calibration.save_s(ranks, static_cast<double>(bytes) / ranks);
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <stdexcept>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "base/hash/hash.hpp"
 #include "base/text.hpp"
 #include "optim/optim_config.hpp"
+#include "strategy/strategy_config.hpp"
 
 namespace stratagem {
 namespace {
@@ -123,6 +125,7 @@ std::string StateName::text() const {
 StateName StateName::parse(std::string const& text) {
   std::vector<std::string> kinds{State::parameters};
   for (auto const& kind : known_state_kinds()) kinds.push_back(kind);
+  std::ranges::move(own_state_kinds(), std::back_inserter(kinds));
   auto const slash = text.find('/');
   if (slash != std::string::npos) {
     auto const kind = text.substr(0, slash), rest = text.substr(slash + 1);

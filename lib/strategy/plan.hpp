@@ -38,6 +38,7 @@ struct StrategyPlan {
   std::vector<std::int64_t> server_bytes;  ///< the same of each server, in all
   std::int64_t element_size = 4;           ///< of parameters and gradients [B]
   int saved_copies = 1;  ///< of parameters and optimizer state that a checkpoint has
+  int saved_states = 0;  ///< that it has for each parameter besides
   std::int64_t bytes_sent_per_step = 0;       ///< by each rank that computes
   std::int64_t most_bytes_sent_per_step = 0;  ///< by the rank that sends most
 

@@ -33,6 +33,12 @@ Keys keys_of(StrategyConfig& config);
 /// What follows from other keys where it was not given.
 void derive_defaults(StrategyConfig& config, GivenKeys const& given);
 
+/// Kinds of state that strategies keep for each parameter beside the optimizer's: checkpoints name
+/// these, too.
+inline std::vector<std::string> own_state_kinds() {
+  return {ServerPolicy::kinds.begin(), ServerPolicy::kinds.end()};
+}
+
 /// Ranks that serve.
 int servers_of(StrategyConfig const& config);
 /// The fewest ranks on which the strategy does what it is for.

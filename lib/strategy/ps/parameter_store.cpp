@@ -9,6 +9,7 @@
 #include "base/simd.hpp"
 #include "comm/reduction.hpp"
 #include "gpu/memory.hpp"
+#include "strategy/ps/elements.hpp"
 
 namespace stratagem {
 namespace {
@@ -19,15 +20,6 @@ constexpr std::int64_t grain = 1 << 16;
 constexpr std::int64_t gap_stride = 64;
 
 // Function multiversioning applies to plain functions: one per type.
-STRATAGEM_SIMD_CLONES void compensate(float* g, float const* p, float const* base, std::int64_t n,
-                                      float lambda) {
-  for (std::int64_t i = 0; i < n; ++i) g[i] = g[i] + lambda * g[i] * g[i] * (p[i] - base[i]);
-}
-STRATAGEM_SIMD_CLONES void compensate(double* g, double const* p, double const* base,
-                                      std::int64_t n, double lambda) {
-  for (std::int64_t i = 0; i < n; ++i) g[i] = g[i] + lambda * g[i] * g[i] * (p[i] - base[i]);
-}
-
 /// out <- p - factor m; out may be p.
 STRATAGEM_SIMD_CLONES void look_ahead(float* out, float const* p, float const* m, std::int64_t n,
                                       float factor) {
@@ -45,25 +37,6 @@ STRATAGEM_SIMD_CLONES void add_weighted(float* sum, float const* g, std::int64_t
 STRATAGEM_SIMD_CLONES void add_weighted(double* sum, double const* g, std::int64_t n,
                                         double weight) {
   for (std::int64_t i = 0; i < n; ++i) sum[i] = sum[i] + weight * g[i];
-}
-
-/// Calls `kernel` with pointers to the elements of the tensors from `begin` on, and how many.
-template <class Kernel, class... Tensors>
-void for_pieces(Kernel kernel, at::Tensor const& first, Tensors const&... others) {
-  at::parallel_for(0, first.numel(), grain, [&](std::int64_t begin, std::int64_t end) {
-    if (first.scalar_type() == at::kFloat)
-      kernel(end - begin, first.data_ptr<float>() + begin,
-             (others.template data_ptr<float>() + begin)...);
-    else
-      kernel(end - begin, first.data_ptr<double>() + begin,
-             (others.template data_ptr<double>() + begin)...);
-  });
-}
-
-/// `factor` in the type that a kernel's pointers have.
-template <class Pointer>
-auto as_element(Pointer, double factor) {
-  return static_cast<std::remove_const_t<std::remove_pointer_t<Pointer>>>(factor);
 }
 
 template <class T>
@@ -151,7 +124,8 @@ ParameterStore::ParameterStore(ServerPolicy const& policy, OptimizerConfig const
     : policy_(policy),
       momentum_factor_(momentum_of(optimizer)),
       mean_(optimizer.reduction == Reduction::mean),
-      memory_(std::move(memory)) {
+      memory_(std::move(memory)),
+      correction_(policy, parameters()) {
   expects(parameters().is_cpu() && parameters().dim() == 1, "a flat CPU tensor");
   if (policy.collects()) {
     gpu::MemoryScope const scope(gpu::MemoryCategory::gradients, {});
@@ -213,11 +187,7 @@ void ParameterStore::apply_collected() {
 }
 
 void ParameterStore::correct(int worker, double factor) {
-  if (policy_.correction == 0) return;
-  auto const lambda = policy_.correction * factor;
-  for_pieces([lambda](std::int64_t n, auto* g, auto const* p,
-                      auto const* base) { compensate(g, p, base, n, as_element(g, lambda)); },
-             slot(worker), parameters(), handed(worker));
+  correction_.correct(slot(worker), parameters(), handed(worker), factor);
 }
 
 void ParameterStore::update(Optimizer& optimizer, at::Tensor const& gradient, double lr,
@@ -279,9 +249,14 @@ at::Tensor ParameterStore::momentum() const {
   return sum;
 }
 
-std::vector<OptimizerState> ParameterStore::kept() const {
-  std::vector<OptimizerState> kept;
-  for (auto const& optimizer : optimizers_) kept.push_back(optimizer->state());
+std::vector<StoreState> ParameterStore::kept() const {
+  std::vector<StoreState> kept;
+  auto const& kinds = optimizers_.front()->state();
+  for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
+    auto& [_, terms] = kept.emplace_back(StoreState{kinds[kind].first, {}});
+    for (auto const& optimizer : optimizers_) terms.push_back(optimizer->state()[kind].second);
+  }
+  for (auto const& [kind, tensor] : correction_.state()) kept.push_back({kind, {tensor}});
   return kept;
 }
 

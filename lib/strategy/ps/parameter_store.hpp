@@ -10,6 +10,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "optim/optimizer.hpp"
+#include "strategy/ps/gradient_correction.hpp"
 #include "strategy/ps/policy/server_policy.hpp"
 
 namespace stratagem {
@@ -42,6 +43,12 @@ struct PushScale {
   double lr = 0;
   double weight = 1;
   double factor = 1;
+};
+
+/// What a store keeps for each parameter: the sum of `terms`.
+struct StoreState {
+  std::string kind;
+  std::vector<at::Tensor> terms;  ///< one, or one per worker
 };
 
 /// All but `parameters` newly allocated.
@@ -120,8 +127,8 @@ class ParameterStore {
 
   /// Of SGD: the sum over workers where each has its own; undefined without momentum.
   at::Tensor momentum() const;
-  /// What each optimizer keeps: of one, or one per worker.
-  std::vector<OptimizerState> kept() const;
+  /// What optimizers keep, and what the policy's corrections do.
+  std::vector<StoreState> kept() const;
   /// What else the next update depends on.
   std::map<std::string, double*> counters() { return optimizers_.front()->counters(); }
 
@@ -140,6 +147,7 @@ class ParameterStore {
   double momentum_factor_;
   bool mean_;  ///< over the gradients of an update
   StoreMemory memory_;
+  GradientCorrection correction_;
   std::vector<std::unique_ptr<Optimizer>> optimizers_;  ///< one, or one per worker
   double ahead_lr_ = 0;   ///< parameters() are ahead by as much as this rate leads
   at::Tensor collected_;  ///< sum of gradients

@@ -264,6 +264,7 @@ std::map<std::string, std::string> choices_of(PsPlan const& plan) {
   add("over_cap", &ServerPolicy::over_cap);
   add("weight", &ServerPolicy::weight);
   add("dc_lambda", &ServerPolicy::correction);
+  if (policy.correction_decay) facts[path_of_part("dc_decay")] = shortest(*policy.correction_decay);
   add("momentum", &ServerPolicy::momentum);
   add("delay", &ServerPolicy::delay);
   add("pushes", &ServerPolicy::pushes);
@@ -308,6 +309,7 @@ StrategyPlan plan_of(PsConfig const& config, PlanInput const& input) {
     plan.server_bytes.push_back(use.total());
     if (use.total() > plan.server_memory.total()) plan.server_memory = use;
   }
+  plan.saved_states = static_cast<int>(policy.state_kinds().size());
   plan.bytes_sent_per_step = input.layout.size() * plan.element_size;
   plan.most_bytes_sent_per_step =
       std::max(plan.bytes_sent_per_step,

@@ -31,6 +31,8 @@ ServerPolicy preset(PsMode mode, int workers) {
       return {.momentum = Momentum::look_ahead};
     case PsMode::dc:
       return {.correction = 0.04};
+    case PsMode::dc_adaptive:
+      return {.correction = 2, .correction_decay = 0.95};
     case PsMode::delayed_sync:
       return {.gate = Gate::bsp, .momentum = Momentum::look_ahead, .delay = 1};
     case PsMode::softsync:
@@ -49,6 +51,30 @@ Gate choose_gate(PsConfig const& config, Gate of_mode) {
   if (config.count) return Gate::softsync;
   if (config.backup) return Gate::backup;
   return Gate::none;
+}
+
+/// The mode's parts, but for those that are given.
+ServerPolicy combined(PsConfig const& config, int workers) {
+  auto policy = preset(config.mode, workers);
+  policy.gate = choose_gate(config, policy.gate);
+  policy.staleness = config.staleness.value_or(static_cast<int>(policy.staleness));
+  policy.count = policy.gate == Gate::softsync ? config.count.value_or(workers)
+                 : policy.gate == Gate::backup ? workers - config.backup.value_or(1)
+                                               : 1;
+  policy.lag_cap = config.lag_cap.value_or(static_cast<int>(policy.lag_cap));
+  policy.over_cap = config.over_cap.value_or(policy.over_cap);
+  policy.weight = config.weight.value_or(policy.weight);
+  policy.correction = config.dc_lambda.value_or(policy.correction);
+  if (config.dc_decay) policy.correction_decay = config.dc_decay;
+  if (policy.correction == 0) policy.correction_decay.reset();
+  policy.momentum = config.momentum.value_or(policy.momentum);
+  policy.delay = config.delay.value_or(policy.delay);
+  policy.pushes = config.pushes.value_or(policy.pushes);
+  policy.pull_every = config.pull_every.value_or(policy.pull_every);
+  policy.pull_at_lag = config.pull_at_lag;
+  policy.pulls = config.pulls;
+  policy.warm_start = config.warm_start;
+  return policy;
 }
 
 std::string gate_name(Gate gate) {
@@ -117,6 +143,7 @@ void refuse_treatment(PsConfig const& config, ServerPolicy const& policy, char c
   gate.refuse(config.over_cap.has_value(), "over_cap", why, leave_out);
   gate.refuse(config.weight.has_value(), "weight", why, leave_out);
   gate.refuse(config.dc_lambda.has_value(), "dc_lambda", why, leave_out);
+  gate.refuse(config.dc_decay.has_value(), "dc_decay", why, leave_out);
 }
 
 void check_sync(PsConfig const& config, ServerPolicy const& policy) {
@@ -148,35 +175,29 @@ void check_counts(PsConfig const& config, ServerPolicy const& policy, int worker
                 "they would drop different workers' gradients", "take strategy.servers: 1");
 }
 
+/// Parts of a part that is not there.
+void check_owners(PsConfig const& config, ServerPolicy const& policy) {
+  if (config.over_cap && policy.lag_cap == 0)
+    throw Error(ExitCode::usage, "advanced.over_cap without strategy.lag_cap",
+                "there is no cap to be over", "give one, or leave it out");
+  if (config.dc_decay && policy.correction == 0)
+    throw Error(ExitCode::usage, "advanced.dc_decay without strategy.dc_lambda",
+                "there is no compensation that it could adapt",
+                "take strategy.mode: dc_adaptive, or leave it out");
+}
+
 }  // namespace
 
 std::string path_of_part(std::string_view name) {
-  static constexpr std::array<std::string_view, 9> advanced{
-      "gate",  "over_cap",   "weight",      "momentum",  "pushes",
-      "pulls", "pull_every", "pull_at_lag", "warm_start"};
+  static constexpr std::array<std::string_view, 10> advanced{
+      "gate",   "over_cap", "weight",     "dc_decay",    "momentum",
+      "pushes", "pulls",    "pull_every", "pull_at_lag", "warm_start"};
   bool const among = std::ranges::find(advanced, name) != advanced.end();
   return str(among ? "advanced." : "strategy.", name);
 }
 
 ServerPolicy policy_of(PsConfig const& config, int workers) {
-  auto policy = preset(config.mode, workers);
-  policy.gate = choose_gate(config, policy.gate);
-  policy.staleness = config.staleness.value_or(static_cast<int>(policy.staleness));
-  policy.count = policy.gate == Gate::softsync ? config.count.value_or(workers)
-                 : policy.gate == Gate::backup ? workers - config.backup.value_or(1)
-                                               : 1;
-  policy.lag_cap = config.lag_cap.value_or(static_cast<int>(policy.lag_cap));
-  policy.over_cap = config.over_cap.value_or(policy.over_cap);
-  policy.weight = config.weight.value_or(policy.weight);
-  policy.correction = config.dc_lambda.value_or(policy.correction);
-  policy.momentum = config.momentum.value_or(policy.momentum);
-  policy.delay = config.delay.value_or(policy.delay);
-  policy.pushes = config.pushes.value_or(policy.pushes);
-  policy.pull_every = config.pull_every.value_or(policy.pull_every);
-  policy.pull_at_lag = config.pull_at_lag;
-  policy.pulls = config.pulls;
-  policy.warm_start = config.warm_start;
-
+  auto const policy = combined(config, workers);
   Contradictions("pull_at_lag")
       .refuse(policy.pull_at_lag > 0 && config.pull_every, "pull_every",
               "the lag decides when workers pull", "leave one of them out");
@@ -185,9 +206,7 @@ ServerPolicy policy_of(PsConfig const& config, int workers) {
   if (!policy.asynchronous()) check_sync(config, policy);
   if (policy.gate == Gate::backup)
     refuse_treatment(config, policy, "gradients with a lag are dropped already");
-  if (config.over_cap && policy.lag_cap == 0)
-    throw Error(ExitCode::usage, "advanced.over_cap without strategy.lag_cap",
-                "there is no cap to be over", "give one, or leave it out");
+  check_owners(config, policy);
   check_counts(config, policy, workers);
   return policy;
 }

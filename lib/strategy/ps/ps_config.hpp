@@ -21,6 +21,7 @@ enum class PsMode {
   lag_cap,       ///< async without gradients that are too old (Maranjyan et al., ICML 2025)
   dana,          ///< async with look-ahead momentum (Hakimi et al., arXiv 1907.11612)
   dc,            ///< async with delay-compensated gradients (Zheng et al., ICML 2017)
+  dc_adaptive,   ///< the same with a strength that follows the gradients (DC-ASGD-a there)
   delayed_sync,  ///< sync that hides its communication: workers are one version behind, and get
                  ///< parameters where the momentum leads next (after Xu et al., arXiv 2005.06728)
   softsync,      ///< one update from several gradients, whoever's (Zhang et al., IJCAI 2016)
@@ -49,6 +50,7 @@ struct PsConfig {
   std::optional<ServerPolicy::OverCap> over_cap;
   std::optional<ServerPolicy::Weight> weight;
   std::optional<double> dc_lambda;  ///< strength of the delay compensation; 0 is none
+  std::optional<double> dc_decay;   ///< of the mean square that divides it; else it is constant
   std::optional<ServerPolicy::Momentum> momentum;
   std::optional<int> delay;       ///< of gate bsp: versions that workers are behind
   std::optional<int> pushes;      ///< that a worker makes of its share of a global batch

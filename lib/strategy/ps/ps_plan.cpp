@@ -1,5 +1,8 @@
 #include "strategy/ps/ps_plan.hpp"
 
+#include <algorithm>
+#include <iterator>
+
 #include <ATen/ATen.h>
 
 #include "base/arithmetic.hpp"
@@ -90,6 +93,12 @@ std::vector<FlatRange> vectors_in(VersionDomain const& domain, ParameterLayout c
   return owned.vectors;
 }
 
+std::vector<std::string> kept_kinds(ServerPolicy const& policy, OptimizerConfig const& optimizer) {
+  auto kinds = state_kinds(optimizer);
+  std::ranges::move(policy.state_kinds(), std::back_inserter(kinds));
+  return kinds;
+}
+
 gpu::MemoryUse server_memory(ServerPolicy const& policy, OptimizerConfig const& optimizer,
                              std::int64_t shard, int workers, std::int64_t element_size) {
   bool const one_momentum =
@@ -102,8 +111,9 @@ gpu::MemoryUse server_memory(ServerPolicy const& policy, OptimizerConfig const& 
                                                        : looks_ahead         ? 1
                                                                              : 0));
   use[gpu::MemoryCategory::gradients] = bytes * (workers + (policy.collects() ? 1 : 0));
+  auto const own = static_cast<std::int64_t>(policy.state_kinds().size());
   use[gpu::MemoryCategory::optimizer] =
-      state_count(optimizer) * bytes * (one_momentum ? 1 : workers);
+      bytes * (state_count(optimizer) * (one_momentum ? 1 : workers) + own);
   return use;
 }
 

@@ -46,6 +46,8 @@ std::vector<FlatRange> vectors_in(VersionDomain const& domain, ParameterLayout c
 /// A chunk within a part of its server's shard that begins at `begin`.
 at::Tensor in_part(at::Tensor const& part, std::int64_t begin, ServerChunk const& chunk);
 
+/// What servers keep for each parameter: the optimizer's state, and the policy's.
+std::vector<std::string> kept_kinds(ServerPolicy const& policy, OptimizerConfig const& optimizer);
 /// Lasting bytes of a server whose shard has so many elements.
 gpu::MemoryUse server_memory(ServerPolicy const& policy, OptimizerConfig const& optimizer,
                              std::int64_t shard, int workers, std::int64_t element_size);

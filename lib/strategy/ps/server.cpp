@@ -45,7 +45,7 @@ void PsServer::initialise_shard() {
 State PsServer::state() {
   auto const type = memory().parameters.scalar_type();
   State state{.of_parameters = {{State::parameters, type, {}}}};
-  for (auto const& kind : state_kinds(parts_.optimizer))
+  for (auto const& kind : kept_kinds(plan_.policy, parts_.optimizer))
     state.of_parameters.push_back({kind, type, {}});
   for (auto const& chunk : own_)
     std::ranges::move(pieces_of(layout_, chunk.range, in_shard(memory().parameters, chunk)),
@@ -56,15 +56,14 @@ State PsServer::state() {
 }
 
 void PsServer::add_kept(std::size_t domain, State& state) const {
-  auto const kept = stores_[domain].kept();  // by optimizer
+  auto const kept = stores_[domain].kept();
   auto const begin = domains_[domain].range.begin;
-  for (std::size_t kind = 0; kind < kept.front().size(); ++kind)
+  for (std::size_t kind = 0; kind < kept.size(); ++kind)
     for (auto const& chunk : domains_[domain].chunks) {
-      auto pieces =
-          pieces_of(layout_, chunk.range, in_part(kept.front()[kind].second, begin, chunk));
-      for (std::size_t i = 1; i < kept.size(); ++i) {
-        auto const others =
-            pieces_of(layout_, chunk.range, in_part(kept[i][kind].second, begin, chunk));
+      auto const& terms = kept[kind].terms;
+      auto pieces = pieces_of(layout_, chunk.range, in_part(terms.front(), begin, chunk));
+      for (std::size_t i = 1; i < terms.size(); ++i) {
+        auto const others = pieces_of(layout_, chunk.range, in_part(terms[i], begin, chunk));
         for (std::size_t piece = 0; piece < pieces.size(); ++piece)
           pieces[piece].terms.push_back(others[piece].terms.front());
       }

@@ -21,7 +21,7 @@ class PsServer : public Server {
   std::string report() override;
   /// Of the rounds since the last report.
   RoundCounts const& counts() const { return counts_; }
-  /// The shard, and what the optimizer keeps of it.
+  /// The shard, and what is kept for it.
   State state() override;
 
  protected:
@@ -54,7 +54,7 @@ class PsServer : public Server {
   RoundCounts counts_;  ///< since the last report
 
  private:
-  /// Of one of the domains: what its optimizers keep, which add up to the state.
+  /// Of one of the domains: what its store keeps.
   void add_kept(std::size_t domain, State& state) const;
   /// The seed's values.
   void initialise_shard();

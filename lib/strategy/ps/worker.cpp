@@ -171,7 +171,7 @@ State PsWorker::state() {
   State state{.of_parameters = replica_.state({}),
               .buffers = {{worker_, buffers_}},
               .replicas = replicas()};
-  for (auto const& kind : state_kinds(parts_.optimizer))
+  for (auto const& kind : kept_kinds(plan_.policy, parts_.optimizer))
     state.of_parameters.push_back({kind, replica_.flat().scalar_type(), {}});
   return state;
 }

@@ -29,8 +29,8 @@ class PsWorker : public Strategy {
     return infer(replica_, statistics, tape_, images);
   }
   std::string report() final;
-  /// Its parameters: between two rounds, and in a synchronous one, all workers have the same. The
-  /// optimizer's state is the servers'.
+  /// Its parameters: between two rounds, and in a synchronous one, all workers have the same. What
+  /// else is kept for each parameter is the servers'.
   State state() override;
   void state_replaced() final { replica_.refresh(all()); }
 

@@ -32,6 +32,12 @@ std::string_view ServerPolicy::work() const {
   return asynchronous() ? "each" : "sum";
 }
 
+std::vector<std::string> ServerPolicy::state_kinds() const {
+  std::vector<std::string> kinds;
+  if (correction_decay) kinds.emplace_back(gradient_square);
+  return kinds;
+}
+
 Treatment treat(ServerPolicy const& policy, std::int64_t lag, double gap) {
   if (policy.gate == Gate::backup && lag > 0) return dropped;
   auto const weight = weight_of(policy.weight, lag, gap);

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -46,6 +49,8 @@ struct ServerPolicy {
   OverCap over_cap = OverCap::drop;
   Weight weight = Weight::one;
   double correction = 0;  ///< lambda of g + lambda g g (p - p_base); 0 is none
+  /// Lambda is divided by the root of a running mean of g g, which has this decay; else constant.
+  std::optional<double> correction_decay;
   Momentum momentum = Momentum::shared;
   int delay = 0;       ///< of bsp: versions by which workers compute behind the newest
   int pushes = 1;      ///< that a worker makes of its share of a global batch
@@ -62,8 +67,14 @@ struct ServerPolicy {
   bool collects() const { return gate == Gate::softsync || gate == Gate::backup || warm_start > 0; }
   /// True when a worker pulls after each of its pushes.
   bool always_pulls() const { return pull_every == 1 && pull_at_lag == 0; }
-  /// What a server has to do for a push: one of server_works().
+  /// What a server has to do for a push: one of server_works(), or the nearest to it.
   std::string_view work() const;
+
+  static constexpr char const* gradient_square = "gradient_square";
+  /// What a server may keep for each parameter beside the optimizer's state.
+  static constexpr std::array kinds{gradient_square};
+  /// What it keeps.
+  std::vector<std::string> state_kinds() const;
 };
 
 /// What becomes of a push.
