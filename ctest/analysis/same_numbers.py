@@ -13,7 +13,7 @@ import numpy as np
 from stratagem_report import study, style, trace
 
 MODES = ["sync", "async", "ssp", "modified", "lag_cap", "dana", "dc", "dc_adaptive"]
-MODES += ["delayed_sync", "softsync", "backup"]
+MODES += ["gap_aware", "delayed_sync", "softsync", "backup"]
 VARIANTS = {f"ps-{mode.replace('_', '-')}": [f"strategy.mode={mode}"] for mode in MODES}
 # Of chunks with versions of their own, each push is one of every chunk.
 VARIANTS["ps-chunkwise"] = ["strategy.mode=async", "advanced.pulls=chunkwise", "strategy.servers=2"]

@@ -103,6 +103,9 @@ class OneAndTheSame(SmallRuns):
         self.assertEqual(len(set(digests)), len(digests), "every option changes the result")
 
 
+MODES = ["async", "ssp", "modified", "lag_cap", "dana", "dc", "dc_adaptive", "gap_aware", "softsync", "backup"]
+
+
 class Servers(SmallRuns):
     """The parameter server's modes, replays and simulations."""
 
@@ -110,7 +113,7 @@ class Servers(SmallRuns):
 
     def test_asynchronous_workers_do_every_share(self):
         ps = ["strategy.name=ps", "strategy.chunk_mb=1"]
-        for mode in ["async", "ssp", "modified", "lag_cap", "dana", "dc", "dc_adaptive", "softsync", "backup"]:
+        for mode in MODES:
             with self.subTest(mode):
                 two_rounds = ["run.max_steps=10", f"strategy.mode={mode}"]
                 outcome = self.finish(mode, *self.common, *ps, *two_rounds, ranks=3)

@@ -66,6 +66,7 @@ std::vector<Row> const& rows() {
       {"name=ps,mode=async", "mode=dc", "strategy.dc_lambda"},
       {"name=ps,mode=dc", "mode=dc_adaptive", "strategy.dc_lambda"},
       {"name=ps,mode=dc", "advanced.dc_decay=0.9", "advanced.dc_decay"},
+      {"name=ps,mode=async", "mode=gap_aware", "advanced.weight"},
       {"name=ps,mode=async", "mode=dana", "advanced.momentum"},
       {"name=ps,mode=async", "advanced.gate=ssp", "advanced.gate"},
       {"name=ps,mode=ssp", "staleness=3", "strategy.staleness"},

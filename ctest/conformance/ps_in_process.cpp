@@ -94,6 +94,7 @@ TEST(PsInProcess, EveryModeEndsAndRepeatsItself) {
         PsConfig{.servers = 2, .mode = PsMode::lag_cap, .lag_cap = 2},
         PsConfig{.servers = 2, .mode = PsMode::dana}, PsConfig{.servers = 2, .mode = PsMode::dc},
         PsConfig{.servers = 2, .mode = PsMode::dc_adaptive},
+        PsConfig{.servers = 2, .mode = PsMode::gap_aware},
         PsConfig{.servers = 2, .mode = PsMode::softsync},
         PsConfig{.servers = 2, .mode = PsMode::async, .warm_start = 3},
         PsConfig{.servers = 2, .mode = PsMode::async, .pull_at_lag = 4},

@@ -41,7 +41,7 @@ STRATEGIES = {
     "ps-delayed-sync": ["strategy.name=ps", "strategy.mode=delayed_sync"],
 }
 SYNCHRONOUS = ["ddp", "zero2", "zero3", "ps-sync"]
-MODES = ["async", "ssp", "modified", "lag_cap", "dana", "dc", "dc_adaptive", "softsync", "backup"]
+MODES = ["async", "ssp", "modified", "lag_cap", "dana", "dc", "dc_adaptive", "gap_aware", "softsync", "backup"]
 
 
 def named(name):

@@ -177,6 +177,7 @@ TEST(Calibration, ServersWorkByTheirPolicy) {
   EXPECT_EQ(work(PsMode::modified), "each");
   EXPECT_EQ(work(PsMode::dc), "corrected");
   EXPECT_EQ(work(PsMode::dc_adaptive), "corrected");
+  EXPECT_EQ(work(PsMode::gap_aware), "corrected");
   EXPECT_EQ(work(PsMode::dana), "look_ahead");
 }
 

@@ -162,6 +162,7 @@ TEST(PsParameterStore, AFactorIsPartOfTheGradient) {
   ServerPolicy const policies[]{
       {.correction = 2, .pushes = 2},
       {.correction = 2, .correction_decay = 0.9, .pushes = 2},
+      {.weight = ServerPolicy::Weight::inverse_gap, .correction = 2},
       {.gate = ServerPolicy::Gate::softsync, .count = 1, .correction = 2}};
   for (auto const& policy : policies) {
     auto plain = make(policy, 2), scaled = make(policy, 2);
@@ -209,17 +210,52 @@ TEST(PsParameterStore, SynchronousWorkersCanLookAheadToo) {
   expect_near(store.outgoing(), values({0.9 - lr * momentum, 1.9 - lr * momentum, 0}));
 }
 
-TEST(PsParameterStore, AGapIsMeasuredInMeanUpdates) {
-  auto store = make({.weight = ServerPolicy::Weight::inverse_gap}, 2);
-  for (int worker : {0, 1}) store.hand_out(worker, lr);
-  EXPECT_EQ(store.gap_in_updates(0), 0);
-  store.slot(1).fill_(1);
-  store.apply(1, {.lr = lr});
-  EXPECT_NEAR(store.gap_in_updates(0), 1, 1e-12);
-  store.slot(1).fill_(1);
-  store.apply(1, {.lr = lr});
-  // Changes of 0.1 and 0.19, whose mean moved by 1 %.
-  EXPECT_NEAR(store.gap_in_updates(0), 0.29 / 0.1009, 1e-12);
+/// By its definition: each element counts 1 / (1 + |change| / C), where C is the root of the mean
+/// square of all updates so far.
+TEST(PsParameterStore, ElementsOfAGradientCanCountByTheirGap) {
+  constexpr double decay = 0.999;
+  auto store = make({.weight = ServerPolicy::Weight::inverse_gap}, 3);
+  auto parameters = values({1, 2, 3});
+  auto square = at::zeros_like(parameters), m = at::zeros_like(parameters);
+  double weight = 0;
+  std::vector<at::Tensor> bases(3, parameters);
+  store.begin_round();
+  for (int push = 0; push < 40; ++push) {
+    auto const worker = static_cast<std::size_t>(push * push % 5 % 3);
+    auto const gradient = values({std::sin(push), 100 * std::cos(push), 0});
+    auto const step = weight > 0 ? (square / weight).sqrt() : square;
+    auto const steps = at::where(step > 0, (parameters - bases[worker]).abs() / step, 0);
+    m = momentum * m + gradient / (1 + steps);
+    parameters = parameters - lr * m;
+    square = decay * square + (1 - decay) * (lr * m).square();
+    weight = decay * weight + (1 - decay);
+    bases[worker] = parameters;
+    store.slot(static_cast<int>(worker)).copy_(gradient);
+    store.take(static_cast<int>(worker), {.lr = lr}, true);
+    store.hand_out(static_cast<int>(worker), lr);
+    EXPECT_TRUE(at::allclose(store.parameters(), parameters, 1e-12, 1e-12));
+  }
+  EXPECT_TRUE(at::allclose(store.kept().back().terms.front(), square, 1e-9, 1e-15));
+  EXPECT_NEAR(*store.counters().at("step_square_weight"), weight, 1e-15);
+}
+
+/// An update is made in pieces where it is measured.
+TEST(PsParameterStore, MeasuringUpdatesChangesNone) {
+  auto const n = std::int64_t{(1 << 20) + 77};
+  at::manual_seed(1);
+  auto const start = at::randn({n});
+  ParameterStore plain({}, optimizer, 1, start.clone());
+  ParameterStore measured({.weight = ServerPolicy::Weight::inverse_gap}, optimizer, 1,
+                          start.clone());
+  for (int push = 0; push < 3; ++push) {
+    auto const gradient = at::randn({n});
+    for (auto* store : {&plain, &measured}) {
+      store->hand_out(0, lr);
+      store->slot(0).copy_(gradient);
+      store->take(0, {.lr = lr}, true);
+    }
+  }
+  EXPECT_TRUE(at::equal(measured.parameters(), plain.parameters()));
 }
 
 TEST(PsParameterStore, TheGapIsWhatOthersChanged) {

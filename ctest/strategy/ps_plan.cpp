@@ -56,8 +56,8 @@ TEST(PsPlan, RefusesWhatIsDefinedForSgdUnderOtherOptimizers) {
          {Case{"momentum", {.mode = PsMode::dana}},
           Case{"momentum", {.mode = PsMode::async, .momentum = ServerPolicy::Momentum::per_worker}},
           Case{"momentum", {.mode = PsMode::delayed_sync}},
-          Case{"weight", {.mode = PsMode::modified}}, Case{"dc_lambda", {.mode = PsMode::dc}},
-          Case{"dc_lambda", {.mode = PsMode::dc_adaptive}},
+          Case{"weight", {.mode = PsMode::modified}}, Case{"weight", {.mode = PsMode::gap_aware}},
+          Case{"dc_lambda", {.mode = PsMode::dc}}, Case{"dc_lambda", {.mode = PsMode::dc_adaptive}},
           Case{"pushes", {.mode = PsMode::async, .pushes = 2}},
           Case{"over_cap", {.mode = PsMode::lag_cap, .over_cap = ServerPolicy::OverCap::attenuate}},
           Case{"lag_cap", {.servers = 2, .mode = PsMode::lag_cap}},
@@ -111,6 +111,8 @@ TEST(PsPlan, MemoryCountsWhatThePolicyKeeps) {
   EXPECT_EQ(of({.gate = ServerPolicy::Gate::softsync, .count = 2}, {}), 1 + 3 + 1 + 3 + 1);
   // Mean squares of gradients.
   EXPECT_EQ(of({.correction = 2, .correction_decay = 0.9}, {}), 1 + 3 + 1 + 3 + 1);
+  // And of updates.
+  EXPECT_EQ(of({.weight = ServerPolicy::Weight::inverse_gap}, {}), 1 + 3 + 1 + 3 + 1);
 }
 
 /// To the byte, by category.
@@ -120,6 +122,8 @@ TEST(PsPlan, AStoreHoldsWhatIsPlanned) {
   for (auto const& ps :
        {PsConfig{}, PsConfig{.mode = PsMode::async}, PsConfig{.mode = PsMode::dana},
         PsConfig{.mode = PsMode::dc}, PsConfig{.mode = PsMode::dc_adaptive},
+        PsConfig{.mode = PsMode::gap_aware},
+        PsConfig{.mode = PsMode::gap_aware, .dc_lambda = 1, .dc_decay = 0},
         PsConfig{.mode = PsMode::softsync}, PsConfig{.mode = PsMode::delayed_sync}})
     for (auto const& optimizer : {OptimizerConfig{}, OptimizerConfig{.rule = SgdConfig{0}}}) {
       auto const policy = policy_of(ps, workers);

@@ -31,8 +31,8 @@ TEST(PsSimulation, OfOneAsynchronousWorkerIsSerialBitForBit) {
 
 /// Where nobody else pushes, no gradient is late: it is applied as it is.
 TEST(PsSimulation, TreatsNoGradientOfOneWorker) {
-  for (auto const mode :
-       {PsMode::ssp, PsMode::lag_cap, PsMode::dc, PsMode::dc_adaptive, PsMode::softsync}) {
+  for (auto const mode : {PsMode::ssp, PsMode::lag_cap, PsMode::dc, PsMode::dc_adaptive,
+                          PsMode::gap_aware, PsMode::softsync}) {
     auto const training = training_of({.mode = mode});
     EXPECT_EQ(differences(simulate(training, 1).parameters, train_emulated(training, 1).parameters),
               nothing)
@@ -79,9 +79,9 @@ TEST(PsSimulation, EveryPolicyDoesEveryShare) {
   for (auto const& ps :
        {PsConfig{.mode = PsMode::ssp}, PsConfig{.mode = PsMode::modified},
         PsConfig{.mode = PsMode::lag_cap, .lag_cap = 1}, PsConfig{.mode = PsMode::dc},
-        PsConfig{.mode = PsMode::dc_adaptive}, PsConfig{.mode = PsMode::softsync},
-        PsConfig{.mode = PsMode::backup}, PsConfig{.mode = PsMode::delayed_sync},
-        PsConfig{.mode = PsMode::async, .pull_every = 3},
+        PsConfig{.mode = PsMode::dc_adaptive}, PsConfig{.mode = PsMode::gap_aware},
+        PsConfig{.mode = PsMode::softsync}, PsConfig{.mode = PsMode::backup},
+        PsConfig{.mode = PsMode::delayed_sync}, PsConfig{.mode = PsMode::async, .pull_every = 3},
         PsConfig{.mode = PsMode::async, .pull_at_lag = 7},
         PsConfig{.mode = PsMode::async, .warm_start = 4}}) {
     auto const counts = simulate(training_of(ps), 3, {.jitter = 0.4}).counts;

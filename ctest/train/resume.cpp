@@ -320,15 +320,24 @@ TEST(Resume, AsynchronousTrainingGoesOn) {
 TEST(Resume, AsynchronousTrainingKeepsItsCorrections) {
   for (auto const& ps :
        {PsConfig{.chunk_mb = 0.01, .mode = PsMode::dc_adaptive},
-        PsConfig{.chunk_mb = 0.01, .mode = PsMode::dc_adaptive, .pulls = Pulls::chunkwise}}) {
+        PsConfig{.chunk_mb = 0.01, .mode = PsMode::gap_aware},
+        PsConfig{.chunk_mb = 0.01, .mode = PsMode::gap_aware, .pulls = Pulls::chunkwise}}) {
     Training training{.model = "tiny_odd", .steps = 6};
     Way const way{"corrected", ps, 3};
     Scratch const run;
     auto const saved = train_and_save(training, way, 2, run.path());
     EXPECT_EQ(saved.kept.size(), 2 * saved.parameters.size()) << "with the momentum";
+    Log log(0, false, LogLevel::error);
+    auto const counters = newest_checkpoint(run.path(), log)->record().counters;
+    EXPECT_EQ(counters.contains("step_square_weight"), ps.mode == PsMode::gap_aware);
+    Counters loaded_counters;
+    training.after = [&](Participant& participant, Communicator& communicator) {
+      loaded_counters = gather_counters(participant.state(), communicator);
+    };
     auto const loaded = go_on(training, way, 2, run.path());
     expect_equal(loaded.parameters, saved.parameters);
     expect_equal(loaded.kept, saved.kept);
+    EXPECT_EQ(loaded_counters, counters);
   }
 }
 

@@ -139,10 +139,8 @@ void AsyncPsServer::apply(std::size_t domain, int worker) {
       std::ranges::count_if(timeline.arriving, [](auto const& works) { return !works.empty(); });
   record.gap = store.gap(worker);
   auto const end = end_of(worker);
-  auto const verdict = timeline.clock.push(worker, {.step = push.line.step,
-                                                    .gap = store.gap_in_updates(worker),
-                                                    .usable = end.usable,
-                                                    .pulls = push.line.pulls});
+  auto const verdict = timeline.clock.push(
+      worker, {.step = push.line.step, .usable = end.usable, .pulls = push.line.pulls});
   if (verdict.applied) {
     timeline.lr = push.line.lr;
     store.take(worker, {.lr = timeline.lr, .weight = verdict.weight, .factor = end.factor},

@@ -18,8 +18,10 @@ using Momentum = ServerPolicy::Momentum;
 
 constexpr std::int64_t grain = 1 << 16;
 constexpr std::int64_t gap_stride = 64;
+constexpr std::int64_t learnt_at_once = 1 << 20;  // which bounds the copy
 
 // Function multiversioning applies to plain functions: one per type.
+
 /// out <- p - factor m; out may be p.
 STRATAGEM_SIMD_CLONES void look_ahead(float* out, float const* p, float const* m, std::int64_t n,
                                       float factor) {
@@ -193,13 +195,18 @@ void ParameterStore::correct(int worker, double factor) {
 void ParameterStore::update(Optimizer& optimizer, at::Tensor const& gradient, double lr,
                             double scale) {
   look_from(lr);
-  bool const measured = policy_.weight == ServerPolicy::Weight::inverse_gap;
-  auto const before = measured ? sampled(parameters()).clone() : at::Tensor();
   optimizer.begin_update();
-  optimizer.update({0, parameters().numel()}, parameters(), gradient, lr, scale);
-  if (!measured) return;
-  auto const change = distance(sampled(parameters()), before);
-  mean_update_ = mean_update_ == 0 ? change : mean_update_ + 0.01 * (change - mean_update_);
+  auto const elements = parameters().numel();
+  if (!correction_.learns())
+    return optimizer.update({0, elements}, parameters(), gradient, lr, scale);
+  correction_.begin_update();
+  for (std::int64_t begin = 0; begin < elements; begin += learnt_at_once) {
+    FlatRange const range{begin, std::min(begin + learnt_at_once, elements)};
+    auto const part = [&](at::Tensor const& of) { return of.narrow(0, begin, range.size()); };
+    auto const before = part(parameters()).clone();
+    optimizer.update(range, part(parameters()), part(gradient), lr, scale);
+    correction_.learn(range, before, part(parameters()));
+  }
 }
 
 void ParameterStore::take(int worker, PushScale const& scale, bool completes) {
@@ -237,16 +244,18 @@ double ParameterStore::gap(int worker) const {
   return distance(sampled(parameters()), sampled(handed(worker)));
 }
 
-double ParameterStore::gap_in_updates(int worker) const {
-  return mean_update_ > 0 ? gap(worker) / mean_update_ : 0;
-}
-
 at::Tensor ParameterStore::momentum() const {
   if (momentum_factor_ == 0) return {};
   if (optimizers_.size() == 1) return optimizers_.front()->state().front().second;
   auto const sum = at::empty_like(parameters());
   sum_of_momenta(sum);
   return sum;
+}
+
+std::map<std::string, double*> ParameterStore::counters() {
+  auto all = optimizers_.front()->counters();
+  all.merge(correction_.counters());
+  return all;
 }
 
 std::vector<StoreState> ParameterStore::kept() const {

@@ -121,16 +121,13 @@ class ParameterStore {
   at::Tensor const& handed(int worker) const { return memory_.outgoing_to(worker); }
   /// Root mean square, over every 64th element, of what changed since hand_out(worker).
   double gap(int worker) const;
-  /// The same in mean updates: a running mean, of which each update is 1 %. 0 before the first, and
-  /// for policies that do not weigh by it.
-  double gap_in_updates(int worker) const;
 
   /// Of SGD: the sum over workers where each has its own; undefined without momentum.
   at::Tensor momentum() const;
   /// What optimizers keep, and what the policy's corrections do.
   std::vector<StoreState> kept() const;
   /// What else the next update depends on.
-  std::map<std::string, double*> counters() { return optimizers_.front()->counters(); }
+  std::map<std::string, double*> counters();
 
  private:
   bool looks_ahead() const;
@@ -153,7 +150,6 @@ class ParameterStore {
   at::Tensor collected_;  ///< sum of gradients
   std::int64_t collected_count_ = 0;
   double collected_lr_ = 0;  ///< of the last of them
-  double mean_update_ = 0;   ///< root mean square of the parameters' change
 };
 
 }  // namespace stratagem

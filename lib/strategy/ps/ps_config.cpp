@@ -33,6 +33,8 @@ ServerPolicy preset(PsMode mode, int workers) {
       return {.correction = 0.04};
     case PsMode::dc_adaptive:
       return {.correction = 2, .correction_decay = 0.95};
+    case PsMode::gap_aware:
+      return {.weight = Weight::inverse_gap};
     case PsMode::delayed_sync:
       return {.gate = Gate::bsp, .momentum = Momentum::look_ahead, .delay = 1};
     case PsMode::softsync:

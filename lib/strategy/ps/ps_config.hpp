@@ -22,6 +22,8 @@ enum class PsMode {
   dana,          ///< async with look-ahead momentum (Hakimi et al., arXiv 1907.11612)
   dc,            ///< async with delay-compensated gradients (Zheng et al., ICML 2017)
   dc_adaptive,   ///< the same with a strength that follows the gradients (DC-ASGD-a there)
+  gap_aware,     ///< async; each element of a gradient is divided by how far its parameter has
+                 ///< moved, in updates (Barkai et al., ICLR 2020)
   delayed_sync,  ///< sync that hides its communication: workers are one version behind, and get
                  ///< parameters where the momentum leads next (after Xu et al., arXiv 2005.06728)
   softsync,      ///< one update from several gradients, whoever's (Zhang et al., IJCAI 2016)

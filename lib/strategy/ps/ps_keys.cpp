@@ -66,7 +66,7 @@ Keys keys_of(PsConfig& ps) {
        InFirstFile::as_comment},
       {"mode",
        choice(ps.mode, {"sync", "async", "ssp", "modified", "lag_cap", "dana", "dc", "dc_adaptive",
-                        "delayed_sync", "softsync", "backup"}),
+                        "gap_aware", "delayed_sync", "softsync", "backup"}),
        "when gradients are applied, and how; section advanced has its parts", false,
        InFirstFile::yes},
       {"staleness", part(ps.staleness, at_least(0)),
@@ -88,7 +88,8 @@ Keys keys_of(PsConfig& ps) {
       {"advanced.over_cap", part(ps.over_cap, {"drop", "attenuate"}),
        "a gradient beyond lag_cap is dropped, or counts cap / lag"},
       {"advanced.weight", part(ps.weight, {"one", "inverse_lag", "inverse_gap"}),
-       "factor of a gradient: 1 / lag, 1 / gap in mean updates; modified: inverse_lag"},
+       "factor of a gradient: 1 / lag; or of each element, 1 / gap; modified: inverse_lag, "
+       "gap_aware: inverse_gap"},
       {"advanced.dc_decay",
        if_given(ps.dc_decay,
                 [](double& x) {

@@ -51,8 +51,14 @@ State PsServer::state() {
     std::ranges::move(pieces_of(layout_, chunk.range, in_shard(memory().parameters, chunk)),
                       std::back_inserter(state.of_parameters.front().pieces));
   for (std::size_t domain = 0; domain < domains_.size(); ++domain) add_kept(domain, state);
-  state.counters = stores_.front().counters();  // check_ps(): those of all domains are the same
+  state.counters = stores_.front().counters();  // state_replaced() gives them to the others
   return state;
+}
+
+void PsServer::state_replaced() {
+  for (auto& store : stores_)
+    for (auto const& [name, value] : store.counters())
+      *value = *stores_.front().counters().at(name);
 }
 
 void PsServer::add_kept(std::size_t domain, State& state) const {

@@ -23,6 +23,7 @@ class PsServer : public Server {
   RoundCounts const& counts() const { return counts_; }
   /// The shard, and what is kept for it.
   State state() override;
+  void state_replaced() final;
 
  protected:
   int workers() const { return plan_.workers(); }

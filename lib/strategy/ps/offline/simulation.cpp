@@ -131,9 +131,7 @@ void PsSimulation::receive(int worker) {
   auto& pace = paces_[static_cast<std::size_t>(worker)];
   bool const pulls = pace.next();
   pace.learn(clock_->lag(worker));
-  auto const verdict = clock_->push(
-      worker,
-      {.step = share.step, .gap = store_.gap_in_updates(worker), .usable = usable, .pulls = pulls});
+  auto const verdict = clock_->push(worker, {.step = share.step, .usable = usable, .pulls = pulls});
   counts_.pulls += pulls ? 1 : 0;
   ++counts_.pushes;
   counts_.lags.add(verdict.lag);

@@ -12,35 +12,29 @@ using Gate = ServerPolicy::Gate;
 
 constexpr Treatment dropped{.apply = false, .weight = 0};
 
-double weight_of(ServerPolicy::Weight weight, std::int64_t lag, double gap) {
-  switch (weight) {
-    case ServerPolicy::Weight::one:
-      return 1;
-    case ServerPolicy::Weight::inverse_lag:
-      return 1.0 / static_cast<double>(std::max<std::int64_t>(lag, 1));
-    case ServerPolicy::Weight::inverse_gap:
-      return 1.0 / std::max(gap, 1.0);
-  }
-  return 1;
+double weight_of(ServerPolicy::Weight weight, std::int64_t lag) {
+  if (weight != ServerPolicy::Weight::inverse_lag) return 1;
+  return 1.0 / static_cast<double>(std::max<std::int64_t>(lag, 1));
 }
 
 }  // namespace
 
 std::string_view ServerPolicy::work() const {
   if (momentum != Momentum::shared) return "look_ahead";
-  if (correction > 0) return "corrected";
+  if (correction > 0 || weight == Weight::inverse_gap) return "corrected";
   return asynchronous() ? "each" : "sum";
 }
 
 std::vector<std::string> ServerPolicy::state_kinds() const {
   std::vector<std::string> kinds;
   if (correction_decay) kinds.emplace_back(gradient_square);
+  if (weight == Weight::inverse_gap) kinds.emplace_back(step_square);
   return kinds;
 }
 
-Treatment treat(ServerPolicy const& policy, std::int64_t lag, double gap) {
+Treatment treat(ServerPolicy const& policy, std::int64_t lag) {
   if (policy.gate == Gate::backup && lag > 0) return dropped;
-  auto const weight = weight_of(policy.weight, lag, gap);
+  auto const weight = weight_of(policy.weight, lag);
   if (policy.lag_cap == 0 || lag <= policy.lag_cap) return {.weight = weight};
   if (policy.over_cap == ServerPolicy::OverCap::drop) return dropped;
   return {.weight = weight * static_cast<double>(policy.lag_cap) / static_cast<double>(lag)};
@@ -59,7 +53,7 @@ ServerClock::Verdict ServerClock::push(int worker, Push const& push) {
   expects(computing(worker), "a worker pushes once it was released");
   auto const lag = this->lag(worker);
   bool const usable = !readmit(self) && push.usable;
-  auto const [apply, weight] = usable ? treat(policy_, lag, push.gap) : dropped;
+  auto const [apply, weight] = usable ? treat(policy_, lag) : dropped;
   Verdict verdict{self.base, version_ + (apply ? 1 : 0), lag, apply, weight, false};
   ++self.pushes;
   self.dropped = !apply;

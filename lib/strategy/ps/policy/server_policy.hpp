@@ -29,7 +29,7 @@ struct ServerPolicy {
   enum class Weight {
     one,
     inverse_lag,  ///< 1 / lag, from lag 1 on (Zhang et al., IJCAI 2016)
-    inverse_gap,  ///< 1 / gap, from a gap of one mean step on (Barkai et al., ICLR 2020)
+    inverse_gap,  ///< 1 / gap, each of its elements by itself (Barkai et al., ICLR 2020)
   };
   /// What becomes of a gradient beyond the lag cap.
   enum class OverCap {
@@ -72,19 +72,19 @@ struct ServerPolicy {
 
   static constexpr char const* gradient_square = "gradient_square";
   /// What a server may keep for each parameter beside the optimizer's state.
-  static constexpr std::array kinds{gradient_square};
+  static constexpr char const* step_square = "step_square";
+  static constexpr std::array kinds{gradient_square, step_square};
   /// What it keeps.
   std::vector<std::string> state_kinds() const;
 };
 
-/// What becomes of a push.
+/// What becomes of a push as a whole.
 struct Treatment {
   bool apply = true;
   double weight = 1;
 };
-/// `lag`: versions by which its gradient is old. `gap`: by how many mean steps the parameters have
-/// moved meanwhile.
-Treatment treat(ServerPolicy const& policy, std::int64_t lag, double gap = 0);
+/// `lag`: versions by which its gradient is old.
+Treatment treat(ServerPolicy const& policy, std::int64_t lag);
 
 /// Who pushed how often, and which version everybody computes with: a policy's state machine on
 /// numbers alone. Only for asynchronous policies. A lag is the number of updates between the
@@ -98,7 +98,6 @@ class ServerClock {
 
   struct Push {
     std::int64_t step = 0;  ///< of the share that the gradient is of
-    double gap = 0;         ///< as in treat()
     bool usable = true;     ///< false: it overflowed, and is dropped
     bool pulls = true;      ///< thereupon
   };
