@@ -80,6 +80,8 @@ std::vector<Row> const& rows() {
       {"name=ps,mode=async", "advanced.pushes=2", "advanced.pushes"},
       {"name=ps,mode=async", "advanced.pull_every=2", "advanced.pull_every"},
       {"name=ps,mode=async", "advanced.pull_at_lag=3", "advanced.pull_at_lag"},
+      {"name=ps,mode=ssp,optimizer.momentum=0", "advanced.cached_reads=true",
+       "advanced.cached_reads"},
       {"name=ps,mode=async", "advanced.pulls=chunkwise", "advanced.pulls"},
       {"name=ps,mode=async", "advanced.warm_start=5", "advanced.warm_start"},
       {"name=ps,mode=async", "micro_batches=2", "order of sums"},

@@ -165,6 +165,50 @@ TEST_P(PsAsync, ReplaysBitForBit) {
       {.model = "tiny_residual", .strategy = ps, .steps = 15, .steps_per_round = 6});
 }
 
+/// What a worker computes with is what it pulled and its own updates.
+TEST(PsAsync, CachedReadsReplayBitForBit) {
+  PsConfig const ps{.servers = std::min(2, world().size() - 1),
+                    .chunk_mb = 4 * kib,
+                    .mode = PsMode::ssp,
+                    .staleness = 3,
+                    .cached_reads = true,
+                    .micro_batches = 12};
+  Training training{.model = "tiny_residual",
+                    .strategy = ps,
+                    .optimizer = {.lr = 0.1,
+                                  .weight_decay = 1e-3,
+                                  .decay = Decay::weights,
+                                  .rule = SgdConfig{.momentum = 0},
+                                  .clip_norm = 0.5},
+                    .steps = 15,
+                    .global_batch = 144,
+                    .steps_per_round = 6};
+  expect_replays_bit_for_bit(training, [&](trace::RankTrace const& server) {
+    expect_sound_updates(server);
+    auto const& pulled = server.table(trace::ps_table()).integers("pulled");
+    auto const pulls = std::ranges::count(pulled, 1);
+    EXPECT_GT(pulls, 0);
+    EXPECT_LT(pulls, static_cast<std::int64_t>(pulled.size()));
+  });
+  training.precision = scaled_bf16;
+  training.counters = overflowing();
+  expect_replays_bit_for_bit(training);
+}
+
+TEST(PsAsync, OneWorkerWithCachedReadsIsSerial) {
+  Training const training{.model = "lenet",
+                          .strategy = PsConfig{.servers = world().size() - 1,
+                                               .chunk_mb = 16 * kib,
+                                               .mode = PsMode::ssp,
+                                               .staleness = 7,
+                                               .cached_reads = true},
+                          .optimizer = {.lr = 0.05, .rule = SgdConfig{.momentum = 0}},
+                          .steps = 40};
+  auto const own = train_here(training);
+  if (world().rank() != 0) return;
+  EXPECT_EQ(fingerprint(own), emulated(training, 1));
+}
+
 TEST(PsAsync, BackupReplaysBitForBit) {
   if (world().size() < 3) return;  // nobody could be spared
   expect_replays_bit_for_bit({.model = "tiny_residual",

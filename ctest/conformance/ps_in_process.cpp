@@ -85,6 +85,28 @@ TEST(PsInProcess, DanaOfOneWorkerIsNesterovUntilARoundEnds) {
   EXPECT_NE(rounds[10], dana.losses[10]);
 }
 
+/// Their optimizer has no momentum.
+TEST(PsInProcess, CachedReadsEndAndRepeatThemselves) {
+  Training training{.model = "tiny_residual",
+                    .strategy = PsConfig{.servers = 2,
+                                         .chunk_mb = 4 * kib,
+                                         .mode = PsMode::ssp,
+                                         .staleness = 3,
+                                         .cached_reads = true},
+                    .optimizer = {.lr = 0.1, .rule = SgdConfig{.momentum = 0}},
+                    .steps = 9,
+                    .steps_per_round = 5};
+  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+    if (seed == 3) {  // a worker does not apply what overflowed
+      training.precision = scaled_bf16;
+      training.counters = overflowing();
+    }
+    EXPECT_EQ(fingerprint(train_interleaved(training, 5, seed)),
+              fingerprint(train_interleaved(training, 5, seed)))
+        << "seed " << seed;
+  }
+}
+
 /// Every mode ends, whatever the order of events, and the same order gives the same bits.
 TEST(PsInProcess, EveryModeEndsAndRepeatsItself) {
   for (auto const& ps :

@@ -41,6 +41,12 @@ TEST(PsPlan, RefusesWhatNoServerDoes) {
   EXPECT_NE(
       refusal({.transport = rma, .mode = PsMode::async, .pull_at_lag = 2}).find("pull_at_lag"),
       std::string::npos);
+  PsConfig cached{.transport = rma, .mode = PsMode::ssp, .cached_reads = true};
+  OptimizerConfig const without{.rule = SgdConfig{.momentum = 0}};
+  EXPECT_NE(refusal(cached, without).find("advanced.cached_reads"), std::string::npos);
+  cached.transport = PsConfig::Transport::two_sided;
+  EXPECT_EQ(refusal(cached, without), "");
+  EXPECT_NE(refusal(cached).find("optimizer.momentum: 0"), std::string::npos);
   EXPECT_NE(refusal({.slow_worker = 2}).find("slow_worker"), std::string::npos);
 }
 
@@ -61,8 +67,10 @@ TEST(PsPlan, RefusesWhatIsDefinedForSgdUnderOtherOptimizers) {
           Case{"pushes", {.mode = PsMode::async, .pushes = 2}},
           Case{"over_cap", {.mode = PsMode::lag_cap, .over_cap = ServerPolicy::OverCap::attenuate}},
           Case{"lag_cap", {.servers = 2, .mode = PsMode::lag_cap}},
+          Case{"cached_reads", {.mode = PsMode::ssp, .cached_reads = true}},
           Case{"pulls", {.mode = PsMode::async, .pulls = ServerPolicy::Pulls::chunkwise}}}) {
       auto const told = refusal(config, optimizer);
+      if (is_sgd && config.cached_reads) continue;  // its momentum is refused
       EXPECT_EQ(told.empty(), is_sgd) << told;
       if (is_sgd) continue;
       EXPECT_NE(told.find(path_of_part(part)), std::string::npos) << told;

@@ -36,6 +36,23 @@ TEST(PsPullSchedule, ARoundBeginsWithAPull) {
   EXPECT_TRUE(pace.next());
 }
 
+TEST(PsPullSchedule, ByTheAgeOfWhatIsCached) {
+  PullSchedule pace({.gate = ServerPolicy::Gate::ssp, .staleness = 2, .cached_reads = true});
+  auto const pushes_until_a_pull = [&] {
+    int pushes = 1;
+    for (; !pace.next(); ++pushes) {
+    }
+    return pushes;
+  };
+  EXPECT_EQ(pushes_until_a_pull(), 3) << "a round begins with the newest";
+  pace.allow(0);
+  EXPECT_EQ(pushes_until_a_pull(), 1);
+  pace.allow(1);
+  EXPECT_EQ(pushes_until_a_pull(), 2);
+  pace.begin_round();
+  EXPECT_EQ(pushes_until_a_pull(), 3);
+}
+
 TEST(PsPullSchedule, ByTheLag) {
   // The first pull is made to learn. Then, of a lag of 5: the third gradient without a pull would
   // be 3 + 2 old with one update of others per push, the second 6 + 1 with three.

@@ -83,6 +83,7 @@ TEST(PsServerPolicy, PartsReplaceThoseOfTheMode) {
   EXPECT_EQ(policy.momentum, Momentum::per_worker);
   EXPECT_EQ(policy.pushes, 3);
   EXPECT_EQ(policy_of({.mode = PsMode::async, .pull_every = 4}, 2).pull_every, 4);
+  EXPECT_FALSE(policy_of({.mode = PsMode::ssp, .cached_reads = true}, 2).always_pulls());
   EXPECT_EQ(policy_of({.mode = PsMode::async, .backup = 1}, 2).gate, Gate::backup);
   EXPECT_EQ(policy_of({.mode = PsMode::ssp, .gate = Gate::none}, 2).gate, Gate::none);
   EXPECT_EQ(policy_of({.mode = PsMode::dc, .dc_decay = 0}, 2).correction_decay, 0);
@@ -133,6 +134,21 @@ TEST(PsServerPolicy, PartsThatContradictOneAnotherAreNamed) {
             {.mode = PsMode::async, .pull_every = 2, .pull_at_lag = 2}},
            {"pull_at_lag together with gate bsp", {.pull_at_lag = 2}},
            {"pull_at_lag together with gate ssp", {.mode = PsMode::ssp, .pull_at_lag = 2}},
+           {"cached_reads together with gate bsp", {.cached_reads = true}},
+           {"cached_reads together with gate none", {.mode = PsMode::async, .cached_reads = true}},
+           {"weight together with cached_reads", {.mode = PsMode::modified, .cached_reads = true}},
+           {"lag_cap together with cached_reads",
+            {.mode = PsMode::ssp, .lag_cap = 2, .cached_reads = true}},
+           {"dc_lambda together with cached_reads",
+            {.mode = PsMode::ssp, .dc_lambda = 2, .cached_reads = true}},
+           {"pull_every together with cached_reads",
+            {.mode = PsMode::ssp, .pull_every = 2, .cached_reads = true}},
+           {"pull_at_lag together with cached_reads",
+            {.mode = PsMode::ssp, .pull_at_lag = 2, .cached_reads = true}},
+           {"pulls together with cached_reads",
+            {.mode = PsMode::ssp, .cached_reads = true, .pulls = Pulls::chunkwise}},
+           {"cached_reads together with warm_start",
+            {.mode = PsMode::ssp, .cached_reads = true, .warm_start = 2}},
            {"pulls together with gate bsp", {.pulls = Pulls::chunkwise}},
            {"pulls together with gate backup", {.mode = PsMode::backup, .pulls = Pulls::chunkwise}},
        })
@@ -237,6 +253,27 @@ TEST(PsServerPolicy, AWorkerThatDoesNotPullKeepsItsVersion) {
   EXPECT_FALSE(clock.computing(0));
   EXPECT_EQ(clock.release(), std::vector{0});
   EXPECT_EQ(clock.push(0, {}).base_version, 3);
+}
+
+/// Steps of others that what a worker has may lack, compared with its own.
+TEST(PsServerPolicy, CachedParametersMayBeReadUntilTheyAreTooOld) {
+  ServerClock clock({.gate = Gate::ssp, .staleness = 3, .cached_reads = true}, 2);
+  for (int push = 0; push < 3; ++push) static_cast<void>(clock.push(0, {.pulls = false}));
+  EXPECT_TRUE(clock.computing(0)) << "it goes on with what it has";
+  static_cast<void>(clock.push(1, {.pulls = true}));
+  EXPECT_EQ(clock.release(), std::vector{1});
+  EXPECT_EQ(clock.cached_reads(1), 3) << "it is the slowest";
+  static_cast<void>(clock.push(0, {.pulls = true}));
+  EXPECT_EQ(clock.release(), std::vector{0}) << "three ahead";
+  EXPECT_EQ(clock.cached_reads(0), 0);
+  static_cast<void>(clock.push(0, {.pulls = true}));
+  EXPECT_EQ(clock.release(), std::vector<int>());
+  static_cast<void>(clock.push(1, {.pulls = false}));
+  static_cast<void>(clock.push(1, {.pulls = false}));
+  EXPECT_EQ(clock.release(), std::vector{0});
+  EXPECT_EQ(clock.cached_reads(0), 1) << "two ahead";
+  clock.finish(1);
+  EXPECT_EQ(clock.cached_reads(0), 3) << "nobody else is under way";
 }
 
 TEST(PsServerPolicy, NobodyWaitsForOneWhoHasFinished) {
@@ -378,6 +415,7 @@ void expect_bounds_and_an_end(Crowd const& crowd) {
   std::vector<std::int64_t> pushes(left.size(), 0);
   std::vector<PullSchedule> paces(left.size(), PullSchedule(crowd.policy));
   std::vector<bool> missing(left.size(), false);
+  std::vector<std::int64_t> seen(left.size(), 0);  // steps of the slowest in what a worker has
   std::int64_t applied = 0, dropped = 0, done = 0, updates = 0;
   for (std::uint64_t event = 0; !clock.all_finished(); ++event) {
     ASSERT_FALSE(ready.empty()) << "everybody waits";
@@ -391,6 +429,12 @@ void expect_bounds_and_an_end(Crowd const& crowd) {
     if (crowd.misses && random.word(event, 4) % 64 == 0 && !missing[other]) {
       missing[other] = true;
       if (clock.exclude(static_cast<int>(other))) ++updates;
+    }
+    // In a warm start who has overflowed goes on, as nobody could without it.
+    bool const bounded = crowd.policy.gate == Gate::ssp && !crowd.misses &&
+                         (!crowd.overflows || crowd.policy.warm_start == 0);
+    if (bounded && left[w] > 0) {
+      ASSERT_GE(seen[w] + crowd.policy.staleness, pushes[w]) << "of a gradient that is computed";
     }
     auto const before = clock.version();
     bool const is_back = missing[w];
@@ -419,12 +463,14 @@ void expect_bounds_and_an_end(Crowd const& crowd) {
     }
     ASSERT_LE(clock.version() - before, 1);
     if (!clock.computing(worker)) ready.erase(ready.begin() + static_cast<std::ptrdiff_t>(pick));
-    for (int const next : clock.release()) ready.push_back(next);
-    // In a warm start who has overflowed goes on, as nobody could without it.
-    bool const bounded = !crowd.misses && (!crowd.overflows || crowd.policy.warm_start == 0);
-    if (crowd.policy.gate != Gate::ssp || !bounded) continue;
     auto const least = least_of(pushes, left);
-    if (left[w] >= 0) {
+    for (int const next : clock.release()) {
+      ready.push_back(next);
+      seen[static_cast<std::size_t>(next)] = least;
+      if (crowd.policy.cached_reads)
+        paces[static_cast<std::size_t>(next)].allow(clock.cached_reads(next));
+    }
+    if (bounded && left[w] >= 0) {
       ASSERT_LE(pushes[w] - least, crowd.policy.staleness + 1);
     }
   }
@@ -440,6 +486,7 @@ TEST(PsServerPolicy, BoundsHoldAndAllFinishWhateverTheOrder) {
        {ServerPolicy{}, ServerPolicy{.gate = Gate::ssp},
         ServerPolicy{.gate = Gate::ssp, .staleness = 3}, ServerPolicy{.lag_cap = 2},
         ServerPolicy{.gate = Gate::ssp, .staleness = 1, .lag_cap = 4},
+        ServerPolicy{.gate = Gate::ssp, .staleness = 3, .cached_reads = true},
         ServerPolicy{.gate = Gate::softsync, .count = 3}, ServerPolicy{.pull_every = 3},
         ServerPolicy{.gate = Gate::softsync, .count = 40, .lag_cap = 1},
         ServerPolicy{.lag_cap = 5, .pull_every = 4}, ServerPolicy{.pull_at_lag = 9},
@@ -467,6 +514,7 @@ TEST(PsServerPolicy, AllFinishWhoeverIsMissing) {
   for (auto const& policy : {ServerPolicy{}, ServerPolicy{.gate = Gate::ssp, .staleness = 2},
                              ServerPolicy{.gate = Gate::backup, .count = 2},
                              ServerPolicy{.gate = Gate::ssp, .pull_every = 2},
+                             ServerPolicy{.gate = Gate::ssp, .staleness = 4, .cached_reads = true},
                              ServerPolicy{.gate = Gate::softsync, .count = 3, .warm_start = 20},
                              ServerPolicy{.warm_start = 500}})
     for (int const workers : {3, 5, 16})
@@ -481,6 +529,8 @@ TEST(PsServerPolicy, AllFinishWhoeverIsMissing) {
 TEST(PsServerPolicy, BoundsHoldForAMillionPushes) {
   expect_bounds_and_an_end({{.gate = Gate::ssp, .staleness = 2}, 8, 1, 1'000'000});
   expect_bounds_and_an_end({{.lag_cap = 6}, 8, 2, 1'000'000});
+  expect_bounds_and_an_end(
+      {{.gate = Gate::ssp, .staleness = 5, .cached_reads = true}, 8, 3, 1'000'000});
 }
 
 TEST(PsServerPolicy, BoundsHoldFor1024Workers) {

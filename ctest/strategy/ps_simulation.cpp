@@ -40,6 +40,38 @@ TEST(PsSimulation, TreatsNoGradientOfOneWorker) {
   }
 }
 
+Training cached_training(int staleness) {
+  auto training = training_of({.mode = PsMode::ssp, .staleness = staleness, .cached_reads = true});
+  training.optimizer.rule = SgdConfig{.momentum = 0};
+  return training;
+}
+
+/// It sees its own updates, though it hardly pulls.
+TEST(PsSimulation, OneWorkerWithCachedReadsIsSerialBitForBit) {
+  for (int const staleness : {0, 1, 4, 100}) {
+    auto const training = cached_training(staleness);
+    auto const cached = simulate(training, 1);
+    EXPECT_EQ(differences(cached.parameters, train_emulated(training, 1).parameters), nothing);
+    // Of 6 and 4 pushes, every (staleness + 1)-th.
+    EXPECT_EQ(cached.counts.pulls, 6 / (staleness + 1) + 4 / (staleness + 1));
+  }
+}
+
+TEST(PsSimulation, CachedReadsSavePullsWithinTheBound) {
+  auto const slow = ClusterModel{.jitter = 0.4, .slow_worker = 0, .slow = 2};
+  auto plain = cached_training(0);
+  std::get<PsConfig>(plain.strategy).cached_reads = false;
+  EXPECT_EQ(differences(simulate(cached_training(0), 3, slow).parameters,
+                        simulate(plain, 3, slow).parameters),
+            nothing)
+      << "nothing may be old";
+  auto const counts = simulate(cached_training(3), 3, slow).counts;
+  EXPECT_EQ(counts.pushes, 30);
+  EXPECT_LT(counts.pulls, 15);
+  EXPECT_GT(counts.pulls, 0);
+  EXPECT_EQ(counts.dropped, 0);
+}
+
 TEST(PsSimulation, AWarmStartIsSyncBitForBit) {
   auto const sync = simulate(training_of({}), 2).parameters;
   auto const warm =

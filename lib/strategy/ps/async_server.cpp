@@ -182,9 +182,16 @@ void AsyncPsServer::release(std::size_t domain) {
     leaving.clear();  // of the parameters that are replaced now
     stores_[domain].hand_out(worker, timeline.lr);
     leaving = send_parameters(worker, domains_[domain].chunks);
+    note_reads(domain, worker);
     if (liveness_.missing(worker)) exclude(domain, worker);
     go_on(worker);
   }
+}
+
+void AsyncPsServer::note_reads(std::size_t domain, int worker) {
+  if (!plan_.policy.cached_reads) return;
+  PullNote const note{.reads = timelines_[domain].clock.cached_reads(worker)};
+  of(worker).noted = parts_.communicator.send(to_message(note), rank_of(worker), reads_tag);
 }
 
 void AsyncPsServer::go_on(int worker) {

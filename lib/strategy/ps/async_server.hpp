@@ -27,7 +27,7 @@ class AsyncPsServer final : public PsServer {
     std::int64_t t_ready = 0;  ///< when it did [ns]
     at::Tensor end = empty_message();
     Work ended;  ///< where workers send an end
-    Work answered;
+    Work answered, noted;
     std::size_t untreated = 0;  ///< domains
   };
   /// What becomes of one version domain.
@@ -51,6 +51,8 @@ class AsyncPsServer final : public PsServer {
   trace::PsRecord record_of(int worker, VersionDomain const& domain) const;
   /// Hands parameters to those that may go on.
   void release(std::size_t domain);
+  /// Tells how long the worker may read what it was handed now.
+  void note_reads(std::size_t domain, int worker);
   /// Expects the worker's next push if it goes on everywhere.
   void go_on(int worker);
   /// Gates go on without those who are missing.

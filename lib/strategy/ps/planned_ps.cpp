@@ -22,18 +22,22 @@ namespace {
 /// When asynchronous workers that go on at the same speed pull.
 class EvenSchedule {
  public:
-  EvenSchedule(ServerPolicy const& policy, int workers) : pace_(policy), workers_(workers) {}
+  EvenSchedule(ServerPolicy const& policy, int workers)
+      : pace_(policy), staleness_(policy.staleness), workers_(workers) {}
 
   bool next() {
     bool const pulls = pace_.next();
     ++age_;
     pace_.learn(age_ * workers_ - 1);
-    if (pulls) age_ = 0;
-    return pulls;
+    if (!pulls) return false;
+    pace_.allow(staleness_);
+    age_ = 0;
+    return true;
   }
 
  private:
   PullSchedule pace_;
+  std::int64_t staleness_;
   int workers_;
   std::int64_t age_ = 0;  ///< pushes since the last pull
 };
@@ -270,6 +274,7 @@ std::map<std::string, std::string> choices_of(PsPlan const& plan) {
   add("pushes", &ServerPolicy::pushes);
   add("pull_every", &ServerPolicy::pull_every);
   add("pull_at_lag", &ServerPolicy::pull_at_lag);
+  if (policy.cached_reads) facts[path_of_part("cached_reads")] = "true";
   add("pulls", &ServerPolicy::pulls);
   add("warm_start", &ServerPolicy::warm_start);
   if (!policy.asynchronous()) return facts;

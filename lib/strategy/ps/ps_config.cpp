@@ -74,6 +74,7 @@ ServerPolicy combined(PsConfig const& config, int workers) {
   policy.pushes = config.pushes.value_or(policy.pushes);
   policy.pull_every = config.pull_every.value_or(policy.pull_every);
   policy.pull_at_lag = config.pull_at_lag;
+  policy.cached_reads = config.cached_reads;
   policy.pulls = config.pulls;
   policy.warm_start = config.warm_start;
   return policy;
@@ -102,6 +103,7 @@ constexpr char const* leave_out = "leave it out";
 
 /// The part by which a policy does without some pulls.
 char const* rare_pulls(ServerPolicy const& policy) {
+  if (policy.cached_reads) return "cached_reads";
   return policy.pull_at_lag > 0 ? "pull_at_lag" : "pull_every";
 }
 
@@ -120,13 +122,30 @@ void check_gate(PsConfig const& config, ServerPolicy const& policy) {
               "only backup continues without some workers", "take gate backup, or leave it out");
   gate.refuse(policy.delay > 0 && policy.asynchronous(), "delay",
               "a worker that never waits gains nothing from a delay", "take gate bsp, or delay 0");
-  gate.refuse(!policy.always_pulls() && (policy.gate == Gate::ssp || policy.gate == Gate::backup),
+  gate.refuse(policy.cached_reads && policy.gate != Gate::ssp, "cached_reads",
+              "only ssp bounds how old cached parameters may be", "take mode ssp, or leave it out");
+  gate.refuse(!policy.always_pulls() && !policy.cached_reads &&
+                  (policy.gate == Gate::ssp || policy.gate == Gate::backup),
               rare_pulls(policy), "a worker that does not pull is not held back",
               "leave it out, or take another gate");
   gate.refuse(policy.pulls == Pulls::chunkwise && policy.gate == Gate::backup, "pulls",
               "chunks would drop different workers' gradients", "take pulls consistent");
   gate.refuse(policy.collects() && policy.momentum != Momentum::shared, "momentum",
               "an update has gradients of several workers", "take momentum shared");
+}
+
+/// A worker applies its own updates to what it has cached.
+void check_cached_reads(PsConfig const& config, ServerPolicy const& policy) {
+  Contradictions const cached("cached_reads");
+  cached.refuse(config.pull_every.has_value() || policy.pull_at_lag > 0,
+                config.pull_every ? "pull_every" : "pull_at_lag",
+                "the age of what is cached decides when workers pull", leave_out);
+  cached.refuse(policy.pulls == Pulls::chunkwise, "pulls",
+                "each chunk would have an age of its own", "take pulls consistent");
+  char const* const unknown = "a worker does not know what servers make of its gradient";
+  cached.refuse(policy.weight != Weight::one, "weight", unknown, "take weight one");
+  cached.refuse(policy.lag_cap > 0, "lag_cap", unknown, leave_out);
+  cached.refuse(policy.correction > 0, "dc_lambda", unknown, leave_out);
 }
 
 void check_warm_start(ServerPolicy const& policy) {
@@ -191,9 +210,9 @@ void check_owners(PsConfig const& config, ServerPolicy const& policy) {
 }  // namespace
 
 std::string path_of_part(std::string_view name) {
-  static constexpr std::array<std::string_view, 10> advanced{
-      "gate",   "over_cap", "weight",     "dc_decay",    "momentum",
-      "pushes", "pulls",    "pull_every", "pull_at_lag", "warm_start"};
+  static constexpr std::array<std::string_view, 11> advanced{
+      "gate",  "over_cap",   "weight",      "dc_decay",     "momentum",  "pushes",
+      "pulls", "pull_every", "pull_at_lag", "cached_reads", "warm_start"};
   bool const among = std::ranges::find(advanced, name) != advanced.end();
   return str(among ? "advanced." : "strategy.", name);
 }
@@ -205,6 +224,7 @@ ServerPolicy policy_of(PsConfig const& config, int workers) {
               "the lag decides when workers pull", "leave one of them out");
   if (policy.warm_start > 0) check_warm_start(policy);
   check_gate(config, policy);
+  if (policy.cached_reads) check_cached_reads(config, policy);
   if (!policy.asynchronous()) check_sync(config, policy);
   if (policy.gate == Gate::backup)
     refuse_treatment(config, policy, "gradients with a lag are dropped already");

@@ -58,6 +58,7 @@ struct PsConfig {
   std::optional<int> pushes;      ///< that a worker makes of its share of a global batch
   std::optional<int> pull_every;  ///< pushes from one pull to the next
   int pull_at_lag = 0;            ///< a pull before gradients would be so old; 0: see pull_every
+  bool cached_reads = false;      ///< of gate ssp: a pull when the bound demands it
   ServerPolicy::Pulls pulls = ServerPolicy::Pulls::consistent;
   int warm_start = 0;     ///< steps of which each is one update of all workers
   int micro_batches = 1;  ///< forward and backward passes for one push

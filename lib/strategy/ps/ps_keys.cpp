@@ -104,6 +104,8 @@ Keys keys_of(PsConfig& ps) {
        "pushes from one pull of the parameters to the next"},
       {"advanced.pull_at_lag", integer(ps.pull_at_lag, at_least(0)),
        "instead of pull_every: pull before a gradient would be this many versions old; 0: none"},
+      {"advanced.cached_reads", flag(ps.cached_reads),
+       "of gate ssp: pull only when staleness demands it, and apply own updates meanwhile"},
       {"advanced.pulls", choice(ps.pulls, {"consistent", "chunkwise"}),
        "unit of versions: the whole server, or each chunk, which comes back at once"},
       {"advanced.warm_start", integer(ps.warm_start, at_least(0)),

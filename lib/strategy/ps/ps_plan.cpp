@@ -23,6 +23,11 @@ void check_rule(PsPlan const& plan, OptimizerConfig const& optimizer) {
     if (policy.momentum == ServerPolicy::Momentum::look_ahead && sgd->nesterov)
       throw Error(ExitCode::usage, "optimizer.nesterov together with look-ahead momentum",
                   "the look-ahead is Nesterov's already", "leave one of them out");
+    if (policy.cached_reads && sgd->momentum != 0)
+      throw Error(ExitCode::usage, "advanced.cached_reads together with optimizer.momentum",
+                  "a worker applies its own updates to cached parameters, but a momentum has the "
+                  "gradients of others, too",
+                  "take optimizer.momentum: 0, or leave out advanced.cached_reads");
     return;
   }
   auto const refuse = [&](bool is_there, char const* part, char const* why) {
@@ -38,6 +43,7 @@ void check_rule(PsPlan const& plan, OptimizerConfig const& optimizer) {
   refuse(policy.lag_cap > 0 && policy.over_cap == ServerPolicy::OverCap::attenuate, "over_cap",
          factor);
   refuse(policy.pushes > 1, "pushes", factor);
+  refuse(policy.cached_reads, "cached_reads", "a worker cannot tell what its own gradient does");
   refuse(policy.correction > 0, "dc_lambda", "delay compensation is defined for SGD");
   char const* const counts = "parts of the model would be updated different numbers of times";
   refuse(policy.pulls == ServerPolicy::Pulls::chunkwise, "pulls", counts);

@@ -54,6 +54,7 @@ std::vector<RecordedPush> recorded_pushes(trace::RankTrace const& server) {
                                 .factor = table.reals("factor")[i]},
                       .loss_scale = table.reals("loss_scale")[i],
                       .dropped = table.integers("dropped")[i] != 0,
+                      .overflowed = table.integers("overflowed")[i] != 0,
                       .pulled = table.integers("pulled")[i] != 0});
   return pushes;
 }
@@ -70,12 +71,14 @@ PsReplay::PsReplay(PsPlan const& plan, StrategyParts const& parts,
   for (std::size_t i = 0; i < plan.servers.shards.size(); ++i)
     for (auto const& domain : version_domains(policy_, plan.servers, static_cast<int>(i))) {
       auto const shard = parts.allocate(gpu::MemoryCategory::parameters, domain.range.size());
-      servers_.push_back({.own = domain.chunks,
-                          .store = {policy_, parts.optimizer, workers(), shard,
-                                    vectors_in(domain, pass_.replica().layout())},
+      auto const vectors = vectors_in(domain, pass_.replica().layout());
+      servers_.push_back({.chunks = domain.chunks,
+                          .store = {policy_, parts.optimizer, workers(), shard, vectors},
+                          .own = make_own_updates(policy_, parts.optimizer,
+                                                  {shard.numel(), vectors}, shard.options()),
                           .pushes = pushes_of(domain, pushes[i]),
                           .workers = std::vector<Server::Worker>(computed_.size())});
-      for (auto& chunk : servers_.back().own) chunk.offset -= domain.range.begin;
+      for (auto& chunk : servers_.back().chunks) chunk.offset -= domain.range.begin;
     }
   for (int worker = 0; worker < workers(); ++worker)
     buffers_.push_back(make_buffers(parts.model, parts.device, parts.precision.compute));
@@ -95,7 +98,7 @@ std::int64_t PsReplay::pushes() const {
 NamedTensors PsReplay::run(BatchOf const& batch_of) {
   auto const& flat = pass_.replica().flat();
   for (auto const& server : servers_)
-    for (auto const& chunk : server.own)
+    for (auto const& chunk : server.chunks)
       in_shard(server.store.parameters(), chunk).copy_(in_flat(flat, chunk));
   while (begin_round()) {
     bool moved = true;
@@ -112,7 +115,7 @@ NamedTensors PsReplay::run(BatchOf const& batch_of) {
                   "its records, or those of another server, are not whole",
                   "replay a run whose outcome.json says trace_complete");
     server.store.end_round();
-    for (auto const& chunk : server.own)
+    for (auto const& chunk : server.chunks)
       in_flat(flat, chunk).copy_(in_shard(server.store.parameters(), chunk));
   }
   return pass_.replica().named(flat, all_tensors);
@@ -166,16 +169,19 @@ bool PsReplay::compute(int worker, BatchOf const& batch_of) {
     if (number > server.last_of_base(server.workers[w])) return false;
   auto const& flat = pass_.replica().flat();
   for (auto const& server : servers_)
-    for (auto const& chunk : server.own)
+    for (auto const& chunk : server.chunks)
       in_flat(flat, chunk).copy_(in_shard(server.store.handed(worker), chunk));
   auto const& push = first.pushes[first.workers[w].pushes[number]];
   auto const batch = batch_of(push.step, push.first_slot);
   static_cast<void>(pass_.run(batch, buffers_[w], push.loss_scale));
   for (auto& server : servers_) {
     auto const gradient = at::zeros_like(server.store.parameters());
-    for (auto const& chunk : server.own)
+    for (auto const& chunk : server.chunks)
       in_shard(gradient, chunk).copy_(in_flat(pass_.gradients(), chunk));
     server.workers[w].arrived.push_back(gradient);
+    auto const& own = server.pushes[server.workers[w].pushes[number]];
+    if (server.own && !own.pulled && !own.overflowed)
+      server.own->apply(server.store.handed(worker), gradient, own.scale);
   }
   ++computed_[w];
   return true;

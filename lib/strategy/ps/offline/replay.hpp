@@ -1,10 +1,12 @@
 #pragma once
 
 #include <deque>
+#include <memory>
 #include <vector>
 
 #include "strategy/offline.hpp"
 #include "strategy/ps/offline/local_pass.hpp"
+#include "strategy/ps/own_updates.hpp"
 #include "strategy/ps/parameter_store.hpp"
 #include "strategy/ps/ps_plan.hpp"
 #include "trace/rank_trace.hpp"
@@ -22,7 +24,8 @@ struct RecordedPush {
   PushScale scale;
   double loss_scale = 1;
   bool dropped = false;
-  bool pulled = true;  ///< the worker pulled parameters after it
+  bool overflowed = false;  ///< the reason, which its worker knows
+  bool pulled = true;       ///< the worker pulled parameters after it
 };
 
 /// The pushes of an asynchronous server, in the order in which it treated them.
@@ -45,8 +48,9 @@ class PsReplay final : public Replay {
  private:
   /// A server, or a chunk that has versions of its own; its records, and how far they are repeated.
   struct Server {
-    std::vector<ServerChunk> own;  ///< where they lie in the store
+    std::vector<ServerChunk> chunks;  ///< where they lie in the store
     ParameterStore store;
+    std::unique_ptr<OwnUpdates> own;  ///< of its part of what workers have cached
     std::vector<RecordedPush> pushes;
     std::size_t next = 0, round_end = 0;  ///< in pushes
     std::int64_t version = 0;

@@ -20,6 +20,8 @@ PsSimulation::PsSimulation(PsPlan const& plan, ClusterModel const& cluster,
       pass_(parts, plan.config.micro_batches),
       store_(policy_, parts.optimizer, workers_, pass_.replica().flat().clone(),
              all_elements(pass_.replica().layout()).vectors),
+      own_(make_own_updates(policy_, parts.optimizer, all_elements(pass_.replica().layout()),
+                            store_.parameters().options())),
       cluster_(cluster, workers_),
       scales_(static_cast<std::size_t>(policy_.asynchronous() ? workers_ : 1),
               make_gradient_scale(plan, parts.optimizer, parts.precision)),
@@ -117,6 +119,8 @@ void PsSimulation::release() {
   for (auto free = clock_->release(); !free.empty(); free = clock_->release())
     for (int const worker : free) {
       store_.hand_out(worker, lr_);
+      if (policy_.cached_reads)
+        paces_[static_cast<std::size_t>(worker)].allow(clock_->cached_reads(worker));
       go_on(worker, true);
     }
 }
@@ -138,6 +142,9 @@ void PsSimulation::receive(int worker) {
   counts_.dropped += verdict.applied ? 0 : 1;
   counts_.overflowed += usable ? 0 : 1;
   counts_.updates += verdict.completes ? 1 : 0;
+  if (own_ && usable && !pulls)
+    own_->apply(store_.handed(worker), store_.slot(worker),
+                {.lr = inputs_.lr(share.step), .factor = scale_of(worker).value()});
   if (verdict.applied) {
     lr_ = inputs_.lr(share.step);
     store_.take(worker, {.lr = lr_, .weight = verdict.weight, .factor = scale_of(worker).value()},

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <deque>
+#include <memory>
 #include <vector>
 
 #include "strategy/offline.hpp"
 #include "strategy/ps/offline/cluster_clock.hpp"
 #include "strategy/ps/offline/local_pass.hpp"
+#include "strategy/ps/own_updates.hpp"
 #include "strategy/ps/parameter_store.hpp"
 #include "strategy/ps/policy/pull_schedule.hpp"
 #include "strategy/ps/protocol/share.hpp"
@@ -58,6 +60,7 @@ class PsSimulation final : public Simulation {
   SimulationInputs inputs_;
   LocalPass pass_;
   ParameterStore store_;
+  std::unique_ptr<OwnUpdates> own_;  ///< in what workers have cached
   ClusterClock cluster_;
   std::vector<GradientScale> scales_;
   std::vector<Buffers> buffers_;  ///< by worker

@@ -6,6 +6,7 @@
 namespace stratagem {
 
 bool PullSchedule::next() {
+  if (caches_) return reads_-- == 0;
   if (std::exchange(pulls_, false)) age_ = 0;
   ++age_;
   pulls_ = at_lag_ == 0 ? age_ == every_ : !knows_ || next_lag() >= static_cast<double>(at_lag_);

@@ -126,6 +126,11 @@ bool ServerClock::may_go_on(Worker const& worker, std::int64_t slowest) const {
   return true;
 }
 
+std::int64_t ServerClock::cached_reads(int worker) const {
+  auto const progress = of(worker).progress();
+  return std::min(slowest(), progress) + policy_.staleness - progress;
+}
+
 void ServerClock::restart() {
   expects(collected_ == 0, "a round ends with its last update");
   for (auto& worker : workers_) worker = {.base = version_};

@@ -57,6 +57,9 @@ struct ServerPolicy {
   int pull_every = 1;  ///< pushes from one pull of the parameters to the next
   /// Not 0: in place of pull_every, a pull before a gradient would be of so many versions ago.
   std::int64_t pull_at_lag = 0;
+  /// Of ssp: a worker pulls only when what it has lacks more than `staleness` steps of the slowest,
+  /// and applies its own updates to it meanwhile.
+  bool cached_reads = false;
   Pulls pulls = Pulls::consistent;
   /// Of the asynchronous: in the first so many steps an update is the mean of all workers' pushes.
   std::int64_t warm_start = 0;
@@ -66,7 +69,7 @@ struct ServerPolicy {
   /// True when an update may take several pushes that come at different times.
   bool collects() const { return gate == Gate::softsync || gate == Gate::backup || warm_start > 0; }
   /// True when a worker pulls after each of its pushes.
-  bool always_pulls() const { return pull_every == 1 && pull_at_lag == 0; }
+  bool always_pulls() const { return pull_every == 1 && pull_at_lag == 0 && !cached_reads; }
   /// What a server has to do for a push: one of server_works(), or the nearest to it.
   std::string_view work() const;
 
@@ -126,6 +129,9 @@ class ServerClock {
   bool computing(int worker) const { return !of(worker).waiting && !of(worker).finished; }
   /// Versions by which what the worker computes with is old.
   std::int64_t lag(int worker) const { return version_ - of(worker).base; }
+  /// Of gate ssp: how many gradients a worker that goes on now may compute after the next one with
+  /// what it has, so that each lacks at most `staleness` steps of the slowest.
+  std::int64_t cached_reads(int worker) const;
   /// A new round: every worker has the present version and goes on.
   void restart();
 

@@ -79,4 +79,12 @@ PushTrailer end_from(at::Tensor const& message) {
   return {.usable = of[0] != 0, .factor = of[1], .loss_scale = of[2]};
 }
 
+at::Tensor to_message(PullNote const& note) {
+  return message_of({static_cast<double>(note.reads)});
+}
+
+PullNote note_from(at::Tensor const& message) {
+  return {.reads = static_cast<std::int64_t>(message.data_ptr<double>()[0])};
+}
+
 }  // namespace stratagem

@@ -13,9 +13,9 @@ namespace stratagem {
 // (from server 0) and the chunks of the parameters.
 
 /// Tags of messages. A chunk has its own two, the same for its gradients and its parameters.
-inline constexpr int line_tag = 0, answer_tag = 1, end_tag = 2, norm_tag = 3;
+inline constexpr int line_tag = 0, answer_tag = 1, end_tag = 2, norm_tag = 3, reads_tag = 4;
 inline constexpr int chunk_tag(int index) {
-  return 4 + 2 * index;
+  return 5 + 2 * index;
 }
 
 /// A worker's announcement, made when the loss of a step is known and before its gradients follow.
@@ -52,6 +52,11 @@ struct PushTrailer {
   double loss_scale = 1;  ///< under which they were computed
 };
 
+/// What every server sends with parameters to a worker that caches them.
+struct PullNote {
+  std::int64_t reads = 0;  ///< ServerClock::cached_reads()
+};
+
 /// What a message keeps of a fingerprint.
 inline constexpr std::uint64_t in_message(std::uint64_t fingerprint) {
   return fingerprint >> 11;
@@ -60,9 +65,11 @@ inline constexpr std::uint64_t in_message(std::uint64_t fingerprint) {
 at::Tensor to_message(PushHeader const& line);
 at::Tensor to_message(PullReply const& answer);
 at::Tensor to_message(PushTrailer const& end);
+at::Tensor to_message(PullNote const& note);
 PushHeader line_from(at::Tensor const& message);
 PullReply answer_from(at::Tensor const& message);
 PushTrailer end_from(at::Tensor const& message);
+PullNote note_from(at::Tensor const& message);
 
 /// The event of a server's trace with which a round of asynchronous training begins.
 inline constexpr char const* round_event = "round";

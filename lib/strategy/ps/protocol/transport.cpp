@@ -164,6 +164,7 @@ void check_transport(PsPlan const& plan) {
   auto const& policy = plan.policy;
   if (plan.config.transport != Transport::rma || allows_rma(policy)) return;
   auto const* const other = policy.delay > 0         ? "a delay"
+                            : policy.cached_reads    ? "advanced.cached_reads"
                             : policy.pull_at_lag > 0 ? "advanced.pull_at_lag"
                                                      : "advanced.pull_every";
   throw Error(ExitCode::usage, str("strategy.transport: rma together with ", other),
