@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <ranges>
 
 #include <gtest/gtest.h>
 
@@ -215,6 +216,29 @@ TEST(PsAsync, BackupReplaysBitForBit) {
                               .strategy = PsConfig{.chunk_mb = 4 * kib, .mode = PsMode::backup},
                               .steps = 15,
                               .steps_per_round = 6});
+}
+
+/// Every share is one push. Those that were dropped are lost to the epoch, and told by name.
+TEST(PsAsync, BackupTellsWhichSamplesAreLost) {
+  int const workers = world().size() - 1;
+  if (workers < 2) return;
+  Training const training{
+      .model = "tiny_residual",
+      .strategy =
+          PsConfig{.chunk_mb = 4 * kib, .mode = PsMode::backup, .slow_worker = 0, .slow = 4},
+      .steps = 15,
+      .steps_per_round = 15};
+  expect_replays_bit_for_bit(training, [&](trace::RankTrace const& server) {
+    auto const& updates = server.table(trace::ps_table());
+    std::map<std::int64_t, std::int64_t> dropped;  // by step and first sample
+    for (std::size_t i = 0; i < static_cast<std::size_t>(updates.rows); ++i)
+      dropped[updates.integers("step")[i] * training.global_batch +
+              updates.integers("first_slot")[i]] = updates.integers("dropped")[i];
+    EXPECT_EQ(std::ssize(dropped), training.steps * workers) << "every sample is in one of them";
+    auto const lost = std::ranges::count(dropped | std::views::values, 1);
+    EXPECT_GT(lost, 0);
+    EXPECT_LT(lost, std::ssize(dropped));
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(

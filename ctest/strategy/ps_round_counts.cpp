@@ -16,8 +16,8 @@ TEST(PsRoundCounts, AreToldOfWithWhatItsPolicyHas) {
   auto const joined = counts.joined(alone);
   EXPECT_EQ(joined.lags.most(), 1023) << "and more";
   EXPECT_EQ(describe(joined, {}),
-            "lag mean 341.67, p50 1, p95 1023, p99 1023, max 1023; dropped 1 of 3 (overflowed 1); "
-            "servers 25 % busy");
+            "lag mean 341.67, p50 1, p95 1023, p99 1023, max 1023; dropped 1 of 3 with 33.3 % of "
+            "the samples, overflowed 1; servers 25 % busy");
   EXPECT_EQ(
       describe({.lags = none_late, .busy_ns = 1, .whole_ns = 2}, {.gate = ServerPolicy::Gate::bsp}),
       "servers 50 % busy");

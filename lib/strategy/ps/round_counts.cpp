@@ -29,11 +29,15 @@ RoundCounts RoundCounts::joined(Communicator& communicator) const {
 std::string describe(RoundCounts const& counts, ServerPolicy const& policy) {
   std::string text;
   if (policy.asynchronous() || policy.delay > 0) text += describe(counts.lags) + "; ";
-  if (counts.dropped > 0)
-    text +=
-        str("dropped ", format_count(counts.dropped), " of ", format_count(counts.lags.total()),
-            counts.overflowed > 0 ? str(" (overflowed ", format_count(counts.overflowed), ")") : "",
-            "; ");
+  if (counts.dropped > 0) {
+    // All pushes have as many samples, but for one.
+    auto const lost =
+        static_cast<double>(counts.dropped) / static_cast<double>(counts.lags.total());
+    text += str("dropped ", format_count(counts.dropped), " of ", format_count(counts.lags.total()),
+                " with ", format_number(100 * lost, 1), " % of the samples",
+                counts.overflowed > 0 ? str(", overflowed ", format_count(counts.overflowed)) : "",
+                "; ");
+  }
   auto const share = static_cast<double>(counts.busy_ns) /
                      static_cast<double>(std::max<std::int64_t>(counts.whole_ns, 1));
   return text + str("servers ", format_number(100 * share, 0), " % busy");
