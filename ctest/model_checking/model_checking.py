@@ -28,6 +28,7 @@ class Case:
 
 ANY_GATE = ("STALENESS=0", "SHARES=7")
 LATE = ("STALENESS=1", "SHARES=4")
+CACHED = ("STALENESS=1", "SHARES=9", "SERVERS=1", "CACHED")
 CASES = [
     Case("synchronous", ("SYNC", "SHARES=6")),
     Case("staleness 0", ("STALENESS=0", "SHARES=7")),
@@ -35,6 +36,8 @@ CASES = [
     # With a second server there are too many orders to check within a minute; each server gates by its own clock.
     Case("staleness 2", ("STALENESS=2", "SHARES=7", "SERVERS=1")),
     Case("no gate", ("SHARES=3",)),
+    Case("cached reads", CACHED),
+    Case("cached reads of two servers", ("STALENESS=1", "SHARES=3", "CACHED")),
     Case("fewer shares than workers", ("STALENESS=0", "SHARES=2")),
     Case("ends early", (*ANY_GATE, "STOP")),
     Case("crash", ("STALENESS=0", "SHARES=3", "CRASH"), checker=("-E",)),
@@ -43,6 +46,7 @@ CASES = [
     Case("planted: finishing releases nobody", (*ANY_GATE, "FINISHING_RELEASES_NOBODY"), "invalid end state"),
     Case("planted: told before it landed", (*LATE, "TOLD_BEFORE_IT_LANDED"), "assertion violated"),
     Case("planted: offered before it is there", (*LATE, "OFFERED_BEFORE_IT_IS_THERE"), "assertion violated"),
+    Case("planted: a cached read too many", (*CACHED, "READS_OFF_BY_ONE"), "assertion violated"),
     Case("planted: pushes without pulling", (*LATE, "PUSHES_WITHOUT_PULLING"), "assertion violated", ("-E",)),
 ]
 

@@ -28,6 +28,8 @@
  *   -D SHARES=n      shares of the round
  *   -D SERVERS=1     instead of 2
  *   -D STALENESS=n   gate ssp; without it: gate none
+ *   -D CACHED        of ssp: workers pull only when what they have is too old (cached reads). As this takes messages,
+ *                    a gradient waits until the slot's content was used
  *   -D SYNC          gate bsp; SHARES is a multiple of the number of workers
  *   -D STOP          server 0 may be asked to end the round early
  *   -D CRASH         one process may end anywhere. The others then cannot finish, so ends are not checked: the
@@ -41,9 +43,9 @@
 #endif
 #define PAIRS 6
 #if SERVERS == 2
-#define AT_THE_SECOND(statements) statements
+#define AT_THE_SECOND(...) __VA_ARGS__
 #else
-#define AT_THE_SECOND(statements)
+#define AT_THE_SECOND(...)
 #endif
 #define AT(w, s) ((w) * SERVERS + (s))
 #define TORN 255
@@ -51,9 +53,9 @@
 mtype = { idle, to_put, putting, to_get };
 
 /* Messages. */
-chan line[PAIRS] = [1] of { byte };    /* number of the push that follows; 0: the last line */
+chan line[PAIRS] = [1] of { byte, bit }; /* number of the push that follows, 0: the last line; whether it pulls */
 chan landed[PAIRS] = [1] of { bit };
-chan offered[PAIRS] = [1] of { bit };
+chan offered[PAIRS] = [1] of { byte }; /* CACHED: how many more gradients may be computed with them */
 chan taken[PAIRS] = [1] of { bit };
 chan answer[WORKERS] = [1] of { bit }; /* 1: one more share */
 
@@ -67,6 +69,10 @@ mtype todo[PAIRS] = idle; /* for a worker and a server */
 byte shares[WORKERS];     /* dealt and not yet computed */
 byte pushed[WORKERS];
 bit awaits_answer[WORKERS];
+#ifdef CACHED
+byte reads[WORKERS] = STALENESS;
+#endif
+bit pulls[WORKERS]; /* after its last push */
 bit over[WORKERS];        /* announced its last line */
 
 /* Used only by the checks. */
@@ -107,7 +113,7 @@ inline check_parameters(w, s) {
 
 /* A server may look for a message at any time, so it does not matter when it is sent: a put is part of the
  * announcement, unless it can end half way, or be announced too early. */
-#if defined(CRASH) || defined(TOLD_BEFORE_IT_LANDED)
+#if defined(CRASH) || defined(TOLD_BEFORE_IT_LANDED) || defined(CACHED)
 #define PUTS_BY_STEPS
 #endif
 
@@ -126,15 +132,44 @@ inline end_put(w, s) {
 #ifndef TOLD_BEFORE_IT_LANDED
   landed[AT(w, s)]!1;
 #endif
-  todo[AT(w, s)] = to_get
+  todo[AT(w, s)] = (pulls[w] -> to_get : idle)
+}
+
+#ifdef CACHED
+#define MAY_PUT(w, s) (!unused[AT(w, s)])
+#else
+#define MAY_PUT(w, s) true
+#endif
+
+/* Decides whether the worker pulls after its push; if not, it goes on with what it has. */
+inline schedule_pull(w) {
+#ifdef CACHED
+  pulls[w] = (reads[w] == 0);
+  if
+  :: reads[w] == 0 -> reads[w] = STALENESS
+  :: else -> reads[w]--; check_parameters(w, 0); AT_THE_SECOND(check_parameters(w, 1))
+  fi
+#else
+  pulls[w] = 1
+#endif
+}
+
+inline take(w, s) {
+#ifdef CACHED
+  offered[AT(w, s)]?allowed;
+  reads[w] = (allowed < reads[w] -> allowed : reads[w]);
+  allowed = 0
+#else
+  offered[AT(w, s)]?_
+#endif
 }
 
 /* The exchange between a worker and a server. */
 #define TRANSFER(w, s)                                                                   \
-  :: atomic { ALIVE(w) && todo[AT(w, s)] == to_put -> begin_put(w, s) }                  \
+  :: atomic { ALIVE(w) && todo[AT(w, s)] == to_put && MAY_PUT(w, s) -> begin_put(w, s) } \
   :: atomic { ALIVE(w) && todo[AT(w, s)] == putting -> end_put(w, s) }                   \
   :: atomic { ALIVE(w) && todo[AT(w, s)] == to_get && nempty(offered[AT(w, s)]) ->       \
-       offered[AT(w, s)]?_;                                                              \
+       take(w, s);                                                                       \
        check_parameters(w, s);                                                           \
        lent[AT(w, s)] = 0;                                                               \
        taken[AT(w, s)]!1;                                                                \
@@ -149,17 +184,21 @@ inline end_put(w, s) {
 #define READY(w) (!awaits_answer[w] && HAS_PARAMETERS(w, 0) AT_THE_SECOND(&& HAS_PARAMETERS(w, 1)))
 
 inline announce(w, number) {
-  line[AT(w, 0)]!number;
-  AT_THE_SECOND(line[AT(w, 1)]!number)
+  line[AT(w, 0)]!number, pulls[w];
+  AT_THE_SECOND(line[AT(w, 1)]!number, pulls[w])
 }
 
 proctype Worker(byte w) {
   bit more;
   byte v;
+#ifdef CACHED
+  byte allowed;
+#endif
   do
   :: atomic { ALIVE(w) && READY(w) && shares[w] > 0 && !over[w] ->
        shares[w]--;
        pushed[w]++;
+       schedule_pull(w);
        awaits_answer[w] = 1;
        announce(w, pushed[w]);
 #ifdef PUTS_BY_STEPS
@@ -181,6 +220,7 @@ proctype Worker(byte w) {
   AT_THE_SECOND(TRANSFER(w, 1))
   :: atomic { ALIVE(w) && READY(w) && shares[w] == 0 && !over[w] ->
        over[w] = 1;
+       pulls[w] = 1;
        announce(w, 0);
        todo[AT(w, 0)] = to_get;
        AT_THE_SECOND(todo[AT(w, 1)] = to_get)
@@ -198,6 +238,16 @@ proctype Worker(byte w) {
 #define MAY_GO_ON(v) (applied[v] <= least + ALLOWED)
 #else
 #define MAY_GO_ON(v) true
+#endif
+#ifdef CACHED
+#ifdef READS_OFF_BY_ONE
+#define LAST_CLOCK (least + STALENESS + 1)
+#else
+#define LAST_CLOCK (least + STALENESS)
+#endif
+#define READS(v) (LAST_CLOCK > applied[v] -> LAST_CLOCK - applied[v] : 0)
+#else
+#define READS(v) 1
 #endif
 #ifdef THE_FINISHED_COUNT
 #define COUNTS(v) true
@@ -223,7 +273,7 @@ inline hand_out(s, v) {
   copy(s, v);
 #endif
   lent[AT(v, s)] = 1;
-  offered[AT(v, s)]!1;
+  offered[AT(v, s)]!READS(v);
   under_way[v] = 1
 }
 
@@ -262,7 +312,7 @@ inline deal(w) {
 /* Handles what has arrived from a worker: a line, then the announced push. */
 #define ATTEND(s, w)                                                                                    \
   :: atomic { ALIVE(SERVER(s)) && !waiting[w] && !finished[w] && !announced[w] && nempty(line[AT(w, s)]) -> \
-       line[AT(w, s)]?number;                                                                           \
+       line[AT(w, s)]?number, asks[w];                                                                  \
        if                                                                                               \
        :: number == 0 -> finished[w] = 1; unfinished--; RELEASE_AT_FINISH(s)                            \
        :: number > 0 && s == 0 -> announced[w] = 1; deal(w)                                             \
@@ -276,7 +326,7 @@ inline deal(w) {
        applied[w]++;                                                                                    \
        unused[AT(w, s)] = 0;                                                                            \
        announced[w] = 0;                                                                                \
-       waiting[w] = 1;                                                                                  \
+       waiting[w] = asks[w];                                                                            \
        release(s)                                                                                       \
      }
 #ifdef FINISHING_RELEASES_NOBODY
@@ -288,6 +338,7 @@ inline deal(w) {
 proctype Server(byte s) {
   byte applied[WORKERS];
   bit announced[WORKERS], waiting[WORKERS], finished[WORKERS];
+  bit asks[WORKERS]; /* for parameters, after its push */
   bit under_way[WORKERS]; /* it may not have taken the parameters offered last */
   byte unfinished = WORKERS;
   byte next_share = (SHARES < 2 * WORKERS -> SHARES : 2 * WORKERS);
@@ -321,9 +372,9 @@ proctype Server(byte s) {
 #define DEALT(w) (SHARES / WORKERS)
 
 inline receive_lines(s) {
-  line[AT(0, s)]?number;
-  line[AT(1, s)]?number;
-  line[AT(2, s)]?number
+  line[AT(0, s)]?number, _;
+  line[AT(1, s)]?number, _;
+  line[AT(2, s)]?number, _
 }
 
 inline answer_all(s) {
