@@ -149,6 +149,26 @@ FIT = [
         ranks=(2,),
     ),
     Refusal(
+        "fewer images left than a batch has",
+        overridden("data.holdout=90"),
+        USAGE,
+        ["12 samples", "6 training images", "data.holdout smaller"],
+        ranks=(2,),
+    ),
+    Refusal(
+        "all images held out",
+        overridden("data.holdout=96"),
+        USAGE,
+        ["data.holdout: 96 of 96", "none are left", "at most 95"],
+        ranks=(2,),
+    ),
+    Refusal(
+        "fewer than no images held out",
+        overridden("data.holdout=-1"),
+        USAGE,
+        ["data.holdout", "-1", ">= 0"],
+    ),
+    Refusal(
         "no batch at all",
         overridden("data.global_batch=0"),
         USAGE,

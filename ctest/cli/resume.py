@@ -366,6 +366,7 @@ class Checkpoints(harness.ProgramTest):
             ("data.global_batch=24", ["global batch was 12 and is 24"], True),
             ("run.seed=9", ["run.seed was 1 and is 9"], True),
             ("data.dataset=synthetic-shapes", ["data.dataset was"], False),
+            ("data.holdout=24", ["data.holdout was 0 and is 24"], False),
             ("model.name=lenet", ["model.name was mlp and is lenet"], False),
         ]:
             with self.subTest(setting):

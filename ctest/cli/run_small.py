@@ -69,6 +69,22 @@ class OneAndTheSame(SmallRuns):
         )
         self.assertNotEqual(other["digest"], ddp["digest"])
 
+    def test_held_out_images_are_evaluated_and_not_trained_on(self):
+        # 24 of 96: as without these, but for what is evaluated.
+        for name, strategy, ranks in [("ddp", "ddp", 2), ("ps", "ps", 3)]:
+            held = [*self.common, f"strategy.name={strategy}", "data.holdout=24"]
+            outcome = self.finish(name, *held, ranks=ranks)
+            without = self.finish(
+                f"{name}-72", *self.common, f"strategy.name={strategy}", "data.subset=72", ranks=ranks
+            )
+            self.assertEqual(outcome["digest"], without["digest"])
+            correct = outcome["test_accuracy"] * 24
+            self.assertAlmostEqual(correct, round(correct))
+        manifest = json.loads((self.folder / "ddp" / "manifest.json").read_text())
+        self.assertEqual(manifest["dataset"]["train_images"], 72)
+        self.assertEqual(manifest["dataset"]["test_images"], 24)
+        self.assertEqual(manifest["plan"]["steps_per_epoch"], 6)
+
     def test_options_agree_between_strategies(self):
         common = [*self.common, "run.evaluate_every=0"]
         emulated = ["strategy.name=serial", "strategy.emulate_ranks=2"]

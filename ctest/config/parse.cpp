@@ -177,7 +177,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "\"optimizer\"?)"},
         BadLine{"data=mnist",
                 "-s data=mnist: data: a section, not a key; its keys are dataset, root, "
-                "global_batch, batch_per_worker, input_size, augment, subset"},
+                "global_batch, batch_per_worker, input_size, augment, subset, holdout"},
         BadLine{"model.name=lennet",
                 "-s model.name=lennet: model.name: is \"lennet\", must be one of lenet, vgg16, "
                 "resnet50 (did you mean \"lenet\"?)"},

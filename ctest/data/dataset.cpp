@@ -53,5 +53,44 @@ TEST(Dataset, SubsetKeepsTheFirstTrainingImages) {
   }
 }
 
+TEST(Dataset, HeldOutImagesAreTheLastAndReplaceTheTestImages) {
+  auto const whole = load_dataset({.dataset = "synthetic-digits"});
+  for (std::int64_t const subset : {0, 96}) {
+    auto const images = subset > 0 ? subset : whole.train.size();
+    auto const part =
+        load_dataset({.dataset = "synthetic-digits", .subset = subset, .holdout = 16});
+    ASSERT_EQ(part.train.size(), images - 16);
+    ASSERT_EQ(part.test.size(), 16);
+    auto const expect_from = [&](std::int64_t first, ImageSet const& set) {
+      auto const of_whole = [&](auto const& all) { return all.narrow(0, first, set.size()); };
+      EXPECT_TRUE(at::equal(set.images, of_whole(whole.train.images)));
+      EXPECT_TRUE(at::equal(set.labels, of_whole(whole.train.labels)));
+    };
+    expect_from(0, part.train);
+    expect_from(images - 16, part.test);
+    EXPECT_NE(part.fingerprint,
+              load_dataset({.dataset = "synthetic-digits", .subset = subset}).fingerprint);
+    EXPECT_NE(
+        part.fingerprint,
+        load_dataset({.dataset = "synthetic-digits", .subset = subset, .holdout = 17}).fingerprint);
+  }
+}
+
+TEST(Dataset, SomeImagesMustBeLeftToTrainOn) {
+  DatasetSize const whole{.train = 100, .test = 30};
+  EXPECT_EQ(used_part({.holdout = 99}, whole).train, 1);
+  EXPECT_EQ(used_part({.holdout = 99}, whole).test, 99);
+  EXPECT_EQ(used_part({.subset = 40}, whole).test, 30);
+  for (auto const& config : {DataConfig{.holdout = 100}, DataConfig{.subset = 40, .holdout = 40}}) {
+    try {
+      used_part(config, whole);
+      FAIL() << "accepted";
+    } catch (Error const& error) {
+      EXPECT_EQ(error.code(), ExitCode::usage);
+      EXPECT_NE(std::string(error.what()).find("none are left"), std::string::npos) << error.what();
+    }
+  }
+}
+
 }  // namespace
 }  // namespace stratagem

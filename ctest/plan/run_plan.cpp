@@ -101,6 +101,18 @@ TEST(RunPlan, TakesChannelsFromTheModelOrElseTheData) {
   EXPECT_EQ(published_size(config.data).train, 50'000);
 }
 
+TEST(RunPlan, StepsFollowTheImagesThatAreNotHeldOut) {
+  auto config = lenet_on_digits();
+  config.data.holdout = 30;
+  auto const held = plan(config, 3);
+  EXPECT_EQ(held.images.train, 70);
+  EXPECT_EQ(held.images.test, 30);
+  EXPECT_EQ(held.steps_per_epoch, 5) << "of 12 images";
+  EXPECT_EQ(held.total_steps, 15);
+  EXPECT_NE(plan_text({held}, model_of(config)).find("70 training and 30 held-out images"),
+            std::string::npos);
+}
+
 TEST(RunPlan, RefusesWhatDoesNotFitTogether) {
   struct {
     char const* what;
@@ -116,6 +128,9 @@ TEST(RunPlan, RefusesWhatDoesNotFitTogether) {
        "nearest values are 8 and 16"},
       {"batch larger than the data", 1, [](RunConfig& c) { c.data.global_batch = 101; },
        "more than the 100 training images"},
+      {"batch larger than what is trained on", 1, [](RunConfig& c) { c.data.holdout = 89; },
+       "more than the 11 training images"},
+      {"all held out", 1, [](RunConfig& c) { c.data.holdout = 100; }, "data.holdout: 100 of 100"},
       {"only evaluated", 1,
        [](RunConfig& c) {
          c.data.global_batch = 101;

@@ -81,6 +81,8 @@ Keys keys_of(DataConfig& data, KnownNames const& names) {
        "edge of the images the model sees [pixels]"},
       {"augment", choice(data.augment, {"none", "standard"}), "standard: random crops and flips"},
       {"subset", integer(data.subset, at_least(0)), "use only the first N training images; 0: all"},
+      {"holdout", integer(data.holdout, at_least(0)),
+       "do not train on the last N of them, evaluate these instead of the test images"},
   };
 }
 

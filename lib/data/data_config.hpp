@@ -15,7 +15,8 @@ struct DataConfig {
   std::int64_t batch_per_worker = 0;  ///< samples per step of one rank
   std::int64_t input_size = 32;       ///< edge of the images the model sees [pixels]
   Augmentation augment = Augmentation::none;
-  std::int64_t subset = 0;  ///< use only the first so many training images; 0: all
+  std::int64_t subset = 0;   ///< use only the first so many training images; 0: all
+  std::int64_t holdout = 0;  ///< of these the last so many are not trained on but evaluated
 
   std::int64_t global_batch_for(int ranks) const {
     return batch_per_worker > 0 ? batch_per_worker * ranks : global_batch;

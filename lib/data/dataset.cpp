@@ -14,16 +14,20 @@
 namespace stratagem {
 namespace {
 
-void keep_first(std::int64_t subset, Dataset& dataset) {
-  if (subset == 0) return;
+ImageSet part_of(ImageSet const& set, std::int64_t first, std::int64_t count) {
+  return {set.images.narrow(0, first, count), set.labels.narrow(0, first, count)};
+}
+
+void keep_used_part(DataConfig const& config, Dataset& dataset) {
   auto& train = dataset.train;
-  if (subset > train.size())
-    throw Error(
-        ExitCode::usage,
-        str("data.subset: ", subset, " is more than ", dataset.name, " has training images"),
-        str("there are ", train.size()), str("take at most ", train.size(), ", or 0 for all"));
-  // Copies, so that the memory of the other images is released.
-  train = {train.images.narrow(0, 0, subset).clone(), train.labels.narrow(0, 0, subset).clone()};
+  auto const used = used_part(config, {train.size(), dataset.test.size()});
+  if (config.subset > 0) {
+    // A copy, so that the memory of the other images is released.
+    auto const first = part_of(train, 0, config.subset);
+    train = {first.images.clone(), first.labels.clone()};
+  }
+  if (config.holdout > 0) dataset.test = part_of(train, used.train, used.test);
+  train = part_of(train, 0, used.train);
 }
 
 std::string fingerprint(Dataset const& dataset) {
@@ -67,9 +71,25 @@ DatasetEntry const& find_dataset(std::string const& name) {
               str("known are ", join(names, ", ")));
 }
 
+DatasetSize used_part(DataConfig const& config, DatasetSize const& whole) {
+  if (config.subset > whole.train)
+    throw Error(ExitCode::usage,
+                str("data.subset: ", config.subset, " is more than ", config.dataset,
+                    " has training images"),
+                str("there are ", whole.train),
+                str("take at most ", whole.train, ", or 0 for all"));
+  auto const images = config.subset > 0 ? config.subset : whole.train;
+  if (config.holdout == 0) return {images, whole.test};
+  if (config.holdout >= images)
+    throw Error(ExitCode::usage,
+                str("data.holdout: ", config.holdout, " of ", images, " training images"),
+                "none are left to train on", str("take at most ", images - 1, ", or 0 for none"));
+  return {images - config.holdout, config.holdout};
+}
+
 Dataset load_dataset(DataConfig const& config) {
   auto dataset = read_dataset(find_dataset(config.dataset), config.root);
-  keep_first(config.subset, dataset);
+  keep_used_part(config, dataset);
   dataset.fingerprint = fingerprint(dataset);
   return dataset;
 }

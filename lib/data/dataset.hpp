@@ -28,7 +28,7 @@ struct SourceFile {
 struct Dataset {
   std::string name;
   std::int64_t classes = 10;
-  ImageSet train, test;
+  ImageSet train, test;              ///< to train on, to evaluate
   std::vector<double> mean, stddev;  ///< per channel, of pixels scaled to [0, 1]
   bool may_flip = false;             ///< mirrored images keep their label
   std::vector<SourceFile> sources;   ///< empty for procedural data
@@ -54,9 +54,18 @@ std::vector<DatasetEntry> const& dataset_catalogue();
 /// Error(usage) for an unknown name, with the nearest known name.
 DatasetEntry const& find_dataset(std::string const& name);
 
+/// How many images there are, without reading any.
+struct DatasetSize {
+  std::int64_t train = 0;
+  std::int64_t test = 0;
+};
+
+/// What data.subset and data.holdout make of `whole`. Error(usage) for a subset larger than the
+/// dataset, and if all training images are held out.
+DatasetSize used_part(DataConfig const& config, DatasetSize const& whole);
+
 /// Reads or makes the dataset. Error(bad_data) with file, expected and actual values if anything
-/// differs from the published format. Error(usage) for an unknown name, or a subset larger than the
-/// dataset.
+/// differs from the published format. Error(usage) for an unknown name, and as used_part().
 Dataset load_dataset(DataConfig const& config);
 
 }  // namespace stratagem

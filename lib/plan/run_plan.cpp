@@ -33,7 +33,8 @@ void check_batch(RunPlan const& plan) {
     throw Error(ExitCode::usage,
                 str("data.global_batch: ", plan.global_batch, " samples are more than the ",
                     plan.images.train, " training images"),
-                "an epoch would have no step", "make the batch smaller or data.subset larger");
+                "an epoch would have no step",
+                "make the batch or data.holdout smaller, or data.subset larger");
 }
 
 void check_input(RunPlan const& plan) {
@@ -100,7 +101,8 @@ std::int64_t saved_bytes(Model const& model, RunConfig const& config) {
 
 DatasetSize published_size(DataConfig const& config) {
   auto const& dataset = find_dataset(config.dataset);
-  return {config.subset > 0 ? config.subset : dataset.train_images, dataset.test_images};
+  // Files may have more images than the published ones.
+  return used_part(config, {std::max(dataset.train_images, config.subset), dataset.test_images});
 }
 
 RunPlan make_run_plan(RunConfig const& config, Model const& model, DatasetSize const& images,

@@ -11,12 +11,6 @@
 
 namespace stratagem {
 
-/// How many images there are, without reading any.
-struct DatasetSize {
-  std::int64_t train = 0;
-  std::int64_t test = 0;
-};
-
 /// Everything about a run that follows from its configuration and the number of ranks: computed
 /// before anything is allocated, printed by `stratagem plan`, equal on all ranks.
 struct RunPlan {
@@ -50,7 +44,7 @@ InputShape input_shape(RunConfig const& config);
 /// What the model of a plan wants its images to be.
 InputFormat input_format(RunPlan const& plan, Model const& model, gpu::Device const& device);
 
-/// What the catalogue says of the dataset, cut to data.subset.
+/// What the catalogue says of the dataset, as far as the run uses it. Error(usage) as used_part().
 DatasetSize published_size(DataConfig const& config);
 
 }  // namespace stratagem

@@ -26,7 +26,8 @@ std::string run_table(RunPlan const& plan, Model const& model) {
                     model.memory_format == MemoryFormat::channels_last ? ", channels_last"
                                                                        : ", contiguous")});
   table.add_row({"data", str(config.data.dataset, ", ", format_count(plan.images.train),
-                             " training and ", format_count(plan.images.test), " test images")});
+                             " training and ", format_count(plan.images.test),
+                             config.data.holdout > 0 ? " held-out" : " test", " images")});
   table.add_row({"strategy", str(name_of(config.strategy), ", ", plan.ranks,
                                  plan.ranks == 1 ? " rank, " : " ranks, ", plan.strategy.workers,
                                  plan.strategy.workers == 1 ? " worker" : " workers")});

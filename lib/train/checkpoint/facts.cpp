@@ -16,9 +16,9 @@
 namespace stratagem {
 namespace {
 
-/// If one of these two differs, nothing can be resumed.
-constexpr std::array<std::string_view, 4> always{"model.name", "model.num_classes", "data.dataset",
-                                                 "dataset"};
+/// If one of these differs, nothing can be resumed.
+constexpr std::array<std::string_view, 6> always{"model.name",  "model.num_classes", "data.dataset",
+                                                 "data.subset", "data.holdout",      "dataset"};
 
 /// Keys of these sections change numbers, but for the exceptions.
 constexpr std::array<std::string_view, 4> sections{"data.", "model.", "precision.", "optimizer."};
@@ -35,7 +35,7 @@ bool among(Names const& names, std::string const& name) {
   return std::ranges::find(names, name) != names.end();
 }
 
-/// Keys that are in section advanced were in section strategy once.
+/// Keys that are in section advanced were in section strategy once; others were not there.
 Facts with_present_names(Facts before, Facts const& now) {
   constexpr std::string_view old = "strategy.";
   for (auto const& [name, _] : Facts(before)) {
@@ -47,6 +47,7 @@ Facts with_present_names(Facts before, Facts const& now) {
     before.insert(std::move(entry));
   }
   if (now.contains("optimizer.decay")) before.try_emplace("optimizer.decay", "all");
+  if (now.contains("data.holdout")) before.try_emplace("data.holdout", "0");
   return before;
 }
 
