@@ -26,10 +26,20 @@ ClusterModel cluster_of(Options const& options, RunConfig const& config) {
   return cluster;
 }
 
+/// What the times of a simulation follow from.
+std::string text_of(ClusterModel const& cluster) {
+  auto const slow = cluster.slow_worker < 0 ? "no slow worker"
+                                            : str("worker ", cluster.slow_worker, " slower by ",
+                                                  shortest(cluster.slow));
+  return str("times are predicted, in mean steps of a worker: message ", shortest(cluster.message),
+             ", update ", shortest(cluster.update), ", jitter ", shortest(cluster.jitter), ", ",
+             slow, "\n");
+}
+
 std::string text_of(SimulatedEpoch const& epoch) {
   auto const& counts = epoch.counts;
   return str("epoch ", epoch.epoch + 1, "  loss ", format_number(epoch.train_loss, 4), "  test ",
-             format_number(100 * epoch.test_accuracy, 2), " %  time ",
+             format_number(100 * epoch.test_accuracy, 2), " %  predicted time ",
              format_number(counts.time, 1), "  idle ", format_number(100 * counts.idle_share, 1),
              " %  server busy ", format_number(100 * counts.server_share, 1), " %  ",
              describe(counts.lags), ", dropped ", counts.dropped, "\n");
@@ -37,11 +47,12 @@ std::string text_of(SimulatedEpoch const& epoch) {
 
 std::string json_of(SimulatedEpoch const& epoch, int workers) {
   auto const& counts = epoch.counts;
+  auto const& cluster = epoch.cluster;
   nlohmann::json const document{{"workers", workers},
                                 {"epochs", epoch.epoch + 1},
                                 {"train_loss", epoch.train_loss},
                                 {"test_accuracy", epoch.test_accuracy},
-                                {"time", counts.time},
+                                {"predicted_time", counts.time},
                                 {"idle_share", counts.idle_share},
                                 {"server_share", counts.server_share},
                                 {"updates", counts.updates},
@@ -51,7 +62,13 @@ std::string json_of(SimulatedEpoch const& epoch, int workers) {
                                 {"overflowed", counts.overflowed},
                                 {"lag_mean", counts.lags.mean()},
                                 {"lag_p95", counts.lags.quantile(0.95)},
-                                {"lag_max", counts.lags.most()}};
+                                {"lag_max", counts.lags.most()},
+                                {"cluster",
+                                 {{"message", cluster.message},
+                                  {"update", cluster.update},
+                                  {"jitter", cluster.jitter},
+                                  {"slow_worker", cluster.slow_worker},
+                                  {"slow", cluster.slow}}}};
   return document.dump() + "\n";
 }
 
@@ -65,15 +82,16 @@ void declare_simulate(Options& options) {
   options.add({.name = "jitter",
                .value = "X",
                .fallback = "0.1",
-               .meaning = "standard deviation of the logarithm of a pass's time"});
-  options.add({.name = "message",
-               .value = "X",
-               .fallback = "0.1",
-               .meaning = "time of a gradient or all parameters one way, in passes"});
+               .meaning = "standard deviation of the logarithm of a step's time"});
+  options.add(
+      {.name = "message",
+       .value = "X",
+       .fallback = "0.1",
+       .meaning = "time of a gradient or of all parameters one way, in mean steps of a worker"});
   options.add({.name = "update",
                .value = "X",
                .fallback = "0.01",
-               .meaning = "time a push keeps the server busy, in passes"});
+               .meaning = "time a push keeps the server busy, in mean steps of a worker"});
   options.add({.name = "json", .meaning = "only the end, on one line of JSON"});
   options.add_example(
       "stratagem simulate inputs/smoke/digits-lenet-ps.yaml -s "
@@ -89,7 +107,7 @@ ExitCode execute_simulate(Options const& options) {
       simulate_run(config, cluster_of(options, config), workers, [&](SimulatedEpoch const& epoch) {
         if (!as_json) std::cout << text_of(epoch) << std::flush;
       });
-  if (as_json) std::cout << json_of(last, workers);
+  std::cout << (as_json ? json_of(last, workers) : text_of(last.cluster));
   return ExitCode::done;
 }
 

@@ -157,10 +157,35 @@ class Servers(SmallRuns):
         settings = ["run.max_steps=0", "run.epochs=2", "strategy.name=ps", "strategy.mode=dana"]
         words = overridden(*self.common, *settings)[1:]
         told = self.expect(0, "simulate", *words, "--workers", "3").stdout
-        self.assertRegex(told, r"epoch 2  loss .* test .* lag mean")
+        self.assertRegex(told, r"epoch 2  loss .* test .* predicted time .* lag mean")
+        self.assertIn("message 0.1, update 0.01, jitter 0.1, no slow worker", told)
         again = self.expect(0, "simulate", *words, "--workers", "3", "--json").stdout
         self.assertEqual(json.loads(again)["pushes"], 2 * 3 * 8)
         self.assertFalse((self.folder / "out").exists())
+
+    def test_a_simulation_predicts_time_from_a_cluster_that_is_told(self):
+        def predicted(*words, settings=()):
+            ended = self.expect(
+                0,
+                "simulate",
+                *overridden(*self.common, "strategy.name=ps", *settings)[1:],
+                *["--workers", "3", "--jitter", "0", "--json", *words],
+            )
+            return json.loads(ended.stdout)
+
+        slow = ["experiment.slow_worker=1", "experiment.slow=2.5"]
+        # 4 steps, each of which every worker computes in 1.
+        self.assertEqual(predicted("--message=0", "--update=0")["predicted_time"], 4)
+        self.assertEqual(predicted("--message=0.25", "--update=0")["predicted_time"], 6)
+        self.assertEqual(predicted("--message=0", "--update=0.125")["predicted_time"], 5.5)
+        told = predicted("--message=0", "--update=0", settings=slow)
+        self.assertEqual(told["predicted_time"], 10)
+        self.assertEqual(
+            told["cluster"], {"message": 0, "update": 0, "jitter": 0, "slow_worker": 1, "slow": 2.5}
+        )
+        self.check_refused(
+            self.run_program("simulate", "config.yaml", "--message=-1"), 2, ["--message is -1"]
+        )
 
 
 class Files(SmallRuns):

@@ -132,10 +132,11 @@ SimulatedEpoch simulate_run(RunConfig const& config, ClusterModel const& cluster
        .lr = [&](std::int64_t step) { return schedule.lr(step); }});
   ensures(simulation != nullptr, "what has servers can be simulated");
   simulation->load(run.weights());
-  SimulatedEpoch last;
+  SimulatedEpoch last{.cluster = simulation->cluster()};
   for (std::int64_t begin = 0; begin < plan.total_steps; begin += plan.steps_per_epoch) {
     auto const end = std::min(begin + plan.steps_per_epoch, plan.total_steps);
-    last = {.epoch = begin / plan.steps_per_epoch, .train_loss = simulation->run_round(begin, end)};
+    last.epoch = begin / plan.steps_per_epoch;
+    last.train_loss = simulation->run_round(begin, end);
     auto const every = config.run.evaluate_every;
     if (end < plan.total_steps && (every == 0 || (last.epoch + 1) % every != 0)) continue;
     last.test_accuracy =

@@ -59,6 +59,7 @@ struct SimulatedEpoch {
   std::int64_t epoch = 0;
   double train_loss = 0, test_accuracy = 0;
   SimulatedCounts counts;  ///< since the begin
+  ClusterModel cluster;    ///< times are predicted with this
 };
 
 /// Trains as `config` says, with `workers` workers of a cluster that is only a model. `told` hears

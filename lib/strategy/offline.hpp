@@ -14,12 +14,12 @@ namespace stratagem {
 // Trainings of many ranks in one process, of strategies whose result depends on the order in which
 // things happen.
 
-/// How long things take in a cluster that is not there. The unit is the mean time in which a worker
-/// computes the gradient of a share.
+/// How long things take in a cluster that is not there. The unit is a worker's mean step: the mean
+/// time in which a worker that is not slow computes the gradient of a share.
 struct ClusterModel {
-  double jitter = 0.1;   ///< standard deviation of the logarithm of a pass's time
+  double jitter = 0.1;   ///< standard deviation of the logarithm of a step's time
   int slow_worker = -1;  ///< -1: none
-  double slow = 1;       ///< factor of its passes
+  double slow = 1;       ///< factor of its steps
   double message = 0.1;  ///< all parameters, or a gradient, one way
   double update = 0.01;  ///< time for which a push keeps the server busy
   std::uint64_t seed = 1;
@@ -31,7 +31,7 @@ struct SimulatedCounts {
   std::int64_t dropped = 0;     ///< pushes
   std::int64_t overflowed = 0;  ///< of these: under the loss scale
   LagCounts lags;
-  double time = 0;          ///< in mean passes, see ClusterModel
+  double time = 0;          ///< predicted, in mean steps, see ClusterModel
   double idle_share = 0;    ///< of the workers' time
   double server_share = 0;  ///< of the time that the server was busy
 };
@@ -52,6 +52,8 @@ class Simulation {
   /// Trains steps [first, end). Error(non_finite) when a loss is not finite. Returns the mean loss.
   virtual double run_round(std::int64_t first_step, std::int64_t end_step) = 0;
   virtual SimulatedCounts counts() const = 0;
+  /// The times are predicted with this.
+  virtual ClusterModel const& cluster() const = 0;
   /// Logits in evaluation mode.
   virtual at::Tensor predict(at::Tensor const& images) = 0;
 };

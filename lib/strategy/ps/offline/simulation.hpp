@@ -34,6 +34,7 @@ class PsSimulation final : public Simulation {
   double run_round(std::int64_t first_step, std::int64_t end_step) override;
 
   SimulatedCounts counts() const override;
+  ClusterModel const& cluster() const override { return cluster_.model(); }
   NamedTensors parameters();
   /// With running statistics averaged over workers.
   at::Tensor predict(at::Tensor const& images) override;
