@@ -73,6 +73,7 @@ std::string help_text(Options const& options) {
   auto text = "usage: stratagem " + command.name;
   for (auto const& word : options.declared_words()) text += " " + usage_of(word);
   text += " [options]\n\n" + join(wrapped(command.summary, page_width), "\n") + "\n\n";
+  if (!options.note().empty()) text += join(wrapped(options.note(), page_width), "\n") + "\n\n";
   for (auto const& word : options.declared_words())
     text += entry(word.name, word.choices.empty() ? word.meaning
                                                   : word.meaning + ": " + join(word.choices, ", "));

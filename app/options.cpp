@@ -84,6 +84,10 @@ void Options::add_word(Word word) {
   words_.push_back(std::move(word));
 }
 
+void Options::add_note(char const* text) {
+  note_ = text;
+}
+
 void Options::add_example(char const* line, char const* meaning) {
   examples_.push_back({line, meaning});
 }

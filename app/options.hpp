@@ -49,13 +49,15 @@ class Options {
 
   void add(Option option);
   void add_word(Word word);
-  /// For --help.
+  /// For --help: what the command does beyond its summary, and how it is used.
+  void add_note(char const* text);
   void add_example(char const* line, char const* meaning);
 
   Command const& command() const { return command_; }
   bool declares(std::string const& name) const;
   std::vector<Option> const& declared() const { return options_; }
   std::vector<Word> const& declared_words() const { return words_; }
+  std::string const& note() const { return note_; }
   std::vector<Example> const& examples() const { return examples_; }
 
   /// Error(usage) for what was not declared. `arguments` follow the command's name.
@@ -89,6 +91,7 @@ class Options {
   Command const& command_;
   std::vector<Option> options_;
   std::vector<Word> words_;
+  std::string note_;
   std::vector<Example> examples_;
   std::vector<std::string> arguments_, given_words_;
   std::map<std::string, std::vector<std::string>> given_;  // a flag's value is ""

@@ -83,6 +83,7 @@ def sections(comparison):
             [
                 tables_servers.t3_servers(comparison),
                 tables_servers.t4_modified(comparison),
+                tables_servers.t11_equal_resources(comparison),
                 tables_study.t10_bits(comparison),
             ],
             [

@@ -34,7 +34,7 @@ def f3_peak_memory(comparison):
         "F3-peak-memory",
         "Peak memory by category",
         "A bar per strategy and number of workers. Sharding divides parameters, gradients and"
-        " optimizer state (blue and green); it cannot divide activations (orange).",
+        " optimizer state (blue and green); it cannot divide activations (orange). Without the data set.",
         figure,
         data,
     )
@@ -170,7 +170,8 @@ def f5_memory_over_time(comparison, family):
         f"F5-memory-{family.label}",
         f"Memory over time: {family.title}",
         "Of the first worker. Live tensors are sampled where backward passes begin and, at the end"
-        " of an epoch, at their peak.",
+        " of an epoch, at their peak. On a CPU all three contain the data set, unlike peaks elsewhere in"
+        " this report.",
         figure,
         pd.DataFrame(rows),
     )
@@ -288,7 +289,7 @@ def f12_prediction(comparison):
                 "variant": variant,
                 "workers": workers,
                 "planned_MiB": plan.get("peak_B", math.nan) * MIB,
-                "measured_MiB": family.spread("worker_peak_without_data_B", variant, workers).median * MIB,
+                "measured_MiB": family.spread("worker_peak_without_batches_B", variant, workers).median * MIB,
                 "planned_step_ms": 1000 * plan.get("time", {}).get("step_s", math.nan),
                 "measured_step_ms": 1000 * family.spread("steady_step_s", variant, workers).median,
             }
@@ -317,7 +318,7 @@ def f12_prediction(comparison):
         "F12-predicted",
         "Predicted and measured memory and time",
         "Planned by `stratagem plan` before anything ran: the peak of live tensors without the"
-        " data, and, from a calibration of the machine, the time of a global batch.",
+        " images of batches, and, from a calibration of the machine, the time of a global batch.",
         figure,
         data,
     )

@@ -1,10 +1,10 @@
-"""Tables of the parameter server: T3 and T4."""
+"""Tables of the parameter server: T3, T4 and T11."""
 
 from . import published
 from .spread import difference, ratio
 from .style import kind_of
 from .table import Column, Note, Table
-from .tables_training import WHAT, of_run, time_or_limit
+from .tables_training import MIB, WHAT, of_run, time_or_limit
 
 
 def with_servers(comparison):
@@ -40,7 +40,8 @@ def t3_servers(comparison):
             "Lag: updates made since the parameters that a gradient was computed with, over all pushes."
             " The target is 98 % of the best final accuracy of the comparison; a dash there: a run did"
             " not reach it. Updates/s: versions of the parameters over the training time. Server busy:"
-            " share of the training time in which servers computed, mean over servers."
+            " share of the training time in which servers computed, mean over servers. Training time"
+            " leaves evaluation and saving out, and so does the limit behind `>` (run.max_time_s)."
         ),
     )
     for family in with_servers(comparison):
@@ -120,3 +121,47 @@ def modified_row(family, variant, workers, accuracies):
         published.ratio(family.key, kind_of(variant), "ps-sync", workers),
         family.spread("lag_mean", variant, workers),
     )
+
+
+RESOURCES = ("epoch_s", "total_peak_B", "total_sent_per_step_B")
+
+
+def t11_equal_resources(comparison):
+    """Parameter servers against DDP on as many workers, and on as many ranks."""
+    table = Table(
+        "T11",
+        "Parameter servers against DDP: on as many workers, and on as many ranks",
+        [
+            *WHAT,
+            Column("ranks", 0, keep=True),
+            Column("s per epoch", 2),
+            Column("time / DDP, same workers", 2),
+            Column("time / DDP, same ranks", 2),
+            Column("peak of all ranks MiB", 1, MIB),
+            Column("memory / DDP, same workers", 2),
+            Column("memory / DDP, same ranks", 2),
+            Column("sent by all ranks MiB/step", 2, MIB),
+            Column("sent / DDP, same workers", 2),
+            Column("sent / DDP, same ranks", 2),
+        ],
+        note=(
+            "A server is a rank in addition to the workers. On as many workers, DDP has fewer ranks, so that"
+            " the server's node, memory and links cost nothing; on as many ranks, DDP computes on the"
+            " server's rank too. A dash: DDP was not run so. Peak: sum over all ranks. Sent: by all"
+            " ranks in a step of a global batch; a server sends what workers pull."
+        ),
+    )
+    for family in with_servers(comparison):
+        for variant, workers in family.pairs():
+            if variant.startswith("ps-"):
+                table.add(*resources_row(family, variant, workers))
+    return table
+
+
+def resources_row(family, variant, workers):
+    ranks = int(family.of(variant, workers)["ranks"].iloc[0])
+    values = []
+    for quantity in RESOURCES:
+        own = family.spread(quantity, variant, workers)
+        values += [own, *(ratio(own, family.spread(quantity, "ddp", count)) for count in (workers, ranks))]
+    return (*of_run(family, variant, workers), ranks, *values)

@@ -33,6 +33,8 @@ def t1_time(comparison):
             Column("training s", 2),
             Column("s per epoch", 2),
             Column("images/s", 0),
+            Column("with evaluation s", 2),
+            Column("images/s with evaluation", 0),
             Column("step ms", 2),
             Column("speed-up", 2),
             Column("efficiency %", 0, 100),
@@ -42,7 +44,9 @@ def t1_time(comparison):
         ],
         note=(
             "Median and, of several runs, their range. An epoch's time is that of its median steps,"
-            " so that short runs count as well; training time and images/s are the whole run's."
+            " so that short runs count as well; training time and images/s are the whole run's,"
+            " evaluation and saving apart. The limit behind `>` (run.max_time_s) is of the same time."
+            " With evaluation: the wall time of the whole loop, saving included."
             " Speed-up is against the same strategy on one worker, else the serial run (strong"
             " scaling: the global batch stays). `time / DDP` compares epochs on the same number of"
             " workers; `published` is the same ratio in arXiv 2505.12832."
@@ -60,7 +64,7 @@ def t1_time(comparison):
                 time_or_limit(family, variant, workers),
                 *(
                     family.spread(name, variant, workers)
-                    for name in ("epoch_s", "images_per_s", "step_ms")
+                    for name in ("epoch_s", "images_per_s", "wall_time_s", "wall_images_per_s", "step_ms")
                 ),
                 gain,
                 gain.scaled(1 / workers),
@@ -89,13 +93,15 @@ def t2_memory(comparison):
             Column("against DDP %", 0, 100, sign=True),
             Column("state against DDP %", 0, 100, sign=True),
             Column("server live MiB", 1, MIB),
+            Column("data set MiB", 1, MIB),
         ],
         note=(
             "Live: bytes of tensors, by category at the moment of the peak, of the worker that"
-            " needed most. Reserved: what the allocator held. Device: memory in use on the GPU; on"
-            " a CPU, the resident set of the process. State: parameters, gradients, optimizer and"
-            " buffers, the part that sharding can divide. Against DDP on as many workers: minus is"
-            " less. arXiv 2505.12832 published reductions of 75 to"
+            " needed most; without the data set, which every rank holds in host memory, on GPUs too."
+            " Reserved: what the allocator held. Device: memory in use on the GPU; on"
+            " a CPU, the resident set of the process. On a CPU both include the data set. State:"
+            " parameters, gradients, optimizer and buffers, the part that sharding can divide. Against"
+            " DDP on as many workers: minus is less. arXiv 2505.12832 published reductions of 75 to"
             ' 83 % ("4-6x", version 2) and of more than 60 % (version 1).'
         ),
     )
@@ -119,6 +125,7 @@ def t2_memory(comparison):
                 family.spread("device_used_B", variant, workers),
                 *(changes if variant != ddp else (None, None)),
                 family.spread("server_peak_B", variant, workers),
+                family.spread("data_set_B", variant, workers),
             )
     return table
 
@@ -133,6 +140,9 @@ def t5_use(comparison):
             *WHAT,
             *(Column(f"{phase.replace('_', ' ')} ms", 2) for phase in PHASES),
             Column("exposed %", 1, 100),
+            Column("of it transfer %", 1, 100),
+            Column("waiting for others %", 1, 100),
+            Column("server's work %", 1, 100),
             Column("overlap %", 0, 100),
             Column("sent MiB/step", 2, MIB),
             Column(unit, 2 if unit[0] == "c" else 0, 1 if unit[0] == "c" else 100),
@@ -140,8 +150,11 @@ def t5_use(comparison):
         ],
         note=(
             "Phases are means over steps and workers. Exposed: share of the steps that waited for"
-            " communication. Overlap: share of the time in which communication was under way that"
-            " nobody waited for, in the sampled steps. Sent: by each worker, as planned. Energy and"
+            " communication; the next three columns add up to it, as the sampled steps have them, on"
+            " CPUs and with parameter servers. Transfer: data moved. Waiting: another rank had not"
+            " come so far. Server's work: a server treated this push or one before it. Overlap: share"
+            " of the time in which communication was under way that nobody waited for, in the sampled"
+            " steps. Sent: by each worker, as planned. Energy and"
             " utilisation come from NVML; a CPU tells its process's cores instead, and no energy."
         ),
     )
@@ -150,6 +163,9 @@ def t5_use(comparison):
             quantities = [
                 *(f"{phase}_ms" for phase in PHASES),
                 "exposed_comm_share",
+                "exposed_transfer_share",
+                "exposed_waiting_share",
+                "exposed_server_share",
                 "overlap_share",
                 "sent_per_step_B",
                 "utilization",
@@ -201,16 +217,15 @@ def t9_prediction(comparison):
         ],
         note=(
             "Planned by `stratagem plan` from the configuration alone, times from a calibration of"
-            " the machine, where there is one. Errors are measured over planned. The measured peak"
-            " contains the images of the data set, where they lie in the worker's memory: they are"
-            " taken off here, as a plan does not hold them. A step is a global batch at the rate of"
+            " the machine, where there is one. Errors are measured over planned. The images of batches"
+            " are taken off the measured peak, as a plan does not hold them. A step is a global batch at the rate of"
             " the workers' median steps, the first one apart."
         ),
     )
     peak_errors, step_errors = [], []
     for family, variant, workers, plan in prediction_rows(comparison):
         state = float(sum(plan["memory_B"][category] for category in STATE_CATEGORIES))
-        measured = family.spread("worker_peak_without_data_B", variant, workers)
+        measured = family.spread("worker_peak_without_batches_B", variant, workers)
         peak = float(plan.get("peak_B", math.nan))
         peak_errors.append(measured.median / peak - 1)
         step = float(plan.get("time", {}).get("step_s", math.nan))

@@ -191,6 +191,11 @@ void declare_commbench(Options& options) {
                .meaning = "inprocess is threads of one process, without a launcher"});
   options.add({.name = "ranks", .value = "N", .fallback = "2", .meaning = "of backend inprocess"});
   options.add({.name = "json", .value = "FILE", .meaning = "also write the table to this file"});
+  options.add_note(
+      "Sizes, algbw and busbw are those of nccl-tests; times are not. Here the host waits for each "
+      "operation before it begins the next, and the time is that of the slowest rank. nccl-tests "
+      "queue all operations, wait once, and show the mean over the ranks: their times are shorter, "
+      "above all for small messages.");
   options.add_example("mpirun --bind-to none -n 2 stratagem commbench",
                       "five operations, from 1 KiB to 256 MiB");
   options.add_example(

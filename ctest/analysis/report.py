@@ -11,7 +11,7 @@ from stratagem_report import checks, compare, conditions, document, evidence, st
 from stratagem_report.errors import ReportError
 
 USAGE, ENVIRONMENT, IO = 2, 3, 6
-TABLES = [f"T{number}" for number in range(11) if number != 4]  # no improvement of asynchronous training was run
+TABLES = [f"T{number}" for number in range(12) if number != 4]  # no improvement of asynchronous training was run
 # Figures of a family have its name; of the others, every report of such a study has one. F11 needs several models, F14
 # several batch sizes, F4 runs that are long enough for several samples of the device.
 FIGURES = ["F0", "F1", "F2", "F3", "F5", "F6", "F7", "F8", "F9", "F10", "F12", "F13", "F15"]

@@ -45,6 +45,8 @@ REPORTED = {
         "training s": ("train_time_s", 1),
         "s per epoch": ("epoch_s", 1),
         "images/s": ("images_per_s", 1),
+        "with evaluation s": ("wall_time_s", 1),
+        "images/s with evaluation": ("wall_images_per_s", 1),
         "step ms": ("step_ms", 1),
     },
     "T2": {
@@ -53,6 +55,7 @@ REPORTED = {
         "reserved MiB": ("reserved_B", MIB),
         "device MiB": ("device_used_B", MIB),
         "server live MiB": ("server_peak_B", MIB),
+        "data set MiB": ("data_set_B", MIB),
     },
     "T3": {
         "accuracy %": ("test_accuracy", 100),
@@ -68,6 +71,9 @@ REPORTED = {
     "T5": {
         **{f"{name.replace('_', ' ')} ms": (f"{name}_ms", 1) for name in PHASES},
         "exposed %": ("exposed_comm_share", 100),
+        "of it transfer %": ("exposed_transfer_share", 100),
+        "waiting for others %": ("exposed_waiting_share", 100),
+        "server's work %": ("exposed_server_share", 100),
         "overlap %": ("overlap_share", 100),
         "sent MiB/step": ("sent_per_step_B", MIB),
         "cores in use": ("utilization", 1),
@@ -90,6 +96,9 @@ class Numbers:
     """The numbers in the traces of a run, read with h5py only."""
 
     def __init__(self, run):
+        # Of as many ranks, on CPUs: pixels and labels of all images are in their memory.
+        dataset = json.loads((run / "manifest.json").read_text())["dataset"]
+        self.data_bytes = (dataset["train_images"] + dataset["test_images"]) * (28 * 28 + 8)
         self.files = [h5py.File(path, "r") for path in sorted((run / "trace" / "a0").glob("rank-*.h5"))]
 
     def close(self):
@@ -108,6 +117,7 @@ class Numbers:
         moments = []
         for file in self.files:
             held = np.stack([file[f"memory/breakdown/{name}"][:] for name in CATEGORIES])
+            held[CATEGORIES.index("workspace")] -= self.data_bytes
             moments += [held[:, held.sum(axis=0).argmax()]] if held.size else []
         return dict(zip(CATEGORIES, max(moments, key=sum).tolist()))
 
@@ -117,14 +127,28 @@ class Numbers:
         peaks = self.peaks()
         return {
             "train_time_s": time_s,
-            "images_per_s": self.all("steps", "samples").sum() / time_s,
+            "images_per_s": self.all("steps", "samples").sum() * self.applied_share() / time_s,
             "step_ms": durations[len(durations) // 2] * 1e-6,
             "forward_ms": self.all("steps", "dur_forward_ns").mean() * 1e-6,
             "exposed_comm_share": self.all("steps", "dur_comm_exposed_ns").sum() / durations.sum(),
+            "total_sent_B": int(self.all("epochs", "comm_bytes").sum()),
             "peak_B": sum(peaks.values()),
+            "whole_peak_B": sum(peaks.values()) + self.data_bytes,
+            "data_set_B": self.data_bytes,
             **{f"peak_{name}_B": value for name, value in peaks.items()},
             **self.expected_of_servers(time_s),
         }
+
+    def applied_share(self, epoch=None):
+        """Of the pushes to all servers; each has as many samples."""
+        steps, dropped = self.all("ps", "step"), self.all("ps", "dropped")
+        of_epoch = dropped if epoch is None else dropped[steps // STEPS_OF_EPOCH == epoch]
+        return 1 - of_epoch.mean() if len(of_epoch) else 1
+
+    def images_of_epoch(self, epoch):
+        """Those that were applied."""
+        samples = self.all("steps", "samples")[self.all("steps", "epoch") == epoch].sum()
+        return round(samples * self.applied_share(epoch))
 
     def expected_of_servers(self, time_s):
         dropped = self.all("ps", "dropped")
@@ -237,6 +261,10 @@ class SameNumbers(support.StudyTest):
                     f" test {100 * recorded['test_accuracy']:.2f} %"
                 )
                 self.assertIn(told, log)
+                images = numbers.images_of_epoch(epoch)
+                self.assertAlmostEqual(recorded["images_per_s"] * recorded["time_s"], images, 6)
+                rate = f"{round(recorded['images_per_s']):,} images/s"
+                self.assertIn(rate, log)
             numbers.close()
 
         self.for_each(check)
@@ -251,6 +279,10 @@ class SameNumbers(support.StudyTest):
             own = sum(float(line["time_s"]) for line in metrics)
             self.assertAlmostEqual(own, ended["train_time_s"], 12)
             self.assertGreaterEqual(row["train_time_s"], own - 1e-9, "the log tells rank 0's, collect the slowest's")
+            self.assertEqual(row["wall_time_s"], ended["wall_time_s"])
+            self.assertGreater(row["wall_time_s"], own)
+            images = row["images_per_s"] * row["train_time_s"]
+            self.assertAlmostEqual(row["wall_images_per_s"] * row["wall_time_s"] / images, 1, 12)
             closing = (run / "log.txt").read_text().splitlines()[-1]
             self.assertIn(f"test accuracy {100 * row['test_accuracy']:.2f} %", closing)
             self.assertRegex(closing, rf"\b{row['steps']} steps\b")
@@ -263,6 +295,24 @@ class SameNumbers(support.StudyTest):
         self.assertEqual(2 * rows["ps-softsync"]["updates"], rows["ps-softsync"]["pushes"])
         self.assertEqual(rows["ps-chunkwise"]["updates"], rows["ps-async"]["updates"])
         self.assertGreater(rows["ps-chunkwise"]["pushes"], 2 * rows["ps-chunkwise"]["updates"])
+
+    def test_parts_of_exposed_communication_add_up(self):
+        def check(variant, _, row):
+            parts = [row[f"exposed_{part}_share"] for part in ("transfer", "waiting", "server")]
+            self.assertAlmostEqual(sum(parts), row["exposed_comm_share"], 12)
+            self.assertGreaterEqual(min(parts), 0)
+            self.assertEqual(parts[2] > 0, variant.startswith("ps-"), "only servers have a server's work")
+
+        self.for_each(check)
+
+    def test_servers_send_parameters_to_workers(self):
+        """As many bytes as come to them, in a mode that pulls after each push; a few more in messages."""
+        row = self.rows["ps-sync"]
+        sent = sum(of["comm_B"] for of in row["by_rank"])
+        self.assertEqual(row["total_sent_B"], sent)
+        by_role = {of["role"]: of["comm_B"] for of in row["by_rank"]}
+        self.assertAlmostEqual(by_role["server"] / (2 * by_role["worker"]), 1, delta=0.15)
+        self.assertEqual(self.rows["serial"]["total_sent_B"], 0)
 
     def test_what_the_log_tells_of_servers(self):
         """By epoch, what collect tells of the run."""
@@ -361,6 +411,7 @@ class Resumed(harness.ProgramTest):
         told = self.expect(0, "collect", "out", "-o", "joined.h5", "--format", "json").stdout
         row, joined = json.loads(told)["cells"][0], trace.read(self.folder / "joined.h5").ranks
         self.assertEqual((row["attempt"], row["status"], row["steps"]), (1, "complete", 4 * STEPS_OF_EPOCH))
+        self.assertGreater(row["wall_time_s"], row["train_time_s"], "of both attempts")
         self.expect(0, "validate", "joined.h5")
         for one, other in zip(joined, trace.read(self.folder / "out").ranks):
             self.assertEqual(list(one.tables), list(other.tables))

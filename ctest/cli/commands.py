@@ -184,6 +184,7 @@ class Commands(harness.ProgramTest):
                 wide = [line for line in own.splitlines() if len(line) > 80]
                 self.assertEqual([line for line in wide if len(line.split()) > 1], [])
                 self.check_examples(command, own)
+        self.assertIn("the slowest rank", self.expect(0, "commbench", "--help").stdout.replace("\n", " "))
         for code in "0", "2", "3", "5", "6", "84":
             self.assertRegex(general, rf"(?m)^ +{code}  ")
         self.assertRegex(self.expect(0, "--version").stdout, r"^stratagem \d+\.\d+\.\d+ \(")

@@ -291,6 +291,16 @@ class Ends(SmallRuns):
                 )
                 self.assertGreater(outcome["steps"], 10)
 
+    def test_the_time_limit_does_not_count_evaluation(self):
+        """Which takes most of the time, after 8 small steps each."""
+        settings = ["run.max_steps=0", "run.epochs=100000", "run.max_time_s=0.5"]
+        outcome = self.finish("limited", *settings)
+        self.assertEqual(outcome["reason"], "time_limit")
+        self.assertGreater(outcome["train_time_s"], 0.45)
+        self.assertGreater(outcome["wall_time_s"], outcome["train_time_s"])
+        spent = sum(float(row["time_s"]) for row in self.metrics("limited"))
+        self.assertAlmostEqual(outcome["train_time_s"], spent, 9)
+
     def test_progress_is_plain_where_nobody_watches(self):
         ended = self.expect(0, *overridden("run.max_steps=0", "run.epochs=2"), ranks=2)
         self.assertNotIn("\r", ended.stdout + ended.stderr)

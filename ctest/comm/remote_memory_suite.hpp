@@ -42,7 +42,7 @@ inline void put_and_get(Communicator& communicator, int steps, std::int64_t nume
     part(workers).copy_(sum);
     std::vector<Work> offers;
     for (int worker = 0; worker < workers; ++worker)
-      offers.push_back(memory->offer(worker, get_tag));
+      offers.push_back(memory->offer(worker, get_tag, part(workers).nbytes()));
     for (auto& offer : offers) offer.wait_on_host();
     part(workers).fill_(-1);  // nobody reads any more
   }

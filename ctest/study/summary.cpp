@@ -112,6 +112,44 @@ TEST(Summary, UpdatesAreVersionsNotPushes) {
   EXPECT_DOUBLE_EQ(row.at("updates_per_s"), 2) << "in one second";
 }
 
+TEST(Summary, BytesOfAllRanksIncludeTheServers) {
+  trace::RunTraces traces{{sample(0, 3, 0.5), sample(1, 3, 0.5), empty_trace(2)}, {}};
+  add_row(traces.ranks[2], "/ps", {{"applied_version", 1}});
+  EXPECT_TRUE(std::isnan(summarise("cell", traces).total_sent_bytes)) << "not without the server's";
+  add_row(traces.ranks[2], "/epochs", {{"time_s", 0.5}, {"comm_bytes", 600}});
+  for (int const worker : {0, 1})
+    add_row(traces.ranks[static_cast<std::size_t>(worker)], "/epochs",
+            {{"time_s", 0.5}, {"comm_bytes", 90.0 + worker}});
+  auto const row = json_of(summarise("cell", traces));
+  EXPECT_EQ(row.at("total_sent_B"), 781);
+  EXPECT_DOUBLE_EQ(row.at("total_sent_per_step_B"), 781.0 / 3);
+  EXPECT_DOUBLE_EQ(row.at("comm_B"), 90.5) << "a worker's";
+}
+
+TEST(Summary, ExposedCommunicationIsDividedAsInSampledSteps) {
+  trace::RunTraces traces{{sample(0, 3, 0.5), sample(1, 6, 0.6)}, {}};
+  EXPECT_TRUE(std::isnan(summarise("cell", traces).exposed_waiting_share)) << "no step was sampled";
+  for (auto& rank : traces.ranks) {
+    auto& names = rank.tables.at("/names");
+    names.columns["name"] = h5::Texts{"comm_exposed", "all_reduce"};
+    names.rows = 2;
+    double const begin = rank.rank() == 0 ? 0 : 30;
+    add_row(rank, "/spans", {{"lane", 0}, {"t_begin_ns", begin}, {"t_end_ns", 45}});
+    add_row(rank, "/spans", {{"name_id", 1}, {"lane", 1}, {"t_begin_ns", begin}, {"t_end_ns", 45}});
+  }
+  auto const row = json_of(summarise("cell", traces));
+  EXPECT_DOUBLE_EQ(row.at("exposed_comm_share"), 27.0 / 180);
+  EXPECT_DOUBLE_EQ(row.at("exposed_waiting_share"), 27.0 / 180 * 30 / 60);
+  EXPECT_DOUBLE_EQ(row.at("exposed_transfer_share"), 27.0 / 180 * 30 / 60);
+  EXPECT_EQ(row.at("exposed_server_share"), 0);
+  RunFacts const on_gpus{.data_bytes = 100, .traced_data_bytes = {0, 0}};
+  EXPECT_TRUE(std::isnan(summarise("cell", traces, on_gpus).exposed_waiting_share));
+  RunFacts const more_ranks{.ranks = 3};
+  EXPECT_TRUE(std::isnan(summarise("cell", traces, more_ranks).exposed_waiting_share));
+  traces.ranks = {sample(0, 0, 0.5), sample(1, 0, 0.5)};
+  EXPECT_EQ(json_of(summarise("cell", traces)).at("exposed_waiting_share"), 0) << "of nothing";
+}
+
 TEST(Summary, SteadyRatesAreOfMedianStepsButTheFirst) {
   trace::RunTraces const traces{{sample(0, 3, 0.5), sample(1, 6, 0.6)}, {}};
   auto const summary = summarise("cell", traces, {.train_images = 640, .global_batch = 96});
@@ -122,6 +160,32 @@ TEST(Summary, SteadyRatesAreOfMedianStepsButTheFirst) {
   EXPECT_DOUBLE_EQ(summary.epoch_s, 640 / (64 / 0.06));
   EXPECT_DOUBLE_EQ(summary.phase_ms[1], 25.5) << "forward: 27 and 24 ms";
   EXPECT_TRUE(std::isnan(summarise("cell", traces).epoch_s)) << "of an unknown data set";
+}
+
+TEST(Summary, TimeIsKnownWithAndWithoutEvaluation) {
+  trace::RunTraces const traces{{sample(0, 3, 0.5), sample(1, 6, 0.6)}, {}};
+  auto const row = json_of(summarise("cell", traces, {.wall_time_s = 2.4}));
+  EXPECT_DOUBLE_EQ(row.at("train_time_s"), 1.2);
+  EXPECT_DOUBLE_EQ(row.at("images_per_s"), 160);
+  EXPECT_DOUBLE_EQ(row.at("wall_time_s"), 2.4);
+  EXPECT_DOUBLE_EQ(row.at("wall_images_per_s"), 80);
+}
+
+TEST(Summary, ImagesThatWereNotAppliedDoNotCount) {
+  trace::RunTraces traces{{empty_trace(0), empty_trace(1)}, {}};
+  for (auto& rank : traces.ranks) {
+    for (double const epoch : {0, 0, 1, 1, 2})
+      add_row(rank, "/steps", {{"epoch", epoch}, {"samples", 30}, {"dur_step_ns", 100.0 * ms}});
+    // Of 120 images in each of two epochs, 120 and 90; the third epoch has not ended.
+    add_row(rank, "/epochs", {{"epoch", 0}, {"time_s", 0.5}, {"images_per_s", 240}});
+    add_row(rank, "/epochs", {{"epoch", 1}, {"time_s", 0.7}, {"images_per_s", 90 / 0.7}});
+  }
+  auto const summary = summarise("cell", traces, {.train_images = 210});
+  EXPECT_DOUBLE_EQ(summary.applied_share, 210.0 / 240);
+  EXPECT_DOUBLE_EQ(summary.images_per_s, 210 / 1.2);
+  EXPECT_DOUBLE_EQ(summary.steady_images_per_s, 600 * 210.0 / 240);
+  EXPECT_DOUBLE_EQ(summary.epoch_s, 0.4) << "at 600 per second, of which an eighth does not count";
+  EXPECT_DOUBLE_EQ(summary.steady_step_s, 0.1) << "is made, applied or not";
 }
 
 TEST(Summary, WorkersAndServersHaveTheirOwnMemory) {
@@ -137,12 +201,40 @@ TEST(Summary, WorkersAndServersHaveTheirOwnMemory) {
   EXPECT_EQ(row.at("peak_B"), 9 * MiB);
   EXPECT_EQ(row.at("worker_peak_B"), 7 * MiB);
   EXPECT_EQ(row.at("worker_peak_workspace_B"), 4 * MiB);
-  EXPECT_EQ(row.at("worker_data_B"), 1 * MiB);
-  EXPECT_EQ(row.at("worker_peak_without_data_B"), 6 * MiB);
+  EXPECT_EQ(row.at("worker_batches_B"), 1 * MiB);
+  EXPECT_EQ(row.at("worker_peak_without_batches_B"), 6 * MiB);
   EXPECT_EQ(row.at("worker_state_B"), 3 * MiB);
   EXPECT_EQ(row.at("server_state_B"), 9 * MiB);
   EXPECT_EQ(row.at("state_B"), 9 * MiB);
   EXPECT_EQ(row.at("total_peak_B"), 16 * MiB);
+}
+
+/// Whether a rank computes on a CPU, which has recorded it, or on a GPU, which has not.
+TEST(Summary, TheDataSetIsInNoPeak) {
+  auto const run = [](std::int64_t data, std::int64_t of_worker) {
+    trace::RunTraces traces{{sample(0, 0, 1), empty_trace(1)}, {}};
+    add_row(traces.ranks[1], "/ps", {{"applied_version", 1}});
+    for (double const scratch : {1, 4})
+      add_row(traces.ranks[0], "/memory/breakdown",
+              {{"parameters", 3.0 * MiB},
+               {"workspace", scratch * MiB + static_cast<double>(of_worker)}});
+    add_row(traces.ranks[1], "/memory/breakdown",
+            {{"parameters", 6.0 * MiB}, {"workspace", static_cast<double>(data)}});
+    return json_of(
+        summarise("cell", traces, {.data_bytes = data, .traced_data_bytes = {of_worker, data}}));
+  };
+  for (auto const of_worker : {std::int64_t{0}, 10 * MiB}) {
+    auto const row = run(10 * MiB, of_worker);
+    EXPECT_EQ(row.at("worker_peak_B"), 7 * MiB);
+    EXPECT_EQ(row.at("worker_peak_workspace_B"), 4 * MiB);
+    EXPECT_EQ(row.at("worker_batches_B"), 1 * MiB);
+    EXPECT_EQ(row.at("server_peak_B"), 6 * MiB);
+    EXPECT_EQ(row.at("peak_B"), 7 * MiB);
+    EXPECT_EQ(row.at("total_peak_B"), 13 * MiB);
+    EXPECT_EQ(row.at("by_rank").at(0).at("peak_B"), 7 * MiB);
+    EXPECT_EQ(row.at("data_set_B"), 10 * MiB);
+    EXPECT_EQ(row.at("whole_peak_B"), (of_worker > 0 ? 17 : 16) * MiB);
+  }
 }
 
 TEST(Summary, DevicesAreAskedWhileTraining) {

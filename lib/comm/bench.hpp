@@ -9,7 +9,8 @@
 
 namespace stratagem {
 
-// Measurements as in NVIDIA's nccl-tests; sizes and bandwidths have the same meaning.
+// Sizes and bandwidths have the same meaning as in NVIDIA's nccl-tests. Times do not: here the host
+// waits for each operation, and the slowest rank counts; nccl-tests queue all and take the mean.
 
 enum class BenchOperation { all_reduce, reduce_scatter, all_gather, broadcast, send_receive };
 

@@ -27,8 +27,8 @@ class RemoteMemory {
   virtual Work await_put(int peer, int tag) = 0;
   /// target <- memory of `peer`, from element `offset` on, when `peer` offers it; then notifies it.
   virtual Work get(at::Tensor const& target, int peer, std::int64_t offset, int tag) = 0;
-  /// Lets `peer` get something from here; done when it has.
-  virtual Work offer(int peer, int tag) = 0;
+  /// Lets `peer` get `bytes` from here; done when it has.
+  virtual Work offer(int peer, int tag, std::int64_t bytes) = 0;
 };
 
 }  // namespace stratagem

@@ -32,7 +32,7 @@ Keys keys_of(RunOptions& run) {
       {"epochs", integer(run.epochs, at_least(0)), "0 evaluates only"},
       {"max_steps", integer(run.max_steps, at_least(0)), "0: as many as the epochs have"},
       {"max_time_s", number(run.max_time_s, at_least(0)),
-       "end training after this time [s]; 0: no limit"},
+       "end the run after so much training, evaluation and saving apart [s]; 0: no limit"},
       {"evaluate_every", integer(run.evaluate_every, at_least(0)), "[epochs]; 0 never"},
       {"out", text(run.out), "run directory; empty: runs/<name>"},
       {"save_weights", text(run.save_weights),

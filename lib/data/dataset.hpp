@@ -16,6 +16,9 @@ struct ImageSet {
   at::Tensor labels;  ///< int64 [n], in [0, classes)
 
   std::int64_t size() const { return labels.numel(); }
+  std::int64_t bytes() const {
+    return static_cast<std::int64_t>(images.nbytes() + labels.nbytes());
+  }
 };
 
 /// A file a dataset was read from.
@@ -34,6 +37,7 @@ struct Dataset {
   std::vector<SourceFile> sources;   ///< empty for procedural data
   std::string fingerprint;           ///< 16 hex digits over all pixels and labels
 
+  std::int64_t bytes() const { return train.bytes() + test.bytes(); }
   std::int64_t channels() const { return train.images.size(1); }
   std::int64_t image_size() const { return train.images.size(2); }
 };

@@ -28,7 +28,7 @@ struct RunOptions {
   bool deterministic = false;       ///< on a GPU: kernels that give the same bits each time
   std::int64_t epochs = 10;         ///< 0 evaluates only
   std::int64_t max_steps = 0;       ///< 0: as many as the epochs have
-  double max_time_s = 0;            ///< 0: no limit
+  double max_time_s = 0;            ///< of training, evaluation and saving apart; 0: no limit
   std::int64_t evaluate_every = 1;  ///< epochs; 0 never
   std::string out;                  ///< run directory; empty: runs/<name>
   std::string save_weights;         ///< safetensors file of the final weights; empty writes none

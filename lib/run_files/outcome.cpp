@@ -76,6 +76,7 @@ std::string to_json(Outcome const& outcome) {
       {"digest", outcome.digest},
       {"test_accuracy", number(outcome.test_accuracy)},
       {"train_time_s", number(outcome.train_time_s)},
+      {"wall_time_s", number(outcome.wall_time_s)},
       {"trace_complete", outcome.trace_complete},
   };
   return document.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
@@ -104,6 +105,7 @@ std::optional<Outcome> read_outcome(fs::path const& run_directory) {
                    .digest = document.at("digest").get<std::string>(),
                    .test_accuracy = number(document.at("test_accuracy")),
                    .train_time_s = number(document.at("train_time_s")),
+                   .wall_time_s = document.value("wall_time_s", 0.0),
                    .trace_complete = document.at("trace_complete").get<bool>()};
   } catch (json::exception const& problem) {
     throw Error(ExitCode::io, path.string() + " is damaged", problem.what(),

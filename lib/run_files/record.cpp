@@ -73,10 +73,12 @@ json to_document(TrainingProgress const& position) {
   auto const& epoch = position.epoch;
   return {{"step", position.step},
           {"train_time_s", position.train_time_s},
+          {"wall_time_s", position.wall_time_s},
           {"epoch",
            {{"loss", epoch.loss},
             {"correct", epoch.correct},
             {"samples", epoch.samples},
+            {"applied", epoch.applied},
             {"steps", epoch.steps},
             {"time_s", epoch.time_s},
             {"comm_bytes", epoch.comm_bytes},
@@ -88,9 +90,12 @@ TrainingProgress position_from(json const& document) {
   auto const& energy = epoch.at("energy_J");
   return {.step = count<std::int64_t>(document.at("step")),
           .train_time_s = document.at("train_time_s").get<double>(),
+          .wall_time_s = document.value("wall_time_s", 0.0),
           .epoch = {.loss = epoch.at("loss").get<double>(),
                     .correct = count<std::int64_t>(epoch.at("correct")),
                     .samples = count<std::int64_t>(epoch.at("samples")),
+                    .applied = count<std::int64_t>(
+                        epoch.at(epoch.contains("applied") ? "applied" : "samples")),
                     .steps = count<std::int64_t>(epoch.at("steps")),
                     .time_s = epoch.at("time_s").get<double>(),
                     .comm_bytes = count<std::int64_t>(epoch.at("comm_bytes")),

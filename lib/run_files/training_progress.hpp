@@ -8,8 +8,9 @@ namespace stratagem {
 struct EpochSums {
   double loss = 0;
   std::int64_t correct = 0, samples = 0;
-  std::int64_t steps = 0;  ///< that were made; of all ranks, where each knows its own alone
-  double time_s = 0;       ///< without evaluation and saving
+  std::int64_t applied = 0;  ///< of the samples: whose gradients were applied
+  std::int64_t steps = 0;    ///< that were made; of all ranks, where each knows its own alone
+  double time_s = 0;         ///< without evaluation and saving
   std::int64_t comm_bytes = 0;
   double energy_J = 0;  ///< NaN where the device does not tell
 
@@ -17,6 +18,7 @@ struct EpochSums {
     loss += other.loss;
     correct += other.correct;
     samples += other.samples;
+    applied += other.applied;
     steps += other.steps;
     time_s += other.time_s;
     comm_bytes += other.comm_bytes;
@@ -30,6 +32,7 @@ struct EpochSums {
 struct TrainingProgress {
   std::int64_t step = 0;
   double train_time_s = 0;  ///< of the epochs that have ended
+  double wall_time_s = 0;   ///< with evaluation and saving, so far
   EpochSums epoch;          ///< of the one that has not; no steps where none has begun
 };
 

@@ -83,6 +83,9 @@ class Server : public Participant {
  public:
   /// One round, to its end.
   virtual void serve(Round const& round) = 0;
+  /// Pushes so far that it did not apply and whose workers do not know it; of one that other
+  /// servers applied, its part.
+  virtual double discarded() const { return 0; }
 };
 
 /// What this rank does in a training: one of the two.

@@ -42,21 +42,35 @@ double greater(double a, double b) {
 
 std::vector<Measure> of_time() {
   std::vector<Measure> all{
-      {"train_time_s", "s", "training time of the slowest rank, evaluation apart",
+      {"train_time_s", "s", "training time of the slowest rank, evaluation and saving apart",
        [](auto& run) { return run.train_time_s; }, "time s", 1, 2},
-      {"images_per_s", "1/s", "images of all ranks over the training time",
+      {"images_per_s", "1/s",
+       "images of all ranks over the training time; those of dropped pushes and skipped steps "
+       "apart",
        [](auto& run) { return run.images_per_s; }, "images/s", 1, 0},
+      {"wall_time_s", "s", "from the first step to the end of rank 0, with evaluation and saving",
+       [](auto& run) { return run.wall_time_s; }},
+      {"wall_images_per_s", "1/s", "the images of images_per_s over that time",
+       [](auto& run) { return run.wall_images_per_s; }},
       {"steady_images_per_s", "1/s",
-       "images per second of all workers at their median steps, the first one apart",
+       "images per second of all workers at their median steps, the first one apart; likewise",
        [](auto& run) { return run.steady_images_per_s; }},
-      {"steady_step_s", "s", "time of a global batch at that rate",
+      {"applied_share", "1", "share of the images that were in no dropped push or skipped step",
+       [](auto& run) { return run.applied_share; }},
+      {"steady_step_s", "s", "time of a global batch at the median steps, dropped or not",
        [](auto& run) { return run.steady_step_s; }},
-      {"epoch_s", "s", "time of all training images at that rate",
+      {"epoch_s", "s", "time of as many images as are trained on, at steady_images_per_s",
        [](auto& run) { return run.epoch_s; }},
       {"step_ms", "ms", "median over steps and ranks", [](auto& run) { return run.step_ms; },
        "step ms", 1, 2},
       {"exposed_comm_share", "1", "share of step time that waits for communication, over all ranks",
        [](auto& run) { return run.exposed_share; }, "exposed comm %", 100, 1},
+      {"exposed_transfer_share", "1", "of it: data moved, or a message was on its way",
+       [](auto& run) { return run.exposed_transfer_share; }},
+      {"exposed_waiting_share", "1", "of it: other ranks had not come so far",
+       [](auto& run) { return run.exposed_waiting_share; }},
+      {"exposed_server_share", "1", "of it: a server worked",
+       [](auto& run) { return run.exposed_server_share; }},
       {"overlap_share", "1",
        "share of communication that computation did not wait for, in sampled steps of workers",
        [](auto& run) { return run.overlap_share; }}};
@@ -76,7 +90,11 @@ std::vector<Measure> of_learning() {
           {"sent_per_step_B", "B", "sent by a worker in a step, as planned",
            [](auto& run) { return run.sent_per_step; }},
           {"comm_B", "B", "sent by a worker over all epochs, mean over workers",
-           [](auto& run) { return run.comm_bytes; }}};
+           [](auto& run) { return run.comm_bytes; }},
+          {"total_sent_B", "B", "sent by all ranks together, servers included, over all epochs",
+           [](auto& run) { return run.total_sent_bytes; }},
+          {"total_sent_per_step_B", "B", "of it, per step of a global batch",
+           [](auto& run) { return run.total_sent_bytes / static_cast<double>(run.steps); }}};
 }
 
 /// For the rank, worker and server with the highest peak: the sum, lasting memory, each category.
@@ -87,7 +105,8 @@ void add_peak(std::vector<Measure>& all, std::string const& role, std::string co
     all.push_back({role + "peak_" + name + "_B", "B", "of it: " + name,
                    [i, peak](auto& run) { return category(run.*peak, i); }, name, per_mebibyte, 1});
   }
-  all.push_back({role + "peak_B", "B", "greatest sum of live tensors of " + whose,
+  all.push_back({role + "peak_B", "B",
+                 "greatest sum of live tensors, without the data set, of " + whose,
                  [peak](auto& run) { return total(run.*peak); }, "peak MiB", per_mebibyte, 1});
 }
 
@@ -103,12 +122,18 @@ std::vector<Measure> of_memory() {
   all.push_back({"state_B", "B", "the greater one of both", [](auto& run) {
                    return greater(lasting(run.worker_peak), lasting(run.server_peak));
                  }});
-  all.push_back({"worker_data_B", "B", "images and batches in worker_peak_B",
-                 [](auto& run) { return run.worker_data_bytes; }});
-  all.push_back({"worker_peak_without_data_B", "B", "worker_peak_B without them, as a plan has it",
-                 [](auto& run) { return total(run.worker_peak) - run.worker_data_bytes; }});
-  all.push_back({"total_peak_B", "B", "sum of the peaks of all ranks",
+  all.push_back({"worker_batches_B", "B", "images of batches in worker_peak_B",
+                 [](auto& run) { return run.worker_batch_bytes; }});
+  all.push_back({"worker_peak_without_batches_B", "B",
+                 "worker_peak_B without them, as a plan has it",
+                 [](auto& run) { return total(run.worker_peak) - run.worker_batch_bytes; }});
+  all.push_back({"total_peak_B", "B", "sum of the peaks of all ranks, servers included",
                  [](auto& run) { return run.total_peak_bytes; }});
+  all.push_back({"data_set_B", "B", "of the data set, in the host memory of every rank; in no peak",
+                 [](auto& run) { return run.data_set_bytes; }});
+  all.push_back({"whole_peak_B", "B",
+                 "the highest peak of a rank with the data set, where both are in host memory",
+                 [](auto& run) { return run.whole_peak_bytes; }});
   all.push_back({"reserved_B", "B", "that an allocator held, most of any worker",
                  [](auto& run) { return run.reserved_bytes; }});
   all.push_back({"device_used_B", "B", "as the device tells, most of any worker",

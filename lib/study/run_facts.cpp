@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "config/print.hpp"
+#include "run_files/outcome.hpp"
 
 namespace stratagem {
 namespace {
@@ -29,12 +30,16 @@ RunFacts read_run_facts(std::filesystem::path const& run) {
   try {
     auto const manifest = nlohmann::json::parse(read_text(run / "manifest.json", ExitCode::io));
     facts.train_images = manifest.at("dataset").at("train_images").get<std::int64_t>();
+    facts.data_bytes = manifest.at("dataset").value("bytes", facts.data_bytes);
+    for (auto const& rank : manifest.at("ranks"))
+      facts.traced_data_bytes.push_back(rank.value("data_in_peaks_B", std::int64_t{0}));
     facts.ranks = static_cast<int>(manifest.at("ranks").size());
     facts.global_batch = manifest.at("plan").at("global_batch").get<std::int64_t>();
     facts.sent_per_step = manifest.at("plan").at("bytes_sent_per_step").get<std::int64_t>();
     auto const& build = manifest.at("build");
     facts.commit =
         build.at("git_sha").get<std::string>() + (build.at("git_dirty").get<bool>() ? "+" : "");
+    if (auto const outcome = read_outcome(run)) facts.wall_time_s = outcome->wall_time_s;
   } catch (std::exception const&) {
     return facts;
   }

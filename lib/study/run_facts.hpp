@@ -4,21 +4,31 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "plan/run_config.hpp"
 
 namespace stratagem {
 
-/// Facts from the manifest of a run that its traces do not contain.
+/// Facts from the manifest of a run, and from its outcome, that its traces do not contain.
 struct RunFacts {
   std::string commit;               ///< of the program, "+" behind it where it had been changed
   std::int64_t train_images = 0;    ///< of the data set
+  std::int64_t data_bytes = -1;     ///< of the data set, in the host memory of every rank
   std::int64_t sent_per_step = -1;  ///< bytes that a worker sends in a step, as planned
   int ranks = 0;                    ///< that the run was started with
   std::int64_t global_batch = 0;    ///< samples of a step, of all workers
+  double wall_time_s = 0;           ///< of training, evaluation and saving
+  /// By rank: bytes of the data set in the memory that its trace tells of; 0 on a GPU.
+  std::vector<std::int64_t> traced_data_bytes;
+
+  std::int64_t traced_data_bytes_of(int rank) const {
+    auto const place = static_cast<std::size_t>(rank);
+    return place < traced_data_bytes.size() ? traced_data_bytes[place] : 0;
+  }
 };
 
-/// What is not known stays empty, or 0; of bytes, -1.
+/// What is not known stays empty, or 0; of bytes, -1. Of a run that goes on, its time is not known.
 RunFacts read_run_facts(std::filesystem::path const& run);
 
 /// The values of a configuration that decide what a run computes and how fast, by path, as they are

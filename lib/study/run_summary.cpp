@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <numeric>
 
 #include "base/median.hpp"
 #include "base/text.hpp"
+#include "trace/exposed/exposed_time.hpp"
 #include "trace/overlap.hpp"
 
 namespace stratagem {
@@ -110,19 +112,73 @@ void add_steps(std::vector<RankTrace> const& ranks, RunSummary& summary) {
   summary.step_ms = median(std::move(durations));
 }
 
-/// From epochs if there are any; a run killed in its first epoch has only steps.
-void add_rates(std::vector<RankTrace> const& ranks, RunSummary& summary) {
-  double samples = 0, slowest = 0;
+/// The parts of the exposed communication, as the sampled steps have them. On a GPU, where the host
+/// submits collectives ahead, they are not known.
+void add_exposed_parts(Ranks const& workers, Ranks const& servers, RunFacts const& facts,
+                       RunSummary& summary) {
+  trace::ExposedTime time;
+  bool const all_ranks = facts.ranks == 0 || facts.ranks == summary.ranks;
+  bool const on_host = std::ranges::all_of(workers, [&](RankTrace const* rank) {
+    return facts.traced_data_bytes_of(rank->rank()) == std::max<std::int64_t>(facts.data_bytes, 0);
+  });
+  if (all_ranks && !servers.empty())
+    time = trace::exposed_to_servers(workers, servers);
+  else if (all_ranks && on_host)
+    time = trace::exposed_to_collectives(workers);
+  auto const whole = static_cast<double>(time.total());
+  auto const part = [&](std::int64_t ns) {
+    if (summary.exposed_share == 0) return 0.0;
+    return whole > 0 ? summary.exposed_share * static_cast<double>(ns) / whole : unknown;
+  };
+  summary.exposed_transfer_share = part(time.transfer);
+  summary.exposed_waiting_share = part(time.waiting);
+  summary.exposed_server_share = part(time.server);
+}
+
+/// Samples of all ranks in the epochs up to `last`.
+double samples_until(std::vector<RankTrace> const& ranks, std::int64_t last) {
+  std::int64_t samples = 0;
   for (auto const& rank : ranks) {
     auto const& steps = rank.table(trace::steps_table());
-    samples += sum(steps.integers("samples"));
+    auto const &epochs = steps.integers("epoch"), &made = steps.integers("samples");
+    for (std::size_t i = 0; i < made.size(); ++i) samples += epochs[i] <= last ? made[i] : 0;
+  }
+  return static_cast<double>(samples);
+}
+
+/// Images of the epochs that have ended whose gradients were applied: each rank has recorded those
+/// of all.
+double applied_images(h5::TableData const& epochs) {
+  auto const &rates = epochs.reals("images_per_s"), &times = epochs.reals("time_s");
+  double images = 0;
+  for (std::size_t i = 0; i < rates.size(); ++i) images += std::round(rates[i] * times[i]);
+  return images;
+}
+
+/// From epochs if there are any; a run killed in its first epoch has only steps.
+void add_rates(std::vector<RankTrace> const& ranks, RunSummary& summary) {
+  double slowest = 0;
+  for (auto const& rank : ranks) {
     double const epochs_s = sum(rank.table(trace::epochs_table()).reals("time_s"));
-    slowest =
-        std::max(slowest, epochs_s > 0 ? epochs_s : sum(steps.integers("dur_step_ns")) * 1e-9);
+    double const steps_s = sum(rank.table(trace::steps_table()).integers("dur_step_ns")) * 1e-9;
+    slowest = std::max(slowest, epochs_s > 0 ? epochs_s : steps_s);
   }
   if (slowest <= 0) return;
+  auto const& epochs = ranks.front().table(trace::epochs_table());
+  auto const last = epochs.rows > 0 ? std::ranges::max(epochs.integers("epoch"))
+                                    : std::numeric_limits<std::int64_t>::max();
+  auto const made = samples_until(ranks, last);
+  auto const known = epochs.rows > 0 ? applied_images(epochs) : unknown;
+  auto const applied = std::isfinite(known) ? known : made;
   summary.train_time_s = slowest;
-  summary.images_per_s = samples / slowest;
+  summary.applied_share = applied / made;
+  summary.images_per_s = applied / slowest;
+}
+
+void add_wall_time(RunFacts const& facts, RunSummary& summary) {
+  if (!(facts.wall_time_s > 0)) return;
+  summary.wall_time_s = facts.wall_time_s;
+  summary.wall_images_per_s = summary.images_per_s * summary.train_time_s / facts.wall_time_s;
 }
 
 /// The first step is left out because it allocates, unless there are only one or two.
@@ -142,7 +198,7 @@ void add_steady_rate(Ranks const& workers, RunSummary& summary) {
     rate += samples / (median_but_first(steps.integers("dur_step_ns")) * 1e-9);
   }
   if (!(rate > 0)) return;
-  summary.steady_images_per_s = rate;
+  summary.steady_images_per_s = rate * summary.applied_share;
   summary.steady_step_s = batch / rate;
 }
 
@@ -192,29 +248,41 @@ double mean_bytes_sent(Ranks const& workers) {
   return mean_known(sent);
 }
 
+double total_bytes_sent(std::vector<RankTrace> const& ranks) {
+  double sent = 0;
+  for (auto const& rank : ranks) sent += bytes_sent(rank);
+  return sent;
+}
+
 // ---- memory and devices -------------------------------------------------------------------------
 
-std::vector<gpu::MemoryUse> samples_of(RankTrace const& rank) {
+/// Without the data set, of which a rank on a CPU has recorded so many bytes as workspace: ranks on
+/// GPUs have recorded none, and plans have none.
+std::vector<gpu::MemoryUse> samples_of(RankTrace const& rank, std::int64_t data_bytes) {
   auto const& table = rank.table(trace::memory_breakdown_table());
   std::vector<gpu::MemoryUse> samples(static_cast<std::size_t>(table.rows));
   for (std::size_t i = 0; i < gpu::memory_categories; ++i) {
     auto const& column = table.integers(std::string(gpu::memory_category_names[i]));
     for (std::size_t row = 0; row < samples.size(); ++row) samples[row].bytes[i] = column[row];
   }
+  for (auto& use : samples) {
+    auto& workspace = use[gpu::MemoryCategory::workspace];
+    workspace -= std::min(workspace, data_bytes);
+  }
   return samples;
 }
 
-gpu::MemoryUse peak_of(RankTrace const& rank) {
+gpu::MemoryUse peak_of(RankTrace const& rank, std::int64_t data_bytes) {
   gpu::MemoryUse peak;
-  for (auto const& use : samples_of(rank))
+  for (auto const& use : samples_of(rank, data_bytes))
     if (use.total() > peak.total()) peak = use;
   return peak;
 }
 
-/// Images and batches: everything in the workspace when a backward pass begins. Samples are taken
-/// then, except the last one of an epoch, which is its peak.
-double data_bytes_of(RankTrace const& rank) {
-  auto const samples = samples_of(rank);
+/// Batches, ready and in use: everything in the workspace when a backward pass begins. Samples are
+/// taken then, except the last one of an epoch, which is its peak.
+double batch_bytes_of(RankTrace const& rank, std::int64_t data_bytes) {
+  auto const samples = samples_of(rank, data_bytes);
   if (samples.size() < 2) return unknown;
   using gpu::MemoryCategory;
   auto const workspace = [](auto const& use) { return use[MemoryCategory::workspace]; };
@@ -222,18 +290,22 @@ double data_bytes_of(RankTrace const& rank) {
 }
 
 /// Peaks of the rank, the worker and the server with the most, and the sum of all ranks.
-void add_memory(std::vector<RankTrace> const& ranks, RunSummary& summary) {
-  double together = 0;
+void add_memory(std::vector<RankTrace> const& ranks, RunFacts const& facts, RunSummary& summary) {
+  double together = 0, whole = 0;
   for (auto const& rank : ranks) {
-    auto const peak = peak_of(rank);
+    auto const data_bytes = facts.traced_data_bytes_of(rank.rank());
+    auto const peak = peak_of(rank, data_bytes);
     together += peak.total() > 0 ? static_cast<double>(peak.total()) : unknown;
+    if (peak.total() > 0) whole = std::max(whole, static_cast<double>(peak.total() + data_bytes));
     if (peak.total() > summary.peak.total()) summary.peak = peak;
     auto& of_role = is_server(rank) ? summary.server_peak : summary.worker_peak;
     if (peak.total() <= of_role.total()) continue;
     of_role = peak;
-    if (!is_server(rank)) summary.worker_data_bytes = data_bytes_of(rank);
+    if (!is_server(rank)) summary.worker_batch_bytes = batch_bytes_of(rank, data_bytes);
   }
   summary.total_peak_bytes = together;
+  if (whole > 0) summary.whole_peak_bytes = whole;
+  if (facts.data_bytes >= 0) summary.data_set_bytes = static_cast<double>(facts.data_bytes);
 }
 
 /// A column of /device, from the begin of the first step to the end of the last.
@@ -308,11 +380,11 @@ std::optional<ServerSummary> servers_of(std::vector<RankTrace> const& ranks) {
   return summary;
 }
 
-RankSummary summarise(RankTrace const& rank) {
+RankSummary summarise(RankTrace const& rank, RunFacts const& facts) {
   RankSummary summary{.rank = rank.rank(),
                       .serves = is_server(rank),
                       .comm_bytes = bytes_sent(rank),
-                      .peak = peak_of(rank)};
+                      .peak = peak_of(rank, facts.traced_data_bytes_of(rank.rank()))};
   add_mean_step(rank, summary);
   return summary;
 }
@@ -329,22 +401,24 @@ RunSummary summarise(std::string const& name, trace::RunTraces const& traces,
                      .ranks = static_cast<int>(traces.ranks.size()),
                      .status = status_of(traces.ranks),
                      .steps = steps_of(traces.ranks, facts)};
-  Ranks workers;
-  for (auto const& rank : traces.ranks)
-    if (!is_server(rank)) workers.push_back(&rank);
+  Ranks workers, servers;
+  for (auto const& rank : traces.ranks) (is_server(rank) ? servers : workers).push_back(&rank);
   add_steps(traces.ranks, summary);
+  add_exposed_parts(workers, servers, facts, summary);
   add_rates(traces.ranks, summary);
+  add_wall_time(facts, summary);
   add_steady_rate(workers, summary);
   if (facts.train_images > 0)
     summary.epoch_s = static_cast<double>(facts.train_images) / summary.steady_images_per_s;
   if (facts.sent_per_step >= 0) summary.sent_per_step = static_cast<double>(facts.sent_per_step);
-  add_memory(traces.ranks, summary);
+  add_memory(traces.ranks, facts, summary);
   add_devices(workers, summary);
   summary.overlap_share = overlap_share(workers);
   summary.comm_bytes = mean_bytes_sent(workers);
+  summary.total_sent_bytes = total_bytes_sent(traces.ranks);
   summary.servers = servers_of(traces.ranks);
   summary.curve = curve_of(first);
-  for (auto const& rank : traces.ranks) summary.by_rank.push_back(summarise(rank));
+  for (auto const& rank : traces.ranks) summary.by_rank.push_back(summarise(rank, facts));
   auto const& accuracies = first.table(trace::epochs_table()).reals("test_accuracy");
   summary.train_loss = last_known(first.table(trace::epochs_table()).reals("train_loss"));
   summary.test_accuracy = last_known(accuracies);

@@ -57,31 +57,40 @@ struct RunSummary {
   std::string name;
   std::string strategy, model, dataset;
   int ranks = 0;
-  std::string status;              ///< as its traces say: "complete", "running or killed", ...
-  std::int64_t steps = 0;          ///< that all workers made together
-  double train_time_s = unknown;   ///< sum over epochs, evaluation apart; the slowest rank's
-  double images_per_s = unknown;   ///< of all ranks, over all epochs
-  double step_ms = unknown;        ///< median over steps and ranks
-  double exposed_share = unknown;  ///< of step time spent waiting for communication
+  std::string status;                  ///< as its traces say: "complete", "running or killed", ...
+  std::int64_t steps = 0;              ///< that all workers made together
+  double train_time_s = unknown;       ///< sum over epochs, evaluation apart; the slowest rank's
+  double wall_time_s = unknown;        ///< with evaluation and saving
+  double wall_images_per_s = unknown;  ///< over that time
+  double applied_share = unknown;      ///< of the images: whose gradients were applied
+  double images_per_s = unknown;       ///< of all ranks, over all epochs; those that were applied
+  double step_ms = unknown;            ///< median over steps and ranks
+  double exposed_share = unknown;      ///< of step time spent waiting for communication
+  double exposed_transfer_share = unknown;  ///< of it, see trace::ExposedTime
+  double exposed_waiting_share = unknown;
+  double exposed_server_share = unknown;
   double train_loss = unknown, test_accuracy = unknown;  ///< last known
-  gpu::MemoryUse peak;                                   ///< of the rank with the highest peak
-  std::optional<ServerSummary> servers;                  ///< empty if the run had none
+  gpu::MemoryUse peak;  ///< of the rank with the highest peak; all peaks leave out the data set
+  std::optional<ServerSummary> servers;  ///< empty if the run had none
 
-  double steady_images_per_s = unknown;  ///< of all workers, from their median steps but the first
-  double steady_step_s = unknown;        ///< of a global batch at that rate
+  double steady_images_per_s = unknown;  ///< applied, from all workers' median steps but the first
+  double steady_step_s = unknown;        ///< of a global batch in these steps, applied or not
   double epoch_s = unknown;              ///< of all training images at that rate
   double overlap_share = unknown;        ///< see overlap_share()
   /// Means over steps and ranks.
   std::array<double, trace::phases> phase_ms{unknown, unknown, unknown, unknown, unknown};
   double first_epoch_accuracy = unknown;
-  double sent_per_step = unknown;  ///< bytes of a worker, as planned
-  double comm_bytes = unknown;     ///< sent by a worker over all epochs, mean over workers
+  double sent_per_step = unknown;     ///< bytes of a worker, as planned
+  double comm_bytes = unknown;        ///< sent by a worker over all epochs, mean over workers
+  double total_sent_bytes = unknown;  ///< by all ranks, servers too, over all epochs
   std::vector<CurvePoint> curve;
   std::vector<RankSummary> by_rank;
 
   gpu::MemoryUse worker_peak, server_peak;  ///< of the worker or server with most
-  double worker_data_bytes = unknown;       ///< images and batches in worker_peak's workspace
+  double worker_batch_bytes = unknown;      ///< images of batches in worker_peak's workspace
   double total_peak_bytes = unknown;        ///< sum of every rank's peak
+  double whole_peak_bytes = unknown;        ///< the highest peak with the data set, if traced
+  double data_set_bytes = unknown;          ///< in every rank's host memory
   double reserved_bytes = unknown;          ///< held by an allocator; maximum over workers
   double device_used_bytes = unknown;       ///< reported by the device; maximum over workers
   double utilization = unknown;             ///< of the devices while training, mean over workers

@@ -3,18 +3,19 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
-#include <utility>
 
+#include "trace/exposed/intervals.hpp"
 #include "trace/phase.hpp"
 #include "trace/records.hpp"
 
 namespace stratagem {
 namespace {
 
-using Interval = std::pair<std::int64_t, std::int64_t>;  // begin, end [ns]
+using trace::Interval;
+using trace::Intervals;
 
 struct StepSpans {
-  std::vector<Interval> compute, comm;
+  Intervals compute, comm;
   std::int64_t waited_ns = 0;
 };
 
@@ -42,18 +43,6 @@ std::map<std::int64_t, StepSpans> steps_of(trace::RankTrace const& rank) {
   return steps;
 }
 
-/// Length of the union, limited to [begin, end].
-std::int64_t covered(std::vector<Interval> intervals, std::int64_t begin, std::int64_t end) {
-  std::ranges::sort(intervals);
-  std::int64_t sum = 0, reached = begin;
-  for (auto const& [from, to] : intervals) {
-    auto const last = std::min(to, end);
-    sum += std::max<std::int64_t>(last - std::max(from, reached), 0);
-    reached = std::max(reached, last);
-  }
-  return sum;
-}
-
 }  // namespace
 
 double overlap_share(std::vector<trace::RankTrace const*> const& ranks) {
@@ -63,7 +52,7 @@ double overlap_share(std::vector<trace::RankTrace const*> const& ranks) {
       if (step.compute.empty()) continue;
       auto const begin = std::ranges::min(step.compute, {}, &Interval::first).first;
       auto const end = std::ranges::max(step.compute, {}, &Interval::second).second;
-      under_way += covered(step.comm, begin, end);
+      under_way += trace::length(trace::common(trace::united(step.comm), {{begin, end}}));
       waited += step.waited_ns;
     }
   }

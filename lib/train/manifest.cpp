@@ -63,12 +63,15 @@ json sources(Dataset const& dataset) {
 
 }  // namespace
 
-std::string rank_facts(ProcessInfo const& process) {
+std::string rank_facts(ProcessInfo const& process, Dataset const& dataset) {
+  // What a GPU computes with is not in the memory whose peaks it records.
+  auto const data = process.device.kind == gpu::DeviceKind::cpu ? dataset.bytes() : 0;
   return json{{"rank", process.rank},
               {"host", process.host},
               {"node_rank", process.node_rank},
               {"cores", process.cores},
               {"device", gpu::device_name(process.device)},
+              {"data_in_peaks_B", data},
               {"process", ::getpid()}}
       .dump();
 }
@@ -94,6 +97,7 @@ std::string to_json(Manifest const& manifest, RunPlan const& plan, Model const& 
         {"fingerprint", dataset.fingerprint},
         {"train_images", dataset.train.size()},
         {"test_images", dataset.test.size()},
+        {"bytes", dataset.bytes()},
         {"files", sources(dataset)}}},
       {"model",
        {{"name", model.name},

@@ -13,7 +13,7 @@
 namespace stratagem {
 
 /// One rank's place, as all ranks send it to rank 0: a line of JSON.
-std::string rank_facts(ProcessInfo const& process);
+std::string rank_facts(ProcessInfo const& process, Dataset const& dataset);
 
 /// manifest.json: what a reader needs to make the run again, and to trust its numbers.
 struct Manifest {

@@ -346,7 +346,7 @@ CheckpointWriter::Parts Run::writer_parts(Communicator& communicator) {
 
 void Run::begin_files() {
   mpi::Session::enter(world_, "the first files");
-  auto const ranks = world_.all_gather(rank_facts(setup_.process));
+  auto const ranks = world_.all_gather(rank_facts(setup_.process, setup_.dataset));
   try {
     on_all_ranks(world_, [&] {
       request_.failpoints.reach("init", 0);
@@ -453,7 +453,10 @@ std::optional<Error> Run::save_weights(Communicator& communicator, Participant& 
 
 void Run::save_end(CheckpointWriter& checkpoints, Participant& participant, End const& end) {
   auto const& result = end.result;
-  checkpoints.save({.step = result.steps, .train_time_s = result.train_time_s}, participant);
+  checkpoints.save({.step = result.steps,
+                    .train_time_s = result.train_time_s,
+                    .wall_time_s = result.wall_time_s},
+                   participant);
   auto const failure = checkpoints.finish();
   if (!leader_) return;
   log_.warning(str("the weights were not written: ", end.unwritten->what()));
@@ -490,6 +493,7 @@ ExitCode Run::finish(End const& end) {
   outcome.digest = end.digest;
   outcome.test_accuracy = result.last.accuracy;
   outcome.train_time_s = result.train_time_s;
+  outcome.wall_time_s = result.wall_time_s;
   outcome.trace_complete = end.trace_complete;
   bool const is_there = directory_.is_there();
   if (is_there) end_.succeed(outcome);

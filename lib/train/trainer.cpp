@@ -46,7 +46,7 @@ Trainer::Trainer(TrainerParts const& parts, TrainingProgress const& start)
       evaluation_maker_(parts.dataset, parts.format),
       telemetry_(gpu::make_telemetry(parts.device)),
       started_ns_(monotonic_ns()),
-      start_(start),
+      wall_time_before_s_(start.wall_time_s),
       position_(start),
       own_steps_(start.step) {}
 
@@ -80,6 +80,7 @@ TrainResult Trainer::run() {
   if (!result_.interrupted) require_equal_replicas();  // before anything is made of them
   result_.steps = position_.step;
   result_.train_time_s = position_.train_time_s + position_.epoch.time_s;
+  result_.wall_time_s = wall_time_s();
   bool const all = position_.step >= plan.config.run.epochs * plan.steps_per_epoch;
   bool const most = position_.step >= plan.total_steps;
   result_.reason = result_.interrupted ? "interrupted"
@@ -119,9 +120,10 @@ Requests Trainer::train_round(std::optional<Loader>& loader) {
   auto sums = plan.shares_results() ? position_.epoch : EpochSums{};
   auto const steps_before = sums.steps;
   Requests requests;
-  auto const began_ns = monotonic_ns();
+  round_began_ns_ = monotonic_ns();
   auto const bytes_before = parts_.communicator.bytes_sent();
   auto const energy_before = telemetry_->sample().energy;
+  auto const discarded_before = discarded();
   auto const first_step = position_.step;
   round_steps_ = 0;
   run_round(parts_.member,
@@ -143,10 +145,12 @@ Requests Trainer::train_round(std::optional<Loader>& loader) {
                  }});
   parts_.recorder.settle();
   parts_.recorder.enter(trace::Activity::between, own_steps_ - 1);
-  sums.time_s += seconds_of(monotonic_ns() - began_ns);
+  sums.time_s += seconds_of(monotonic_ns() - round_began_ns_);
   sums.comm_bytes += parts_.communicator.bytes_sent() - bytes_before;
   sums.energy_J += (telemetry_->sample().energy - energy_before) / 1000;
-  if (plan.meets_after_rounds()) join(sums, requests);
+  if (plan.meets_after_rounds()) join(sums, discarded() - discarded_before, requests);
+  if (sums.samples > 0)
+    applied_share_ = static_cast<double>(sums.applied) / static_cast<double>(sums.samples);
   auto const made = sums.steps - steps_before;
   auto const bringing = static_cast<std::int64_t>(plan.roles.workers.size());
   position_.step = first_step + (plan.shares_results() ? made : made / (bringing * plan.pushes));
@@ -180,6 +184,7 @@ bool Trainer::note(Batch const& batch, StepResult const& result, EpochSums& sums
   sums.loss += result.loss;
   sums.correct += result.correct;
   sums.samples += result.samples;
+  if (!result.skipped) sums.applied += result.samples;
   ++sums.steps;
   ++own_steps_;
   ++round_steps_;
@@ -187,8 +192,11 @@ bool Trainer::note(Batch const& batch, StepResult const& result, EpochSums& sums
   if (plan.synchronous) ++position_.step;
   parts_.reached.step = position_.step + (plan.synchronous ? 0 : round_steps_ / plan.pushes);
   if (parts_.display != nullptr) {
-    auto const ranks = plan.shares_results() ? 1 : std::ssize(plan.roles.workers);
-    parts_.display->step(batch.step + 1, result.samples * ranks, result.loss);
+    // Others' results are not known yet: as many images as here, and as many applied as before.
+    auto const own = static_cast<double>(result.skipped ? 0 : result.samples);
+    auto const others = static_cast<double>(std::ssize(plan.roles.workers)) * applied_share_;
+    parts_.display->step(batch.step + 1, std::llround(plan.shares_results() ? own : own * others),
+                         result.loss);
   }
   return !result.requests.any();
 }
@@ -203,7 +211,11 @@ void Trainer::corrupt(std::int64_t step) const {
       {static_cast<std::byte*>(tensor.data_ptr()), static_cast<std::size_t>(bytes_of(tensor))});
 }
 
-void Trainer::join(EpochSums& sums, Requests& requests) const {
+double Trainer::discarded() const {
+  return parts_.member.server ? parts_.member.server->discarded() : 0;
+}
+
+void Trainer::join(EpochSums& sums, double discarded, Requests& requests) const {
   auto const& plan = parts_.plan.strategy;
   auto const slice = plan.slice_of(parts_.communicator.rank());
   requests |= own_requests();
@@ -211,10 +223,12 @@ void Trainer::join(EpochSums& sums, Requests& requests) const {
   // Where results are shared every worker has the sums of all.
   bool const brings = slice && (!plan.shares_results() || slice->rank == 0);
   auto const own = brings ? sums : EpochSums{};
-  auto const all = parts_.communicator.allocate(7, at::kDouble);
+  auto const per_push = parts_.plan.samples_per_pass * plan.micro_batches;
+  auto const applied = static_cast<double>(own.applied) - discarded * static_cast<double>(per_push);
+  auto const all = parts_.communicator.allocate(8, at::kDouble);
   all.copy_(
       at::tensor({own.loss, static_cast<double>(own.correct), static_cast<double>(own.samples),
-                  static_cast<double>(own.steps), requests.stop ? 1.0 : 0.0,
+                  static_cast<double>(own.steps), applied, requests.stop ? 1.0 : 0.0,
                   requests.interrupt ? 1.0 : 0.0, requests.save ? 1.0 : 0.0}));
   parts_.communicator.all_reduce(all).wait_on_stream();
   auto const of_all = all.cpu();
@@ -223,7 +237,8 @@ void Trainer::join(EpochSums& sums, Requests& requests) const {
   sums.correct = std::llround(value[1]);
   sums.samples = std::llround(value[2]);
   sums.steps = std::llround(value[3]);
-  requests = {.stop = value[4] > 0, .interrupt = value[5] > 0, .save = value[6] > 0};
+  sums.applied = std::llround(value[4]);
+  requests = {.stop = value[5] > 0, .interrupt = value[6] > 0, .save = value[7] > 0};
 }
 
 bool Trainer::end_epoch(bool last) {
@@ -236,7 +251,7 @@ bool Trainer::end_epoch(bool last) {
       .time_s = sums.time_s,
       .train_loss = sums.loss / static_cast<double>(sums.steps),
       .train_accuracy = static_cast<double>(sums.correct) / static_cast<double>(sums.samples),
-      .images_per_s = static_cast<double>(sums.samples) / sums.time_s,
+      .images_per_s = static_cast<double>(sums.applied) / sums.time_s,
       .comm_bytes = sums.comm_bytes,
       .mem_peak_allocated = peak.total(),
       .mem_peak_reserved = gpu::reserved_memory(parts_.device),
@@ -294,6 +309,7 @@ void Trainer::require_equal_replicas() const {
 void Trainer::save() {
   parts_.recorder.enter(trace::Activity::save, position_.step);
   require_equal_replicas();
+  position_.wall_time_s = wall_time_s();
   auto const text = parts_.checkpoints.save(position_, parts_.member.participant());
   parts_.recorder.event(trace::Severity::info, "checkpoint_begun", text);
 }
@@ -303,10 +319,14 @@ void Trainer::save_and_stop() {
   result_.interrupted = true;
 }
 
+double Trainer::wall_time_s() const {
+  return wall_time_before_s_ + seconds_of(monotonic_ns() - started_ns_);
+}
+
 Requests Trainer::own_requests() const {
   auto const limit = parts_.plan.config.run.max_time_s;
-  auto const trained_s = start_.train_time_s + start_.epoch.time_s;
-  bool const late = limit > 0 && trained_s + seconds_of(monotonic_ns() - started_ns_) >= limit;
+  auto const trained_s = position_.train_time_s + position_.epoch.time_s;
+  bool const late = limit > 0 && trained_s + seconds_of(monotonic_ns() - round_began_ns_) >= limit;
   return {.stop = late,
           .interrupt = parts_.signals.interrupted(),
           .save = parts_.plan.strategy.synchronous && parts_.checkpoints.due()};

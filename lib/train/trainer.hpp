@@ -28,7 +28,8 @@ struct TrainResult {
   std::string reason;        ///< "epochs done", "max_steps", "time_limit" or "interrupted"
   bool interrupted = false;  ///< before its end, and saved
   std::int64_t steps = 0;
-  double train_time_s = 0;  ///< without evaluation
+  double train_time_s = 0;  ///< without evaluation and saving
+  double wall_time_s = 0;   ///< with them
   double train_loss =
       std::numeric_limits<double>::quiet_NaN();  ///< of the last epoch, as far as it went
   Evaluation last{.loss = std::numeric_limits<double>::quiet_NaN(),
@@ -75,7 +76,10 @@ class Trainer {
   /// A bit of what other ranks hold too becomes another, where a test wants it.
   void corrupt(std::int64_t step) const;
   /// Where ranks see different steps or none: makes sums and requests those of all.
-  void join(EpochSums& sums, Requests& requests) const;
+  /// `discarded`: pushes in these sums, see Server::discarded().
+  void join(EpochSums& sums, double discarded, Requests& requests) const;
+  /// By this rank so far.
+  double discarded() const;
   /// False, and the epoch is as it was, when its evaluation was given up.
   bool end_epoch(bool last);
   /// False when a signal came before it was over.
@@ -85,6 +89,9 @@ class Trainer {
   /// Error(diverged), on all ranks, when what they hold alike differs: nothing is saved then.
   void require_equal_replicas() const;
   void save();
+  /// Of this attempt and those it goes on from: training, evaluation and saving.
+  double wall_time_s() const;
+  /// Of this rank, during a round.
   Requests own_requests() const;
 
   TrainerParts parts_;
@@ -92,9 +99,12 @@ class Trainer {
   BatchMaker evaluation_maker_;
   std::unique_ptr<gpu::Telemetry> telemetry_;
   std::int64_t started_ns_;
-  TrainingProgress start_, position_;
+  double wall_time_before_s_;  ///< of earlier attempts
+  std::int64_t round_began_ns_ = 0;
+  TrainingProgress position_;
   std::int64_t own_steps_;        ///< that this rank has made
   std::int64_t round_steps_ = 0;  ///< of these in this round
+  double applied_share_ = 1;      ///< of the samples of the last round
   TrainResult result_;
 };
 

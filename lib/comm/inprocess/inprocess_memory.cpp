@@ -55,7 +55,7 @@ Work InProcessMemory::get(at::Tensor const& target, int peer, std::int64_t offse
   return group_->work(rank_, str("get from rank ", peer), done);
 }
 
-Work InProcessMemory::offer(int peer, int tag) {
+Work InProcessMemory::offer(int peer, int tag, std::int64_t /*bytes*/) {
   group_->begin(rank_);
   auto taken = word();
   auto const done = taken.done;

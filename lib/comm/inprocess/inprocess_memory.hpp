@@ -18,7 +18,7 @@ class InProcessMemory final : public RemoteMemory {
   Work put(at::Tensor const& source, int peer, std::int64_t offset, int tag) override;
   Work await_put(int peer, int tag) override;
   Work get(at::Tensor const& target, int peer, std::int64_t offset, int tag) override;
-  Work offer(int peer, int tag) override;
+  Work offer(int peer, int tag, std::int64_t bytes) override;
 
  private:
   at::Tensor const& of(int rank) const { return (*memories_)[static_cast<std::size_t>(rank)]; }

@@ -55,8 +55,8 @@ Work MpiMemory::get(at::Tensor const& target, int peer, std::int64_t offset, int
   return submit_(std::move(operation), peer, 0);
 }
 
-Work MpiMemory::offer(int peer, int tag) {
-  return submit_(std::make_unique<OfferOperation>(comm_, *window_, peer, tag), peer, 0);
+Work MpiMemory::offer(int peer, int tag, std::int64_t bytes) {
+  return submit_(std::make_unique<OfferOperation>(comm_, *window_, peer, tag), peer, bytes);
 }
 
 }  // namespace stratagem

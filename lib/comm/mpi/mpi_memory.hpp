@@ -28,7 +28,7 @@ class MpiMemory final : public RemoteMemory {
   Work put(at::Tensor const& source, int peer, std::int64_t offset, int tag) override;
   Work await_put(int peer, int tag) override;
   Work get(at::Tensor const& target, int peer, std::int64_t offset, int tag) override;
-  Work offer(int peer, int tag) override;
+  Work offer(int peer, int tag, std::int64_t bytes) override;
 
  private:
   mpi::Comm comm_;

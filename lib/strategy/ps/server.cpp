@@ -128,6 +128,10 @@ void PsServer::note(trace::PsRecord const& record) {
   counts_.dropped += record.dropped ? 1 : 0;
   counts_.overflowed += record.overflowed ? 1 : 0;
   counts_.busy_ns += record.busy;
+  if (!record.dropped || record.overflowed) return;
+  bool const by_chunk = record.chunk >= 0;
+  auto const parts = by_chunk ? plan_.servers.chunks.size() : plan_.servers.shards.size();
+  discarded_ += 1 / static_cast<double>(parts);
 }
 
 }  // namespace stratagem

@@ -24,6 +24,7 @@ class PsServer : public Server {
   /// The shard, and what is kept for it.
   State state() override;
   void state_replaced() final;
+  double discarded() const override { return discarded_; }
 
  protected:
   int workers() const { return plan_.workers(); }
@@ -53,6 +54,7 @@ class PsServer : public Server {
   std::vector<ParameterStore> stores_;  ///< by domain
   GradientScale scale_;
   RoundCounts counts_;  ///< since the last report
+  double discarded_ = 0;
 
  private:
   /// Of one of the domains: what its store keeps.

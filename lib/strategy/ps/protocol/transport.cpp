@@ -90,7 +90,9 @@ class Rma final : public PsTransport {
     return remote_->await_put(plan_.rank_of_worker(worker), chunk_tag(chunk.index));
   }
   Work send(int worker, ServerChunk const& chunk) override {
-    return remote_->offer(plan_.rank_of_worker(worker), chunk_tag(chunk.index));
+    auto const element_size = static_cast<std::int64_t>(remote_->local().element_size());
+    return remote_->offer(plan_.rank_of_worker(worker), chunk_tag(chunk.index),
+                          chunk.range.size() * element_size);
   }
 
  private:
