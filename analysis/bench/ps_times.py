@@ -3,8 +3,8 @@
 
   python3 analysis/bench/ps_times.py --json analysis/bench/data/ps_times.json
 
-`stratagem simulate` predicts the times, in mean steps of a worker. What varies: the time of a message with a gradient or
-all parameters, the time for which a push keeps the server busy, the jitter of steps, and how much slower one worker is.
+`stratagem simulate` predicts the times, in mean steps of a worker. What varies: the time of a message with a gradient
+or all parameters, that for which a push keeps the server busy, the jitter of steps, and how much slower one worker is.
 Messages do not share links and overlap with nothing. Medians over seeds. Needs Python with numpy and h5py, and
 `build/stratagem`.
 """

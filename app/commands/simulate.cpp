@@ -1,4 +1,5 @@
 #include <iostream>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -45,13 +46,25 @@ std::string text_of(SimulatedEpoch const& epoch) {
              describe(counts.lags), ", dropped ", counts.dropped, "\n");
 }
 
-std::string json_of(SimulatedEpoch const& epoch, int workers) {
-  auto const& counts = epoch.counts;
-  auto const& cluster = epoch.cluster;
+nlohmann::json curve_of(std::vector<SimulatedEpoch> const& evaluated) {
+  auto curve = nlohmann::json::array();
+  for (auto const& epoch : evaluated)
+    curve.push_back({{"epoch", epoch.epoch + 1},
+                     {"train_loss", epoch.train_loss},
+                     {"test_accuracy", epoch.test_accuracy},
+                     {"predicted_time", epoch.counts.time}});
+  return curve;
+}
+
+std::string json_of(std::vector<SimulatedEpoch> const& evaluated, int workers) {
+  auto const& last = evaluated.back();
+  auto const& counts = last.counts;
+  auto const& cluster = last.cluster;
   nlohmann::json const document{{"workers", workers},
-                                {"epochs", epoch.epoch + 1},
-                                {"train_loss", epoch.train_loss},
-                                {"test_accuracy", epoch.test_accuracy},
+                                {"epochs", last.epoch + 1},
+                                {"train_loss", last.train_loss},
+                                {"test_accuracy", last.test_accuracy},
+                                {"curve", curve_of(evaluated)},
                                 {"predicted_time", counts.time},
                                 {"idle_share", counts.idle_share},
                                 {"server_share", counts.server_share},
@@ -92,7 +105,8 @@ void declare_simulate(Options& options) {
                .value = "X",
                .fallback = "0.01",
                .meaning = "time a push keeps the server busy, in mean steps of a worker"});
-  options.add({.name = "json", .meaning = "only the end, on one line of JSON"});
+  options.add({.name = "json",
+               .meaning = "the end, and a curve of the evaluated epochs, on one line of JSON"});
   options.add_example(
       "stratagem simulate inputs/smoke/digits-lenet-ps.yaml -s "
       "strategy.mode=async --workers 8",
@@ -103,11 +117,12 @@ ExitCode execute_simulate(Options const& options) {
   auto const config = read_configuration(options);
   auto const workers = static_cast<int>(options.integer("workers", 1, 1024));
   bool const as_json = options.flag("json");
-  auto const last =
-      simulate_run(config, cluster_of(options, config), workers, [&](SimulatedEpoch const& epoch) {
-        if (!as_json) std::cout << text_of(epoch) << std::flush;
-      });
-  std::cout << (as_json ? json_of(last, workers) : text_of(last.cluster));
+  std::vector<SimulatedEpoch> evaluated;
+  simulate_run(config, cluster_of(options, config), workers, [&](SimulatedEpoch const& epoch) {
+    evaluated.push_back(epoch);
+    if (!as_json) std::cout << text_of(epoch) << std::flush;
+  });
+  std::cout << (as_json ? json_of(evaluated, workers) : text_of(evaluated.back().cluster));
   return ExitCode::done;
 }
 

@@ -159,8 +159,12 @@ class Servers(SmallRuns):
         told = self.expect(0, "simulate", *words, "--workers", "3").stdout
         self.assertRegex(told, r"epoch 2  loss .* test .* predicted time .* lag mean")
         self.assertIn("message 0.1, update 0.01, jitter 0.1, no slow worker", told)
-        again = self.expect(0, "simulate", *words, "--workers", "3", "--json").stdout
-        self.assertEqual(json.loads(again)["pushes"], 2 * 3 * 8)
+        again = json.loads(self.expect(0, "simulate", *words, "--workers", "3", "--json").stdout)
+        self.assertEqual(again["pushes"], 2 * 3 * 8)
+        self.assertEqual([point["epoch"] for point in again["curve"]], [1, 2])
+        self.assertLess(again["curve"][0]["predicted_time"], again["curve"][1]["predicted_time"])
+        for name in "train_loss", "test_accuracy", "predicted_time":
+            self.assertEqual(again["curve"][1][name], again[name])
         self.assertFalse((self.folder / "out").exists())
 
     def test_a_simulation_predicts_time_from_a_cluster_that_is_told(self):
