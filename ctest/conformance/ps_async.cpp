@@ -287,7 +287,7 @@ INSTANTIATE_TEST_SUITE_P(
 /// Every share of the round is worked on once, whoever takes it.
 TEST(PsAsync, WorksOnEverythingOnce) {
   Training const training{.model = "lenet",
-                          .strategy = PsConfig{.mode = PsMode::async, .slow_worker = 0, .slow = 3},
+                          .strategy = PsConfig{.mode = PsMode::async, .slow_worker = 0, .slow = 30},
                           .steps = 30};
   auto const own = train_here(training);
   auto const samples = static_cast<std::int64_t>(own.losses.size()) * training.global_batch /
