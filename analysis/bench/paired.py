@@ -27,7 +27,7 @@ import traces
 def arguments(description, ranks):
     """The options of a paired benchmark."""
     parser = programs.arguments(description, ranks, batches=[64, 16])
-    parser.add_argument("--starts", type=int, default=3, help="of both programs")
+    parser.add_argument("--starts", type=int, default=4, help="of both programs, each first in every second one")
     parser.add_argument("--pairs", type=int, default=6, help="of windows, per start")
     parser.add_argument("--steps", type=float, default=5, help="least window, in steps of the slower program")
     parser.add_argument("--min-window", type=float, default=4, help="least window [s]")
@@ -69,7 +69,7 @@ def window_of(program, seconds):
 
 def compare(options, ours, theirs):
     """Paired windows [(ours, theirs)] of two programs, and their mean step times [(s, s)]. Both programs have just been
-    started; the first is stopped."""
+    started, and are stopped."""
     seconds = options.min_window
     for program in (ours, theirs):
         program.signal(signal.SIGCONT)
@@ -112,20 +112,32 @@ def row_of(cell, starts, **more):
             "greatest_of_starts": max(medians), "step_times_s": starts, **more}
 
 
+def started(programs_of, running, options, second_first):
+    """The two programs, of which one is stopped when the other is started. Which one is first changes from start to
+    start: the first to be started was 3 % slower than the second, of the same program."""
+    found = [None, None]
+    for index in (1, 0) if second_first else (0, 1):
+        start, folder = programs_of[index]
+        found[index] = running.enter_context(start(folder))
+        found[index].wait_for_steps(1, options.timeout)
+        found[index].signal(signal.SIGSTOP)
+    return found
+
+
 def measure(options, cell, start_ours, start_theirs, look=lambda ours, theirs, windows: {}):
     """A row of the result. `start_ours` and `start_theirs` start a program in an empty folder. At the end of a start,
     `look` is called with both programs and their windows; its last result is added to the row."""
     starts = []
-    for _ in range(options.starts):
-        with two_folders() as folders, (start_theirs if options.control else start_ours)(folders[0]) as ours:
-            ours.wait_for_steps(1, options.timeout)
-            ours.signal(signal.SIGSTOP)
-            with start_theirs(folders[1]) as theirs:
-                windows, times = compare(options, ours, theirs)
-                if not times:
-                    sys.exit(f"{cell}: no window held two steps; raise --min-window")
-                starts.append(times)
-                seen = look(ours, theirs, windows)
+    for number in range(options.starts):
+        first = start_theirs if options.control else start_ours
+        with two_folders() as folders, contextlib.ExitStack() as running:
+            programs_of = [(first, folders[0]), (start_theirs, folders[1])]
+            ours, theirs = started(programs_of, running, options, second_first=number % 2 == 1)
+            windows, times = compare(options, ours, theirs)
+            if not times:
+                sys.exit(f"{cell}: no window held two steps; raise --min-window")
+            starts.append(times)
+            seen = look(ours, theirs, windows)
     return row_of(cell, starts, control=options.control, **seen)
 
 

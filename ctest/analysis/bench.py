@@ -87,7 +87,7 @@ class PairedBenchmarks(unittest.TestCase):
 
     def test_every_start_has_its_pairs(self):
         row, started = self.measure([[(1.0, 1.1), (1.0, 1.2)], [(1.0, 2.0)]])
-        self.assertEqual(started, ["ours", "theirs"] * 2)
+        self.assertEqual(started, ["ours", "theirs", "theirs", "ours"])
         self.assertEqual((row["starts"], row["pairs"], row["control"]), (2, 3, False))
         self.assertEqual((row["ratio"], row["ratio_low"], row["ratio_high"], row["coverage"]), (1.2, 1.1, 2.0, 0.75))
         self.assertAlmostEqual(row["least_of_starts"], 1.15)
