@@ -51,7 +51,7 @@ template <class T>
     T const g = f.factor * grad[i];
     T const square = settled(f.decay * mean_square[i] + f.rest * (g * g));
     mean_square[i] = square;
-    grad[i] = grad[i] + f.lambda / std::sqrt(square + eps) * (g * grad[i]) * (p[i] - base[i]);
+    grad[i] = grad[i] + f.lambda / std::sqrt(square + eps) * g * (p[i] - base[i]) * grad[i];
   }
 }
 
