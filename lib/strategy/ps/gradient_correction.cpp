@@ -45,7 +45,7 @@ Adaptive<T> adaptive(T const* /*elements*/, double lambda, double factor, double
 template <class T>
 [[gnu::always_inline]] inline void compensate_elements(T* grad, T* mean_square, T const* p,
                                                        T const* base, std::int64_t n,
-                                                       Adaptive<T> const& f) {
+                                                       Adaptive<T> f) {
   constexpr auto eps = static_cast<T>(1e-7);  // as in the paper
   for (std::int64_t i = 0; i < n; ++i) {
     T const g = f.factor * grad[i];
@@ -77,13 +77,12 @@ template <class T>
 }
 
 STRATAGEM_SIMD_CLONES void add_compensation(float* g, float* square, float const* p,
-                                            float const* base, std::int64_t n,
-                                            Adaptive<float> const& f) {
+                                            float const* base, std::int64_t n, Adaptive<float> f) {
   compensate_elements(g, square, p, base, n, f);
 }
 STRATAGEM_SIMD_CLONES void add_compensation(double* g, double* square, double const* p,
                                             double const* base, std::int64_t n,
-                                            Adaptive<double> const& f) {
+                                            Adaptive<double> f) {
   compensate_elements(g, square, p, base, n, f);
 }
 
