@@ -13,6 +13,7 @@
 #include "study/conclusion.hpp"
 #include "study/held_signals.hpp"
 #include "study/run_cell.hpp"
+#include "study/run_facts.hpp"
 #include "study/summary.hpp"
 
 namespace stratagem::app {
@@ -161,7 +162,7 @@ void show(StudyDirectory const& directory, Study const& study, int ranks) {
     auto const run = directory.run_directory(name);
     auto const traces = trace::collect_run(run);
     trace::write_collected(traces, run / "collected.h5");
-    summaries.push_back(summarise(name, traces));
+    summaries.push_back(summarise(name, traces, read_run_facts(run)));
     auto const outcome = read_outcome(run);
     compared.push_back({.summary = summaries.back(),
                         .digest = outcome ? outcome->digest : "",
