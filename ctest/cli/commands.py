@@ -388,6 +388,7 @@ class Demo(harness.ProgramTest):
             self.assertTrue((self.folder / "demo" / cell / "collected.h5").exists())
             self.assertRegex(ended.stdout, rf"(?m)^{cell} .* complete")
         self.check_end(ended.stdout)
+        self.check_peaks(ended.stdout)
         again = self.expect(0, *words[1:])
         self.assertEqual(again.stderr.count("is complete already"), len(CELLS))
         self.refuse_another("--epochs", "2")
@@ -404,6 +405,13 @@ class Demo(harness.ProgramTest):
         self.assertRegex(said, r"bit for bit: ddp-no-overlap, ddp, fsdp, ps-sync")
         plan = next(line for line in text.splitlines() if " plan " in line).split("#")[0].split()
         self.assertIn("Take ", self.expect(0, *plan[1:], "--no-activations").stdout)
+
+    def check_peaks(self, text):
+        """They are those of `collect`."""
+        row = r"(?m)^(\S+) +\w+ +\d+ .* ([\d.]+)  complete$"
+        told = self.expect(0, "collect", *(f"demo/{cell}" for cell in CELLS)).stdout
+        self.assertEqual([cell for cell, _ in re.findall(row, text)], CELLS)
+        self.assertEqual(re.findall(row, text), re.findall(row, told))
 
     def refuse_another(self, *options):
         ended = self.run_program("demo", "--out", "demo", *options)
