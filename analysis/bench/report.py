@@ -25,6 +25,10 @@ def line(columns, row):
     return f"| {' | '.join(cells)} |"
 
 
+def markdown(columns, rows):
+    return "\n".join([head(columns), *(line(columns, row) for row in rows)]) + "\n"
+
+
 class Table:
     """Prints a Markdown table, each row as soon as it is known; rewrites the file of --json with every row."""
 
@@ -43,13 +47,13 @@ class Table:
 
     def markdown(self):
         """Markdown of all rows."""
-        return "\n".join([head(self.columns), *(line(self.columns, row) for row in self.rows)]) + "\n"
+        return markdown(self.columns, self.rows)
 
 
 def main():
     for path in sys.argv[1:]:
         recorded = json.loads(Path(path).read_text(encoding="utf-8"))
-        print("\n".join([head(recorded["columns"]), *(line(recorded["columns"], row) for row in recorded["rows"])]))
+        print(markdown(recorded["columns"], recorded["rows"]), end="")
 
 
 if __name__ == "__main__":
