@@ -258,7 +258,8 @@ std::unique_ptr<Watchdog> Run::make_watchdog() {
       .mark =
           [this](std::string const& text) {
             recorder_.event(trace::Severity::warning, "slow", text);
-          }};
+          },
+      .saves = [this] { return (signals_.interrupted() || end_.stopped()) && !end_.is_saved(); }};
   return std::make_unique<Watchdog>(request_.config.watchdog, *status_table_, recorder_.heartbeat(),
                                     Watchdog::Watched{vital, on_gpu}, reactions);
 }

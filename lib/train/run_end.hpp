@@ -44,6 +44,10 @@ class RunEnd {
   /// happens to its ranks or their launcher before they have ended.
   void stop();
   void fail(Error const& failure);
+  /// Any thread.
+  bool stopped() const { return stopped_; }
+  /// Every step that was trained is in a checkpoint. Any thread.
+  bool is_saved() const { return reached_.saved > 0 && reached_.saved >= reached_.step; }
   /// The process may be killed before it has saved: what is then true is written now.
   void foretell(int signal);
   /// A checkpoint of `step` is whole. Any thread of a rank that knows it; rank 0 is the first.
@@ -63,8 +67,6 @@ class RunEnd {
   void write(Outcome const& outcome);
   void write_foretold();
   void say_if_saved();
-  /// Every step that was trained is in a checkpoint.
-  bool is_saved() const { return reached_.saved > 0 && reached_.saved >= reached_.step; }
   /// And none was to follow.
   bool has_stopped() const { return is_saved() && (stopped_ || foretold_ != 0); }
   /// If the process ends by it now.

@@ -22,6 +22,7 @@ using trace::activity_names;
 
 constexpr auto period = 100ms;
 constexpr int sure_looks = 2;  // looks before the end: there may be more than one culprit
+constexpr int looks_for_a_save = 30s / period;
 constexpr int slow_looks = 3;
 constexpr int told = -1;
 constexpr unsigned last_words_s = 2;
@@ -127,7 +128,7 @@ std::optional<std::chrono::nanoseconds> Watchdog::own_limit() const {
 
 void Watchdog::publish(std::vector<FailureDetector::Accusation> const& accusations) {
   std::vector<Finding> found(slots_.size(), Finding::none);
-  if (::getppid() != parent_) found[own_] = Finding::orphaned;
+  if (is_orphaned()) found[own_] = Finding::orphaned;
   for (auto const& [slot, finding, age] : accusations) {
     slots_[slot]->found_after_ns = age.count();
     found[slot] = finding;
@@ -136,6 +137,13 @@ void Watchdog::publish(std::vector<FailureDetector::Accusation> const& accusatio
   for (std::size_t i = 0; i < slots_.size(); ++i)
     if (found[i] != Finding::none || i == own_ || slots_[i]->process == 0)
       slots_[i]->finding = found[i];
+}
+
+bool Watchdog::is_orphaned() {
+  if (::getppid() == parent_) return false;
+  ++looks_as_orphan_;
+  bool const saves = reactions_.saves && reactions_.saves();
+  return !saves || looks_as_orphan_ > looks_for_a_save;
 }
 
 void Watchdog::act() {

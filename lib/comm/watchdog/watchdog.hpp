@@ -41,6 +41,9 @@ class Watchdog {
     std::function<void(Verdict const&)> end;
     std::function<void(std::string const&)> tell;  ///< on one rank, for people
     std::function<void(std::string const&)> mark;  ///< on the rank it concerns
+    /// This rank stops and is about to save what it trained: it need not end with its launcher, and
+    /// has half a minute for that. May be empty.
+    std::function<bool()> saves = {};
   };
 
   struct Watched {
@@ -72,6 +75,8 @@ class Watchdog {
   void look(std::chrono::nanoseconds elapsed);
   std::optional<std::chrono::nanoseconds> own_limit() const;
   void publish(std::vector<FailureDetector::Accusation> const& accusations);
+  /// Its launcher is gone, and it has nothing left to save.
+  bool is_orphaned();
   /// Handles a finding: reports it, or ends the process.
   void act();
   void tell_of_slow(std::span<Glance const> glances);
@@ -95,7 +100,8 @@ class Watchdog {
   Reactions reactions_;
   FailureDetector detector_;
   std::int64_t parent_;
-  int fatal_looks_ = 0;          ///< in a row
+  int fatal_looks_ = 0;  ///< in a row
+  int looks_as_orphan_ = 0;
   std::set<std::size_t> told_;   ///< slots with a reported fault
   std::vector<int> slow_looks_;  ///< by slot, in a row; -1: reported
   std::mutex mutex_;
