@@ -1,14 +1,18 @@
 """Tables in documents are what the recorded data says."""
 
+import contextlib
+import io
 import json
 import pathlib
 import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 import support
 import harness
+import recorded  # of analysis/
 
 SCRIPT = support.ANALYSIS / "recorded.py"
 DOCUMENT = """# Results
@@ -64,6 +68,26 @@ class Recorded(unittest.TestCase):
         ended = run(self.document)
         self.assertEqual(ended.returncode, 1)
         self.assertIn(f"bench/report.py {self.data}: exit code", ended.stderr)
+
+    def test_a_table_of_numbers_without_marks_is_shown(self):
+        self.write(TABLE)
+        self.assertEqual(self.told_of_recorded(), (0, ""))
+        for table in TABLE, "  " + TABLE.replace("\n|", "\n  |"):
+            self.write(TABLE)
+            with self.document.open("a") as file:
+                file.write(f"\n{table}\n| model |\n| --- |\n| vgg |\n")
+            told = f"{self.document}: a table of numbers without '<!-- recorded: ...':\n{table}"
+            self.assertEqual(self.told_of_recorded(), (1, told))
+
+    def told_of_recorded(self):
+        """Exit code and output for the document as one whose tables all have marks."""
+        told = io.StringIO()
+        with (
+            unittest.mock.patch.object(recorded, "RECORDED", [self.document.resolve()]),
+            unittest.mock.patch.object(sys, "argv", [str(SCRIPT), str(self.document)]),
+            contextlib.redirect_stdout(told),
+        ):
+            return recorded.main(), told.getvalue()
 
 
 if __name__ == "__main__":
