@@ -1,9 +1,11 @@
-"""Tables in documents are what the recorded data says."""
+"""Tables, figures and transcripts in documents are what the recorded data, or the program, says."""
 
 import contextlib
 import io
 import json
 import pathlib
+import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -13,7 +15,9 @@ import unittest.mock
 import support
 import harness
 import recorded  # of analysis/
+from stratagem_report import checks_arithmetic
 
+ROOT = support.ANALYSIS.parent
 SCRIPT = support.ANALYSIS / "recorded.py"
 DOCUMENT = """# Results
 <!-- recorded: bench/report.py {data} -->
@@ -26,6 +30,10 @@ DATA = {
     "columns": {"model": "{model}", "ratio": "{ratio:.2f}"},
     "rows": [{"model": "lenet", "ratio": 1.25}],
 }
+
+NUMBER = re.compile(r"\d+(?:\.\d+)?")
+NEAR = 0.02  # by how much peaks differ that are planned on other processors: their kernels need other temporary memory
+PLAN_S = 300
 
 
 def run(*words):
@@ -88,6 +96,114 @@ class Recorded(unittest.TestCase):
             contextlib.redirect_stdout(told),
         ):
             return recorded.main(), told.getvalue()
+
+
+def recorded_data(name):
+    return json.loads((support.ANALYSIS / "bench/data" / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def text_of(document):
+    return (ROOT / document).read_text(encoding="utf-8")
+
+
+def blocks_of(document):
+    """Lines of each block of code."""
+    blocks = re.findall(r"^```\n(.*?)^```$", text_of(document), re.DOTALL | re.MULTILINE)
+    return [block.splitlines() for block in blocks]
+
+
+class Figures(unittest.TestCase):
+    """Figures that sentences quote."""
+
+    def check(self, document, *quoted):
+        text = " ".join(text_of(document).split())
+        for words in quoted:
+            self.assertIn(words, text)
+
+    def test_readme(self):
+        rows, since = (recorded_data(f"ddp_vs_torch_h100{part}")["rows"] for part in ("", "_since"))
+        least, *_, greatest = sorted(rows, key=lambda row: row["ratio"])
+        (now,) = (row for row in since if all(row[key] == least[key] for key in ("model", "pixels")))
+        self.check(
+            "README.md",
+            f"[{least['ratio']:.2f} to {greatest['ratio']:.2f} times PyTorch's images per second]",
+            f"least with {least['model'].upper()} at {least['pixels']} pixels ({now['ratio']:.2f} since)",
+        )
+
+    def test_results(self):
+        waited_s = max(row["waited_s"] for row in recorded_data("checkpoint_cost")["rows"])
+        share = 100 * waited_s / (30 * 60)
+        self.check("analysis/bench/RESULTS.md", f"interval of 30 minutes, this is at most {share:.2f} % of the time")
+
+    def test_findings(self):
+        one_rank = [row for row in recorded_data("fsdp_vs_ddp")["rows"] if row["ranks"] == 1]
+        ratios = [row["ratio"] for row in one_rank]
+        self.assertEqual(len({row["model"] for row in one_rank}), 5)
+        images = {(row["model"], row["mode"]): row for row in recorded_data("ps_study")["rows"]}
+        models = {model for model, _ in images}
+        sync_is_faster = [
+            images[model, "sync"][rate] > images[model, "async"][rate]
+            for model in models
+            for rate in ("images_per_s_1", "images_per_s_2", "images_per_s_4")
+        ]
+        self.check(
+            "analysis/published/FINDINGS.md",
+            f"{min(ratios):.2f} to {max(ratios):.2f} times DDP's images per second on five models",
+            f"sync makes more images per second in {sum(sync_is_faster)} of {len(sync_is_faster)} pairs",
+        )
+
+    def test_kernels_that_the_host_launches(self):
+        rows = recorded_data("ddp_vs_torch_h100")["rows"]
+        tf32 = {row["model"]: row for row in rows if row["precision"] == "tf32"}
+        rates = [tf32[model]["ours_images_per_s"] for model in ("resnet50", "densenet121")]
+        self.check("analysis/published/FINDINGS.md", "128 images at {:,} and {:,} per second".format(*rates))
+        for model, seconds in checks_arithmetic.HOST_BOUND.items():
+            self.assertEqual(seconds, tf32[model]["batch_per_rank"] / tf32[model]["ours_images_per_s"])
+
+    def test_demo(self):
+        data = recorded_data("demo")
+        (lines,) = (lines for lines in blocks_of("README.md") if "what this says:" in lines)
+        titles, _, *rows = (re.split(r" {2,}", line) for line in lines[: lines.index("...")])
+        self.assertEqual(titles, list(data["columns"]))
+        self.assertEqual(rows, [[form.format(**row) for form in data["columns"].values()] for row in data["rows"]])
+        self.check("README.md", fastest_of(data["rows"]), f"differed by up to {100 * data['epochs_differed_by']:.0f} %")
+
+
+def fastest_of(rows):
+    """As the program says it."""
+    fastest = max(rows, key=lambda row: row["images_per_s"])
+    rate = fastest["images_per_s"]
+    first, *others = (
+        f"{row['run']} {100 * (1 - row['images_per_s'] / rate):.0f} %" for row in rows if row is not fastest
+    )
+    return f"fastest: {fastest['run']} with {rate} images/s; {', '.join([f'{first} slower', *others])}"
+
+
+class Transcripts(harness.ProgramTest):
+    def test_plan_compares(self):
+        """Of the README's command, and of the same one in PLANNING.md. The README shows a part."""
+        shown = {document: self.transcript(document) for document in ("README.md", "inputs/PLANNING.md")}
+        ((command, _), (same, _)) = shown.values()
+        self.assertEqual(command, same)
+        words = [self.program if word == "build/stratagem" else word for word in shlex.split(command)]
+        ended = self.wait(self.start(words, folder=ROOT), timeout=PLAN_S)
+        self.assertEqual(ended.code, 0, str(ended))
+        for document, (_, lines) in shown.items():
+            told = iter(ended.stdout.splitlines())
+            for line in lines:
+                self.assertTrue(any(alike(line, other) for other in told), f"{document}: {line}\n{ended}")
+
+    def transcript(self, document):
+        """The command that compares strategies, and the lines shown of what it prints."""
+        (lines,) = (lines for lines in blocks_of(document) if "--compare" in "".join(lines[:2]) and lines[0][0] == "$")
+        command, *output = "\n".join(lines).replace("\\\n", "").splitlines()
+        return command.removeprefix("$ "), [line for line in output if line not in ("", "...")]
+
+
+def alike(line, other):
+    """Whether two lines have the same words, and nearly the same numbers."""
+    words, numbers = zip(*((NUMBER.sub("#", one).split(), map(float, NUMBER.findall(one))) for one in (line, other)))
+    return words[0] == words[1] and all(abs(a - b) <= NEAR * max(a, b) for a, b in zip(*numbers))
 
 
 if __name__ == "__main__":
