@@ -4,18 +4,21 @@
 For each number of workers, every mode chooses from the same grid of learning rates (and momenta): on training images
 that are held out, with seeds of its own. Then the seeds that are scored are trained on all training images with this
 rate, and with the rate that was chosen for the fewest workers. Modes are compared with a baseline in pairs of the same
-seed. Predicted time is over the baseline's or, to a target, in mean steps of a worker. Needs scipy. Results:
-analysis/PS.md.
+seed. Predicted time is over the baseline's or, to a target, in mean steps of a worker. Needs scipy, and matplotlib for
+drawing. Results: analysis/PS.md.
 """
 
 import argparse
 import math
+import pathlib
 import statistics
 
 import scores
 import simulations
 import tuning
 from simulations import Training, mean
+
+MANY_EPOCHS = 8  # may reach a plateau
 
 
 def reached_text(results, target, what):
@@ -29,6 +32,12 @@ def reached_text(results, target, what):
     count = sum(map(math.isfinite, when))
     told = f"{statistics.median(when):.4g}" if math.isfinite(statistics.median(when)) else "-"
     return told + ("" if count == len(when) else f" ({count} of {len(when)})")
+
+
+def last_gain(results):
+    """Points gained in the last quarter of the epochs, on average: near 0 on a plateau."""
+    curves = [[100 * point["test_accuracy"] for point in result["curve"]] for result in results if "curve" in result]
+    return statistics.fmean(curve[-1] - curve[-1 - len(curve) // 4] for curve in curves) if curves else math.nan
 
 
 def can_run(mode, workers):
@@ -70,6 +79,8 @@ class Modes:
         titles = ["W", "mode", "lr", *(["momentum"] if len(options.momentum) > 1 else []), "accuracy %", "against"]
         titles += ["difference", scores.verdict_title(self.margin), f"at the lr for W={options.workers[0]}"]
         titles += ["predicted time", "mean lag", "pulls per push"]
+        if options.epochs >= MANY_EPOCHS:
+            titles.append("gained in the last quarter")
         if options.target:
             titles += [f"{what} to {options.target:g} %" for what in ("epochs", "predicted time")]
         return titles
@@ -86,6 +97,8 @@ class Modes:
             scores.number(mean(results, "lag_mean")),
             scores.number(mean(results, "pulls") / mean(results, "pushes")),
         ]
+        if options.epochs >= MANY_EPOCHS:
+            row.append(scores.number(last_gain(results), "{:+.2f}"))
         if options.target:
             row += [reached_text(results, options.target, what) for what in ("epoch", "predicted_time")]
         return row
@@ -115,6 +128,7 @@ def parse_options():
                         help="with parts of the policy or keys: dana,pull_at_lag=8 sync,optimizer.nesterov=true")
     parser.add_argument("--seeds", type=int, default=10, help="that are scored: 1, 2, ...")
     parser.add_argument("--target", type=float, metavar="PERCENT", help="shows when this test accuracy is reached")
+    parser.add_argument("-o", "--output", type=pathlib.Path, help="draw test errors over time into this file")
     options = parser.parse_args()
     tuning.check_options(parser, options)
     options.baseline, options.compared = scores.baselines(parser, options)
@@ -127,6 +141,10 @@ def main():
     options = parse_options()
     modes = Modes(simulations.Simulations(options), options)
     print(f"{modes.table()}\n{modes.notes()}")
+    if options.output:
+        import curves  # needs matplotlib
+
+        curves.draw(modes.results, options.output)
 
 
 if __name__ == "__main__":

@@ -19,18 +19,27 @@ import scores
 import simulations
 from stratagem_report import inference
 
+MEASURES = ("cell", "status", "reason", "test_accuracy", "train_time_s", "lag_mean")
 CELL = re.compile(r"-w(?P<workers>\d+)-s(?P<seed>\d+)-(?P<mode>[\w-]+)$")
 
 
-def read(program, folder):
-    """What `collect` reports for each cell: {(workers, mode): {seed: row}}."""
+def collected(program, folder):
+    """What `collect` reports for each cell, as far as the table needs it."""
     cells = sorted(path.parent for path in folder.glob("*/outcome.json"))
     if not cells:
         sys.exit(f"{folder} has no runs; first: {program} sweep inputs/study/ps-accuracy.yaml --all")
     words = [program, "collect", *map(str, cells), "--format", "json", "--quiet"]
     told = subprocess.run(words, check=True, capture_output=True, text=True).stdout
+    return [{name: row[name] for name in MEASURES} for row in json.loads(told)["cells"]]
+
+
+def read(options):
+    """The rows of complete runs: {(workers, mode): {seed: row}}."""
+    rows = json.loads(options.json.read_text()) if options.recorded else collected(options.program, options.study)
+    if options.json and not options.recorded:
+        options.json.write_text("[\n" + ",\n".join(map(json.dumps, rows)) + "\n]\n")
     runs = collections.defaultdict(dict)
-    for row in json.loads(told)["cells"]:
+    for row in rows:
         cell = CELL.search(row["cell"])
         if cell and row["status"] == "complete" and row["reason"] != "time_limit":
             runs[int(cell["workers"]), cell["mode"]][int(cell["seed"])] = row
@@ -53,7 +62,8 @@ def fewest(keys, runs, options):
     of_baseline = [key for key in keys if key[1] == options.baseline]
     if not of_baseline:
         there = ", ".join(sorted({mode for _, mode in runs})) or "the modes there"
-        sys.exit(f"{options.study} has no complete run of the baseline {options.baseline}: run it, or name one of"
+        where = options.json if options.recorded else options.study
+        sys.exit(f"{where} has no complete run of the baseline {options.baseline}: run it, or name one of"
                  f" {there} with --baseline")  # fmt: skip
     return of_baseline[0]
 
@@ -107,14 +117,18 @@ class Table:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("study", type=pathlib.Path, help="folder of the cells")
+    parser.add_argument("study", type=pathlib.Path, nargs="?", help="folder of the cells")
     parser.add_argument("--program", default=str(simulations.ROOT / "build" / "stratagem"))
     parser.add_argument("--modes", nargs="+", default=["sync", "async", "dana"])
     parser.add_argument("--timed", default="async", help="the mode whose time is 1")
+    parser.add_argument("--json", type=pathlib.Path, help="keeps what `collect` told of the runs")
+    parser.add_argument("--recorded", action="store_true", help="read no runs: --json has what was told of them")
     scores.add_options(parser)
     options = parser.parse_args()
+    if not (options.json if options.recorded else options.study):
+        parser.error("--recorded needs --json FILE" if options.recorded else "name the folder of the cells")
     options.baseline, options.compared = scores.baselines(parser, options)
-    table = Table(read(options.program, options.study), options)
+    table = Table(read(options), options)
     print(f"{table.text()}\n{table.notes()}")
 
 

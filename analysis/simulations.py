@@ -16,6 +16,10 @@ NON_FINITE = 84  # the exit code of a training whose loss is not finite
 GUESS = 0.1  # accuracy of guessing among ten classes
 DIVERGED = {"test_accuracy": GUESS, "diverged": True}
 NESTEROV = "optimizer.nesterov=true"
+HOLDOUT = "data.holdout="
+WORKERS = "workers="  # a part of a mode
+# What is kept of a training; of one that only chooses a learning rate, the first.
+KEPT = ("test_accuracy", "predicted_time", "lag_mean", "pulls", "pushes", "curve")
 
 # Parts of a policy that belong to section `advanced` of the configuration.
 ADVANCED = {"gate", "over_cap", "weight", "momentum", "pushes", "pull_every", "pull_at_lag", "pulls", "warm_start"}
@@ -34,12 +38,21 @@ def setting_of(part):
 
 @dataclasses.dataclass(frozen=True)
 class Training:
-    mode: str = "sync"  # MODE[,PART...], see setting_of()
+    mode: str = "sync"  # MODE[,PART...], see setting_of(); workers=1 is a control with other workers than its row
     workers: int = 1
     lr: float = 0.01
     momentum: float = 0.9
     seed: int = 1
     further: tuple = ()  # KEY=VALUE
+
+    def holds_out(self):
+        """It only chooses a learning rate."""
+        return any(setting.startswith(HOLDOUT) for setting in self.further)
+
+    def trained_by(self):
+        """How many workers there really are."""
+        own = [int(part[len(WORKERS) :]) for part in self.mode.split(",") if part.startswith(WORKERS)]
+        return own[0] if own else self.workers
 
 
 def add_options(parser):
@@ -137,7 +150,7 @@ class Simulations:
         if options.emulated:
             return self._train_emulated(training)
         words = [options.program, "simulate", options.config, "--json"]
-        words += ["--workers", str(training.workers), "--jitter", str(options.jitter)]
+        words += ["--workers", str(training.trained_by()), "--jitter", str(options.jitter)]
         for setting in self._settings(training):
             words += ["-s", setting]
         ended = subprocess.run(words, capture_output=True, text=True)
@@ -145,7 +158,8 @@ class Simulations:
             return dict(DIVERGED)
         if ended.returncode != 0:
             sys.exit(f"{' '.join(words)}\n{ended.stderr}")
-        return json.loads(ended.stdout)
+        told = json.loads(ended.stdout)
+        return {name: told[name] for name in (KEPT[:1] if training.holds_out() else KEPT)}
 
     def _train_emulated(self, training):
         """The same numbers as mode sync, computed by one process for all workers, on a GPU if there is one."""
@@ -155,7 +169,8 @@ class Simulations:
         with tempfile.TemporaryDirectory() as folder:
             out = pathlib.Path(folder) / "run"
             words = [options.program, "run", options.emulated, "--quiet", "--out", out]
-            settings = [*self._settings(training), "strategy.name=serial", f"strategy.emulate_ranks={training.workers}"]
+            settings = [*self._settings(training), "strategy.name=serial"]
+            settings.append(f"strategy.emulate_ranks={training.trained_by()}")
             settings.append(f"run.evaluate_every={options.epochs}")
             for setting in settings:
                 if not setting.startswith(("strategy.mode", "strategy.name=ps")):
@@ -173,7 +188,7 @@ class Simulations:
         settings = [
             f"run.seed={training.seed}",
             "run.threads=1",
-            "run.evaluate_every=1",
+            f"run.evaluate_every={options.epochs if training.holds_out() else 1}",
             f"run.epochs={options.epochs}",
             f"data.dataset={options.dataset}",
             f"data.subset={options.subset}",
@@ -184,7 +199,7 @@ class Simulations:
             f"optimizer.momentum={training.momentum}",
             "strategy.name=ps",
             f"strategy.mode={mode}",
-            *(setting_of(part) for part in parts),
+            *(setting_of(part) for part in parts if not part.startswith(WORKERS)),
         ]
         if training.momentum == 0 and NESTEROV in settings:
             settings.remove(NESTEROV)  # refused: without momentum, it is the plain rule
@@ -197,8 +212,10 @@ class Simulations:
             return
         self.kept = len(self.results)
         trainings = [{"training": dataclasses.asdict(of), "result": result} for of, result in self.results.items()]
+        head = json.dumps({"program": self.program, "settings": self.shared})[:-1]
+        lines = ",\n".join(map(json.dumps, trainings))  # one per line, so that files can be compared
         beside = self.options.json.with_suffix(".new")
-        beside.write_text(json.dumps({"program": self.program, "settings": self.shared, "trainings": trainings}) + "\n")
+        beside.write_text(f'{head}, "trainings": [\n{lines}\n]}}\n')
         beside.replace(self.options.json)
 
 

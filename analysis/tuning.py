@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import itertools
 
-from simulations import Training, accuracy
+from simulations import HOLDOUT, Training, accuracy
 
 FIRST_SEED = 1001  # scored are seeds from 1 on
 
@@ -75,7 +75,7 @@ class Tuner:
     def __init__(self, simulated, options):
         self.simulated, self.options = simulated, options
         self.seeds = range(FIRST_SEED, FIRST_SEED + options.tune_seeds)
-        self.further = (f"data.holdout={options.holdout}",)
+        self.further = (f"{HOLDOUT}{options.holdout}",)
         self.best = functools.lru_cache(maxsize=None)(self._best)
 
     def _best(self, mode, workers, momenta=None):

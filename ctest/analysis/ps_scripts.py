@@ -1,145 +1,14 @@
-"""Scripts that compare modes of the parameter server, on made results: a small program stands in for `stratagem`."""
+"""Scripts that compare modes of the parameter server, on made results."""
 
 import collections
 import json
 import statistics
-import sys
-import unittest
 
-import support
+from made_program import Scripts  # first: it makes the other folders known
 import harness
+import curves
+import ps_accuracy
 import scores
-import tuning
-
-# Accuracy falls with the distance of the rate from 0.08 (times 1 - momentum), and differs between seeds and modes.
-# Every training is written to asked.jsonl.
-FAKE = """#!{python} -SE
-import json, math, sys, zlib
-
-words = sys.argv[1:]
-if words[0] == "--version":
-    print({version!r})
-    sys.exit()
-if words[0] == "collect":
-    print(open("collected.json").read())
-    sys.exit()
-settings = dict(word.split("=", 1) for flag, word in zip(words, words[1:]) if flag == "-s")
-settings["workers"] = words[words.index("--workers") + 1]
-with open("asked.jsonl", "a") as file:
-    file.write(json.dumps(settings) + "\\n")
-lr, momentum, seed = float(settings["optimizer.lr"]), float(settings["optimizer.momentum"]), int(settings["run.seed"])
-mode = settings["strategy.mode"]
-if mode == "dc" and seed == 2:
-    sys.exit(84)
-if mode == "ssp":
-    sys.exit("error: refused by the program")
-noise = (zlib.crc32(repr(settings).encode()) % 100 - 50) / 1500
-loss = {{"sync": 0, "dana": 0, "async": 5, "dc": 0}}[mode] - (settings.get("optimizer.nesterov") == "true")
-accuracy = 94 - loss - abs(math.log2(lr / (1 - momentum) / {best})) + seed % 7 / 10 + noise
-curve = [{{"epoch": n, "test_accuracy": accuracy / 100 - (3 - n) / 100, "train_loss": 1 / n, "predicted_time": 10 * n}}
-         for n in (1, 2, 3)]
-counts = {{"predicted_time": 30, "lag_mean": 1, "pulls": 9, "pushes": 9}}
-print(json.dumps({{"test_accuracy": accuracy / 100, "curve": curve, **counts}}))
-"""
-
-
-class Scripts(harness.ProgramTest):
-    best = 0.2  # the best lr / (1 - momentum)
-
-    def setUp(self):
-        super().setUp()
-        self.fake = self.folder / "fake"
-        self.make_fake("fake 1")
-
-    def make_fake(self, version):
-        self.fake.write_text(FAKE.format(python=sys.executable, best=self.best, version=version))
-        self.fake.chmod(0o755)
-
-    def script(self, name, *arguments, code=0):
-        words = [sys.executable, "-B", support.ANALYSIS / name, *arguments, "--program", self.fake]
-        ended = self.run_words(list(map(str, words)))
-        self.assertEqual(ended.code, code, str(ended))
-        return ended
-
-    def rows(self, ended):
-        lines = [line for line in ended.stdout.splitlines() if line.startswith("|")]
-        titles, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-        return [dict(zip(titles, row)) for row in rows]
-
-    def asked(self):
-        return [json.loads(line) for line in (self.folder / "asked.jsonl").read_text().splitlines()]
-
-    def accuracy(self, *arguments, code=0):
-        return self.script("ps_accuracy.py", *arguments, code=code)
-
-
-class Tuning(Scripts):
-    """The best rate of the made program is 0.02 with momentum 0.9."""
-
-    few = ["--modes", "sync", "dana", "--workers", "2", "--seeds", "4"]
-
-    def test_what_is_scored_is_not_tuned_on(self):
-        ended = self.accuracy(*self.few, "--lr", "0.01", "0.02", "0.04", "--tune-seeds", "2", "--holdout", "500")
-        tuned = [of for of in self.asked() if "data.holdout" in of]
-        scored = [of for of in self.asked() if "data.holdout" not in of]
-        self.assertEqual({of["data.holdout"] for of in tuned}, {"500"})
-        self.assertEqual({of["run.seed"] for of in tuned}, {"1001", "1002"})
-        self.assertEqual({of["run.seed"] for of in scored}, {"1", "2", "3", "4"})
-        self.assertEqual({of["optimizer.lr"] for of in scored}, {"0.02"})
-        self.assertEqual(len(tuned), 2 * 3 * 2)
-        self.assertEqual({row["lr"] for row in self.rows(ended)}, {"0.02"}, "inside: not flagged")
-        for word in "500 training images", "2 other seeds", "4 seeds":
-            self.assertIn(word, ended.stdout)
-
-    def test_an_optimum_at_the_edge_is_flagged(self):
-        ended = self.accuracy(*self.few, "--lr", "0.08", "0.16", "--widen", "0")
-        self.assertEqual({row["lr"] for row in self.rows(ended)}, {"0.08 (edge)"})
-
-    def test_the_grid_is_widened_until_the_optimum_is_inside(self):
-        for rates in ("0.08", "0.16"), ("0.0025", "0.005"):
-            with self.subTest(rates):
-                ended = self.accuracy(*self.few, "--lr", *rates)
-                self.assertEqual({row["lr"] for row in self.rows(ended)}, {"0.02"})
-        tried = {float(of["optimizer.lr"]) for of in self.asked()}
-        self.assertEqual(tried, {0.16, 0.08, 0.04, 0.02, 0.01, 0.005, 0.0025})
-
-    def test_widening_has_a_limit(self):
-        ended = self.accuracy(*self.few, "--lr", "0.16", "0.32", "--widen", "2")
-        self.assertEqual({row["lr"] for row in self.rows(ended)}, {"0.04 (edge)"})
-
-    def test_a_fixed_rate_is_no_edge(self):
-        ended = self.accuracy(*self.few, "--lr", "0.16")
-        self.assertEqual({row["lr"] for row in self.rows(ended)}, {"0.16"})
-        self.assertEqual({of["optimizer.lr"] for of in self.asked()}, {"0.16"})
-
-    def test_momentum_is_a_dimension_of_the_grid(self):
-        ended = self.accuracy(*self.few, "--lr", "0.04", "--momentum", "0.9", "0.95", "--tune-seeds", "1")
-        self.assertEqual({row["momentum"] for row in self.rows(ended)}, {"0.8"})
-
-    def test_seeds_must_not_meet(self):
-        for words in (["--seeds", "1001"], ["--tune-seeds", "0"], ["--holdout", "0"]):
-            self.assertIn("error: --", self.accuracy(*words, code=2).stderr)
-
-
-class Search(unittest.TestCase):
-    def found(self, best, rates, momenta, widenings=9):
-        def score(points):
-            return {(lr, momentum): -abs(lr - best[0]) - abs(momentum - best[1]) for lr, momentum in points}
-
-        optimum = tuning.search(score, rates, momenta, widenings)
-        return optimum.lr, optimum.momentum, optimum.edges
-
-    def test_both_dimensions_grow(self):
-        self.assertEqual(self.found((0.08, 0.95), [0.01, 0.02], [0.8, 0.9]), (0.08, 0.95, ()))
-
-    def test_momentum_zero_is_an_end_but_no_edge(self):
-        self.assertEqual(self.found((0.02, 0.0), [0.01, 0.02, 0.04], [0.9, 0.95]), (0.02, 0.0, ()))
-
-    def test_the_edge_of_each_is_named(self):
-        self.assertEqual(self.found((1, 0.99), [0.01, 0.02], [0.5, 0.9], 0), (0.02, 0.9, ("lr", "momentum")))
-
-    def test_the_order_of_the_grid_does_not_matter(self):
-        self.assertEqual(self.found((0.02, 0.9), [0.04, 0.01, 0.02, 0.02], [0.9]), (0.02, 0.9, ()))
 
 
 class Accuracy(Scripts):
@@ -198,6 +67,28 @@ class Accuracy(Scripts):
         self.assertEqual(rules, {("sync", None), ("sync", "true"), ("dana", None), ("async", None)})
         self.assertEqual({of.get("advanced.pull_every") for of in self.asked()}, {None, "2"})
 
+    def test_a_control_may_have_other_workers(self):
+        alone = "async,workers=1"
+        rows = self.rows(self.accuracy(*self.fixed, "--modes", alone, "async", "--seeds", "3"))
+        self.assertEqual([(row["W"], row["against"]) for row in rows], [("2", ""), ("2", alone)])
+        self.assertEqual({of["workers"] for of in self.asked()}, {"1", "2"})
+        self.assertNotIn("strategy.workers", self.asked()[0])
+
+    def test_many_epochs_tell_whether_accuracy_still_rises(self):
+        for epochs, told in ("7", None), ("8", "+0.00"):  # the program's curves have three points
+            row = self.rows(self.accuracy(*self.fixed, "--modes", "sync", "--epochs", epochs, "--seeds", "3"))[0]
+            self.assertEqual(row.get("gained in the last quarter"), told)
+        curve = [{"test_accuracy": value / 100} for value in (50, 80, 90, 90, 91, 92, 93, 93.5)]
+        self.assertAlmostEqual(ps_accuracy.last_gain([{"curve": curve}]), 1.5)
+
+    def test_curves_are_drawn(self):
+        modes = ["--modes", "sync", "dc", "--seeds", "3"]  # dc diverges with one of the seeds
+        self.accuracy(*self.fixed, *modes, "-o", "curves.png")
+        self.assertEqual((self.folder / "curves.png").read_bytes()[1:4], b"PNG")
+        results = [{"curve": [{"predicted_time": time, "test_accuracy": 0.9}]} for time in (10, 20)]
+        [(time, error)] = curves.mean_curve([*results, {"diverged": True}])
+        self.assertEqual((time, round(error, 9)), (15, 10))
+
     def test_nesterov_s_rule_needs_momentum(self):
         self.accuracy(*self.fixed, "--modes", "sync", "sync,nesterov", "--momentum", "0", "--seeds", "1")
         self.assertEqual({of.get("optimizer.nesterov") for of in self.asked()}, {None})
@@ -228,7 +119,11 @@ class Accuracy(Scripts):
         self.assertEqual(len(self.asked()), count)
         kept = json.loads((self.folder / "kept.json").read_text())["trainings"]
         self.assertEqual(len(kept), count)
-        self.assertEqual(len(kept[0]["result"]["curve"]), 3)
+        for row in kept:
+            if row["training"]["further"]:
+                self.assertEqual(set(row["result"]), {"test_accuracy"})
+            else:
+                self.assertEqual(len(row["result"]["curve"]), 3)
         for words_of_others in ["--epochs", "9"], ["--set", "model.dropout=false"]:
             ended = self.accuracy(*words, *words_of_others, code=1)
             self.assertIn(f"kept.json has trainings with another {words_of_others[0]}", ended.stderr)
@@ -311,6 +206,14 @@ class Runs(Scripts):
     def test_runs_that_a_time_limit_ended_do_not_count(self):
         self.study({("sync", 2): [(0.98, 1.0)] * 3, ("async", 2): [(0.9, 1.0)] * 3}, async2={"reason": "time_limit"})
         self.assertEqual([row["seeds"] for row in self.rows(self.table())], ["3", "2"])
+
+    def test_the_table_of_runs_that_are_gone(self):
+        self.study({("sync", 2): [(0.98, 1.0)] * 3, ("async", 2): [(0.97, 2.0)] * 3})
+        first = self.table("--json", "kept.json").stdout
+        (self.folder / "collected.json").unlink()
+        self.assertEqual(self.script("ps_runs.py", "--json", "kept.json", "--recorded").stdout, first)
+        self.assertIn("--recorded needs --json", self.script("ps_runs.py", "--recorded", code=2).stderr)
+        self.assertIn("name the folder", self.script("ps_runs.py", code=2).stderr)
 
     def test_a_missing_baseline_is_named(self):
         self.study({("async", 2): [(0.98, 1.0)] * 3, ("dana", 2): [(0.98, 1.0)] * 3})
