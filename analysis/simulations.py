@@ -22,7 +22,8 @@ WORKERS = "workers="  # a part of a mode
 KEPT = ("test_accuracy", "predicted_time", "lag_mean", "pulls", "pushes", "curve")
 
 # Parts of a policy that belong to section `advanced` of the configuration.
-ADVANCED = {"gate", "over_cap", "weight", "momentum", "pushes", "pull_every", "pull_at_lag", "pulls", "warm_start"}
+ADVANCED = {"gate", "over_cap", "weight", "momentum", "pushes", "pull_every", "pull_at_lag", "pulls", "warm_start",
+            "cached_reads"}
 
 
 def setting_of(part):
