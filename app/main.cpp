@@ -37,19 +37,23 @@ std::string version_text() {
              ", ", info.flavour, ")\n");
 }
 
-/// Where a launcher started several processes of it. Whether this one has work to do.
+/// Where a launcher started several processes of it. Whether this one has work to do, or a reason
+/// to refuse it. The others end well: a launcher may end them all, and drop what rank 0 said, as
+/// soon as one fails.
 bool takes_part(Command const& command) {
   auto const environment = mpi::process_environment();
-  if (command.ranks == Ranks::refused && launched_with_others(environment))
+  bool const first = launched_rank(environment) == 0;
+  if (command.ranks == Ranks::refused && first && launched_with_others(environment))
     throw Error(ExitCode::environment, "`stratagem " + command.name + "` was started by a launcher",
                 "it starts the ranks of its runs itself",
                 "start it without mpirun or srun; --launcher says how its runs are started");
-  return command.ranks == Ranks::together || launched_rank(environment) == 0;
+  return command.ranks == Ranks::together || first;
 }
 
 ExitCode dispatch(std::vector<std::string> const& arguments) {
   if (arguments.empty()) {
-    if (rank() == 0) std::cerr << usage_text();
+    if (rank() != 0) return ExitCode::done;
+    std::cerr << usage_text();
     return ExitCode::usage;
   }
   auto const& word = arguments.front();
