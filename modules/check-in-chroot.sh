@@ -62,8 +62,8 @@ make_system() {
   mv -T "$root.new" "$root"
 }
 
-# Copied each time, because they may have changed.
-carry_settings() {
+# Each time, because settings may have changed.
+prepare() {
   local file
   rm -f "$root/etc/resolv.conf" # a link, on some systems
   cp -L /etc/resolv.conf /etc/hosts "$root/etc/"
@@ -73,6 +73,8 @@ carry_settings() {
     [[ ! -e $file ]] || cp "$file" "$root/usr/local/share/ca-certificates/"
   done
   chroot "$root" update-ca-certificates > /dev/null
+  # Of launchers that were killed. Process ids begin anew, and a launcher that gets such a one would fail.
+  rm -rf "$root"/tmp/prterun.*
 }
 
 # inside COMMAND...: runs it in the system, in its own mount and process namespaces, which the kernel always removes.
@@ -193,7 +195,7 @@ main() {
   : > "$record" || fail 6 "cannot write $record"
 
   if $fresh || [[ ! -e $root/$mark ]]; then say "$system in $root"; make_system; fi
-  carry_settings
+  prepare
   rm -rf "$root/stratagem"
   git clone --quiet --no-hardlinks "$checkout" "$root/stratagem"
   {

@@ -1,6 +1,7 @@
 """Shared code of the tests of the program: a folder to run it in, and tables of runs that it must refuse."""
 
 import dataclasses
+import functools
 import json
 import os
 import pathlib
@@ -113,6 +114,14 @@ class ProgramTest(unittest.TestCase):
             path.write_bytes(content if isinstance(content, bytes) else content.encode())
         return folder
 
+    @functools.cached_property
+    def folder_of_launchers(self):
+        """What Open MPI 5's launchers that are killed leave behind is removed with it. Otherwise a later one that has
+        the same process id would fail: "prte_session_dir failed ... Exists"."""
+        folder = tempfile.mkdtemp(prefix="stratagem-launchers-")
+        self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
+        return folder
+
     def start(self, words, folder=None, environment=None):
         """Without variables of a user's shell or job about data and tasks."""
         variables = {
@@ -123,7 +132,7 @@ class ProgramTest(unittest.TestCase):
         return subprocess.Popen(
             [str(word) for word in words],
             cwd=folder or self.folder,
-            env={**variables, **(environment or {})},
+            env={**variables, "PRTE_MCA_prte_tmpdir_base": self.folder_of_launchers, **(environment or {})},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -221,6 +221,13 @@ class Sweep(harness.ProgramTest):
         )
         self.assertIn("mixed", self.expect(0, "collect", "d", "--allow-mixed").stdout)
 
+    def test_the_reason_of_a_launcher_is_no_ruled_line(self):
+        launcher = self.folder / "mpirun"
+        launcher.write_text("#!/bin/sh\necho -----; echo no slots left; echo -----; echo\nexit 7\n")
+        launcher.chmod(0o755)
+        ended = self.run_program(*SWEEP, "--all", "--launcher", f"{launcher} {{ranks}}")
+        self.assertRegex(ended.stderr, r"failed after .*: no slots left \(code 7\)")
+
     def test_a_launcher_that_lies_is_not_believed(self):
         launcher = self.folder / "mpirun"
         launcher.write_text("#!/bin/sh\nexit 0\n")

@@ -1,8 +1,10 @@
 #include "study/run_cell.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <fstream>
+#include <string_view>
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
@@ -33,7 +35,13 @@ std::string slurm_job() {
   return job != nullptr ? job : "";
 }
 
-/// The reason for the end in a log, from byte `begin` on: the first error, else the last line.
+/// Rules and empty lines have none.
+bool has_words(std::string_view line) {
+  return std::ranges::any_of(line, [](unsigned char c) { return std::isalnum(c) != 0; });
+}
+
+/// The reason for the end in a log, from byte `begin` on: the first error, else the last line with
+/// words.
 std::string last_word(fs::path const& log, std::uintmax_t begin) {
   static constexpr std::string_view mark = "error: ";
   std::error_code ignored;
@@ -44,7 +52,7 @@ std::string last_word(fs::path const& log, std::uintmax_t begin) {
   for (std::string line; std::getline(text, line);) {
     if (auto const at = line.find(mark); at != std::string::npos && line.starts_with("stratagem"))
       return line.substr(at + mark.size());
-    if (!trim(line).empty()) last = trim(line);
+    if (has_words(line)) last = trim(line);
   }
   return last;
 }
