@@ -5,7 +5,7 @@ import statistics
 from stratagem_report import style
 
 COLOURS = ["#009E73", "#0072B2", "#CC79A7", "#332288", "#882255", "#E69F00", "#56B4E9", "#777777"]
-BEST, WORST = 1, 100  # [%] that a panel shows
+TICKS = [0.5, 1, 2, 5, 10, 20, 50, 100]  # [%]
 
 
 def mean_curve(results):
@@ -26,14 +26,16 @@ def draw(found, path):
     colours = dict(zip(dict.fromkeys(mode for _, mode in found), COLOURS))
     canvas = style.Canvas(figsize=(style.WIDTH, 2.8))
     panels = canvas.subplots(1, len(workers), sharey=True, squeeze=False)[0]
+    curves = {key: mean_curve(results) for key, results in found.items()}
+    least = min((error for curve in curves.values() for _, error in curve), default=1)
+    ticks = TICKS[max(0, sum(tick <= least for tick in TICKS) - 1) :]
     for panel, of in zip(panels, workers):
         for mode, colour in colours.items():
-            curve = mean_curve(found.get((of, mode), []))
-            if curve:
-                panel.plot(*zip(*curve), color=colour, label=mode)
+            if curves.get((of, mode)):
+                panel.plot(*zip(*curves[of, mode]), color=colour, label=mode)
         panel.set_yscale("log")
-        panel.set_ylim(BEST, WORST)
-        panel.set_yticks([1, 2, 5, 10, 20, 50, 100], ["1", "2", "5", "10", "20", "50", "100"])
+        panel.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+        panel.set_ylim(ticks[0], ticks[-1])
         panel.set_title(f"{of} workers")
         panel.set_xlim(left=0)
     panels[0].set_ylabel("test error %")
