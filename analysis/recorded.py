@@ -23,7 +23,7 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 MARK, END = "<!-- recorded:", "<!-- end of recorded -->"
-RECORDED = [HERE / "bench/RESULTS.md"]  # all their tables of numbers have marks
+RECORDED = [HERE / "PS.md", HERE / "bench/RESULTS.md"]  # all their tables of numbers have marks
 BLOCK = re.compile(rf"(?P<begin>{MARK} (?P<command>.+?) -->\n)(?P<table>.*?)(?P<end>{END})", re.DOTALL)
 TABLE = re.compile(r"(?:^ *\|.*\n)+", re.MULTILINE)
 

@@ -72,6 +72,8 @@ def difference_text(judgement):
 
 
 def verdict_text(judgement):
+    if judgement.pairs.mean == judgement.pairs.error == 0:
+        return "the same"  # to the last image
     word = WORDS[judgement.verdict]
     return f"{word} (finds {judgement.detectable:.2f})" if judgement.verdict == UNDERPOWERED else word
 

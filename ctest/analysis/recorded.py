@@ -152,6 +152,22 @@ class Figures(unittest.TestCase):
             f"sync makes more images per second in {sum(sync_is_faster)} of {len(sync_is_faster)} pairs",
         )
 
+    def test_findings_of_servers(self):
+        modes = {(row["W"], row["mode"]): row for row in table_of("analysis/PS.md", "data/ps_modes.json")}
+        lost = -float(modes["16", "async"]["difference"].split()[0])
+        (verdict,) = (title for title in modes["4", "async"] if title.startswith("verdict"))
+        for workers in "4", "8":
+            self.assertIn("underpowered", modes[workers, "async"][verdict])
+        transferred = modes["8", "async"]["at the lr for W=4"]
+        statistics = table_of("analysis/PS.md", "data/running_statistics.json")
+        initial = [float(row["initial %"].split()[0]) for row in statistics]
+        self.check(
+            "analysis/published/FINDINGS.md",
+            f"async loses {lost:.1f} points at 16 workers, and no difference is found at 4 and 8",
+            f"it has {float(transferred):.1f} % at 8",
+            f"guess ({min(initial):.1f} to {max(initial):.1f} %)",
+        )
+
     def test_kernels_that_the_host_launches(self):
         rows = recorded_data("ddp_vs_torch_h100")["rows"]
         tf32 = {row["model"]: row for row in rows if row["precision"] == "tf32"}
@@ -167,6 +183,14 @@ class Figures(unittest.TestCase):
         self.assertEqual(titles, list(data["columns"]))
         self.assertEqual(rows, [[form.format(**row) for form in data["columns"].values()] for row in data["rows"]])
         self.check("README.md", fastest_of(data["rows"]), f"differed by up to {100 * data['epochs_differed_by']:.0f} %")
+
+
+def table_of(document, data):
+    """The rows of the table that is printed from a file of data, as texts by title."""
+    (block,) = (found for found in recorded.BLOCK.finditer((ROOT / document).read_text()) if data in found["command"])
+    lines = [line for line in block["table"].splitlines() if line.startswith("|")]
+    titles, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    return [dict(zip(titles, row)) for row in rows]
 
 
 def fastest_of(rows):
