@@ -206,7 +206,7 @@ class Runs(Scripts):
         self.study({("sync", 2): [(0.98, 1.0)] * 3, ("async", 2): [(0.98, 1.0)] * 3})
         ended = self.table()
         self.assertIn("within 0.20 points (10 % of the error of sync in these runs", ended.stdout)
-        self.assertEqual(self.rows(ended)[1]["verdict, margin 0.20"], "equivalent")
+        self.assertEqual(self.rows(ended)[1]["verdict, margin 0.20"], "the same")
 
     def test_runs_that_a_time_limit_ended_do_not_count(self):
         self.study({("sync", 2): [(0.98, 1.0)] * 3, ("async", 2): [(0.9, 1.0)] * 3}, async2={"reason": "time_limit"})
