@@ -70,23 +70,7 @@ class Measurements(simulations.Simulations):
     """Trains with processes instead, and evaluates. Results are {statistics: accuracy}; `program` is the accuracy that
     the run reports, if it evaluates."""
 
-    def __init__(self, options):  # pylint: disable=super-init-not-called  # other settings are shared
-        self.options = options
-        self.shared = {name: getattr(options, name) for name in SHARED}
-        self.program = None
-        self.results = self._kept() if options.json and options.json.exists() else {}
-        self.kept = len(self.results)
-
-    def _kept(self):
-        stored = json.loads(self.options.json.read_text())
-        other = [name for name in SHARED if stored["settings"].get(name) != self.shared[name]]
-        if other:
-            sys.exit(f"{self.options.json} has trainings with another --{', --'.join(other)}: name another file")
-        self.program = stored["program"]
-        return {
-            Training(**row["training"] | {"further": tuple(row["training"]["further"])}): row["result"]
-            for row in stored["trainings"]
-        }
+    names = SHARED
 
     @functools.cached_property
     def test(self):

@@ -89,10 +89,12 @@ def in_project(path):
 class Simulations:
     """Runs each requested training once, and stores it in the file of `--json`, with the settings and the program."""
 
+    names = SHARED  # of the settings
+
     def __init__(self, options):
         self.options = options
-        self.shared = {name: getattr(options, name) for name in SHARED}
-        self.shared |= {name: in_project(path) for name in ("config", "emulated") if (path := self.shared[name])}
+        self.shared = {name: getattr(options, name) for name in self.names}
+        self.shared |= {name: in_project(path) for name in ("config", "emulated") if (path := self.shared.get(name))}
         self.program = None  # its version, as soon as something is trained
         self.results = self._kept() if options.json and options.json.exists() else {}
         self.kept = len(self.results)
@@ -102,7 +104,7 @@ class Simulations:
         stored = json.loads(path.read_text())
         if not isinstance(stored, dict):
             sys.exit(f"{path} is of older scripts, which did not keep the settings: name another file with --json")
-        other = [name for name in SHARED if stored["settings"].get(name) != self.shared[name]]
+        other = [name for name in self.names if stored["settings"].get(name) != self.shared[name]]
         if other:
             sys.exit(f"{path} has trainings with another --{', --'.join(other)}: name another file with --json")
         self.program = stored["program"]
