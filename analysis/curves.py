@@ -4,7 +4,6 @@ import statistics
 
 from stratagem_report import style
 
-COLOURS = ["#009E73", "#0072B2", "#CC79A7", "#332288", "#882255", "#E69F00", "#56B4E9", "#777777"]
 TICKS = [0.5, 1, 2, 5, 10, 20, 50, 100]  # [%]
 
 
@@ -20,25 +19,29 @@ def mean_curve(results):
     ]
 
 
+def look_of(mode):
+    return style.look_of("ps-" + mode.replace(",", "-").replace("_", "-"))
+
+
 def draw(found, path):
     """`found`: {(workers, mode): results}."""
     workers = sorted({of for of, _ in found})
-    colours = dict(zip(dict.fromkeys(mode for _, mode in found), COLOURS))
+    looks = {mode: look_of(mode) for _, mode in found}
     canvas = style.Canvas(figsize=(style.WIDTH, 2.8))
     panels = canvas.subplots(1, len(workers), sharey=True, squeeze=False)[0]
     curves = {key: mean_curve(results) for key, results in found.items()}
     least = min((error for curve in curves.values() for _, error in curve), default=1)
     ticks = TICKS[max(0, sum(tick <= least for tick in TICKS) - 1) :]
     for panel, of in zip(panels, workers):
-        for mode, colour in colours.items():
+        for mode, look in looks.items():
             if curves.get((of, mode)):
-                panel.plot(*zip(*curves[of, mode]), color=colour, label=mode)
+                panel.plot(*zip(*curves[of, mode]), look.line, color=look.colour, label=look.label)
         panel.set_yscale("log")
         panel.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
         panel.set_ylim(ticks[0], ticks[-1])
         panel.set_title(f"{of} workers")
         panel.set_xlim(left=0)
     panels[0].set_ylabel("test error %")
-    panels[-1].legend()
+    panels[0].legend()
     canvas.supxlabel("predicted time [mean steps of a worker]", fontsize=9)
     canvas.savefig(path)
