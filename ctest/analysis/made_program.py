@@ -57,9 +57,7 @@ class Scripts(harness.ProgramTest):
         return ended
 
     def rows(self, ended):
-        lines = [line for line in ended.stdout.splitlines() if line.startswith("|")]
-        titles, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-        return [dict(zip(titles, row)) for row in rows]
+        return support.rows_of(ended.stdout)
 
     def asked(self):
         return [json.loads(line) for line in (self.folder / "asked.jsonl").read_text().splitlines()]

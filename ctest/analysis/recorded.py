@@ -191,9 +191,7 @@ class Figures(unittest.TestCase):
 def table_of(document, data):
     """The rows of the table that is printed from a file of data, as texts by title."""
     (block,) = (found for found in recorded.BLOCK.finditer((ROOT / document).read_text()) if data in found["command"])
-    lines = [line for line in block["table"].splitlines() if line.startswith("|")]
-    titles, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-    return [dict(zip(titles, row)) for row in rows]
+    return support.rows_of(block["table"])
 
 
 def fastest_of(rows):

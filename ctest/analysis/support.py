@@ -121,3 +121,10 @@ def write_cells(folder, rows):
         writer = csv.DictWriter(file, CELL_COLUMNS)
         writer.writeheader()
         writer.writerows(rows)
+
+
+def rows_of(text):
+    """The rows of the Markdown table in a text, by title."""
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    titles, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    return [dict(zip(titles, row)) for row in rows]
