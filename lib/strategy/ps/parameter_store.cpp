@@ -21,6 +21,7 @@ constexpr std::int64_t gap_stride = 64;
 constexpr std::int64_t learnt_at_once = 1 << 20;  // which bounds the copy
 
 // Function multiversioning applies to plain functions: one per type.
+
 /// out <- p - factor m; out may be p.
 STRATAGEM_SIMD_CLONES void look_ahead(float* out, float const* p, float const* m, std::int64_t n,
                                       float factor) {
