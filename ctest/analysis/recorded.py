@@ -171,6 +171,19 @@ class Figures(unittest.TestCase):
             f"guess ({min(initial):.1f} to {max(initial):.1f} %)",
         )
 
+    def test_findings_of_longer_trainings(self):
+        modes = {(row["W"], row["mode"]): row for row in table_of("analysis/PS.md", "data/ps_plateau.json")}
+        (verdict,) = (title for title in modes["16", "async"] if title.startswith("verdict"))
+        margin = verdict.rsplit(maxsplit=1)[1]
+        self.assertEqual((modes["16", "async"][verdict], modes["32", "async"][verdict]), ("equivalent", "worse"))
+        lost = {workers: modes[workers, "async"]["difference"].split()[0] for workers in ("16", "32")}
+        self.check(
+            "analysis/published/FINDINGS.md",
+            f"async is equivalent to sync at 16 workers ({lost['16']} points)",
+            f"{lost['32'].removeprefix('-')} points below it at 32",
+            f"equivalent means within {margin} points",
+        )
+
     def test_kernels_that_the_host_launches(self):
         rows = recorded_data("ddp_vs_torch_h100")["rows"]
         tf32 = {row["model"]: row for row in rows if row["precision"] == "tf32"}
