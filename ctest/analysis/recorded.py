@@ -184,6 +184,29 @@ class Figures(unittest.TestCase):
             f"equivalent means within {margin} points",
         )
 
+    def test_sentences_about_servers(self):
+        """Of PS.md, what its conclusions rest on."""
+        modes, longer, cifar = (
+            {(row["W"], row["mode"]): row for row in table_of("analysis/PS.md", f"data/{name}.json")}
+            for name in ("ps_modes", "ps_plateau", "ps_cifar10")
+        )
+
+        def lost(row):
+            return -float(row["difference"].split()[0])
+
+        sync, moved = modes["8", "sync"]["accuracy %"].split()[0], modes["8", "async"]["at the lr for W=4"]
+        least, most = (lost(modes["16", mode]) for mode in ("dana", "async"))
+        of_async = longer["32", "async"]
+        self.check(
+            "analysis/PS.md",
+            f"With what is best for 4 workers, async loses {float(sync) - float(moved):.0f} points at 8.",
+            f"every asynchronous mode is {least:.1f} to {most:.0f} points behind",
+            f"Async is {lost(of_async):.1f} points below sync,"
+            f" and still gains {float(of_async['gained in the last quarter']):.1f} in the last three epochs.",
+            f"`modified` is {lost(longer['32', 'modified']):.2f} below",
+            f"and async loses {lost(cifar['4', 'async']):.0f} points.",
+        )
+
     def test_kernels_that_the_host_launches(self):
         rows = recorded_data("ddp_vs_torch_h100")["rows"]
         tf32 = {row["model"]: row for row in rows if row["precision"] == "tf32"}
