@@ -153,11 +153,9 @@ class Figures(unittest.TestCase):
         )
 
     def test_findings_of_servers(self):
-        modes = {(row["W"], row["mode"]): row for row in table_of("analysis/PS.md", "data/ps_modes.json")}
-        lost = -float(modes["16", "async"]["difference"].split()[0])
-        (verdict,) = (title for title in modes["4", "async"] if title.startswith("verdict"))
+        modes = modes_of("ps_modes")
         for workers in "4", "8":
-            self.assertIn("underpowered", modes[workers, "async"][verdict])
+            self.assertIn("underpowered", verdict_of(modes[workers, "async"])[0])
         transferred = modes["8", "async"]["at the lr for W=4"]
         rows = {row["mode"]: row["accuracy %"] for row in table_of("analysis/PS.md", "data/ps_small_batch_4.json")}
         small_steps = [rows[mode].split()[0] for mode in ("async,workers=1", "async")]
@@ -165,35 +163,27 @@ class Figures(unittest.TestCase):
         initial = [float(row["initial %"].split()[0]) for row in statistics]
         self.check(
             "analysis/published/FINDINGS.md",
-            f"async loses {lost:.1f} points at 16 workers, and no difference is found at 4 and 8",
+            f"async loses {lost(modes['16', 'async']):.1f} points at 16 workers, and no difference is found at 4 and 8",
             f"it has {float(transferred):.1f} % at 8",
             "reach {:.1f} % with one worker, and {:.1f} % with four".format(*map(float, small_steps)),
             f"guess ({min(initial):.1f} to {max(initial):.1f} %)",
         )
 
     def test_findings_of_longer_trainings(self):
-        modes = {(row["W"], row["mode"]): row for row in table_of("analysis/PS.md", "data/ps_plateau.json")}
-        (verdict,) = (title for title in modes["16", "async"] if title.startswith("verdict"))
-        margin = verdict.rsplit(maxsplit=1)[1]
-        self.assertEqual((modes["16", "async"][verdict], modes["32", "async"][verdict]), ("equivalent", "worse"))
-        lost = {workers: modes[workers, "async"]["difference"].split()[0] for workers in ("16", "32")}
+        modes, longest = modes_of("ps_plateau"), modes_of("ps_plateau_32")
+        (verdict, margin), (later, _) = (verdict_of(modes[workers, "async"]) for workers in ("16", "32"))
+        self.assertEqual((verdict, later), ("equivalent", "worse"))
+        self.assertIn("underpowered", verdict_of(longest["32", "async"])[0])
         self.check(
             "analysis/published/FINDINGS.md",
-            f"async is equivalent to sync at 16 workers ({lost['16']} points)",
-            f"{lost['32'].removeprefix('-')} points below it at 32",
+            f"async is equivalent to sync at 16 workers ({-lost(modes['16', 'async']):+.2f} points)",
+            f"{lost(modes['32', 'async']):.2f} points below it at 32",
             f"equivalent means within {margin} points",
         )
 
     def test_sentences_about_servers(self):
         """Of PS.md, what its conclusions rest on."""
-        modes, longer, cifar = (
-            {(row["W"], row["mode"]): row for row in table_of("analysis/PS.md", f"data/{name}.json")}
-            for name in ("ps_modes", "ps_plateau", "ps_cifar10")
-        )
-
-        def lost(row):
-            return -float(row["difference"].split()[0])
-
+        modes, longer, cifar = map(modes_of, ("ps_modes", "ps_plateau", "ps_cifar10"))
         sync, moved = modes["8", "sync"]["accuracy %"].split()[0], modes["8", "async"]["at the lr for W=4"]
         least, most = (lost(modes["16", mode]) for mode in ("dana", "async"))
         of_async = longer["32", "async"]
@@ -228,6 +218,22 @@ def table_of(document, data):
     """The rows of the table that is printed from a file of data, as texts by title."""
     (block,) = (found for found in recorded.BLOCK.finditer((ROOT / document).read_text()) if data in found["command"])
     return support.rows_of(block["table"])
+
+
+def modes_of(data):
+    """The rows of a table of server modes in PS.md: {(workers, mode): row}."""
+    return {(row["W"], row["mode"]): row for row in table_of("analysis/PS.md", f"data/{data}.json")}
+
+
+def lost(row):
+    """Points below the baseline."""
+    return -float(row["difference"].split()[0])
+
+
+def verdict_of(row):
+    """Its verdict, and the margin that the title tells."""
+    (title,) = (title for title in row if title.startswith("verdict"))
+    return row[title], title.rsplit(maxsplit=1)[1]
 
 
 def fastest_of(rows):
