@@ -2,12 +2,14 @@
 
 import csv
 import pathlib
+import re
 import shutil
 import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-ANALYSIS = HERE.parent.parent / "analysis"
+ROOT = HERE.parent.parent
+ANALYSIS = ROOT / "analysis"
 sys.path[:0] = [str(ANALYSIS), str(HERE.parent / "cli")]
 
 import harness  # noqa: E402
@@ -128,3 +130,13 @@ def rows_of(text):
     lines = [line for line in text.splitlines() if line.startswith("|")]
     titles, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     return [dict(zip(titles, row)) for row in rows]
+
+
+def text_of(document):
+    return (ROOT / document).read_text(encoding="utf-8")
+
+
+def blocks_of(document):
+    """Lines of each block of code."""
+    blocks = re.findall(r"^```\n(.*?)^```$", text_of(document), re.DOTALL | re.MULTILINE)
+    return [block.splitlines() for block in blocks]

@@ -1,0 +1,115 @@
+"""What README, RESULTS and FINDINGS quote is what recorded data says, and no figure is left unchecked."""
+
+import re
+import unittest
+
+import support
+from quoted import FINDINGS, PS, RESULTS, Sentences, unchecked
+from quoted import accuracy, data_of, lost, modes_of, moved, rows_of, table_of, verdict_of
+from stratagem_report import checks_arithmetic
+
+
+class Unchecked(unittest.TestCase):
+    def test_a_figure_that_nobody_checks_is_shown(self):
+        text = "With Open MPI 4.1.4 and momentum 0.9, async loses 20 points at 8 and gains 0.7 at 4."
+        quoted = "async loses 20 points at 8"
+        self.assertEqual(unchecked(text, [quoted]), ["With  and ,  and gains 0.7 at 4."])
+        self.assertEqual(len(unchecked(text, [])), 2)
+
+
+class OfReadme(Sentences):
+    def test_all(self):
+        rows, since = (rows_of(f"ddp_vs_torch_h100{part}") for part in ("", "_since"))
+        least, *_, greatest = sorted(rows, key=lambda row: row["ratio"])
+        (now,) = (row for row in since if all(row[key] == least[key] for key in ("model", "pixels")))
+        self.check_all(
+            "README.md",
+            f"[{least['ratio']:.2f} to {greatest['ratio']:.2f} times PyTorch's images per second]",
+            f"least with {least['model'].upper()} at {least['pixels']} pixels ({now['ratio']:.2f} since)",
+        )
+
+    def test_demo(self):
+        data = data_of("bench/data/demo")
+        (lines,) = (lines for lines in support.blocks_of("README.md") if "what this says:" in lines)
+        titles, _, *rows = (re.split(r" {2,}", line) for line in lines[: lines.index("...")])
+        self.assertEqual(titles, list(data["columns"]))
+        self.assertEqual(rows, [[form.format(**row) for form in data["columns"].values()] for row in data["rows"]])
+        self.check("README.md", fastest_of(data["rows"]), f"differed by up to {100 * data['epochs_differed_by']:.0f} %")
+
+
+def fastest_of(rows):
+    """As the program says it."""
+    fastest = max(rows, key=lambda row: row["images_per_s"])
+    rate = fastest["images_per_s"]
+    first, *others = (
+        f"{row['run']} {100 * (1 - row['images_per_s'] / rate):.0f} %" for row in rows if row is not fastest
+    )
+    return f"fastest: {fastest['run']} with {rate} images/s; {', '.join([f'{first} slower', *others])}"
+
+
+class OfResults(Sentences):
+    def test_all(self):
+        waited_s = max(row["waited_s"] for row in rows_of("checkpoint_cost"))
+        share = 100 * waited_s / (30 * 60)
+        self.check_all(
+            RESULTS,
+            f"interval of 30 minutes, this is at most {share:.2f} % of the time",
+            "ZeRO-3 with units of 4 MiB",
+            "the limit is then 1.5",  # three computing ranks on two cores
+        )
+
+
+class OfFindings(Sentences):
+    def test_speeds(self):
+        one_rank = [row for row in rows_of("fsdp_vs_ddp") if row["ranks"] == 1]
+        ratios = [row["ratio"] for row in one_rank]
+        self.assertEqual(len({row["model"] for row in one_rank}), 5)
+        images = {(row["model"], row["mode"]): row for row in rows_of("ps_study")}
+        models = {model for model, _ in images}
+        sync_is_faster = [
+            images[model, "sync"][rate] > images[model, "async"][rate]
+            for model in models
+            for rate in ("images_per_s_1", "images_per_s_2", "images_per_s_4")
+        ]
+        self.check(
+            FINDINGS,
+            f"{min(ratios):.2f} to {max(ratios):.2f} times DDP's images per second on five models",
+            f"sync makes more images per second in {sum(sync_is_faster)} of {len(sync_is_faster)} pairs",
+        )
+
+    def test_servers(self):
+        modes = modes_of("ps_modes")
+        transferred = moved(modes["8", "async"])
+        rows = {row["mode"]: row for row in table_of(PS, "data/ps_small_batch_4.json")}
+        small_steps = [accuracy(rows[mode]) for mode in ("async,workers=1", "async")]
+        initial = [float(row["initial %"].split()[0]) for row in table_of(PS, "data/running_statistics.json")]
+        self.check(
+            FINDINGS,
+            f"async loses {lost(modes['16', 'async']):.1f} points at 16 workers, and no difference is found at 4 and 8",
+            f"it has {transferred:.1f} % at 8",
+            "reach {:.1f} % with one worker, and {:.1f} % with four".format(*small_steps),
+            f"guess ({min(initial):.1f} to {max(initial):.1f} %)",
+        )
+
+    def test_longer_trainings(self):
+        modes, longest = modes_of("ps_plateau"), modes_of("ps_plateau_32")
+        (verdict, margin), (later, _) = (verdict_of(modes[workers, "async"]) for workers in ("16", "32"))
+        self.assertEqual((verdict, later), ("equivalent", "worse"))
+        self.assertIn("underpowered", verdict_of(longest["32", "async"])[0])
+        self.check(
+            FINDINGS,
+            f"async is equivalent to sync at 16 workers ({-lost(modes['16', 'async']):+.2f} points)",
+            f"{lost(modes['32', 'async']):.2f} points below it at 32",
+            f"equivalent means within {margin} points",
+        )
+
+    def test_kernels_that_the_host_launches(self):
+        tf32 = {row["model"]: row for row in rows_of("ddp_vs_torch_h100") if row["precision"] == "tf32"}
+        rates = [tf32[model]["ours_images_per_s"] for model in ("resnet50", "densenet121")]
+        self.check(FINDINGS, "128 images at {:,} and {:,} per second".format(*rates))
+        for model, seconds in checks_arithmetic.HOST_BOUND.items():
+            self.assertEqual(seconds, tf32[model]["batch_per_rank"] / tf32[model]["ours_images_per_s"])
+
+
+if __name__ == "__main__":
+    unittest.main(argv=["sentences"])
