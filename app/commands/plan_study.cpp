@@ -29,7 +29,7 @@ class Models {
   Model const& of(RunConfig const& config) {
     auto const input = input_shape(config);
     auto const kind =
-        str(config.model.name, ' ', config.model.num_classes, ' ',
+        str(config.model.name, ' ', config.model.file, ' ', config.model.num_classes, ' ',
             static_cast<int>(config.model.memory_format), ' ', input.channels, ' ', input.size);
     auto found = made_.find(kind);
     if (found == made_.end()) found = made_.emplace(kind, make_model(config.model, input)).first;

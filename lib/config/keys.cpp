@@ -110,10 +110,21 @@ Value recompute(Recompute& place) {
           {.pattern = "none|all|every_([2-9]|[1-9][0-9]+)"}};
 }
 
+/// A file's model has no name that could be given.
+Value model_name(ModelConfig& model, std::vector<std::string> const& known) {
+  auto value = name(model.name, known);
+  value.get = [&model] { return model.file.empty() ? model.name : ""; };
+  return value;
+}
+
 Keys keys_of(ModelConfig& model, KnownNames const& names) {
   return {
-      {"name", name(model.name, names.models), "model to train", true},
-      {"num_classes", integer(model.num_classes, between(2, 65536)), "width of the last layer"},
+      {"name", model_name(model, names.models), "model to train", true, InFirstFile::no,
+       "model.file"},
+      {"file", text(model.file),
+       "a model exported by analysis/export_model.py, instead of a name"},
+      {"num_classes", integer(model.num_classes, between(0, 65536)),
+       "width of the last layer; 0: the file's"},
       {"weights", text(model.weights),
        "safetensors with torchvision's names; empty initialises from the seed"},
       {"head", choice(model.head, {"strict", "fresh"}),

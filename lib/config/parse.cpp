@@ -132,8 +132,10 @@ void read_values(RunConfig& config, Given const& given, KnownNames const& names,
   for (auto const& key : keys_of(config, names)) {
     if (auto const entry = given.entries.find(key.path); entry != given.entries.end()) {
       read_value(key, entry->second, environment, problems);
-    } else if (key.required && !problems.mention(key.path)) {
-      problems.add(given.place_of(key.path), key.path, "missing; must be one of " + key.value.type);
+    } else if (key.required && !given.has(key.instead) && !problems.mention(key.path)) {
+      auto const other = key.instead.empty() ? "" : str(", or give ", key.instead);
+      problems.add(given.place_of(key.path), key.path,
+                   str("missing; must be one of ", key.value.type, other));
     }
   }
 }

@@ -1,5 +1,7 @@
 #include "config/rules.hpp"
 
+#include <filesystem>
+
 #include "base/text.hpp"
 
 namespace stratagem {
@@ -7,6 +9,10 @@ namespace stratagem {
 void derive_defaults(RunConfig& config, Given const& given, Environment const& environment) {
   auto& [run, expect, data, model, precision, optimizer, strategy, comm, trace, checkpoint,
          watchdog, integrity] = config;
+  if (!model.file.empty()) {
+    model.name = std::filesystem::path(model.file).stem().string();
+    if (!given.has("model.num_classes")) model.num_classes = 0;
+  }
   if (run.name.empty()) run.name = str(model.name, '-', name_of(strategy));
   if (run.out.empty()) run.out = "runs/" + run.name;
   if (!given.has("data.root")) data.root = environment("STRATAGEM_DATA").value_or("");
@@ -30,6 +36,12 @@ void check_rules(RunConfig const& config, Given const& given, Problems& problems
     refuse("data.global_batch", "is 0 and so is data.batch_per_worker; one must be >= 1");
   if (auto const problem = contradiction_in(config.optimizer))
     refuse("optimizer." + problem->name, problem->message);
+  auto const& model = config.model;
+  if (!model.file.empty() && given.has("model.name"))
+    refuse("model.name", str("is given, and so is model.file (", given.place_of("model.file").text,
+                             "); leave one out"));
+  if (model.num_classes < (model.file.empty() ? 2 : 0) || model.num_classes == 1)
+    refuse("model.num_classes", str("is ", model.num_classes, ", must be 2 or more"));
   if (config.model.head == HeadWeights::fresh && config.model.weights.empty())
     refuse("model.head", "is fresh, which needs model.weights");
 }

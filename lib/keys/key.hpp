@@ -18,6 +18,7 @@ struct Key {
   std::string meaning;
   bool required = false;
   InFirstFile in_first_file = InFirstFile::no;
+  std::string instead = {};  ///< path of another key that may be given where this one is required
 };
 
 using Keys = std::vector<Key>;

@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "model/exported/exported_model.hpp"
 #include "model/zoo/convnext.hpp"
 #include "model/zoo/densenet.hpp"
 #include "model/zoo/efficientnet.hpp"
@@ -53,7 +54,13 @@ ModelEntry const& find_model(std::string const& name) {
               str("known are ", join(names, ", ")), "set model.name to one of these");
 }
 
+std::int64_t input_channels(ModelConfig const& config) {
+  return config.file.empty() ? find_model(config.name).input_channels
+                             : exported_input(config.file).channels;
+}
+
 Model make_model(ModelConfig const& config, InputShape const& input) {
+  if (!config.file.empty()) return make_exported_model(config, input);
   auto const& entry = find_model(config.name);
   if (input.size < entry.smallest_input)
     throw Error(ExitCode::usage,
@@ -65,6 +72,8 @@ Model make_model(ModelConfig const& config, InputShape const& input) {
                 str("model ", entry.name, " cannot take images of ", input.channels, " channels"),
                 str("it wants ", entry.input_channels));
   auto model = entry.make(config, input);
+  model.classes = config.num_classes;
+  model.two_sample_input = entry.two_sample_input;
   model.memory_format =
       config.memory_format == MemoryFormat::automatic ? entry.fastest_format : config.memory_format;
   return model;

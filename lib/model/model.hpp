@@ -11,7 +11,7 @@ namespace stratagem {
 /// What a model must know about the data.
 struct InputShape {
   std::int64_t channels = 3;
-  std::int64_t size = 32;  ///< height and width
+  std::int64_t size = 32;  ///< height and width; 0: whatever the file of an exported model takes
 };
 
 /// An ordered list of blocks, from images [n, channels, size, size] to logits [n, num_classes].
@@ -21,6 +21,10 @@ struct Model {
   MemoryFormat memory_format = MemoryFormat::contiguous;  ///< never automatic
   std::vector<std::string>
       head;  ///< names of the last layer's tensors, which depend on num_classes
+  std::int64_t classes = 0;  ///< logits of a sample
+  /// [pixels] Up to this size, a BatchNorm gets 1x1 maps and cannot train with one sample; 0: none.
+  std::int64_t two_sample_input = 0;
+  std::string graph;  ///< digest of an exported graph; empty for a model of the zoo
 
   std::int64_t parameter_count() const;
   /// Whole tensors; a tensor that is divided into parts counts once.
@@ -41,8 +45,11 @@ struct ModelEntry {
 
 std::vector<ModelEntry> const& model_zoo();
 
-/// Error(usage) for an unknown name, or an input that the model cannot process.
+/// Error(usage) for an unknown name, or an input that the model cannot process; for a file as
+/// make_exported_model().
 Model make_model(ModelConfig const& config, InputShape const& input);
+/// Channels of the images that the model wants; 0: the dataset's. Errors as make_model().
+std::int64_t input_channels(ModelConfig const& config);
 ModelEntry const& find_model(std::string const& name);
 
 }  // namespace stratagem

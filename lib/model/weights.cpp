@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "model/exported/exported_model.hpp"
 
 namespace stratagem {
 namespace {
@@ -87,8 +88,12 @@ TensorMap match_weights(Model const& model, TensorMap file, HeadWeights head,
 }
 
 TensorMap read_weights(ModelConfig const& config, Model const& model) {
-  if (config.weights.empty()) return {};
-  return match_weights(model, read_safetensors(config.weights), config.head, config.weights);
+  auto tensors = config.file.empty() ? TensorMap() : exported_state(config.file);
+  if (config.weights.empty()) return tensors;
+  auto file = read_safetensors(config.weights);
+  for (auto& [name, tensor] : match_weights(model, std::move(file), config.head, config.weights))
+    tensors.insert_or_assign(name, std::move(tensor));
+  return tensors;
 }
 
 }  // namespace stratagem

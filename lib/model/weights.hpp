@@ -26,8 +26,9 @@ std::vector<StateTensor> state_of(Model const& model);
 TensorMap match_weights(Model const& model, TensorMap file, HeadWeights head,
                         std::string const& source);
 
-/// Reads the file that `config` names and matches it with the model; empty if it names none. Errors
-/// are those of read_safetensors() and match_weights().
+/// What the model starts from: the tensors of an exported model, replaced by those of the weights
+/// file that `config` names. Empty where there is neither. Errors are those of exported_state(),
+/// read_safetensors() and match_weights().
 TensorMap read_weights(ModelConfig const& config, Model const& model);
 
 }  // namespace stratagem

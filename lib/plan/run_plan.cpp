@@ -49,9 +49,9 @@ void check_input(RunPlan const& plan) {
 
 /// Before the data is read: all that can be named have as many classes as a Dataset has from the
 /// start.
-void check_classes(RunPlan const& plan) {
+void check_classes(RunPlan const& plan, Model const& model) {
   auto const least = Dataset().classes;
-  auto const classes = plan.config.model.num_classes;
+  auto const classes = model.classes;
   if (classes < least)
     throw Error(ExitCode::usage, str("model.num_classes is ", classes),
                 str(plan.config.data.dataset, " has ", least, " classes"),
@@ -59,7 +59,7 @@ void check_classes(RunPlan const& plan) {
 }
 
 void check_batch_norm(RunPlan const& plan, Model const& model) {
-  bool const single_pixel = plan.input.size <= find_model(model.name).two_sample_input;
+  bool const single_pixel = plan.input.size <= model.two_sample_input;
   if (plan.samples_per_pass > 1 || plan.config.run.epochs == 0 || !single_pixel) return;
   throw Error(ExitCode::usage,
               str("data.global_batch: each pass of a worker has 1 sample, and the last maps of ",
@@ -88,10 +88,9 @@ std::int64_t steps_of(RunPlan const& plan) {
 }  // namespace
 
 InputShape input_shape(RunConfig const& config) {
-  auto const& model = find_model(config.model.name);
+  auto const wanted = input_channels(config.model);
   auto const& dataset = find_dataset(config.data.dataset);
-  return {.channels = model.input_channels > 0 ? model.input_channels : dataset.channels,
-          .size = config.data.input_size};
+  return {.channels = wanted > 0 ? wanted : dataset.channels, .size = config.data.input_size};
 }
 
 std::int64_t saved_bytes(Model const& model, RunConfig const& config) {
@@ -109,7 +108,7 @@ RunPlan make_run_plan(RunConfig const& config, Model const& model, DatasetSize c
                       int ranks) {
   RunPlan plan{.config = config, .ranks = ranks, .input = input_shape(config)};
   check_input(plan);
-  check_classes(plan);
+  check_classes(plan, model);
   static_cast<void>(comm_of(config.strategy, config.comm));
   plan.strategy = plan_strategy(config.strategy, model, config.optimizer, config.precision, ranks);
   plan.global_batch = config.data.global_batch_for(plan.strategy.workers);

@@ -57,6 +57,7 @@ Precision probed_type(Precision precision) {
 
 /// Whether images of another size would need the same parameters.
 bool takes_any_size(Model const& model, ModelConfig const& config, InputShape input) {
+  if (!config.file.empty()) return false;
   input.size = small_size;
   return make_model(config, input).parameter_count() == model.parameter_count();
 }
@@ -230,7 +231,7 @@ class ActivationPredictor::Family {
 
  private:
   std::string key(int threads, std::int64_t size, std::int64_t samples) const {
-    return str(model_.name, ' ', model_.parameter_count(), ' ', config_.recompute.every, ' ',
+    return str(model_.name, model_.graph.empty() ? "" : " " + model_.graph, ' ', model_.parameter_count(), ' ', config_.recompute.every, ' ',
                config_.dropout, ' ', static_cast<int>(model_.memory_format), ' ', input_.channels,
                ' ', static_cast<int>(type_), ' ', threads, ' ', size, ' ', samples, " LibTorch ",
                build_info().libtorch);

@@ -19,9 +19,9 @@
 namespace stratagem {
 namespace {
 
-void check_classes(ModelConfig const& config, Dataset const& dataset) {
-  if (config.num_classes < dataset.classes)
-    throw Error(ExitCode::usage, str("model.num_classes is ", config.num_classes),
+void check_classes(Model const& model, Dataset const& dataset) {
+  if (model.classes < dataset.classes)
+    throw Error(ExitCode::usage, str("model.num_classes is ", model.classes),
                 str(dataset.name, " has ", dataset.classes, " classes"),
                 str("take ", dataset.classes, " or more"));
 }
@@ -86,7 +86,7 @@ Setup set_up(RunConfig const& config, mpi::Comm const& world, Log& log) {
                 "give all nodes the same files");
   mpi::Session::enter(world, "the plan");
   plan = on_all_ranks(world, [&] {
-    check_classes(config.model, dataset);
+    check_classes(model, dataset);
     if (!serves) check_expectations(config.expect, facts(dataset, process.device, world.size()));
     return with_images(plan, {dataset.train.size(), dataset.test.size()});
   });

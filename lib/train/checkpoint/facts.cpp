@@ -17,13 +17,14 @@ namespace stratagem {
 namespace {
 
 /// If one of these differs, nothing can be resumed.
-constexpr std::array<std::string_view, 6> always{"model.name",  "model.num_classes", "data.dataset",
-                                                 "data.subset", "data.holdout",      "dataset"};
+constexpr std::array<std::string_view, 7> always{
+    "model.name", "model.num_classes", "graph",  "data.dataset",
+    "data.subset", "data.holdout",     "dataset"};
 
 /// Keys of these sections change numbers, but for the exceptions.
 constexpr std::array<std::string_view, 4> sections{"data.", "model.", "precision.", "optimizer."};
-constexpr std::array<std::string_view, 6> without_effect{
-    "data.root",     "data.global_batch", "data.batch_per_worker",
+constexpr std::array<std::string_view, 7> without_effect{
+    "data.root",     "data.global_batch", "data.batch_per_worker", "model.file",
     "model.weights", "model.head",        "model.recompute"};
 
 /// What is the machine's, and not what the run was told to do.
@@ -62,6 +63,7 @@ Facts training_facts(std::map<std::string, std::string> const& values, Setup con
     bool const of_run = path == "run.seed" || path == "run.deterministic";
     if ((counts && !among(without_effect, path)) || of_run) facts[path] = value;
   }
+  if (!setup.model.graph.empty()) facts["graph"] = setup.model.graph;
   facts["dataset"] = setup.dataset.fingerprint;
   facts["global batch"] = std::to_string(plan.global_batch);
   facts["memory format"] =

@@ -1,0 +1,162 @@
+#include "model/exported/flow.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+
+namespace stratagem {
+namespace {
+
+std::size_t at(int index) { return static_cast<std::size_t>(index); }
+
+[[noreturn]] void refuse(ExportedProgram const& program, ExportedNode const& node,
+                         std::string const& why) {
+  throw Error(ExitCode::bad_data,
+              str("model file ", program.path, ": operator ", node.target, " ", node.name,
+                  node.location.empty() ? "" : str(" (", node.location, ")"), " cannot be used"),
+              why);
+}
+
+}  // namespace
+
+Flow::Flow(ExportedProgram const& program)
+    : program_(program), parent_(program.values.size()), state_of_(program.values.size()) {
+  std::iota(parent_.begin(), parent_.end(), std::size_t{0});
+  for (auto const& node : program.nodes) instructions_.emplace_back(program, node);
+  find_groups();
+  drop_unneeded();
+  find_writes();
+  find_mask_scales();
+}
+
+std::size_t Flow::group(ValueId value) const {
+  auto root = at(value);
+  while (parent_[root] != root) root = parent_[root] = parent_[parent_[root]];
+  return root;
+}
+
+void Flow::join(ValueId a, ValueId b) { parent_[group(a)] = group(b); }
+
+void Flow::find_groups() {
+  for (auto const& instruction : instructions_)
+    for (auto input : instruction.aliased())
+      for (auto output : instruction.node().outputs) join(output, input);
+  for (auto const& state : program_.state)
+    if (state.kind != ExportedState::Kind::constant) state_of_[group(state.value)] = &state;
+}
+
+/// In-place operators count where the memory they write is needed; counters of a batch norm where
+/// the norm is.
+void Flow::drop_unneeded() {
+  std::set<std::size_t> needed{group(program_.output)};
+  std::set<std::string> modules;
+  std::vector<bool> keeps(instructions_.size(), false);
+  auto const counts = [&](Instruction const& instruction) {
+    return instruction.writes() && state_of_[group(instruction.inputs().front())] != nullptr;
+  };
+  for (auto i = instructions_.size(); i-- > 0;) {
+    auto const& instruction = instructions_[i];
+    if (counts(instruction)) continue;
+    auto const is_needed = [&](ValueId output) { return needed.contains(group(output)); };
+    if (!std::ranges::any_of(instruction.node().outputs, is_needed)) continue;
+    keeps[i] = true;
+    modules.insert(instruction.node().module);
+    for (auto input : instruction.inputs()) needed.insert(group(input));
+  }
+  std::vector<Instruction> kept;
+  for (std::size_t i = 0; i < instructions_.size(); ++i)
+    if (keeps[i] || (counts(instructions_[i]) && modules.contains(instructions_[i].node().module)))
+      kept.push_back(std::move(instructions_[i]));
+  instructions_ = std::move(kept);
+}
+
+void Flow::find_writes() {
+  last_write_.assign(program_.values.size(), -1);
+  for (std::size_t i = 0; i < instructions_.size(); ++i) {
+    auto& instruction = instructions_[i];
+    if (!instruction.writes()) continue;
+    auto const target = instruction.inputs().front();
+    last_write_[group(target)] = static_cast<int>(i);
+    auto const* state = state_of_[group(target)];
+    if (state == nullptr) continue;
+    bool const counter = state->kind == ExportedState::Kind::buffer &&
+                         !at::isFloatingType(program_.value(state->value).type);
+    if (!counter)
+      refuse(program_, instruction.node(),
+             str("it writes ", state->name, "; only batch norms may change state in a pass"));
+    instruction.become(Instruction::Kind::count_batches);
+  }
+  for (auto const& state : program_.state)
+    if (state.kind == ExportedState::Kind::constant && last_write_[group(state.value)] >= 0)
+      refuse(program_, instructions_[at(last_write_[group(state.value)])].node(),
+             str("it writes ", state.name, ", which is not in the state_dict"));
+}
+
+/// Stochastic depth divides its mask by the probability that a sample is kept.
+void Flow::find_mask_scales() {
+  for (std::size_t i = 0; i < instructions_.size(); ++i) {
+    if (instructions_[i].kind() != Instruction::Kind::keep_mask) continue;
+    auto const mask = instructions_[i].node().outputs.front();
+    auto const uses = [&](Instruction const& other) {
+      auto const& inputs = other.inputs();
+      return std::ranges::find(inputs, mask) != inputs.end();
+    };
+    auto const next = std::find_if(instructions_.begin() + static_cast<std::ptrdiff_t>(i) + 1,
+                                   instructions_.end(), uses);
+    bool const scales = next != instructions_.end() && next->node().target.starts_with("aten::div") &&
+                        next->inputs().front() == mask && next->inputs().size() == 1;
+    if (!scales)
+      refuse(program_, instructions_[i].node(),
+             "a mask of bernoulli_ must be divided by its probability next, as stochastic depth does");
+    next->become(Instruction::Kind::mask_scale);
+  }
+}
+
+std::vector<Flow::Cut> Flow::cuts() const {
+  auto const count = static_cast<int>(instructions_.size());
+  std::vector<int> made(program_.values.size(), -1), last_use(program_.values.size(), -1);
+  std::vector<int> first_use(program_.values.size(), count);
+  for (int i = 0; i < count; ++i) {
+    for (auto input : instructions_[at(i)].inputs()) {
+      last_use[at(input)] = i;
+      first_use[at(input)] = std::min(first_use[at(input)], i);
+    }
+    for (auto output : instructions_[at(i)].node().outputs) made[at(output)] = i;
+  }
+  last_use[at(program_.output)] = count;
+
+  std::vector<int> forbidden(at(count) + 1, 0);  // by how many values; as differences
+  std::set<ValueId> state;
+  for (auto const& of : program_.state) {
+    state.insert(of.value);
+    if (of.kind == ExportedState::Kind::constant || last_use[at(of.value)] < 0) continue;
+    ++forbidden[at(first_use[at(of.value)])];
+    --forbidden[at(last_use[at(of.value)])];
+  }
+  std::vector<std::vector<ValueId>> ending(at(count) + 1);
+  for (std::size_t v = 0; v < last_use.size(); ++v)
+    if (last_use[v] >= 0) ending[at(last_use[v])].push_back(static_cast<ValueId>(v));
+
+  std::set<ValueId> alive{program_.input};
+  std::vector<Cut> found;
+  int conflicts = 0;
+  for (int i = 0; i + 1 < count; ++i) {
+    for (auto output : instructions_[at(i)].node().outputs)
+      if (last_use[at(output)] > i) alive.insert(output);
+    for (auto value : ending[at(i)]) alive.erase(value);
+    conflicts += forbidden[at(i)];
+    if (conflicts > 0 || alive.size() != 1) continue;
+    auto const value = *alive.begin();
+    auto const& of = program_.value(value);
+    bool const by_sample = !of.shape.empty() && of.shape.front().is_samples();
+    bool const fit = value != program_.input && at::isFloatingType(of.type) && by_sample &&
+                     last_write_[group(value)] <= i && state_of_[group(value)] == nullptr;
+    if (fit) found.push_back({i, value});
+  }
+  return found;
+}
+
+}  // namespace stratagem

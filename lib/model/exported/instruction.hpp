@@ -1,0 +1,98 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/ivalue.h>
+
+#include "model/block.hpp"
+#include "model/exported/program.hpp"
+
+namespace stratagem {
+
+/// Values of one pass by ValueId, as far as they are alive.
+using Registers = std::vector<c10::IValue>;
+
+/// What a pass depends on, beside values.
+struct PassContext {
+  Context const& context;
+  std::int64_t samples;
+  at::ScalarType type;  ///< floating type of activations
+  at::Device device;
+};
+
+/// A node that is ready to run: its operator was found, and its arguments were matched with the
+/// operator's schema.
+class Instruction {
+ public:
+  /// What differs between training and evaluation, or from the user's Python.
+  enum class Kind {
+    plain,
+    batch_norm,    ///< uses running statistics in evaluation
+    norm,          ///< of other kinds: computed in fp32 if activations are 16-bit floats
+    dropout,       ///< with the project's masks
+    attention,     ///< scaled_dot_product_attention, which may drop
+    keep_mask,     ///< bernoulli_: a mask of samples that are kept; ones in evaluation
+    mask_scale,    ///< the division of such a mask by its probability
+    count_batches  ///< in training only
+  };
+
+  /// Error(bad_data) for an operator that is not known, or that a training here cannot run.
+  Instruction(ExportedProgram const& program, ExportedNode const& node);
+
+  Kind kind() const { return kind_; }
+  ExportedNode const& node() const { return *node_; }
+  /// In-place: writes the value of its first argument.
+  bool writes() const { return writes_; }
+  /// Its outputs may share memory with `aliased()` arguments.
+  std::vector<ValueId> const& aliased() const { return aliased_; }
+  std::vector<ValueId> const& inputs() const { return inputs_; }
+  std::optional<ValueId> tensor(std::string const& argument) const;
+
+  /// Of a mask_scale or count_batches, which the constructor alone cannot tell.
+  void become(Kind kind) { kind_ = kind; }
+
+  /// Reads its inputs from the registers and writes its outputs there. Error(usage) names the node
+  /// if the operator refuses its inputs.
+  void run(Registers& registers, PassContext const& pass) const;
+
+ private:
+  struct Slot {
+    std::size_t position;
+    ExportedArgument const* argument;
+  };
+
+  void bind();
+  void bind_argument(std::size_t position, ExportedArgument const& argument);
+  void note_inputs(ExportedArgument const& argument, bool aliased);
+  void choose_kind();
+  [[noreturn]] void refuse(std::string const& why, std::string const& cure = {}) const;
+
+  template <class T>
+  T constant(std::string const& argument) const;
+  std::size_t position(std::string const& argument) const;
+
+  torch::jit::Stack arguments(Registers const& registers, PassContext const& pass) const;
+  void execute(Registers& registers, PassContext const& pass) const;
+  void call(torch::jit::Stack& stack) const;
+  void store(torch::jit::Stack& stack, Registers& registers) const;
+  at::Tensor dropped(at::Tensor const& x, PassContext const& pass) const;
+  at::Tensor attended(torch::jit::Stack const& stack, PassContext const& pass) const;
+  at::Tensor kept_samples(at::Tensor const& target, PassContext const& pass) const;
+  bool drops(PassContext const& pass) const;
+
+  ExportedProgram const* program_;
+  ExportedNode const* node_;
+  std::optional<c10::OperatorHandle> operator_;
+  Kind kind_ = Kind::plain;
+  bool writes_ = false;
+  std::vector<ValueId> inputs_, aliased_;
+  torch::jit::Stack template_;  ///< arguments that do not change
+  std::vector<Slot> slots_;     ///< and those that do
+  double probability_ = 0;      ///< that an element is dropped
+};
+
+}  // namespace stratagem

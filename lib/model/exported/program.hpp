@@ -1,0 +1,90 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <ATen/core/ivalue.h>
+#include <c10/core/ScalarType.h>
+
+#include "model/exported/archive.hpp"
+#include "model/exported/extent.hpp"
+
+namespace stratagem {
+
+/// The exported graph of a model, as its file tells it: values, the operators that make them, and
+/// which values are the model's state. Nothing of it has been run.
+
+/// Index into ExportedProgram::values.
+using ValueId = int;
+
+struct ExportedValue {
+  std::string name;
+  at::ScalarType type = at::kFloat;
+  std::vector<Extent> shape;
+};
+
+/// An argument of a node. Devices and floating types are those of the pass, not of the file.
+struct ExportedArgument {
+  struct Tensor {
+    ValueId value;
+  };
+  struct Tensors {
+    std::vector<ValueId> values;  ///< -1: none
+  };
+  struct Integers {
+    std::vector<Extent> extents;
+    bool is_list;
+  };
+  struct Device {};
+  struct FloatingType {};
+
+  std::string name;  ///< in the operator's schema
+  std::variant<c10::IValue, Tensor, Tensors, Integers, Device, FloatingType> value;
+};
+
+struct ExportedNode {
+  std::string target;    ///< operator and overload: `aten::conv2d`, `aten::add_.Tensor`
+  std::string name;      ///< unique in the graph; names random masks
+  std::string module;    ///< path in the user's model; empty: the model itself
+  std::string location;  ///< file and line of the user's source; may be empty
+  std::vector<ExportedArgument> arguments;
+  std::vector<ValueId> outputs;
+  bool returns_list = false;
+};
+
+/// A value that the graph starts from.
+struct ExportedState {
+  enum class Kind { parameter, buffer, constant };
+
+  Kind kind;
+  std::string name;  ///< in the state_dict; of constants, in the file
+  ValueId value;
+  std::string record;  ///< of its bytes in the archive
+};
+
+struct ExportedProgram {
+  std::string path;
+  std::string torch_version;
+  std::vector<ExportedValue> values;
+  std::vector<ExportedNode> nodes;   ///< in the order of execution; all contribute to the output
+  std::vector<ExportedState> state;  ///< in the order of the state_dict, then constants
+  ValueId input = -1;                ///< [n, ...]
+  ValueId output = -1;               ///< logits [n, classes]
+  int ignored_outputs = 0;           ///< of auxiliary heads
+  std::int64_t most_samples = 0;     ///< per pass, as exported; 0: any number
+  std::int64_t least_samples = 0;
+
+  ExportedValue const& value(ValueId id) const { return values[static_cast<std::size_t>(id)]; }
+};
+
+/// Reads the graph. Error(bad_data) names the file, the node and the line of the user's source, for
+/// whatever a training here cannot do: operators outside of aten, random numbers other than dropout
+/// and Bernoulli masks, control flow, shapes that depend on data, several inputs.
+ExportedProgram read_program(ProgramArchive const& archive);
+
+/// 16 hex digits over operators, arguments and shapes; not over paths, or names of values.
+std::string digest_of(ExportedProgram const& program);
+
+}  // namespace stratagem
