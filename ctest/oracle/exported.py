@@ -6,6 +6,7 @@ the masks that stratagem made. Then checks three steps of SGD with momentum.
 """
 
 import argparse
+import copy
 import json
 import subprocess
 import sys
@@ -23,7 +24,7 @@ import oracle
 CLASSES, BATCH = 10, 6
 PIXELS = {"maxvit_t": 224, "googlenet": 64, "alexnet": 64, "squeezenet1_1": 64}  # of the others 32
 OPTIONS = {
-    "vit_b_32": {"image_size": 64, "num_layers": 4, "hidden_dim": 96, "mlp_dim": 192},
+    "vit_b_32": {"image_size": 64},
     "googlenet": {"init_weights": False},
 }
 FAMILIES = [
@@ -67,8 +68,8 @@ def check(program, name, folder):
     images = torch.randn(BATCH, 3, pixels, pixels, dtype=torch.float64)
     labels = torch.arange(BATCH) * 3 % CLASSES
     start, output = folder / "input.safetensors", folder / "output.safetensors"
-    state = {key: tensor.clone() for key, tensor in model.state_dict().items()}
-    save_file({"input.images": images, "input.labels": labels} | state, start)
+    state = copy.deepcopy(model.state_dict())
+    save_file({"input.images": images, "input.labels": labels} | dict(state), start)
     table = oracle.Table()
     for mode in ("eval", "train"):
         steps = 3 if mode == "train" else 0

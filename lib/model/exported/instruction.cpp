@@ -188,8 +188,7 @@ std::optional<ValueId> Instruction::tensor(std::string const& argument) const {
 }
 
 void Instruction::choose_kind() {
-  if (operator_->hasTag(at::Tag::data_dependent_output) ||
-      operator_->hasTag(at::Tag::dynamic_output_shape))
+  if (operator_->hasTag(at::Tag::data_dependent_output))
     refuse("its result depends on data in a way that torch.export cannot describe");
   auto const& first = program_->value(inputs_.empty() ? program_->input : inputs_.front()).shape;
   bool const by_sample = !first.empty() && first.front().is_samples();
