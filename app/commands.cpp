@@ -16,6 +16,8 @@ std::vector<Command> const& commands() {
       {"info", "Show versions, launcher, devices, and what is wrong with them.", together,
        declare_info, execute_info},
       {"list", "Show what a configuration can say.", first, declare_list, execute_list},
+      {"model", "Show the blocks of a model, or why its file cannot be trained.", first,
+       declare_model, execute_model},
       {"commbench", "Measure communication between the ranks.", together, declare_commbench,
        execute_commbench},
       {"calibrate", "Measure this machine, so that `plan` can predict run times.", together,

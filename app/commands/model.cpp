@@ -1,0 +1,92 @@
+#include <iostream>
+
+#include "app/configuration.hpp"
+#include "base/console/table.hpp"
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "model/exported/exported_model.hpp"
+#include "predict/block_costs.hpp"
+
+namespace stratagem::app {
+namespace {
+
+constexpr std::int64_t default_size = 32;
+
+bool is_file(std::string const& word) {
+  return word.find('/') != std::string::npos || word.find('.') != std::string::npos;
+}
+
+ModelConfig model_of(std::string const& word) {
+  if (!is_file(word)) return {.name = word};
+  return {.name = std::filesystem::path(word).stem().string(), .file = word, .num_classes = 0};
+}
+
+InputShape shape_of(Options const& options, ModelConfig const& config) {
+  auto const channels = input_channels(config);
+  InputShape shape{.channels = channels > 0 ? channels : 1, .size = default_size};
+  if (!config.file.empty()) shape.size = exported_input(config.file).size;
+  if (options.has("input-size")) shape.size = options.integer("input-size", 1, 4096);
+  return shape;
+}
+
+Table table_of(std::vector<BlockCost> const& costs) {
+  Table table({{"block", Align::left},
+               {"tensors"},
+               {"parameters"},
+               {"share %"},
+               {"MFLOP/sample"},
+               {"kept KiB/sample"}});
+  BlockCost all{.name = "all"};
+  for (auto const& cost : costs) {
+    all.tensors += cost.tensors;
+    all.parameters += cost.parameters;
+    all.flops += cost.flops;
+    all.kept += cost.kept;
+  }
+  auto const add = [&](BlockCost const& cost) {
+    auto const share = static_cast<double>(cost.parameters) / static_cast<double>(all.parameters);
+    table.add_row({cost.name, std::to_string(cost.tensors), format_count(cost.parameters),
+                   format_number(100 * share, 1), format_number(1e-6 * cost.flops, 2),
+                   format_number(static_cast<double>(cost.kept) / 1024, 1)});
+  };
+  for (auto const& cost : costs) add(cost);
+  add(all);
+  return table;
+}
+
+}  // namespace
+
+void declare_model(Options& options) {
+  options.add_word({.name = "MODEL|FILE",
+                    .meaning = "a name of `stratagem list models`, or a file of "
+                               "analysis/export_model.py"});
+  options.add({.name = "input-size",
+               .value = "N",
+               .meaning = "edge of the images [pixels]; default: 32, or the file's"});
+  options.add({.name = "format",
+               .value = "FORMAT",
+               .choices = table_formats(),
+               .fallback = "text",
+               .meaning = "of the table"});
+  options.add_example("stratagem model net.pt2",
+                      "whether the file can be trained, and its blocks");
+  options.add_example("stratagem model resnet50 --input-size 224",
+                      "what each block of a built-in model computes and keeps");
+}
+
+ExitCode execute_model(Options const& options) {
+  auto const config = model_of(options.words().front());
+  auto const shape = shape_of(options, config);
+  auto const model = make_model(config, shape);
+  auto const costs = block_costs(model, config, shape);
+  auto const format = options.text("format");
+  if (format == "text")
+    std::cout << model.name << ": " << format_count(model.parameter_count()) << " parameters, "
+              << model.blocks.size() << " blocks, " << model.classes << " classes, images of "
+              << shape.channels << " x " << shape.size << " x " << shape.size
+              << (model.graph.empty() ? "" : ", graph " + model.graph) << "\n\n";
+  std::cout << table_of(costs).render(table_format(format));
+  return ExitCode::done;
+}
+
+}  // namespace stratagem::app

@@ -1,0 +1,71 @@
+#include "predict/block_costs.hpp"
+
+#include <ATen/ATen.h>
+
+#include "gpu/memory.hpp"
+#include "model/block_tape.hpp"
+#include "predict/flop_counter.hpp"
+#include "strategy/state/buffers.hpp"
+
+namespace stratagem {
+namespace {
+
+constexpr gpu::Device host{};
+constexpr std::int64_t few = 2;  ///< samples: BatchNorm refuses one
+
+/// What the forward pass of each block adds to live memory [B], and its FLOPs.
+struct Passed {
+  std::vector<std::int64_t> kept;
+  std::vector<double> flops;
+};
+
+std::vector<at::Tensor> zero_parameters(Block const& block) {
+  std::vector<at::Tensor> tensors;
+  for (auto const& spec : block.declaration().parameters())
+    tensors.push_back(at::zeros(spec.shape).requires_grad_());
+  return tensors;
+}
+
+Passed pass(Model const& model, Context const& context, InputShape const& input,
+            std::int64_t samples) {
+  auto const format = model.memory_format == MemoryFormat::channels_last
+                          ? at::MemoryFormat::ChannelsLast
+                          : at::MemoryFormat::Contiguous;
+  at::Tensor x = at::zeros({samples, input.channels, input.size, input.size}).contiguous(format);
+  auto const buffers = make_buffers(model, host, Precision::fp32);
+  BlockTape tape(model.blocks);
+  FlopCounter counter;
+  Passed passed;
+  for (int block = 0; block < tape.blocks(); ++block) {
+    auto const place = static_cast<std::size_t>(block);
+    auto const parameters = zero_parameters(*model.blocks[place]);
+    auto const before = gpu::live_memory(host).total();
+    x = tape.forward(block, x, {parameters, buffers[place], context});
+    passed.kept.push_back(gpu::live_memory(host).total() - before);
+    passed.flops.push_back(counter.take());
+  }
+  return passed;
+}
+
+}  // namespace
+
+std::vector<BlockCost> block_costs(Model const& model, ModelConfig const& config,
+                                   InputShape const& input) {
+  Context const context{.training = true, .dropout = config.dropout};
+  auto const one = pass(model, context, input, few), two = pass(model, context, input, 2 * few);
+  std::vector<BlockCost> costs;
+  for (std::size_t i = 0; i < model.blocks.size(); ++i) {
+    auto const& block = *model.blocks[i];
+    BlockCost cost{.name = block.name()};
+    for (auto const& spec : block.declaration().parameters()) {
+      ++cost.tensors;
+      cost.parameters += spec.numel();
+    }
+    cost.flops = (two.flops[i] - one.flops[i]) / few;
+    cost.kept = (two.kept[i] - one.kept[i]) / few;
+    costs.push_back(std::move(cost));
+  }
+  return costs;
+}
+
+}  // namespace stratagem
