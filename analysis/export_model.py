@@ -13,8 +13,10 @@ blocks, or says what it cannot train and why.
 import argparse
 import ast
 import collections
+import functools
 import importlib
 import importlib.util
+import json
 import pathlib
 import subprocess
 import sys
@@ -106,26 +108,24 @@ def example_of(shape, tokens):
     return torch.randn(EXAMPLES, *shape)
 
 
-def with_one_output(model, example):
-    """Auxiliary heads are left out: only the first output is trained."""
-    import torch
-
-    with torch.no_grad():
-        result = model(example)
-    if isinstance(result, torch.Tensor):
-        return 0
-    outputs = list(result.values()) if isinstance(result, dict) else list(result)
+def export(model, example):
+    """The program, and how many outputs were left out: auxiliary heads, for only the first output is trained."""
+    program = trace(model, example)
+    outputs = len(program.graph_signature.user_outputs)
+    if program.module_call_graph[0].signature.out_spec.is_leaf():
+        return program, 0
     plain = model.forward
 
+    @functools.wraps(plain)
     def first(*inputs):
         found = plain(*inputs)
         return next(iter(found.values())) if isinstance(found, dict) else found[0]
 
     model.forward = first
-    return len(outputs) - 1
+    return trace(model, example), outputs - 1
 
 
-def export(model, example):
+def trace(model, example):
     import torch
 
     batch = torch.export.Dim("batch")
@@ -133,6 +133,57 @@ def export(model, example):
         return torch.export.export(model, (example,), dynamic_shapes=({0: batch},), strict=False)
     except Exception as problem:  # torch raises whatever it likes
         raise ExportError(f"torch.export cannot trace the model:\n{problem}") from None
+
+
+def save(program, path):
+    """Weights and constants as raw bytes: torch 2.8 pickles them, which stratagem does not open."""
+    import torch
+
+    torch.export.save(program, path)
+    reader = torch._C.PyTorchFileReader(str(path))
+    records = {name: reader.get_record(name) for name in reader.get_all_records()}
+    del reader
+    if "data/weights/model.pt" not in records:
+        return
+    constants = {name: value for name, value in program.constants.items() if isinstance(value, torch.Tensor)}
+    for kind, tensors in (("weights", program.state_dict), ("constants", constants)):
+        del records[f"data/{kind}/model.pt"]
+        records.update(raw_records(kind, tensors))
+    writer = torch._C.PyTorchFileWriter(str(path))
+    for name, content in records.items():
+        if not name.startswith(".data/") and name != "byteorder":
+            writer.write_record(name, content, len(content))
+    writer.write_end_of_file()
+
+
+def raw_records(kind, tensors):
+    """As torch 2.9 and later write them."""
+    import torch
+    from torch._export.serde.serialize import serialize_tensor_meta
+
+    records, entries = {}, {}
+    for number, (name, tensor) in enumerate(tensors.items()):
+        place = f"{kind.removesuffix('s')}_{number}"
+        plain = tensor.detach().contiguous().cpu()
+        entries[name] = {
+            "path_name": place,
+            "is_param": isinstance(tensor, torch.nn.Parameter),
+            "use_pickle": False,
+            "tensor_meta": meta_of(serialize_tensor_meta(plain)),
+        }
+        records[f"data/{kind}/{place}"] = bytes(plain.flatten().view(torch.uint8).numpy())
+    records[f"data/{kind}/model_{kind}_config.json"] = json.dumps({"config": entries}).encode()
+    return records
+
+
+def meta_of(meta):
+    return {
+        "dtype": int(meta.dtype),
+        "sizes": [{"as_int": size.as_int} for size in meta.sizes],
+        "strides": [{"as_int": stride.as_int} for stride in meta.strides],
+        "storage_offset": {"as_int": meta.storage_offset.as_int},
+        "layout": int(meta.layout),
+    }
 
 
 def describe(model, program, ignored):
@@ -179,10 +230,9 @@ def run(options):
         raise ExportError(f"{options.output.parent} is not a folder")
     model = make_model(options.model, values).train()
     example = example_of(shape, options.tokens)
-    ignored = with_one_output(model, example)
-    program = export(model, example)
+    program, ignored = export(model, example)
     describe(model, program, ignored)
-    torch.export.save(program, options.output)
+    save(program, options.output)
     print(f"wrote {options.output}: {options.output.stat().st_size / 2**20:.1f} MiB, torch {torch.__version__}")
     return show_blocks(options.program, options.output)
 

@@ -68,8 +68,7 @@ void declare_model(Options& options) {
                .choices = table_formats(),
                .fallback = "text",
                .meaning = "of the table"});
-  options.add_example("stratagem model net.pt2",
-                      "whether the file can be trained, and its blocks");
+  options.add_example("stratagem model net.pt2", "whether the file can be trained, and its blocks");
   options.add_example("stratagem model resnet50 --input-size 224",
                       "what each block of a built-in model computes and keeps");
 }

@@ -48,6 +48,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"tiny_odd", {.bucket_mb = 25}}, Case{"tiny_odd", {.bucket_mb = kib}},
                     Case{"tiny_odd", {.bucket_mb = kib, .overlap = false, .micro_batches = 3}},
                     Case{"tiny_odd", {.bucket_mb = 4 * kib, .micro_batches = 3}},
+                    Case{"tiny_exported", {.bucket_mb = 4 * kib}},
+                    Case{"tiny_exported", {.bucket_mb = kib, .micro_batches = 3}, {.every = 2}},
                     Case{"lenet", {.bucket_mb = 25}, {.every = 1}},
                     Case{"tiny_residual", {.bucket_mb = kib, .micro_batches = 3}, {.every = 1}},
                     Case{"tiny_residual", {.bucket_mb = kib}, {.every = 2}},

@@ -59,6 +59,8 @@ std::vector<Case> all_cases() {
                                 .reshard_after_forward = reshard,
                                 .prefetch = prefetch,
                                 .overlap = overlap}});
+  for (auto const shard : {Shard::optimizer, Shard::gradients, Shard::full})
+    cases.push_back({"tiny_exported", {.shard = shard}});
   return cases;
 }
 

@@ -17,7 +17,7 @@ void expect_equal_to_emulator(Training const& training, int emulated_workers) {
 }
 
 TEST(Local, AveragingInEveryStepEqualsTheEmulatorBitForBit) {
-  for (auto const* model : {"lenet", "tiny_residual", "tiny_odd"}) {
+  for (auto const* model : {"lenet", "tiny_residual", "tiny_odd", "tiny_exported"}) {
     SCOPED_TRACE(model);
     Training training{.model = model, .strategy = LocalConfig{.inner_steps = 1}};
     expect_equal_to_emulator(training, world().size());

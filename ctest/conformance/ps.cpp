@@ -52,7 +52,8 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"lenet", {.servers = 1, .transport = rma}},
         Case{"tiny_residual", {.servers = 2, .chunk_mb = 4 * kib, .transport = rma}},
         Case{"tiny_residual", {.servers = 1, .chunk_mb = 4 * kib}},
-        Case{"tiny_odd", {.servers = 1, .chunk_mb = 4 * kib}}),
+        Case{"tiny_odd", {.servers = 1, .chunk_mb = 4 * kib}},
+        Case{"tiny_exported", {.servers = 2, .chunk_mb = 4 * kib}}),
     name);
 
 TEST(Ps, SyncEqualsTheEmulatorInBf16) {

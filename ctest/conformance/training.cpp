@@ -10,11 +10,13 @@
 #include "comm/serial/serial_communicator.hpp"
 #include "data/loader.hpp"
 #include "h5/error.hpp"
+#include "model/exported/exported_model.hpp"
 #include "model/zoo/lenet.hpp"
 #include "strategy/registry.hpp"
 #include "strategy/round.hpp"
 #include "strategy/shared/model_layout.hpp"
 #include "strategy/state/counters.hpp"
+#include "support/exported_files.hpp"
 #include "support/tiny_models.hpp"
 #include "trace/trace_file.hpp"
 
@@ -32,6 +34,9 @@ Model test_model(std::string const& name) {
   if (name == "tiny_residual") return tiny_residual(1, 10);
   if (name == "tiny_odd") return tiny_odd(1, 10);
   if (name == "tiny_cliff") return tiny_cliff(1, 10);
+  if (name == "tiny_exported")
+    return make_model({.name = name, .file = tiny_exported().string(), .num_classes = 0},
+                      {.channels = 1, .size = 28});
   auto model = make_lenet({.name = "lenet"}, {.channels = 1, .size = 28});
   model.memory_format = MemoryFormat::channels_last;
   return model;
@@ -98,6 +103,10 @@ Trained train(Training const& training, Model const& model, Communicator& commun
       make_member(training.strategy, parts_of(training, model, communicator, recorder));
   auto& participant = member.participant();
   Trained trained;
+  if (!model.graph.empty()) {
+    load_weights(participant.state(), model, exported_state(tiny_exported()));
+    participant.state_replaced();
+  }
   if (training.before) training.before(participant);
   load_counters(participant.state(), training.counters);
   std::optional<Loader> loader;

@@ -16,7 +16,7 @@ namespace stratagem::test {
 
 /// A short training whose result is compared bit for bit.
 struct Training {
-  std::string model = "lenet";  ///< lenet, tiny_residual, tiny_odd or tiny_cliff
+  std::string model = "lenet";  ///< lenet, tiny_residual, tiny_odd, tiny_cliff or tiny_exported
   StrategyConfig strategy;
   gpu::Device device;  ///< where this rank computes
   OptimizerConfig optimizer{.lr = 0.02, .weight_decay = 1e-3};

@@ -12,15 +12,17 @@ namespace {
 
 thread_local double counted = 0;
 
-double elements(at::Tensor const& tensor) { return static_cast<double>(tensor.numel()); }
+double elements(at::Tensor const& tensor) {
+  return static_cast<double>(tensor.numel());
+}
 
 /// [..., m, k] times [k, n] or [..., k, n].
 double of_product(at::Tensor const& a, at::Tensor const& b) {
   return 2 * elements(a) * static_cast<double>(b.size(-1));
 }
 
-/// Weight [out, in / groups, ...]: all of it meets every pixel of the output, or of the input if the
-/// convolution is transposed. Inputs are those of aten::convolution.
+/// Weight [out, in / groups, ...]: all of it meets every pixel of the output, or of the input if
+/// the convolution is transposed. Inputs are those of aten::convolution.
 double of_convolution(c10::ArrayRef<c10::IValue const> inputs) {
   auto const &input = inputs[0].toTensor(), &weight = inputs[1].toTensor();
   auto const stride = inputs[3].toIntVector(), padding = inputs[4].toIntVector(),
@@ -38,7 +40,8 @@ double of_convolution(c10::ArrayRef<c10::IValue const> inputs) {
 
 /// Queries [n, heads, length, width].
 double of_attention(at::Tensor const& query, at::Tensor const& key, at::Tensor const& value) {
-  auto const scores = elements(query) / static_cast<double>(query.size(-1)) * static_cast<double>(key.size(-2));
+  auto const scores =
+      elements(query) / static_cast<double>(query.size(-1)) * static_cast<double>(key.size(-2));
   return 2 * scores * static_cast<double>(query.size(-1) + value.size(-1));
 }
 
@@ -62,12 +65,16 @@ FlopCounter::FlopCounter() {
     counted += flops_of(call);
     return nullptr;
   };
-  handle_ = at::addThreadLocalCallback(at::RecordFunctionCallback(count).needsInputs(true).scopes(
-      {at::RecordScope::FUNCTION}));
+  handle_ = at::addThreadLocalCallback(
+      at::RecordFunctionCallback(count).needsInputs(true).scopes({at::RecordScope::FUNCTION}));
 }
 
-FlopCounter::~FlopCounter() { at::removeCallback(handle_); }
+FlopCounter::~FlopCounter() {
+  at::removeCallback(handle_);
+}
 
-double FlopCounter::take() { return std::exchange(counted, 0); }
+double FlopCounter::take() {
+  return std::exchange(counted, 0);
+}
 
 }  // namespace stratagem

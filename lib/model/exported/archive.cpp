@@ -89,7 +89,9 @@ void ProgramArchive::read(std::string const& record, void* target, std::size_t b
   }
 }
 
-void ProgramArchive::refuse(std::string const& why) const { refuse(why, export_again); }
+void ProgramArchive::refuse(std::string const& why) const {
+  refuse(why, export_again);
+}
 
 void ProgramArchive::refuse(std::string const& why, std::string const& cure) const {
   throw Error(ExitCode::bad_data, str("not a usable model file: ", path_.string()), why, cure);

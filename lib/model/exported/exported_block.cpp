@@ -11,7 +11,9 @@
 namespace stratagem {
 namespace {
 
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
+std::size_t at(int index) {
+  return static_cast<std::size_t>(index);
+}
 
 bool is_norm(Instruction const& instruction) {
   auto const kind = instruction.kind();
@@ -19,8 +21,8 @@ bool is_norm(Instruction const& instruction) {
 }
 
 bool is_statistic(Instruction const& instruction, ValueId value) {
-  return is_norm(instruction) &&
-         (instruction.tensor("running_mean") == value || instruction.tensor("running_var") == value);
+  return is_norm(instruction) && (instruction.tensor("running_mean") == value ||
+                                  instruction.tensor("running_var") == value);
 }
 
 }  // namespace
@@ -41,7 +43,8 @@ ExportedBlock::ExportedBlock(std::shared_ptr<ExportedGraph const> graph, BlockRa
 
 /// In the order of the state_dict. Norms keep fp32 parameters and statistics.
 void ExportedBlock::declare_state(std::set<ValueId> const& used, std::set<ValueId> const& unused) {
-  std::set<ValueId> elsewhere, statistics;  // used by other operators than norms; running statistics
+  std::set<ValueId> elsewhere,
+      statistics;  // used by other operators than norms; running statistics
   for (int i = range_.begin; i < range_.end; ++i) {
     auto const& instruction = graph_->flow.instructions()[at(i)];
     for (auto input : instruction.inputs()) {
@@ -57,7 +60,8 @@ void ExportedBlock::declare_state(std::set<ValueId> const& used, std::set<ValueI
     for (auto const& extent : value.shape) shape.push_back(extent.fixed);
     if (state.kind == ExportedState::Kind::parameter) {
       bool const keep_fp32 = used.contains(state.value) && !elsewhere.contains(state.value);
-      int const index = declare_.parameter({state.name, shape, Initialiser::constant(0), keep_fp32});
+      int const index =
+          declare_.parameter({state.name, shape, Initialiser::constant(0), keep_fp32});
       parameters_.push_back({state.value, index, true});
     } else {
       int const index = declare_.buffer({state.name, shape, value.type, 0});

@@ -17,18 +17,22 @@ at::Tensor read_tensor(ProgramArchive const& archive, ExportedProgram const& pro
   std::vector<std::int64_t> shape;
   for (auto const& extent : value.shape) shape.push_back(extent.fixed);
   auto const bytes = archive.bytes_of(state.record);
-  auto const wanted = c10::multiply_integers(shape) * static_cast<std::int64_t>(c10::elementSize(value.type));
+  auto const wanted =
+      c10::multiply_integers(shape) * static_cast<std::int64_t>(c10::elementSize(value.type));
   if (std::cmp_not_equal(bytes, wanted))
-    archive.refuse(str("its values of ", state.name, " have ", bytes, " bytes, its shape needs ", wanted));
+    archive.refuse(
+        str("its values of ", state.name, " have ", bytes, " bytes, its shape needs ", wanted));
   auto tensor = at::empty(shape, value.type);
   archive.read(state.record, tensor.data_ptr(), bytes);
   return tensor;
 }
 
-/// Convolutions of images are fastest in channels_last, unless the model reorders dimensions itself.
+/// Convolutions of images are fastest in channels_last, unless the model reorders dimensions
+/// itself.
 bool prefers_channels_last(ExportedProgram const& program) {
   auto const has = [&](std::string_view target) {
-    return std::ranges::any_of(program.nodes, [&](auto const& node) { return node.target == target; });
+    return std::ranges::any_of(program.nodes,
+                               [&](auto const& node) { return node.target == target; });
   };
   return has("aten::conv2d") && !has("aten::permute") && !has("aten::layer_norm");
 }
@@ -88,7 +92,8 @@ bool has_single_values(Flow const& flow) {
   return std::ranges::any_of(flow.instructions(), [&](Instruction const& instruction) {
     if (instruction.kind() != Instruction::Kind::batch_norm) return false;
     auto const& shape = flow.program().value(instruction.inputs().front()).shape;
-    return std::ranges::all_of(shape.begin() + std::min<std::ptrdiff_t>(2, std::ssize(shape)), shape.end(),
+    return std::ranges::all_of(shape.begin() + std::min<std::ptrdiff_t>(2, std::ssize(shape)),
+                               shape.end(),
                                [](Extent const& extent) { return extent == Extent{.fixed = 1}; });
   });
 }
@@ -111,7 +116,8 @@ Model make_exported_model(ModelConfig const& config, InputShape const& input) {
   if (has_single_values(graph->flow)) model.two_sample_input = input.size;
   auto unused = unused_state(*graph);
   for (auto const& range : block_ranges(graph->flow))
-    model.blocks.push_back(std::make_unique<ExportedBlock>(graph, range, std::exchange(unused, {})));
+    model.blocks.push_back(
+        std::make_unique<ExportedBlock>(graph, range, std::exchange(unused, {})));
   model.memory_format = config.memory_format;
   if (model.memory_format == MemoryFormat::automatic)
     model.memory_format = prefers_channels_last(graph->program) ? MemoryFormat::channels_last

@@ -8,7 +8,8 @@ namespace stratagem {
 namespace {
 
 constexpr int deepest = 20;
-constexpr std::int64_t greatest = std::int64_t{1} << 40;  ///< of a result: its products do not overflow
+constexpr std::int64_t greatest = std::int64_t{1}
+                                  << 40;  ///< of a result: its products do not overflow
 
 bool fits(Extent const& extent) {
   auto const small = [](std::int64_t value) { return -greatest <= value && value <= greatest; };
@@ -43,19 +44,21 @@ class Expression {
       if (!value || !fits({.fixed = *value})) return std::nullopt;
       return Extent{.fixed = *value};
     }
-    if (take("Add(")) return combine(depth, [](Extent a, Extent b) -> std::optional<Extent> {
-      return Extent{a.fixed + b.fixed, a.per_sample + b.per_sample};
-    });
-    if (take("Mul(")) return combine(depth, [](Extent a, Extent b) -> std::optional<Extent> {
-      if (a.per_sample != 0 && b.per_sample != 0) return std::nullopt;
-      if (a.per_sample != 0) std::swap(a, b);
-      __extension__ typedef __int128 Wide;
-      auto const fixed = static_cast<Wide>(a.fixed) * b.fixed;
-      auto const slope = static_cast<Wide>(a.fixed) * b.per_sample;
-      if (fixed > greatest || fixed < -greatest || slope > greatest || slope < -greatest)
-        return std::nullopt;
-      return Extent{static_cast<std::int64_t>(fixed), static_cast<std::int64_t>(slope)};
-    });
+    if (take("Add("))
+      return combine(depth, [](Extent a, Extent b) -> std::optional<Extent> {
+        return Extent{a.fixed + b.fixed, a.per_sample + b.per_sample};
+      });
+    if (take("Mul("))
+      return combine(depth, [](Extent a, Extent b) -> std::optional<Extent> {
+        if (a.per_sample != 0 && b.per_sample != 0) return std::nullopt;
+        if (a.per_sample != 0) std::swap(a, b);
+        __extension__ typedef __int128 Wide;
+        auto const fixed = static_cast<Wide>(a.fixed) * b.fixed;
+        auto const slope = static_cast<Wide>(a.fixed) * b.per_sample;
+        if (fixed > greatest || fixed < -greatest || slope > greatest || slope < -greatest)
+          return std::nullopt;
+        return Extent{static_cast<std::int64_t>(fixed), static_cast<std::int64_t>(slope)};
+      });
     return std::nullopt;
   }
 

@@ -1,6 +1,7 @@
 #include "model/exported/flow.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <set>
 
@@ -10,7 +11,9 @@
 namespace stratagem {
 namespace {
 
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
+std::size_t at(int index) {
+  return static_cast<std::size_t>(index);
+}
 
 [[noreturn]] void refuse(ExportedProgram const& program, ExportedNode const& node,
                          std::string const& why) {
@@ -18,6 +21,14 @@ std::size_t at(int index) { return static_cast<std::size_t>(index); }
               str("model file ", program.path, ": operator ", node.target, " ", node.name,
                   node.location.empty() ? "" : str(" (", node.location, ")"), " cannot be used"),
               why);
+}
+
+/// NaN if the argument is no constant number.
+double number(ExportedNode const& node, std::string const& argument) {
+  auto const found = std::ranges::find(node.arguments, argument, &ExportedArgument::name);
+  if (found == node.arguments.end()) return std::nan("");
+  auto const* constant = std::get_if<c10::IValue>(&found->value);
+  return constant != nullptr && constant->isDouble() ? constant->toDouble() : std::nan("");
 }
 
 }  // namespace
@@ -38,7 +49,9 @@ std::size_t Flow::group(ValueId value) const {
   return root;
 }
 
-void Flow::join(ValueId a, ValueId b) { parent_[group(a)] = group(b); }
+void Flow::join(ValueId a, ValueId b) {
+  parent_[group(a)] = group(b);
+}
 
 void Flow::find_groups() {
   for (auto const& instruction : instructions_)
@@ -55,7 +68,7 @@ void Flow::drop_unneeded() {
   std::set<std::string> modules;
   std::vector<bool> keeps(instructions_.size(), false);
   auto const counts = [&](Instruction const& instruction) {
-    return instruction.writes() && state_of_[group(instruction.inputs().front())] != nullptr;
+    return instruction.writes() && is_counter(state_of_[group(instruction.inputs().front())]);
   };
   for (auto i = instructions_.size(); i-- > 0;) {
     auto const& instruction = instructions_[i];
@@ -73,6 +86,12 @@ void Flow::drop_unneeded() {
   instructions_ = std::move(kept);
 }
 
+/// Whether a batch norm may count with it. Null: no.
+bool Flow::is_counter(ExportedState const* state) const {
+  return state != nullptr && state->kind == ExportedState::Kind::buffer &&
+         !at::isFloatingType(program_.value(state->value).type);
+}
+
 void Flow::find_writes() {
   last_write_.assign(program_.values.size(), -1);
   for (std::size_t i = 0; i < instructions_.size(); ++i) {
@@ -82,9 +101,7 @@ void Flow::find_writes() {
     last_write_[group(target)] = static_cast<int>(i);
     auto const* state = state_of_[group(target)];
     if (state == nullptr) continue;
-    bool const counter = state->kind == ExportedState::Kind::buffer &&
-                         !at::isFloatingType(program_.value(state->value).type);
-    if (!counter)
+    if (!is_counter(state))
       refuse(program_, instruction.node(),
              str("it writes ", state->name, "; only batch norms may change state in a pass"));
     instruction.become(Instruction::Kind::count_batches);
@@ -106,11 +123,14 @@ void Flow::find_mask_scales() {
     };
     auto const next = std::find_if(instructions_.begin() + static_cast<std::ptrdiff_t>(i) + 1,
                                    instructions_.end(), uses);
-    bool const scales = next != instructions_.end() && next->node().target.starts_with("aten::div") &&
-                        next->inputs().front() == mask && next->inputs().size() == 1;
+    auto const keeps = number(instructions_[i].node(), "p");
+    bool const scales =
+        next != instructions_.end() && next->node().target.starts_with("aten::div") &&
+        next->inputs() == std::vector{mask} && number(next->node(), "other") == keeps;
     if (!scales)
-      refuse(program_, instructions_[i].node(),
-             "a mask of bernoulli_ must be divided by its probability next, as stochastic depth does");
+      refuse(
+          program_, instructions_[i].node(),
+          "a mask of bernoulli_ must be divided by its probability next, as stochastic depth does");
     next->become(Instruction::Kind::mask_scale);
   }
 }

@@ -32,6 +32,7 @@ class Flow {
  private:
   std::size_t group(ValueId value) const;
   void join(ValueId a, ValueId b);
+  bool is_counter(ExportedState const* state) const;
   void find_groups();
   void find_writes();
   void find_mask_scales();
@@ -39,7 +40,7 @@ class Flow {
 
   ExportedProgram const& program_;
   std::vector<Instruction> instructions_;
-  mutable std::vector<std::size_t> parent_;  ///< of each value; groups of values that may alias
+  mutable std::vector<std::size_t> parent_;     ///< of each value; groups of values that may alias
   std::vector<ExportedState const*> state_of_;  ///< of each group: a parameter or buffer in it
   std::vector<int> last_write_;                 ///< of each group: instruction; -1: none
 };

@@ -23,17 +23,16 @@ struct Special {
   std::string_view target;
   Kind kind;
 };
-constexpr std::array<Special, 10> specials{
-    {{"aten::batch_norm", Kind::batch_norm},
-     {"aten::layer_norm", Kind::norm},
-     {"aten::group_norm", Kind::norm},
-     {"aten::instance_norm", Kind::norm},
-     {"aten::rms_norm", Kind::norm},
-     {"aten::dropout", Kind::dropout},
-     {"aten::dropout_", Kind::dropout},
-     {"aten::feature_dropout", Kind::dropout},
-     {"aten::scaled_dot_product_attention", Kind::attention},
-     {"aten::bernoulli_.float", Kind::keep_mask}}};
+constexpr std::array<Special, 10> specials{{{"aten::batch_norm", Kind::batch_norm},
+                                            {"aten::layer_norm", Kind::norm},
+                                            {"aten::group_norm", Kind::norm},
+                                            {"aten::instance_norm", Kind::norm},
+                                            {"aten::rms_norm", Kind::norm},
+                                            {"aten::dropout", Kind::dropout},
+                                            {"aten::dropout_", Kind::dropout},
+                                            {"aten::feature_dropout", Kind::dropout},
+                                            {"aten::scaled_dot_product_attention", Kind::attention},
+                                            {"aten::bernoulli_.float", Kind::keep_mask}}};
 
 c10::OperatorName name_of(std::string const& target) {
   auto const point = target.find('.');
@@ -93,12 +92,12 @@ Instruction::Instruction(ExportedProgram const& program, ExportedNode const& nod
 }
 
 void Instruction::refuse(std::string const& why, std::string const& cure) const {
-  throw Error(ExitCode::bad_data,
-              str("model file ", program_->path, ": operator ", node_->target, " ", node_->name,
-                  node_->module.empty() ? "" : str(" of module ", node_->module),
-                  node_->location.empty() ? "" : str(" (", node_->location, ")"),
-                  " cannot be used"),
-              why, cure);
+  throw Error(
+      ExitCode::bad_data,
+      str("model file ", program_->path, ": operator ", node_->target, " ", node_->name,
+          node_->module.empty() ? "" : str(" of module ", node_->module),
+          node_->location.empty() ? "" : str(" (", node_->location, ")"), " cannot be used"),
+      why, cure);
 }
 
 void Instruction::bind() {
@@ -123,7 +122,9 @@ void Instruction::bind() {
     note_inputs(*found, wanted.alias_info() != nullptr);
   }
   if (given != node_->arguments.size()) refuse("it has arguments that its schema does not know");
-  auto const shares = [](c10::Argument const& returned) { return returned.alias_info() != nullptr; };
+  auto const shares = [](c10::Argument const& returned) {
+    return returned.alias_info() != nullptr;
+  };
   bool const may_alias = kind_ == Kind::dropout || std::ranges::any_of(schema.returns(), shares);
   if (kind_ == Kind::dropout) aliased_ = {inputs_.front()};
   if (!may_alias) aliased_.clear();
@@ -135,7 +136,8 @@ void Instruction::note_inputs(ExportedArgument const& argument, bool aliased) {
     inputs_.push_back(value);
     if (aliased) aliased_.push_back(value);
   };
-  if (auto const* tensor = std::get_if<ExportedArgument::Tensor>(&argument.value)) note(tensor->value);
+  if (auto const* tensor = std::get_if<ExportedArgument::Tensor>(&argument.value))
+    note(tensor->value);
   if (auto const* tensors = std::get_if<ExportedArgument::Tensors>(&argument.value))
     for (auto value : tensors->values) note(value);
 }
@@ -205,12 +207,14 @@ void Instruction::choose_kind() {
              "leave out attention's dropout, or enable_gqa");
   } else if (kind_ == Kind::keep_mask) {
     probability_ = 1 - constant<double>("p");
-    bool const fixed = std::ranges::all_of(first, [](Extent const& e) { return e.per_sample == 0; });
+    bool const fixed =
+        std::ranges::all_of(first, [](Extent const& e) { return e.per_sample == 0; });
     if (!by_sample && !fixed)
       refuse("random masks belong to samples, which must be the first dimension");
   } else if (operator_->hasTag(at::Tag::nondeterministic_seeded)) {
-    refuse("random numbers are known here only as dropout, and as bernoulli_ divided by its "
-           "probability: others would not be the same on every rank");
+    refuse(
+        "random numbers are known here only as dropout, and as bernoulli_ divided by its "
+        "probability: others would not be the same on every rank");
   }
   if (probability_ < 0 || probability_ >= 1)
     refuse(str("it drops with probability ", probability_, ", which must be below 1"));
@@ -230,7 +234,8 @@ void Instruction::run(Registers& registers, PassContext const& pass) const {
   }
 }
 
-torch::jit::Stack Instruction::arguments(Registers const& registers, PassContext const& pass) const {
+torch::jit::Stack Instruction::arguments(Registers const& registers,
+                                         PassContext const& pass) const {
   auto stack = template_;
   auto const value = [&](ValueId id) { return registers[static_cast<std::size_t>(id)]; };
   for (auto const& [position, argument] : slots_) {
@@ -316,7 +321,9 @@ void Instruction::execute(Registers& registers, PassContext const& pass) const {
   store(stack, registers);
 }
 
-void Instruction::call(torch::jit::Stack& stack) const { operator_->callBoxed(&stack); }
+void Instruction::call(torch::jit::Stack& stack) const {
+  operator_->callBoxed(&stack);
+}
 
 void Instruction::store(torch::jit::Stack& stack, Registers& registers) const {
   auto const& outputs = node_->outputs;
@@ -339,10 +346,11 @@ at::Tensor Instruction::dropped(at::Tensor const& x, PassContext const& pass) co
     for (std::size_t i = 2; i < shape.size(); ++i) shape[i] = 1;
   std::int64_t count = 1;
   for (std::size_t i = 1; i < shape.size(); ++i) count *= shape[i];
-  auto const mask = keep_mask(pass.context, node_->name, pass.samples, count, probability_, x.device())
-                        .to(x.scalar_type())
-                        .div_(1 - probability_)
-                        .view(shape);
+  auto const mask =
+      keep_mask(pass.context, node_->name, pass.samples, count, probability_, x.device())
+          .to(x.scalar_type())
+          .div_(1 - probability_)
+          .view(shape);
   return writes_ ? x.mul_(mask) : x * mask;
 }
 
@@ -351,16 +359,19 @@ at::Tensor Instruction::attended(torch::jit::Stack const& stack, PassContext con
   auto const query = stack[0].toTensor(), key = stack[1].toTensor(), value = stack[2].toTensor();
   auto const& mask = stack[position("attn_mask")];
   auto const& given = stack[position("scale")];
-  double const scale = given.isNone() ? 1 / std::sqrt(static_cast<double>(query.size(-1))) : given.toDouble();
+  double const scale =
+      given.isNone() ? 1 / std::sqrt(static_cast<double>(query.size(-1))) : given.toDouble();
   auto scores = at::matmul(query * scale, key.transpose(-2, -1));
   constexpr auto never = -std::numeric_limits<double>::infinity();
   if (stack[position("is_causal")].toBool()) {
-    auto const allowed = at::ones({query.size(-2), key.size(-2)}, query.options().dtype(at::kBool)).tril();
+    auto const allowed =
+        at::ones({query.size(-2), key.size(-2)}, query.options().dtype(at::kBool)).tril();
     scores = scores.masked_fill(allowed.logical_not(), never);
   }
   if (mask.isTensor()) {
     auto const& bias = mask.toTensor();
-    scores = bias.scalar_type() == at::kBool ? scores.masked_fill(bias.logical_not(), never) : scores + bias;
+    scores = bias.scalar_type() == at::kBool ? scores.masked_fill(bias.logical_not(), never)
+                                             : scores + bias;
   }
   return at::matmul(dropped(at::softmax(scores, -1), pass), value);
 }
