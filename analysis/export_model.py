@@ -122,7 +122,10 @@ def export(model, example):
         return next(iter(found.values())) if isinstance(found, dict) else found[0]
 
     model.forward = first
-    return trace(model, example), outputs - 1
+    try:
+        return trace(model, example), outputs - 1
+    finally:
+        model.forward = plain
 
 
 def trace(model, example):

@@ -84,6 +84,9 @@ ExitCode execute_model(Options const& options) {
               << model.blocks.size() << " blocks, " << model.classes << " classes, images of "
               << shape.channels << " x " << shape.size << " x " << shape.size
               << (model.graph.empty() ? "" : ", graph " + model.graph) << "\n\n";
+  if (format == "text")
+    for (auto const& [name, first] : model.tied)
+      std::cout << name << " is tied to " << first << ", under which it is saved\n\n";
   std::cout << table_of(costs).render(table_format(format));
   return ExitCode::done;
 }

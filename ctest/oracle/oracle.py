@@ -140,6 +140,11 @@ def relative(ours, theirs, floor=0.0):
     return torch.linalg.vector_norm(ours - theirs).item() / scale
 
 
+def gradient_of(parameter):
+    """0 for one that is not used."""
+    return torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+
+
 def compare(table, mode, model, images, labels, ours):
     """One forward and backward pass of `model`, compared with the results in the open file `ours`."""
     logits = model(images)
@@ -147,7 +152,7 @@ def compare(table, mode, model, images, labels, ours):
     loss.backward()
     table.row(mode, "logits", {"logits": relative(ours.get_tensor("logits"), logits.detach())}, TOLERANCE)
     table.row(mode, "loss", {"loss": relative(ours.get_tensor("loss"), loss.detach())}, TOLERANCE)
-    gradients = {name: parameter.grad for name, parameter in model.named_parameters()}
+    gradients = {name: gradient_of(parameter) for name, parameter in model.named_parameters()}
     total = sum(torch.linalg.vector_norm(g).item() ** 2 for g in gradients.values()) ** 0.5
     errors = {
         name: relative(ours.get_tensor("gradient." + name), gradient, SMALLEST_SHARE * total)

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,8 @@ struct Model {
   /// [pixels] Up to this size, a BatchNorm gets 1x1 maps and cannot train with one sample; 0: none.
   std::int64_t two_sample_input = 0;
   std::string graph;  ///< digest of an exported graph; empty for a model of the zoo
+  /// Further names of parameters that are used as several, to those under which they are declared.
+  std::map<std::string, std::string> tied;
 
   std::int64_t parameter_count() const;
   /// Whole tensors; a tensor that is divided into parts counts once.

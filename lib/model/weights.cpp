@@ -73,6 +73,7 @@ TensorMap match_weights(Model const& model, TensorMap file, HeadWeights head,
       matched.insert(std::move(found));
     }
   }
+  for (auto const& [name, _] : model.tied) file.erase(name);
   for (auto const& [name, tensor] : file) unexpected.push_back(name);
 
   std::vector<std::string> problems;

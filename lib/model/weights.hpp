@@ -20,9 +20,10 @@ struct StateTensor {
 std::vector<StateTensor> state_of(Model const& model);
 
 /// The tensors of `file` that the model starts from. Floating types may differ from the model's. As
-/// in PyTorch, older files without `num_batches_tracked` are accepted. With HeadWeights::fresh, the
-/// head's tensors are ignored. Error(bad_data) with all tensors that are missing, unexpected, or of
-/// another shape or type; the message calls the file `source`.
+/// in PyTorch, older files without `num_batches_tracked` are accepted; further names of tied
+/// parameters are ignored. With HeadWeights::fresh, the head's tensors are ignored. Error(bad_data)
+/// with all tensors that are missing, unexpected, or of another shape or type; the message calls
+/// the file `source`.
 TensorMap match_weights(Model const& model, TensorMap file, HeadWeights head,
                         std::string const& source);
 

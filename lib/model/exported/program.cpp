@@ -86,6 +86,7 @@ class ProgramReader {
     check_logits();
     read_range();
     find_state_records(fields_, values_, name, program_.state);
+    join_tied();
     std::ranges::stable_partition(program_.state, [](ExportedState const& state) {
       return state.kind != ExportedState::Kind::constant;
     });
@@ -167,6 +168,33 @@ class ProgramReader {
         fields_.tagged(fields_.member(content, "arg"), "an output of its graph");
     if (type != "as_tensor") fields_.refuse("the model's first output is not a tensor");
     program_.output = values_.use(fields_.text(value, "name"), "the output");
+  }
+
+  /// Parameters that share their bytes are one, of several names.
+  void join_tied() {
+    std::map<std::string, ExportedState const*> by_record;
+    std::map<ValueId, ValueId> first;
+    std::vector<ExportedState> kept;
+    for (auto const& state : program_.state) {
+      auto const [found, is_first] = by_record.emplace(state.record, &state);
+      if (is_first || state.kind != ExportedState::Kind::parameter) {
+        kept.push_back(state);
+        continue;
+      }
+      first[state.value] = found->second->value;
+      program_.tied[state.name] = found->second->name;
+    }
+    program_.state = std::move(kept);
+    auto const replace = [&](ValueId& value) {
+      if (auto const found = first.find(value); found != first.end()) value = found->second;
+    };
+    for (auto& node : program_.nodes)
+      for (auto& argument : node.arguments) {
+        if (auto* tensor = std::get_if<ExportedArgument::Tensor>(&argument.value))
+          replace(tensor->value);
+        if (auto* tensors = std::get_if<ExportedArgument::Tensors>(&argument.value))
+          for (auto& value : tensors->values) replace(value);
+      }
   }
 
   void check_logits() const {

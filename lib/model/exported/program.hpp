@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <variant>
 #include <vector>
@@ -70,6 +71,7 @@ struct ExportedProgram {
   std::vector<ExportedValue> values;
   std::vector<ExportedNode> nodes;   ///< in the order of execution; all contribute to the output
   std::vector<ExportedState> state;  ///< in the order of the state_dict, then constants
+  std::map<std::string, std::string> tied;  ///< further names of parameters, to those in `state`
   ValueId input = -1;                ///< [n, ...]
   ValueId output = -1;               ///< logits [n, classes]
   int ignored_outputs = 0;           ///< of auxiliary heads
