@@ -25,7 +25,7 @@ CONFIG = """\
 schema: 1
 run: {{name: bench, device: {device}, ranks: {ranks}, threads: {threads}, epochs: 100000, evaluate_every: 0}}
 data: {{dataset: cifar10, root: "{root}", global_batch: {images}, input_size: {size}}}
-model: {{name: {model}}}
+model: {model}
 precision: {{compute: {precision}}}
 strategy: {strategy}
 comm: {{timeout_s: 3600}}
@@ -41,6 +41,7 @@ class Cell:
     ranks: int  # that compute
     batch: int  # images per rank
     servers: int = 0  # additional ranks that do not compute
+    file: str = ""  # of an exported model, which stratagem trains instead of its own
 
     @property
     def images(self):
@@ -77,7 +78,8 @@ def cells(options):
 
 def write_config(path, options, cell, strategy, spans_every):
     """A configuration of stratagem that trains until it is stopped; `strategy` is a YAML flow mapping."""
-    path.write_text(CONFIG.format(ranks=cell.processes, threads=options.threads, model=cell.model, images=cell.images,
+    path.write_text(CONFIG.format(ranks=cell.processes, threads=options.threads, images=cell.images,
+                                  model=f"{{file: {cell.file}}}" if cell.file else f"{{name: {cell.model}}}",
                                   root=Path(options.data).resolve().parent, strategy=strategy,
                                   device=options.device, precision=options.precision, size=options.size,
                                   spans_every=spans_every), encoding="utf-8")

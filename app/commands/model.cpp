@@ -84,6 +84,8 @@ ExitCode execute_model(Options const& options) {
               << model.blocks.size() << " blocks, " << model.classes << " classes, images of "
               << shape.channels << " x " << shape.size << " x " << shape.size
               << (model.graph.empty() ? "" : ", graph " + model.graph) << "\n\n";
+  if (format == "text" && !model.unused.empty())
+    std::cout << "not used by the first output: " << join(model.unused, ", ") << "\n\n";
   if (format == "text")
     for (auto const& [name, first] : model.tied)
       std::cout << name << " is tied to " << first << ", under which it is saved\n\n";

@@ -117,14 +117,23 @@ Value model_name(ModelConfig& model, std::vector<std::string> const& known) {
   return value;
 }
 
+Value class_count(std::int64_t& place) {
+  auto value = integer(place, between(2, 65536));
+  value.set = [&place, set = value.set](Scalar const& scalar) -> Complaint {
+    if (scalar.text != "0") return set(scalar);
+    place = 0;
+    return {};
+  };
+  return value;
+}
+
 Keys keys_of(ModelConfig& model, KnownNames const& names) {
   return {
       {"name", model_name(model, names.models), "model to train", true, InFirstFile::no,
        "model.file"},
-      {"file", text(model.file),
-       "a model exported by analysis/export_model.py, instead of a name"},
-      {"num_classes", integer(model.num_classes, between(0, 65536)),
-       "width of the last layer; 0: the file's"},
+      {"file", text(model.file), "a model exported by analysis/export_model.py, instead of a name"},
+      {"num_classes", class_count(model.num_classes),
+       "width of the last layer; 0, and the default of a file: as many as the file's"},
       {"weights", text(model.weights),
        "safetensors with torchvision's names; empty initialises from the seed"},
       {"head", choice(model.head, {"strict", "fresh"}),

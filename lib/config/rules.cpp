@@ -40,8 +40,8 @@ void check_rules(RunConfig const& config, Given const& given, Problems& problems
   if (!model.file.empty() && given.has("model.name"))
     refuse("model.name", str("is given, and so is model.file (", given.place_of("model.file").text,
                              "); leave one out"));
-  if (model.num_classes < (model.file.empty() ? 2 : 0) || model.num_classes == 1)
-    refuse("model.num_classes", str("is ", model.num_classes, ", must be 2 or more"));
+  if (model.num_classes == 0 && model.file.empty())
+    refuse("model.num_classes", "is 0, which needs model.file; else it must be in [2, 65536]");
   if (config.model.head == HeadWeights::fresh && config.model.weights.empty())
     refuse("model.head", "is fresh, which needs model.weights");
 }

@@ -26,6 +26,7 @@ struct Model {
   /// [pixels] Up to this size, a BatchNorm gets 1x1 maps and cannot train with one sample; 0: none.
   std::int64_t two_sample_input = 0;
   std::string graph;  ///< digest of an exported graph; empty for a model of the zoo
+  std::vector<std::string> unused;  ///< parameters whose gradient is always 0
   /// Further names of parameters that are used as several, to those under which they are declared.
   std::map<std::string, std::string> tied;
 

@@ -113,7 +113,7 @@ class Stepper {
                                 .contiguous(format)
                                 .to(device_.torch());
     batches_.batch.labels =
-        at::randint(config_.model.num_classes, {samples}, at::kLong).to(device_.torch());
+        at::randint(model_.classes, {samples}, at::kLong).to(device_.torch());
   }
 
   Phases step() {

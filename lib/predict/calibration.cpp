@@ -153,8 +153,8 @@ void put(std::vector<Item>& items, Item const& newer, Alike alike) {
 
 PassKind pass_kind(RunConfig const& config, Model const& model, int threads) {
   auto const input = input_shape(config);
-  return {.model = model.name,
-          .classes = config.model.num_classes,
+  return {.model = model.graph.empty() ? model.name : model.name + " " + model.graph,
+          .classes = model.classes,
           .channels = input.channels,
           .size = input.size,
           .memory_format =

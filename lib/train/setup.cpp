@@ -10,6 +10,7 @@
 #include "base/text.hpp"
 #include "comm/agreement.hpp"
 #include "comm/factory.hpp"
+#include "model/exported/exported_model.hpp"
 #include "model/weights.hpp"
 #include "mpi/session.hpp"
 #include "plan/process_setup.hpp"
@@ -72,7 +73,11 @@ Setup set_up(RunConfig const& config, mpi::Comm const& world, Log& log) {
   bool const on_cpu = !serves && process.device.kind == gpu::DeviceKind::cpu;
   warn_of_crowding(threads, on_cpu, process, world, log);
   auto const mixed = mixed_instructions(world, on_cpu);
-  auto model = on_all_ranks(world, [&] { return make_model(config.model, input_shape(config)); });
+  auto model = on_all_ranks(world, [&] {
+    auto made = make_model(config.model, input_shape(config));
+    if (!made.graph.empty()) try_exported_model(made, input_shape(config));
+    return made;
+  });
   // With the published sizes first: what cannot fit together need not wait for the data.
   auto plan = on_all_ranks(world, [&] {
     auto made = make_run_plan(config, model, published_size(config.data), world.size());

@@ -19,6 +19,7 @@ class ProgramArchive {
   ProgramArchive& operator=(ProgramArchive const&) = delete;
 
   std::filesystem::path const& path() const { return path_; }
+  std::size_t bytes() const { return file_bytes_; }
   std::vector<std::string> const& records() const { return records_; }
   bool has(std::string const& record) const;
   std::string text(std::string const& record) const;

@@ -116,6 +116,9 @@ Model make_exported_model(ModelConfig const& config, InputShape const& input) {
   model.classes = graph->program.value(graph->program.output).shape[1].fixed;
   if (has_single_values(graph->flow)) model.two_sample_input = input.size;
   auto unused = unused_state(*graph);
+  for (auto const& state : graph->program.state)
+    if (state.kind == ExportedState::Kind::parameter && unused.contains(state.value))
+      model.unused.push_back(state.name);
   for (auto const& range : block_ranges(graph->flow))
     model.blocks.push_back(
         std::make_unique<ExportedBlock>(graph, range, std::exchange(unused, {})));
@@ -126,13 +129,37 @@ Model make_exported_model(ModelConfig const& config, InputShape const& input) {
   return model;
 }
 
+void try_exported_model(Model const& model, InputShape const& input) {
+  constexpr std::int64_t samples = 2;
+  at::NoGradGuard const no_gradients;
+  at::Tensor x = at::zeros({samples, input.channels, input.size, input.size});
+  Context const context;
+  for (auto const& block : model.blocks) {
+    std::vector<at::Tensor> parameters, buffers;
+    for (auto const& spec : block->declaration().parameters())
+      parameters.push_back(at::zeros(spec.shape));
+    for (auto const& spec : block->declaration().buffers())
+      buffers.push_back(at::zeros(spec.shape, spec.type));
+    x = block->forward(x, {parameters, buffers, context});
+  }
+  if (x.sizes() != at::IntArrayRef({samples, model.classes}))
+    throw Error(ExitCode::bad_data, "model file of " + model.name + " contradicts itself",
+                stratagem::str("its operators make logits of shape ", x.sizes(),
+                               ", its graph says ", at::IntArrayRef({samples, model.classes})),
+                "export the model again with analysis/export_model.py");
+}
+
 TensorMap exported_state(std::filesystem::path const& file) {
   ProgramArchive const archive(file);
   auto const program = read_program(archive);
   TensorMap tensors;
-  for (auto const& state : program.state)
-    if (state.kind != ExportedState::Kind::constant)
-      tensors.emplace(state.name, read_tensor(archive, program, state));
+  std::size_t bytes = 0;
+  for (auto const& state : program.state) {
+    if (state.kind == ExportedState::Kind::constant) continue;
+    bytes += archive.bytes_of(state.record);
+    if (bytes > archive.bytes()) archive.refuse("its tensors share bytes");
+    tensors.emplace(state.name, read_tensor(archive, program, state));
+  }
   return tensors;
 }
 

@@ -23,6 +23,10 @@ ExportedInput exported_input(std::filesystem::path const& file);
 /// Error(usage) for images of another size, or another number of classes than the file's.
 Model make_exported_model(ModelConfig const& config, InputShape const& input);
 
+/// Runs the blocks once, on the CPU, with two samples and all parameters 0. Error(bad_data) if an
+/// operator refuses its inputs, or if the logits have another shape than the graph says.
+void try_exported_model(Model const& model, InputShape const& input);
+
 /// Parameters and buffers as exported, by the names of the state_dict.
 TensorMap exported_state(std::filesystem::path const& file);
 

@@ -9,7 +9,6 @@
 #include <ATen/ScalarOps.h>
 #include <c10/util/Exception.h>
 
-#include "base/contract.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "model/layers.hpp"
@@ -167,7 +166,7 @@ void Instruction::bind_argument(std::size_t position, ExportedArgument const& ar
 
 std::size_t Instruction::position(std::string const& argument) const {
   auto const index = operator_->schema().argumentIndexWithName(argument);
-  expects(index.has_value(), "the operator has this argument");
+  if (!index) refuse(str("this LibTorch's schema has no argument ", argument));
   return static_cast<std::size_t>(*index);
 }
 

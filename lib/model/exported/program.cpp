@@ -87,9 +87,10 @@ class ProgramReader {
     read_range();
     find_state_records(fields_, values_, name, program_.state);
     join_tied();
-    std::ranges::stable_partition(program_.state, [](ExportedState const& state) {
-      return state.kind != ExportedState::Kind::constant;
-    });
+    std::stable_partition(program_.state.begin(), program_.state.end(),
+                          [](ExportedState const& state) {
+                            return state.kind != ExportedState::Kind::constant;
+                          });
     program_.values = values_.take();
     return std::move(program_);
   }
