@@ -17,7 +17,7 @@ SMOKE = pathlib.Path(__file__).resolve().parents[2] / "inputs" / "smoke"
 COMMANDS = [
     *["run", "plan", "demo", "info", "list", "commbench", "calibrate"],
     *["sweep", "status", "collect", "replay", "simulate", "validate"],
-    *["checkpoint", "export-weights", "export-trace", "help", "init", "completion"],
+    *["checkpoint", "export-weights", "export-trace", "help", "init", "completion", "model"],
 ]
 PLAN = ["plan", "config.yaml"]
 MISTAKES = [

@@ -231,6 +231,14 @@ TEST(Exported, RefusesGraphsThatCannotBeTrained) {
                    node_of(nodes, conv)["target"] = "torch.ops.torchvision.nms.default";
                  }),
                  "only operators of aten can be run");
+  expect_refused(
+      "a file", graph([&](Json&, Json& nodes) {
+        auto& node = node_of(nodes, "torch.ops.aten.empty.memory_format");
+        node["target"] = "torch.ops.aten.from_file.default";
+        node["inputs"] = Json::array(
+            {{{"name", "filename"}, {"arg", {{"as_string", "/etc/passwd"}}}, {"kind", 1}}});
+      }),
+      "could name a file");
   expect_refused("control flow", graph([&](Json&, Json& nodes) {
                    node_of(nodes, conv)["target"] = "torch.ops.higher_order.cond";
                  }),
@@ -274,7 +282,8 @@ TEST(Exported, RefusesGraphsThatContradictThemselves) {
                  }),
                  "uses value y, which is not described");
   expect_refused("a value made twice",
-                 graph([&](Json&, Json& nodes) { nodes.push_back(nodes.back()); }), "is made twice");
+                 graph([&](Json&, Json& nodes) { nodes.push_back(nodes.back()); }),
+                 "is made twice");
   expect_refused("an unknown schema",
                  graph([](Json& file, Json&) { file["schema_version"]["major"] = 9; }),
                  "its schema is version 9 (torch 2.11.0");

@@ -1,4 +1,5 @@
-// Runs a model of the zoo, or of a file of torch.export, on given weights and inputs and writes what it computed, for oracle.py.
+// Runs a model of the zoo, or of a file of torch.export, on given weights and inputs and writes
+// what it computed, for oracle.py.
 //
 //   oracle_program MODEL eval|train|masked STEPS INPUT OUTPUT
 //
@@ -104,8 +105,9 @@ class Replica {
 
 void run(std::string const& name, std::string const& mode, int steps, std::string const& input,
          std::string const& output) {
-  auto const model = name.ends_with(".pt2") ? make_model({.name = name, .file = name, .num_classes = 0}, {.size = 0})
-                                            : make_model({.name = name}, {});
+  auto const model = name.ends_with(".pt2")
+                         ? make_model({.name = name, .file = name, .num_classes = 0}, {.size = 0})
+                         : make_model({.name = name}, {});
   auto file = read_safetensors(input);
   auto const images = take(file, "input.images");
   auto const labels = take(file, "input.labels");

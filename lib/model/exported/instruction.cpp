@@ -33,6 +33,18 @@ constexpr std::array<Special, 10> specials{{{"aten::batch_norm", Kind::batch_nor
                                             {"aten::scaled_dot_product_attention", Kind::attention},
                                             {"aten::bernoulli_.float", Kind::keep_mask}}};
 
+/// Whose texts are modes or formulas. Others may name files.
+constexpr std::array<std::string_view, 8> with_texts{"conv1d", "conv2d", "conv3d", "div",
+                                                     "einsum", "gelu",   "pad",    "searchsorted"};
+
+/// `aten::div_.Tensor_mode` -> `div`.
+std::string_view base_name(std::string_view target) {
+  target.remove_prefix(target.find("::") + 2);
+  target = target.substr(0, target.find('.'));
+  if (target.ends_with('_')) target.remove_suffix(1);
+  return target;
+}
+
 c10::OperatorName name_of(std::string const& target) {
   auto const point = target.find('.');
   if (point == std::string::npos) return {target, ""};
@@ -144,6 +156,9 @@ void Instruction::note_inputs(ExportedArgument const& argument, bool aliased) {
 void Instruction::bind_argument(std::size_t position, ExportedArgument const& argument) {
   auto const& type = operator_->schema().arguments()[position].type();
   auto& place = template_[position];
+  bool const text = inner(type)->kind() == c10::TypeKind::StringType;
+  if (text && std::ranges::find(with_texts, base_name(node_->target)) == with_texts.end())
+    refuse("it takes a text, which could name a file");
   if (auto const* constant = std::get_if<c10::IValue>(&argument.value)) {
     place = is_tensor(type) && constant->isScalar() ? as_tensor(*constant) : *constant;
   } else if (auto const* of = std::get_if<ExportedArgument::Integers>(&argument.value)) {
