@@ -199,9 +199,8 @@ def describe(model, program, ignored):
         print(f"note: {len(frozen)} parameters do not require gradients, such as {frozen[0]}; stratagem trains them")
     if ignored:
         print(f"note: only the first output is used; {ignored} others (auxiliary heads) are left out")
-    operators = collections.Counter(
-        str(node.target) for node in program.graph.nodes if node.op == "call_function" and "getitem" not in str(node.target)
-    )
+    targets = [str(node.target) for node in program.graph.nodes if node.op == "call_function"]
+    operators = collections.Counter(target for target in targets if "getitem" not in target)
     most = ", ".join(f"{name.removeprefix('aten.').removesuffix('.default')} {count}"
                      for name, count in operators.most_common(SHOWN))
     print(f"operators: {sum(operators.values())} of {len(operators)} kinds: {most}"

@@ -49,7 +49,9 @@ void write_archive(std::filesystem::path const& path, std::span<std::uint8_t con
 }  // namespace
 
 /// LibTorch's reader leaks a little of an archive that it refuses.
-extern "C" char const* __lsan_default_suppressions() { return "leak:mz_zip_reader"; }
+extern "C" char const* __lsan_default_suppressions() {
+  return "leak:mz_zip_reader";
+}
 
 /// An archive, or else the JSON of a graph.
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {

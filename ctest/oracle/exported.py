@@ -1,5 +1,5 @@
-"""Compares models exported by analysis/export_model.py with the same models in Python, in float64, with the same weights
-and inputs.
+"""Compares models exported by analysis/export_model.py with the same models in Python, in float64, with the same
+weights and inputs.
 
 The file is exported in float32, as a user would. Checks the names and shapes of the state, then logits, loss and every
 gradient: in evaluation, in training without dropout and stochastic depth, and in training with them, where Python uses
@@ -122,8 +122,8 @@ def random_nodes(path):
 
 
 class Masks:
-    """Takes the place of PyTorch's random operators: their calls, in the order of the graph, are first counted, and then
-    use stratagem's masks."""
+    """Takes the place of PyTorch's random operators: their calls, in the order of the graph, are first counted, and
+    then use stratagem's masks."""
 
     def __init__(self, nodes):
         self.nodes = nodes
@@ -143,10 +143,11 @@ class Masks:
         return self.masks[f"mask.{name}"].double().view(shape) / (1 - p) if self.masks else 1
 
     def __enter__(self):
-        self.plain = torch.nn.functional.dropout, torch.Tensor.bernoulli_, torch.nn.functional.scaled_dot_product_attention
-        torch.nn.functional.dropout = self.dropout
+        functional = torch.nn.functional
+        self.plain = functional.dropout, torch.Tensor.bernoulli_, functional.scaled_dot_product_attention
+        functional.dropout = self.dropout
         torch.Tensor.bernoulli_ = lambda noise, p: self.bernoulli(noise, p)
-        torch.nn.functional.scaled_dot_product_attention = self.attention
+        functional.scaled_dot_product_attention = self.attention
         self.turn = 0
         return self
 

@@ -1,5 +1,5 @@
-"""What `plan` says about exported models, without Python: parameters, gradients and state to the byte, and the peak of a
-rank within 5 % of what was measured, for DDP and ZeRO-3 on two ranks."""
+"""What `plan` says about exported models, without Python: parameters, gradients and state to the byte, and the peak of
+a rank within 5 % of what was measured, for DDP and ZeRO-3 on two ranks."""
 
 import argparse
 import json

@@ -1,5 +1,5 @@
-"""Exported models under every synchronous strategy: the final parameters have the same bits as when one process plays all
-workers, with dropout and stochastic depth. Then an exported ResNet50 against the built-in one, with the same weights.
+"""Exported models under every synchronous strategy: the final parameters have the same bits as when one process plays
+all workers, with dropout and stochastic depth. Then an exported ResNet50 against the built-in one, with the same weights.
 """
 
 import argparse
@@ -42,7 +42,8 @@ class Runs:
         """Of the parameters in the end."""
         self.count += 1
         out = self.folder / f"run-{self.count}"
-        self.start(self.options.mpiexec, "--bind-to", "none", "-n", ranks, self.options.program, "run", *words, "--out", out)
+        launcher = [self.options.mpiexec, "--bind-to", "none", "-n", ranks]
+        self.start(*launcher, self.options.program, "run", *words, "--out", out)
         return json.loads((out / "outcome.json").read_text())["digest"]
 
     def start(self, *words):

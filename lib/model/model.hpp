@@ -21,11 +21,11 @@ struct Model {
   Blocks blocks;
   MemoryFormat memory_format = MemoryFormat::contiguous;  ///< never automatic
   std::vector<std::string>
-      head;  ///< names of the last layer's tensors, which depend on num_classes
+      head;                  ///< names of the last layer's tensors, which depend on num_classes
   std::int64_t classes = 0;  ///< logits of a sample
   /// [pixels] Up to this size, a BatchNorm gets 1x1 maps and cannot train with one sample; 0: none.
   std::int64_t two_sample_input = 0;
-  std::string graph;  ///< digest of an exported graph; empty for a model of the zoo
+  std::string graph;                ///< digest of an exported graph; empty for a model of the zoo
   std::vector<std::string> unused;  ///< parameters whose gradient is always 0
   /// Further names of parameters that are used as several, to those under which they are declared.
   std::map<std::string, std::string> tied;

@@ -21,8 +21,8 @@ struct Recompute {
 
 /// Section `model` of the configuration.
 struct ModelConfig {
-  std::string name;  ///< of the zoo's model, or of the file without folder and ending
-  std::string file;  ///< exported by torch.export; empty: a model of the zoo
+  std::string name;               ///< of the zoo's model, or of the file without folder and ending
+  std::string file;               ///< exported by torch.export; empty: a model of the zoo
   std::int64_t num_classes = 10;  ///< 0: as many as the file's
   std::string weights;  ///< safetensors with torchvision's names; empty: initialised from the seed
   HeadWeights head = HeadWeights::strict;

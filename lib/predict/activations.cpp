@@ -231,9 +231,10 @@ class ActivationPredictor::Family {
 
  private:
   std::string key(int threads, std::int64_t size, std::int64_t samples) const {
-    return str(model_.name, model_.graph.empty() ? "" : " " + model_.graph, ' ', model_.parameter_count(), ' ', config_.recompute.every, ' ',
-               config_.dropout, ' ', static_cast<int>(model_.memory_format), ' ', input_.channels,
-               ' ', static_cast<int>(type_), ' ', threads, ' ', size, ' ', samples, " LibTorch ",
+    return str(model_.name, model_.graph.empty() ? "" : " " + model_.graph, ' ',
+               model_.parameter_count(), ' ', config_.recompute.every, ' ', config_.dropout, ' ',
+               static_cast<int>(model_.memory_format), ' ', input_.channels, ' ',
+               static_cast<int>(type_), ' ', threads, ' ', size, ' ', samples, " LibTorch ",
                build_info().libtorch);
   }
   bool contains(int threads, std::int64_t size, std::int64_t samples) const {

@@ -112,8 +112,7 @@ class Stepper {
                                 .to(compute_type(config_.precision.compute))
                                 .contiguous(format)
                                 .to(device_.torch());
-    batches_.batch.labels =
-        at::randint(model_.classes, {samples}, at::kLong).to(device_.torch());
+    batches_.batch.labels = at::randint(model_.classes, {samples}, at::kLong).to(device_.torch());
   }
 
   Phases step() {

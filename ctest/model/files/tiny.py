@@ -37,8 +37,8 @@ class Residual(torch.nn.Module):
 
 
 class Tiny(torch.nn.Module):
-    """In-place operators, batch norms, both kinds of random masks, a tied weight, a buffer that is saved and one that is
-    not, a view that depends on the number of samples."""
+    """In-place operators, batch norms, both kinds of random masks, a layer that is used twice, a buffer that is saved
+    and one that is not, a view that depends on the number of samples."""
 
     def __init__(self):
         super().__init__()

@@ -87,10 +87,9 @@ class ProgramReader {
     read_range();
     find_state_records(fields_, values_, name, program_.state);
     join_tied();
-    std::stable_partition(program_.state.begin(), program_.state.end(),
-                          [](ExportedState const& state) {
-                            return state.kind != ExportedState::Kind::constant;
-                          });
+    std::stable_partition(
+        program_.state.begin(), program_.state.end(),
+        [](ExportedState const& state) { return state.kind != ExportedState::Kind::constant; });
     program_.values = values_.take();
     return std::move(program_);
   }

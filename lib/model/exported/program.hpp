@@ -72,10 +72,10 @@ struct ExportedProgram {
   std::vector<ExportedNode> nodes;   ///< in the order of execution; all contribute to the output
   std::vector<ExportedState> state;  ///< in the order of the state_dict, then constants
   std::map<std::string, std::string> tied;  ///< further names of parameters, to those in `state`
-  ValueId input = -1;                ///< [n, ...]
-  ValueId output = -1;               ///< logits [n, classes]
-  int ignored_outputs = 0;           ///< of auxiliary heads
-  std::int64_t most_samples = 0;     ///< per pass, as exported; 0: any number
+  ValueId input = -1;                       ///< [n, ...]
+  ValueId output = -1;                      ///< logits [n, classes]
+  int ignored_outputs = 0;                  ///< of auxiliary heads
+  std::int64_t most_samples = 0;            ///< per pass, as exported; 0: any number
   std::int64_t least_samples = 0;
 
   ExportedValue const& value(ValueId id) const { return values[static_cast<std::size_t>(id)]; }

@@ -18,8 +18,8 @@ namespace {
 
 /// If one of these differs, nothing can be resumed.
 constexpr std::array<std::string_view, 7> always{
-    "model.name", "model.num_classes", "graph",  "data.dataset",
-    "data.subset", "data.holdout",     "dataset"};
+    "model.name",  "model.num_classes", "graph",  "data.dataset",
+    "data.subset", "data.holdout",      "dataset"};
 
 /// Keys of these sections change numbers, but for the exceptions.
 constexpr std::array<std::string_view, 4> sections{"data.", "model.", "precision.", "optimizer."};
