@@ -1,5 +1,6 @@
 """Exported models under every synchronous strategy: the final parameters have the same bits as when one process plays
-all workers, with dropout and stochastic depth. Then an exported ResNet50 against the built-in one, with the same weights.
+all workers, with dropout and stochastic depth. Then an exported ResNet50 against the built-in one, with the same
+weights.
 """
 
 import argparse

@@ -72,7 +72,6 @@ class ProgramReader {
  public:
   ProgramReader(Fields const& fields, Json const& file)
       : fields_(fields),
-        file_(file),
         graph_(fields.object(fields.object(file, "graph_module"), "graph")),
         signature_(fields.object(fields.object(file, "graph_module"), "signature")),
         values_(fields, graph_, signature_),
@@ -84,7 +83,6 @@ class ProgramReader {
     for (auto const& node : fields_.array(graph_, "nodes")) read_node(node);
     for (auto const& spec : fields_.array(signature_, "output_specs")) read_output(spec);
     check_logits();
-    read_range();
     find_state_records(fields_, values_, name, program_.state);
     join_tied();
     std::stable_partition(
@@ -204,22 +202,7 @@ class ProgramReader {
       fields_.refuse("the model's first output is not of shape [samples, classes]");
   }
 
-  /// Of the number of samples, where the user gave one.
-  void read_range() {
-    if (!file_.contains("range_constraints") || !file_["range_constraints"].is_object()) return;
-    for (auto const& [symbol, range] : file_["range_constraints"].items()) {
-      if (values_.samples().find("'" + symbol + "'") == std::string::npos) continue;
-      auto const bound = [&, &range = range](char const* key) {
-        return range.contains(key) && range[key].is_number_integer() ? fields_.integer(range, key)
-                                                                     : 0;
-      };
-      program_.least_samples = bound("min_val");
-      program_.most_samples = bound("max_val");
-    }
-  }
-
   Fields fields_;
-  Json const& file_;
   Json const& graph_;
   Json const& signature_;
   GraphValues values_;

@@ -75,8 +75,6 @@ struct ExportedProgram {
   ValueId input = -1;                       ///< [n, ...]
   ValueId output = -1;                      ///< logits [n, classes]
   int ignored_outputs = 0;                  ///< of auxiliary heads
-  std::int64_t most_samples = 0;            ///< per pass, as exported; 0: any number
-  std::int64_t least_samples = 0;
 
   ExportedValue const& value(ValueId id) const { return values[static_cast<std::size_t>(id)]; }
 };
