@@ -65,23 +65,31 @@ TEST(Parse, ReadsEveryTypeOfValue) {
   EXPECT_EQ(config.comm.backend, CommBackend::nccl);
 }
 
-/// A bad line after the three of the minimal configuration, and what is said about it.
+/// A bad line after the three of the minimal configuration, or a bad override of it, and what is
+/// said about it.
 struct BadLine {
   std::string text;
   std::string problem;
+  bool is_override = false;
 };
 void PrintTo(BadLine const& bad, std::ostream* out) {
   *out << bad.text;
 }
 
-class ParseRefuses : public testing::TestWithParam<BadLine> {};
+std::vector<BadLine> overrides(std::vector<BadLine> lines) {
+  for (auto& line : lines) line.is_override = true;
+  return lines;
+}
 
-TEST_P(ParseRefuses, SayingWhereAndWhy) {
-  EXPECT_EQ(problems(minimal + GetParam().text), Lines{GetParam().problem});
+class Parse : public testing::TestWithParam<BadLine> {};
+
+TEST_P(Parse, RefusesSayingWhereAndWhy) {
+  auto const& [text, problem, is_override] = GetParam();
+  EXPECT_EQ(is_override ? problems(minimal, {text}) : problems(minimal + text), Lines{problem});
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Parse, ParseRefuses,
+    Line, Parse,
     testing::Values(
         BadLine{"optimizer: {lrr: 1}",
                 "c.yaml:4:13: optimizer.lrr: unknown key (did you mean \"lr\"?)"},
@@ -102,7 +110,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadLine{"run: {name: \"\\q\"}", "c.yaml:4:16: not YAML: unknown escape character: q"},
         BadLine{"optimiser: {lr: 1, b: 2}",
                 "c.yaml:4:1: optimiser: unknown section (did you mean \"optimizer\"?)"},
-        BadLine{"checkpoint: {keep: 2}", "c.yaml:4:1: checkpoint: unknown section"},
+        BadLine{"checkpoints: {keep: 2}",
+                "c.yaml:4:1: checkpoints: unknown section (did you mean \"checkpoint\"?)"},
         BadLine{
             "trace: 5",
             "c.yaml:4:1: trace: a section, not a key; its keys are spans_every, device_sample_hz"},
@@ -158,50 +167,43 @@ INSTANTIATE_TEST_SUITE_P(
         BadLine{"run: {evaluate_every: 1.0}",
                 "c.yaml:4:23: run.evaluate_every: is \"1.0\", must be an integer"}));
 
-/// A bad override of the minimal configuration, and what is said about it.
-class ParseRefusesOverride : public testing::TestWithParam<BadLine> {};
-
-TEST_P(ParseRefusesOverride, SayingWhereAndWhy) {
-  EXPECT_EQ(problems(minimal, {GetParam().text}), Lines{GetParam().problem});
-}
-
 INSTANTIATE_TEST_SUITE_P(
-    Parse, ParseRefusesOverride,
-    testing::Values(
-        BadLine{"optimizer.lr", "-s optimizer.lr: is not section.key=value"},
-        BadLine{"optimizer.lr=x", "-s optimizer.lr=x: optimizer.lr: is \"x\", must be a number"},
-        BadLine{"optimizer.lrr=1",
-                "-s optimizer.lrr=1: optimizer.lrr: unknown key (did you mean \"lr\"?)"},
-        BadLine{"optimiser.lr=1",
-                "-s optimiser.lr=1: optimiser.lr: unknown section (did you mean "
-                "\"optimizer\"?)"},
-        BadLine{"data=mnist",
-                "-s data=mnist: data: a section, not a key; its keys are dataset, root, "
-                "global_batch, batch_per_worker, input_size, augment, subset, holdout"},
-        BadLine{"model.name=lennet",
-                "-s model.name=lennet: model.name: is \"lennet\", must be one of lenet, vgg16, "
-                "resnet50 (did you mean \"lenet\"?)"},
-        BadLine{"data.dataset=cifar100",
-                "-s data.dataset=cifar100: data.dataset: is \"cifar100\", must be one of mnist, "
-                "cifar10, synthetic-digits (did you mean \"cifar10\"?)"},
-        BadLine{"strategy.emulate_ranks=2",
-                "-s strategy.emulate_ranks=2: strategy.emulate_ranks: key of strategy serial, not "
-                "of ddp"},
-        BadLine{"strategy.micro_batches=0",
-                "-s strategy.micro_batches=0: strategy.micro_batches: is 0, must be >= 1"},
-        BadLine{"strategy.bucket_mb=0",
-                "-s strategy.bucket_mb=0: strategy.bucket_mb: is 0, must be > 0"},
-        BadLine{"model.num_classes=1",
-                "-s model.num_classes=1: model.num_classes: is 1, must be in [2, 65536]"},
-        BadLine{"model.head=fresh",
-                "-s model.head=fresh: model.head: is fresh, which needs model.weights"},
-        BadLine{"data.global_batch=0",
-                "-s data.global_batch=0: data.global_batch: is 0 and so is "
-                "data.batch_per_worker; one must be >= 1"},
-        BadLine{"run.nam=a\nb\x1b[2J",
-                "-s run.nam=a\\x0ab\\x1b[2J: run.nam: unknown key (did you mean \"name\"?)"},
-        BadLine{"a.b.c=1", "-s a.b.c=1: a.\"b.c\": unknown section"},
-        BadLine{"=1", "-s =1: \"\": unknown key"}),
+    Override, Parse,
+    testing::ValuesIn(overrides(
+        {BadLine{"optimizer.lr", "-s optimizer.lr: is not section.key=value"},
+         BadLine{"optimizer.lr=x", "-s optimizer.lr=x: optimizer.lr: is \"x\", must be a number"},
+         BadLine{"optimizer.lrr=1",
+                 "-s optimizer.lrr=1: optimizer.lrr: unknown key (did you mean \"lr\"?)"},
+         BadLine{"optimiser.lr=1",
+                 "-s optimiser.lr=1: optimiser.lr: unknown section (did you mean "
+                 "\"optimizer\"?)"},
+         BadLine{"data=mnist",
+                 "-s data=mnist: data: a section, not a key; its keys are dataset, root, "
+                 "global_batch, batch_per_worker, input_size, augment, subset, holdout"},
+         BadLine{"model.name=lennet",
+                 "-s model.name=lennet: model.name: is \"lennet\", must be one of lenet, vgg16, "
+                 "resnet50 (did you mean \"lenet\"?)"},
+         BadLine{"data.dataset=cifar100",
+                 "-s data.dataset=cifar100: data.dataset: is \"cifar100\", must be one of mnist, "
+                 "cifar10, synthetic-digits (did you mean \"cifar10\"?)"},
+         BadLine{"strategy.emulate_ranks=2",
+                 "-s strategy.emulate_ranks=2: strategy.emulate_ranks: key of strategy serial, not "
+                 "of ddp"},
+         BadLine{"strategy.micro_batches=0",
+                 "-s strategy.micro_batches=0: strategy.micro_batches: is 0, must be >= 1"},
+         BadLine{"strategy.bucket_mb=0",
+                 "-s strategy.bucket_mb=0: strategy.bucket_mb: is 0, must be > 0"},
+         BadLine{"model.num_classes=1",
+                 "-s model.num_classes=1: model.num_classes: is 1, must be in [2, 65536]"},
+         BadLine{"model.head=fresh",
+                 "-s model.head=fresh: model.head: is fresh, which needs model.weights"},
+         BadLine{"data.global_batch=0",
+                 "-s data.global_batch=0: data.global_batch: is 0 and so is "
+                 "data.batch_per_worker; one must be >= 1"},
+         BadLine{"run.nam=a\nb\x1b[2J",
+                 "-s run.nam=a\\x0ab\\x1b[2J: run.nam: unknown key (did you mean \"name\"?)"},
+         BadLine{"a.b.c=1", "-s a.b.c=1: a.\"b.c\": unknown section (did you mean \"advanced\"?)"},
+         BadLine{"=1", "-s =1: \"\": unknown key"}})),
     [](auto const& info) { return str("n", info.index); });
 
 TEST(Parse, ReportsEveryProblemInTheOrderOfTheirPlaces) {

@@ -100,6 +100,7 @@ TEST(Print, ReloadsToTheSameConfiguration) {
     auto& sgd = std::get<SgdConfig>(config.optimizer.rule);
     sgd.nesterov = sgd.nesterov && sgd.momentum > 0;
     if (config.model.weights.empty()) config.model.head = HeadWeights::strict;
+    if (config.model.file.empty() && config.model.num_classes == 0) config.model.num_classes = 10;
     if (config.run.name.empty()) config.run.name = "x";
     if (config.run.out.empty()) config.run.out = "y";
     auto const yaml = print_config(config);

@@ -37,10 +37,21 @@ def style_problems(path, text):
                 yield f"{path}:{number}: forbidden: {match[0]}"
 
 
+def suite_problems(path, text):
+    """CTest runs the suite that has the file's name, and no other."""
+    suite = "".join(word[:1].upper() + word[1:] for word in path.stem.split("_"))
+    for found in re.finditer(r"^TEST(?:_[FP])?\((\w+),", text, re.MULTILINE):
+        if found[1] != suite:
+            yield f"{path}:{text[: found.start()].count(chr(10)) + 1}: suite {found[1]} never runs: name it {suite}"
+
+
 def find_problems(root):
     problems = []
     for path in sources(root, FOLDERS, SUFFIXES):
-        problems += style_problems(path.relative_to(root), path.read_text(encoding="utf-8"))
+        name, text = path.relative_to(root), path.read_text(encoding="utf-8")
+        problems += style_problems(name, text)
+        if name.parts[0] == "ctest" and path.suffix == ".cpp":
+            problems += suite_problems(name, text)
     return problems
 
 

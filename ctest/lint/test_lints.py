@@ -165,6 +165,11 @@ class LintTest(unittest.TestCase):
             with self.subTest(text=text[:40]):
                 self.check(style, path, text, finding)
 
+    def test_suites_have_the_name_that_ctest_runs(self):
+        for suite, finding in [("BucketPlan", None), ("Buckets", "suite Buckets never runs: name it BucketPlan")]:
+            with self.subTest(suite=suite):
+                self.check(style, "ctest/plan/bucket_plan.cpp", f"TEST({suite}, HasBuckets) {{}}\n", finding)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -36,7 +36,7 @@ std::string refusal_of(std::string const& text) {
   return "";
 }
 
-TEST(Curve, IsAffineBetweenPointsAndBeyondTheLast) {
+TEST(Calibration, CurveIsAffineBetweenPointsAndBeyondTheLast) {
   Curve const curve({{10, 2}, {20, 3}, {40, 7}});
   EXPECT_DOUBLE_EQ(curve.at(10), 2);
   EXPECT_DOUBLE_EQ(curve.at(15), 2.5);
@@ -46,7 +46,7 @@ TEST(Curve, IsAffineBetweenPointsAndBeyondTheLast) {
   EXPECT_DOUBLE_EQ(curve.scaled(2).at(50), 18);
 }
 
-TEST(Curve, OfNothingIsNothingAndOfLittleIsSomething) {
+TEST(Calibration, CurveOfNothingIsNothingAndOfLittleIsSomething) {
   EXPECT_DOUBLE_EQ(Curve().at(1e9), 0);
   EXPECT_DOUBLE_EQ(Curve({{10, 2}, {20, 9}}).at(1), 1) << "half of the first";
   EXPECT_DOUBLE_EQ(Curve({{10, 2}}).at(5), 1);

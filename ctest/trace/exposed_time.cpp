@@ -82,57 +82,62 @@ TEST(ExposedTime, StepsInWhichRanksDoDifferentThingsAreNotTold) {
   expect(exposed_to_collectives({&one.trace, &other.trace}), 80, 0, 0);
 }
 
-class ExposedToUpdates : public ::testing::Test {
- protected:
-  ExposedToUpdates() {
-    first_.span(comm_exposed, 70, 150, 5);
-    first_.span(forward, 150, 160, 5);
-    first_.span(backward, 160, 170, 5);
-    first_.span(comm_exposed, 170, 240, 5);
-    second_.span(comm_exposed, 95, 125, 5);
-    second_.span(forward, 125, 135, 5);
-    second_.span(backward, 135, 185, 5);
-    second_.span(comm_exposed, 185, 235, 5);
+/// Two workers in step 5, and a server that has not recorded a push yet.
+struct Step {
+  Step() {
+    first.span(comm_exposed, 70, 150, 5);
+    first.span(forward, 150, 160, 5);
+    first.span(backward, 160, 170, 5);
+    first.span(comm_exposed, 170, 240, 5);
+    second.span(comm_exposed, 95, 125, 5);
+    second.span(forward, 125, 135, 5);
+    second.span(backward, 135, 185, 5);
+    second.span(comm_exposed, 185, 235, 5);
   }
   ExposedTime found(std::vector<RankTrace const*> const& servers) const {
-    return exposed_to_servers({&first_.trace, &second_.trace}, servers);
+    return exposed_to_servers({&first.trace, &second.trace}, servers);
   }
 
-  Rank first_{0, 0}, second_{1, 300}, server_{2, 7000};
+  Rank first{0, 0}, second{1, 300}, server{2, 7000};
 };
 
-TEST_F(ExposedToUpdates, TheLastWorkerWaitsForNobody) {
-  server_.push(-1, 4, 80, 100, 120);
-  server_.push(-1, 5, 180, 200, 230);
+TEST(ExposedTime, TheLastWorkerWaitsForNobody) {
+  Step step;
+  step.server.push(-1, 4, 80, 100, 120);
+  step.server.push(-1, 5, 180, 200, 230);
   // Of update 4: waiting 10 of the first until it is announced, and 15 of its 20 until it has come
   // altogether, of which the second was exposed 5. Of update 5 likewise 10, and 5 of 20.
-  expect(found({&server_.trace}), 2 * 5 + 30 + 5 + 2 * 15 + 10 + 5, 25 + 15, 40 + 60);
+  expect(step.found({&step.server.trace}), 2 * 5 + 30 + 5 + 2 * 15 + 10 + 5, 25 + 15, 40 + 60);
 }
 
-TEST_F(ExposedToUpdates, TheLastOfSeveralServersCounts) {
+TEST(ExposedTime, TheLastOfSeveralServersCounts) {
+  Step step;
   Rank other(3, 0);
-  server_.push(-1, 4, 80, 90, 95);
+  step.server.push(-1, 4, 80, 90, 95);
   other.push(-1, 4, 75, 100, 120);
-  server_.push(-1, 5, 170, 200, 230);
+  step.server.push(-1, 5, 170, 200, 230);
   other.push(-1, 5, 180, 190, 195);
-  expect(found({&server_.trace, &other.trace}), 90, 40, 100);
+  expect(step.found({&step.server.trace, &other.trace}), 90, 40, 100);
 }
 
-TEST_F(ExposedToUpdates, WithADelayParametersAreThoseOfAnEarlierUpdate) {
-  server_.push(-1, 3, 80, 100, 120, {{"lag", 1}});
-  server_.push(-1, 4, 300, 310, 320, {{"lag", 1}});
-  server_.push(-1, 5, 180, 200, 230, {{"lag", 1}});
-  expect(found({&server_.trace}), 90, 40, 100);
+TEST(ExposedTime, WithADelayParametersAreThoseOfAnEarlierUpdate) {
+  Step step;
+  step.server.push(-1, 3, 80, 100, 120, {{"lag", 1}});
+  step.server.push(-1, 4, 300, 310, 320, {{"lag", 1}});
+  step.server.push(-1, 5, 180, 200, 230, {{"lag", 1}});
+  expect(step.found({&step.server.trace}), 90, 40, 100);
 }
 
-TEST_F(ExposedToUpdates, StepsThatSomeWorkerDidNotKeepAreNotTold) {
-  server_.push(-1, 4, 80, 100, 120);
-  server_.push(-1, 5, 180, 200, 230);
+TEST(ExposedTime, StepsThatSomeWorkerDidNotKeepAreNotTold) {
+  Step step;
+  step.server.push(-1, 4, 80, 100, 120);
+  step.server.push(-1, 5, 180, 200, 230);
   Rank third(3, 0);
   third.span(comm_exposed, 0, 10, 4);
-  EXPECT_EQ(
-      exposed_to_servers({&first_.trace, &second_.trace, &third.trace}, {&server_.trace}).total(),
-      0);
+  EXPECT_EQ(exposed_to_servers({&step.first.trace, &step.second.trace, &third.trace},
+                               {&step.server.trace})
+                .total(),
+            0);
 }
 
 TEST(ExposedTime, AnAsynchronousWorkerMayBeHeldBack) {
