@@ -57,9 +57,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", required=True)
     parser.add_argument("--mpiexec", required=True)
+    parser.add_argument("--models", nargs="+", choices=FAMILIES, default=FAMILIES)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        for name in FAMILIES:
+        for name in options.models:
             check(options, name, Path(folder))
 
 
