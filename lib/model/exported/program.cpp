@@ -212,6 +212,13 @@ class ProgramReader {
 
 }  // namespace
 
+c10::IValue ExportedArgument::Integers::value(std::int64_t samples) const {
+  if (!is_list) return extents.front().of(samples);
+  c10::List<std::int64_t> list;
+  for (auto const& extent : extents) list.push_back(extent.of(samples));
+  return list;
+}
+
 ExportedProgram read_program(ProgramArchive const& archive) {
   Fields const fields(archive);
   auto const name = graph_name(fields);

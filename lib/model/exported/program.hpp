@@ -37,6 +37,8 @@ struct ExportedArgument {
   struct Integers {
     std::vector<Extent> extents;
     bool is_list;
+
+    c10::IValue value(std::int64_t samples) const;
   };
   struct Device {};
   struct FloatingType {};

@@ -1,0 +1,197 @@
+#include <cmath>
+#include <limits>
+
+#include <ATen/ATen.h>
+#include <c10/util/Exception.h>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "model/exported/instruction.hpp"
+#include "model/layers.hpp"
+
+namespace stratagem {
+namespace {
+
+bool takes_optional_tensors(c10::TypePtr const& type) {
+  auto const* list = type->castRaw<c10::ListType>();
+  return list != nullptr && list->getElementType()->kind() == c10::TypeKind::OptionalType;
+}
+
+std::string first_line(c10::Error const& error) {
+  return split(error.what_without_backtrace(), '\n').front();
+}
+
+}  // namespace
+
+bool Instruction::drops(PassContext const& pass) const {
+  return pass.context.training && pass.context.dropout && probability_ > 0;
+}
+
+void Instruction::run(Registers& registers, PassContext const& pass) const {
+  try {
+    execute(registers, pass);
+  } catch (c10::OutOfMemoryError const&) {
+    throw;
+  } catch (c10::Error const& error) {
+    refuse(first_line(error));
+  }
+}
+
+torch::jit::Stack Instruction::arguments(Registers const& registers,
+                                         PassContext const& pass) const {
+  auto stack = template_;
+  auto const value = [&](ValueId id) { return registers[static_cast<std::size_t>(id)]; };
+  for (auto const& [position, argument] : slots_) {
+    auto& place = stack[position];
+    if (auto const* tensor = std::get_if<ExportedArgument::Tensor>(&argument->value)) {
+      place = value(tensor->value);
+    } else if (auto const* of = std::get_if<ExportedArgument::Integers>(&argument->value)) {
+      place = of->value(pass.samples);
+    } else if (auto const* tensors = std::get_if<ExportedArgument::Tensors>(&argument->value)) {
+      if (takes_optional_tensors(operator_->schema().arguments()[position].type())) {
+        c10::List<std::optional<at::Tensor>> list;
+        for (auto id : tensors->values)
+          list.push_back(id < 0 ? std::nullopt : std::optional(value(id).toTensor()));
+        place = list;
+      } else {
+        c10::List<at::Tensor> list;
+        for (auto id : tensors->values) list.push_back(value(id).toTensor());
+        place = list;
+      }
+    } else if (std::holds_alternative<ExportedArgument::Device>(argument->value)) {
+      place = pass.device;
+    } else {
+      place = static_cast<std::int64_t>(pass.type);
+    }
+  }
+  return stack;
+}
+
+void Instruction::execute(Registers& registers, PassContext const& pass) const {
+  auto stack = arguments(registers, pass);
+  auto const result = [&](at::Tensor const& tensor) { stack = {tensor}; };
+  switch (kind_) {
+    case Kind::batch_norm: {
+      auto const& x = stack[0].toTensor();
+      auto const training = position("training");
+      bool const has_statistics = !stack[position("running_mean")].isNone();
+      if (has_statistics) stack[training] = stack[training].toBool() && pass.context.training;
+      if (stack[training].toBool() && x.numel() == x.size(1))
+        throw Error(ExitCode::usage, "BatchNorm cannot train on one value per channel",
+                    str("module ", node_->module, " has got one sample of one pixel"),
+                    "raise the batch of each worker to 2 or more, or data.input_size");
+      stack[position("cudnn_enabled")] = pass.device.is_cuda();
+      call(stack);
+      break;
+    }
+    case Kind::norm: {
+      bool const narrow = c10::elementSize(pass.type) == 2;
+      if (narrow) stack[0] = stack[0].toTensor().to(at::kFloat);
+      call(stack);
+      if (narrow) result(stack[0].toTensor().to(pass.type));
+      break;
+    }
+    case Kind::dropout:
+      result(dropped(stack[0].toTensor(), pass));
+      break;
+    case Kind::attention:
+      if (drops(pass)) {
+        result(attended(stack, pass));
+      } else {
+        stack[position("dropout_p")] = 0.0;
+        call(stack);
+      }
+      break;
+    case Kind::keep_mask:
+      result(kept_samples(stack[0].toTensor(), pass));
+      break;
+    case Kind::mask_scale:
+      if (pass.context.training && pass.context.dropout)
+        call(stack);
+      else
+        result(stack[0].toTensor());
+      break;
+    case Kind::count_batches:
+      if (pass.context.training)
+        call(stack);
+      else
+        result(stack[0].toTensor());
+      break;
+    case Kind::plain:
+      call(stack);
+      break;
+  }
+  store(stack, registers);
+}
+
+void Instruction::call(torch::jit::Stack& stack) const {
+  operator_->callBoxed(&stack);
+}
+
+void Instruction::store(torch::jit::Stack& stack, Registers& registers) const {
+  auto const& outputs = node_->outputs;
+  std::vector<c10::IValue> results(stack.begin(), stack.end());
+  if (node_->returns_list) {
+    results.clear();
+    for (auto const& tensor : stack.front().toTensorVector()) results.emplace_back(tensor);
+  }
+  if (results.size() != outputs.size())
+    refuse(str("it returned ", results.size(), " values, the graph expects ", outputs.size()));
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    registers[static_cast<std::size_t>(outputs[i])] = std::move(results[i]);
+}
+
+/// Of whole channels, if the operator drops these.
+at::Tensor Instruction::dropped(at::Tensor const& x, PassContext const& pass) const {
+  if (!drops(pass)) return x;
+  std::vector<std::int64_t> shape(x.sizes().begin(), x.sizes().end());
+  if (node_->target == "aten::feature_dropout")
+    for (std::size_t i = 2; i < shape.size(); ++i) shape[i] = 1;
+  std::int64_t count = 1;
+  for (std::size_t i = 1; i < shape.size(); ++i) count *= shape[i];
+  auto const mask =
+      keep_mask(pass.context, node_->name, pass.samples, count, probability_, x.device())
+          .to(x.scalar_type())
+          .div_(1 - probability_)
+          .view(shape);
+  return writes_ ? x.mul_(mask) : x * mask;
+}
+
+/// Attention with dropout of its weights, in the open.
+at::Tensor Instruction::attended(torch::jit::Stack const& stack, PassContext const& pass) const {
+  auto const query = stack[0].toTensor(), key = stack[1].toTensor(), value = stack[2].toTensor();
+  auto const& mask = stack[position("attn_mask")];
+  auto const& given = stack[position("scale")];
+  double const scale =
+      given.isNone() ? 1 / std::sqrt(static_cast<double>(query.size(-1))) : given.toDouble();
+  auto scores = at::matmul(query * scale, key.transpose(-2, -1));
+  constexpr auto never = -std::numeric_limits<double>::infinity();
+  if (stack[position("is_causal")].toBool()) {
+    auto const allowed =
+        at::ones({query.size(-2), key.size(-2)}, query.options().dtype(at::kBool)).tril();
+    scores = scores.masked_fill(allowed.logical_not(), never);
+  }
+  if (mask.isTensor()) {
+    auto const& bias = mask.toTensor();
+    scores = bias.scalar_type() == at::kBool ? scores.masked_fill(bias.logical_not(), never)
+                                             : scores + bias;
+  }
+  return at::matmul(dropped(at::softmax(scores, -1), pass), value);
+}
+
+/// Per sample, or one for the whole batch where the mask has no dimension of samples. The first
+/// argument of bernoulli_ is overwritten.
+at::Tensor Instruction::kept_samples(at::Tensor const& target, PassContext const& pass) const {
+  at::NoGradGuard const no_gradients;
+  if (!drops(pass)) return target.fill_(1);
+  auto const& shape = program_->value(node_->outputs.front()).shape;
+  bool const by_sample = !shape.empty() && shape.front().is_samples();
+  auto context = pass.context;
+  if (!by_sample) context.first_slot = 0;
+  auto const samples = by_sample ? pass.samples : 1;
+  auto const mask = keep_mask(context, node_->name, samples, target.numel() / samples, probability_,
+                              target.device());
+  return target.copy_(mask.view(target.sizes()));
+}
+
+}  // namespace stratagem
