@@ -14,9 +14,10 @@ namespace {
 
 constexpr char const* export_again = "export the model again with analysis/export_model.py";
 
-/// c10::Error without the stack that it carries.
-std::string first_line(c10::Error const& error) {
-  return split(error.what_without_backtrace(), '\n').front();
+/// Its first sentence: what follows guesses at causes, and then comes a stack.
+std::string sentence_of(c10::Error const& error) {
+  std::string const text = error.what_without_backtrace();
+  return text.substr(0, std::min(text.find(". "), text.find('\n')));
 }
 
 bool leaves_the_archive(std::string const& record) {
@@ -44,7 +45,7 @@ ProgramArchive::ProgramArchive(std::filesystem::path path) : path_(std::move(pat
     reader_ = std::make_unique<Reader>(path_.string());
     records_ = reader_->reader.getAllRecords();
   } catch (c10::Error const& error) {
-    refuse(first_line(error));
+    refuse(sentence_of(error));
   }
   if (has("data.pkl") || has("constants.pkl"))
     refuse("it holds a pickle (torch.save, torch.jit.save), which is a program and is not opened");
@@ -64,7 +65,7 @@ std::size_t ProgramArchive::bytes_of(std::string const& record) const {
   try {
     bytes = reader_->reader.getRecordSize(record);
   } catch (c10::Error const& error) {
-    refuse(str("record ", record, ": ", first_line(error)));
+    refuse(str("record ", record, ": ", sentence_of(error)));
   }
   if (bytes > file_bytes_)
     refuse(str("its record ", record, " says that it has ", bytes, " bytes, the file has ",
@@ -85,7 +86,7 @@ void ProgramArchive::read(std::string const& record, void* target, std::size_t b
   try {
     reader_->reader.getRecord(record, target, bytes);
   } catch (c10::Error const& error) {
-    refuse(str("record ", record, ": ", first_line(error)));
+    refuse(str("record ", record, ": ", sentence_of(error)));
   }
 }
 
