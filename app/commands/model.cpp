@@ -22,9 +22,13 @@ ModelConfig model_of(std::string const& word) {
 }
 
 InputShape shape_of(Options const& options, ModelConfig const& config) {
-  auto const channels = input_channels(config);
-  InputShape shape{.channels = channels > 0 ? channels : 1, .size = default_size};
-  if (!config.file.empty()) shape.size = exported_input(config.file).size;
+  InputShape shape{.channels = 1, .size = default_size};
+  if (config.file.empty()) {
+    if (auto const channels = input_channels(config); channels > 0) shape.channels = channels;
+  } else {
+    auto const input = exported_input(config.file);
+    shape = {.channels = input.channels, .size = input.size};
+  }
   if (options.has("input-size")) shape.size = options.integer("input-size", 1, 4096);
   return shape;
 }

@@ -74,8 +74,9 @@ Setup set_up(RunConfig const& config, mpi::Comm const& world, Log& log) {
   warn_of_crowding(threads, on_cpu, process, world, log);
   auto const mixed = mixed_instructions(world, on_cpu);
   auto model = on_all_ranks(world, [&] {
-    auto made = make_model(config.model, input_shape(config));
-    if (!made.graph.empty()) try_exported_model(made, input_shape(config));
+    auto const input = input_shape(config);
+    auto made = make_model(config.model, input);
+    if (!made.graph.empty()) try_exported_model(made, input);
     return made;
   });
   // With the published sizes first: what cannot fit together need not wait for the data.

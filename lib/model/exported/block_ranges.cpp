@@ -40,11 +40,7 @@ constexpr std::array<std::string_view, 24> followers{"batch_norm",
                                                      "mean"};
 
 bool follows(Instruction const& instruction) {
-  std::string_view name = instruction.node().target;
-  name.remove_prefix(std::string_view("aten::").size());
-  name = name.substr(0, name.find('.'));
-  if (name.ends_with('_')) name.remove_suffix(1);
-  return std::ranges::find(followers, name) != followers.end();
+  return std::ranges::find(followers, instruction.node().base_name()) != followers.end();
 }
 
 std::set<ValueId> parameters_of(ExportedProgram const& program) {

@@ -43,8 +43,8 @@ ExportedBlock::ExportedBlock(std::shared_ptr<ExportedGraph const> graph, BlockRa
 
 /// In the order of the state_dict. Norms keep fp32 parameters and statistics.
 void ExportedBlock::declare_state(std::set<ValueId> const& used, std::set<ValueId> const& unused) {
-  std::set<ValueId> elsewhere,
-      statistics;  // used by other operators than norms; running statistics
+  std::set<ValueId> elsewhere;   // used by other operators than norms
+  std::set<ValueId> statistics;  // running, of norms
   for (int i = range_.begin; i < range_.end; ++i) {
     auto const& instruction = graph_->flow.instructions()[at(i)];
     for (auto input : instruction.inputs()) {
@@ -56,8 +56,7 @@ void ExportedBlock::declare_state(std::set<ValueId> const& used, std::set<ValueI
     if (state.kind == ExportedState::Kind::constant) continue;
     if (!used.contains(state.value) && !unused.contains(state.value)) continue;
     auto const& value = graph_->program.value(state.value);
-    std::vector<std::int64_t> shape;
-    for (auto const& extent : value.shape) shape.push_back(extent.fixed);
+    auto const shape = value.fixed_shape();
     if (state.kind == ExportedState::Kind::parameter) {
       bool const keep_fp32 = used.contains(state.value) && !elsewhere.contains(state.value);
       int const index =

@@ -14,8 +14,7 @@ namespace {
 at::Tensor read_tensor(ProgramArchive const& archive, ExportedProgram const& program,
                        ExportedState const& state) {
   auto const& value = program.value(state.value);
-  std::vector<std::int64_t> shape;
-  for (auto const& extent : value.shape) shape.push_back(extent.fixed);
+  auto const shape = value.fixed_shape();
   auto const bytes = archive.bytes_of(state.record);
   auto const wanted =
       c10::multiply_integers(shape) * static_cast<std::int64_t>(c10::elementSize(value.type));

@@ -19,8 +19,9 @@ struct ExportedInput {
 ExportedInput exported_input(std::filesystem::path const& file);
 
 /// The model in a file of torch.export, divided into blocks. Its parameters have no initial values
-/// but those of the file. Error(bad_data) also if a pass on tensors without values fails.
-/// Error(usage) for images of another size, or another number of classes than the file's.
+/// but those of the file. Error(bad_data) for whatever read_program() refuses, and for operators
+/// that a training cannot run. Error(usage) for images of another size, or another number of
+/// classes than the file's.
 Model make_exported_model(ModelConfig const& config, InputShape const& input);
 
 /// Runs the blocks once, on the CPU, with two samples and all parameters 0. Error(bad_data) if an

@@ -15,14 +15,6 @@ std::size_t at(int index) {
   return static_cast<std::size_t>(index);
 }
 
-[[noreturn]] void refuse(ExportedProgram const& program, ExportedNode const& node,
-                         std::string const& why) {
-  throw Error(ExitCode::bad_data,
-              str("model file ", program.path, ": operator ", node.target, " ", node.name,
-                  node.location.empty() ? "" : str(" (", node.location, ")"), " cannot be used"),
-              why);
-}
-
 /// NaN if the argument is no constant number.
 double number(ExportedNode const& node, std::string const& argument) {
   auto const found = std::ranges::find(node.arguments, argument, &ExportedArgument::name);
@@ -137,21 +129,18 @@ void Flow::find_mask_scales() {
 
 std::vector<Flow::Cut> Flow::cuts() const {
   auto const count = static_cast<int>(instructions_.size());
-  std::vector<int> made(program_.values.size(), -1), last_use(program_.values.size(), -1);
+  std::vector<int> last_use(program_.values.size(), -1);
   std::vector<int> first_use(program_.values.size(), count);
   for (int i = 0; i < count; ++i) {
     for (auto input : instructions_[at(i)].inputs()) {
       last_use[at(input)] = i;
       first_use[at(input)] = std::min(first_use[at(input)], i);
     }
-    for (auto output : instructions_[at(i)].node().outputs) made[at(output)] = i;
   }
   last_use[at(program_.output)] = count;
 
   std::vector<int> forbidden(at(count) + 1, 0);  // by how many values; as differences
-  std::set<ValueId> state;
   for (auto const& of : program_.state) {
-    state.insert(of.value);
     if (of.kind == ExportedState::Kind::constant || last_use[at(of.value)] < 0) continue;
     ++forbidden[at(first_use[at(of.value)])];
     --forbidden[at(last_use[at(of.value)])];

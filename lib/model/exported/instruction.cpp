@@ -7,7 +7,6 @@
 #include <ATen/ATen.h>
 #include <ATen/ScalarOps.h>
 
-#include "base/error.hpp"
 #include "base/text.hpp"
 
 namespace stratagem {
@@ -33,14 +32,6 @@ constexpr std::array<Special, 10> specials{{{"aten::batch_norm", Kind::batch_nor
 /// Whose texts are modes or formulas. Others may name files.
 constexpr std::array<std::string_view, 8> with_texts{"conv1d", "conv2d", "conv3d", "div",
                                                      "einsum", "gelu",   "pad",    "searchsorted"};
-
-/// `aten::div_.Tensor_mode` -> `div`.
-std::string_view base_name(std::string_view target) {
-  target.remove_prefix(target.find("::") + 2);
-  target = target.substr(0, target.find('.'));
-  if (target.ends_with('_')) target.remove_suffix(1);
-  return target;
-}
 
 c10::OperatorName name_of(std::string const& target) {
   auto const point = target.find('.');
@@ -84,12 +75,7 @@ Instruction::Instruction(ExportedProgram const& program, ExportedNode const& nod
 }
 
 void Instruction::refuse(std::string const& why, std::string const& cure) const {
-  throw Error(
-      ExitCode::bad_data,
-      str("model file ", program_->path, ": operator ", node_->target, " ", node_->name,
-          node_->module.empty() ? "" : str(" of module ", node_->module),
-          node_->location.empty() ? "" : str(" (", node_->location, ")"), " cannot be used"),
-      why, cure);
+  stratagem::refuse(*program_, *node_, why, cure);
 }
 
 void Instruction::bind() {
@@ -138,7 +124,7 @@ void Instruction::bind_argument(std::size_t position, ExportedArgument const& ar
   auto const& type = operator_->schema().arguments()[position].type();
   auto& place = template_[position];
   bool const text = inner(type)->kind() == c10::TypeKind::StringType;
-  if (text && std::ranges::find(with_texts, base_name(node_->target)) == with_texts.end())
+  if (text && std::ranges::find(with_texts, node_->base_name()) == with_texts.end())
     refuse("it takes a text, which could name a file");
   if (auto const* constant = std::get_if<c10::IValue>(&argument.value)) {
     place = is_tensor(type) && constant->isScalar() ? as_tensor(*constant) : *constant;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/error.hpp"
 #include "base/text.hpp"
 #include "model/exported/argument_reader.hpp"
 #include "model/exported/fields.hpp"
@@ -158,10 +159,7 @@ class ProgramReader {
       fields_.archive().refuse(str("its graph has an output of kind ", kind),
                                "save what torch.export.export returns, without "
                                "run_decompositions()");
-    if (program_.output >= 0) {
-      ++program_.ignored_outputs;
-      return;
-    }
+    if (program_.output >= 0) return;  // of an auxiliary head
     auto const [type, value] =
         fields_.tagged(fields_.member(content, "arg"), "an output of its graph");
     if (type != "as_tensor") fields_.refuse("the model's first output is not a tensor");
@@ -212,6 +210,29 @@ class ProgramReader {
 
 }  // namespace
 
+std::vector<std::int64_t> ExportedValue::fixed_shape() const {
+  std::vector<std::int64_t> sizes;
+  for (auto const& extent : shape) sizes.push_back(extent.fixed);
+  return sizes;
+}
+
+std::string_view ExportedNode::base_name() const {
+  std::string_view name = target;
+  if (auto const end = name.find("::"); end != std::string_view::npos) name.remove_prefix(end + 2);
+  name = name.substr(0, name.find('.'));
+  if (name.ends_with('_')) name.remove_suffix(1);
+  return name;
+}
+
+void refuse(ExportedProgram const& program, ExportedNode const& node, std::string const& why,
+            std::string const& cure) {
+  throw Error(ExitCode::bad_data,
+              str("model file ", program.path, ": operator ", node.target, " ", node.name,
+                  node.module.empty() ? "" : str(" of module ", node.module),
+                  node.location.empty() ? "" : str(" (", node.location, ")"), " cannot be used"),
+              why, cure);
+}
+
 c10::IValue ExportedArgument::Integers::value(std::int64_t samples) const {
   if (!is_list) return extents.front().of(samples);
   c10::List<std::int64_t> list;
@@ -231,9 +252,7 @@ ExportedProgram read_program(ProgramArchive const& archive) {
     archive.refuse(str("its schema is version ", major, " (torch ", torch_version, "), known is ",
                        schema_major),
                    "export it with torch 2.8 to 2.11");
-  auto program = ProgramReader(fields, file).read(name);
-  program.torch_version = std::move(torch_version);
-  return program;
+  return ProgramReader(fields, file).read(name);
 }
 
 }  // namespace stratagem

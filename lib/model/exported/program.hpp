@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -24,6 +25,9 @@ struct ExportedValue {
   std::string name;
   at::ScalarType type = at::kFloat;
   std::vector<Extent> shape;
+
+  /// Of state, which does not depend on the number of samples.
+  std::vector<std::int64_t> fixed_shape() const;
 };
 
 /// An argument of a node. Devices and floating types are those of the pass, not of the file.
@@ -55,6 +59,9 @@ struct ExportedNode {
   std::vector<ExportedArgument> arguments;
   std::vector<ValueId> outputs;
   bool returns_list = false;
+
+  /// `aten::div_.Tensor_mode` -> `div`.
+  std::string_view base_name() const;
 };
 
 /// A value that the graph starts from.
@@ -69,17 +76,20 @@ struct ExportedState {
 
 struct ExportedProgram {
   std::string path;
-  std::string torch_version;
   std::vector<ExportedValue> values;
   std::vector<ExportedNode> nodes;   ///< in the order of execution; all contribute to the output
   std::vector<ExportedState> state;  ///< in the order of the state_dict, then constants
   std::map<std::string, std::string> tied;  ///< further names of parameters, to those in `state`
   ValueId input = -1;                       ///< [n, ...]
   ValueId output = -1;                      ///< logits [n, classes]
-  int ignored_outputs = 0;                  ///< of auxiliary heads
 
   ExportedValue const& value(ValueId id) const { return values[static_cast<std::size_t>(id)]; }
 };
+
+/// Error(bad_data) that names the file, the operator, its module, and the line of the user's
+/// source.
+[[noreturn]] void refuse(ExportedProgram const& program, ExportedNode const& node,
+                         std::string const& why, std::string const& cure = {});
 
 /// Reads the graph. Error(bad_data) names the file, the node and the line of the user's source, for
 /// whatever a training here cannot do: operators outside of aten, random numbers other than dropout
