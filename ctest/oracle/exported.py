@@ -66,6 +66,22 @@ class Tied(torch.nn.Module):
         return self.head(self.again(torch.tanh(self.first(x))))
 
 
+class OtherNorms(torch.nn.Module):
+    """An instance norm that keeps running statistics, and a group norm."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = torch.nn.Conv2d(3, 8, 3)
+        self.instance = torch.nn.InstanceNorm2d(8, affine=True, track_running_stats=True)
+        self.second = torch.nn.Conv2d(8, 8, 3)
+        self.group = torch.nn.GroupNorm(2, 8)
+        self.head = torch.nn.Linear(8, CLASSES)
+
+    def forward(self, x):
+        x = torch.relu(self.instance(self.first(x)))
+        return self.head(torch.relu(self.group(self.second(x))).mean((2, 3)))
+
+
 def of_torchvision(name, **options):
     return lambda: getattr(torchvision.models, name)(num_classes=CLASSES, **options)
 
@@ -74,6 +90,7 @@ def of_torchvision(name, **options):
 MODELS = {
     "text": (TextClassifier, (TOKENS,)),
     "tied": (Tied, (1, 8, 8)),
+    "other_norms": (OtherNorms, (3, 12, 12)),
     **{
         name: (of_torchvision(name, **options), (3, pixels, pixels))
         for name, pixels, options in (

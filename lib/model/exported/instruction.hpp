@@ -77,6 +77,8 @@ class Instruction {
 
   torch::jit::Stack arguments(Registers const& registers, PassContext const& pass) const;
   void execute(Registers& registers, PassContext const& pass) const;
+  void use_running_statistics(torch::jit::Stack& stack, std::size_t switch_position,
+                              PassContext const& pass) const;
   void call(torch::jit::Stack& stack) const;
   void store(torch::jit::Stack& stack, Registers& registers) const;
   at::Tensor dropped(at::Tensor const& x, PassContext const& pass) const;

@@ -74,8 +74,7 @@ void Instruction::execute(Registers& registers, PassContext const& pass) const {
     case Kind::batch_norm: {
       auto const& x = stack[0].toTensor();
       auto const training = position("training");
-      bool const has_statistics = !stack[position("running_mean")].isNone();
-      if (has_statistics) stack[training] = stack[training].toBool() && pass.context.training;
+      use_running_statistics(stack, training, pass);
       if (stack[training].toBool() && x.numel() == x.size(1))
         throw Error(ExitCode::usage, "BatchNorm cannot train on one value per channel",
                     str("module ", node_->module, " has got one sample of one pixel"),
@@ -87,6 +86,8 @@ void Instruction::execute(Registers& registers, PassContext const& pass) const {
     case Kind::norm: {
       bool const narrow = c10::elementSize(pass.type) == 2;
       if (narrow) stack[0] = stack[0].toTensor().to(at::kFloat);
+      if (node_->base_name() == "instance_norm")
+        use_running_statistics(stack, position("use_input_stats"), pass);
       call(stack);
       if (narrow) result(stack[0].toTensor().to(pass.type));
       break;
@@ -122,6 +123,15 @@ void Instruction::execute(Registers& registers, PassContext const& pass) const {
       break;
   }
   store(stack, registers);
+}
+
+/// Of a norm that keeps them, in evaluation: `switch_position` is that of the argument that tells
+/// whether the input's own are used.
+void Instruction::use_running_statistics(torch::jit::Stack& stack, std::size_t switch_position,
+                                         PassContext const& pass) const {
+  if (stack[position("running_mean")].isNone()) return;
+  auto& own = stack[switch_position];
+  own = own.toBool() && pass.context.training;
 }
 
 void Instruction::call(torch::jit::Stack& stack) const {
