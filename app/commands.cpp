@@ -18,6 +18,8 @@ std::vector<Command> const& commands() {
       {"list", "Show what a configuration can say.", first, declare_list, execute_list},
       {"model", "Show the blocks of a model, or why its file cannot be trained.", first,
        declare_model, execute_model},
+      {"data", "Check your own images and show their statistics, or how fast they are read.", first,
+       declare_data, execute_data},
       {"commbench", "Measure communication between the ranks.", together, declare_commbench,
        execute_commbench},
       {"calibrate", "Measure this machine, so that `plan` can predict run times.", together,

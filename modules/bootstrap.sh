@@ -18,7 +18,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 readonly torch_version=2.11.0
 readonly packages=(openmpi-bin libopenmpi-dev libhdf5-dev hdf5-tools libyaml-cpp-dev
-  libboost-program-options-dev nlohmann-json3-dev libgtest-dev ccache ninja-build zlib1g-dev g++ cmake
+  libboost-program-options-dev nlohmann-json3-dev libgtest-dev ccache ninja-build zlib1g-dev libjpeg-dev libpng-dev g++ cmake
   git python3 python3-pip python3-venv)
 # For the tests of slurm/, modulefiles, completion and downloads. No daemon is started.
 readonly test_packages=(slurm-wlm munge iproute2 lmod tcl shellcheck zsh curl)

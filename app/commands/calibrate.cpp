@@ -70,6 +70,14 @@ std::string savings_table(Calibration const& calibration) {
   return table.render();
 }
 
+std::string reads_table(Calibration const& calibration) {
+  Table table({{"reading", Align::left}, {"input size"}, {"ranks at once"}, {"images/s a thread"}});
+  for (auto const& read : calibration.reads)
+    table.add_row({read.dataset, std::to_string(read.size), std::to_string(read.ranks_on_node),
+                   format_number(1 / read.image_s, 1)});
+  return table.empty() ? "" : table.render();
+}
+
 std::filesystem::path folder_of(std::filesystem::path const& file) {
   return file.has_parent_path() ? file.parent_path() : std::filesystem::path(".");
 }
@@ -107,7 +115,7 @@ ExitCode execute_calibrate(Options const& options) {
     }));
     if (world.rank() == 0)
       std::cout << passes_table(measured) << operations_table(measured) << savings_table(measured)
-                << "wrote " << path << '\n';
+                << reads_table(measured) << "wrote " << path << '\n';
     return ExitCode::done;
   });
 }

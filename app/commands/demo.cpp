@@ -83,7 +83,7 @@ void check_all(Study const& study) {
   for (auto const& cell : study.cells) {
     auto const& config = cell.config;
     auto const model = make_model(config.model, input_shape(config));
-    make_run_plan(config, model, published_size(config.data), cell.entry.ranks());
+    make_run_plan(config, model, known_size(config.data), cell.entry.ranks());
   }
 }
 

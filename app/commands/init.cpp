@@ -41,7 +41,7 @@ RunPlan plan_of(std::string const& text, std::string const& file, Starter const&
   auto const config = parse_config(text, file, {}, known_names(), process_variable);
   auto const model = make_model(config.model, input_shape(config));
   int const ranks = starter.ranks > 0 ? starter.ranks : least_ranks(config.strategy);
-  return make_run_plan(config, model, published_size(config.data), ranks);
+  return make_run_plan(config, model, known_size(config.data), ranks);
 }
 
 std::string next_steps(std::string const& file, RunPlan const& plan, Options const& options) {

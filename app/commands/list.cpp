@@ -47,6 +47,8 @@ Table datasets() {
                    str(entry.channels, " x ", entry.image_size, " x ", entry.image_size),
                    format_count(entry.train_images), format_count(entry.test_images),
                    entry.folder.empty() ? "-" : entry.folder, entry.description});
+  table.add_row({"your own", "any", "", "", "data.path",
+                 "JPEG and PNG in folders or tar shards, or HDF5 files; see `help data`"});
   return table;
 }
 

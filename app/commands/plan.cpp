@@ -157,7 +157,7 @@ ExitCode execute_plan(Options const& options) {
   auto const ranks = ranks_of(options, config);
   if (options.flag("compare"))
     return compare(config, model, ranks, predictor, calibration, room, options.flag("json"));
-  Forecast forecast{make_run_plan(config, model, published_size(config.data), ranks)};
+  Forecast forecast{make_run_plan(config, model, known_size(config.data), ranks)};
   if (predictor != nullptr) predict_activations(forecast, model, *predictor);
   if (calibration != nullptr) predict_time(forecast, model, *calibration);
   if (predictor != nullptr) forecast.server_load = server_load_of(forecast, model, calibration);

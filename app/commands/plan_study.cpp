@@ -47,7 +47,7 @@ std::string bytes_or_dash(std::int64_t bytes) {
 
 Forecast forecast_of(RunConfig const& config, Model const& model, ActivationPredictor* predictor,
                      Calibration const* calibration) {
-  Forecast forecast{make_run_plan(config, model, published_size(config.data), config.run.ranks)};
+  Forecast forecast{make_run_plan(config, model, known_size(config.data), config.run.ranks)};
   if (predictor != nullptr) predict_activations(forecast, model, *predictor);
   if (calibration != nullptr) predict_time(forecast, model, *calibration);
   return forecast;

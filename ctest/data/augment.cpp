@@ -71,5 +71,72 @@ TEST(Augment, NoneLeavesImagesAlone) {
     EXPECT_EQ(fields(none.move(0, image)), fields(Move{}));
 }
 
+auto fields(Crop const& crop) {
+  auto const& region = crop.region;
+  return std::array<std::int64_t, 5>{region.top, region.left, region.height, region.width,
+                                     crop.flip ? 1 : 0};
+}
+
+TEST(Augment, CropsAreAFunctionOfSeedEpochAndImage) {
+  Augmenter const augmenter(Augmentation::standard, 1, true);
+  ImageSize const size{300, 400};
+  int differing = 0;
+  for (std::int64_t image = 0; image < 100; ++image) {
+    auto const crop = fields(augmenter.crop(3, image, size, 224));
+    EXPECT_EQ(crop, fields(Augmenter(Augmentation::standard, 1, true).crop(3, image, size, 224)));
+    differing += crop != fields(augmenter.crop(4, image, size, 224));
+    differing +=
+        crop != fields(Augmenter(Augmentation::standard, 2, true).crop(3, image, size, 224));
+  }
+  EXPECT_GT(differing, 195);
+}
+
+TEST(Augment, CropsLieInTheImageWithTheWantedAreaAndProportion) {
+  Augmenter const augmenter(Augmentation::standard, 1, true);
+  int flips = 0, small = 0;
+  double tallest = 1, widest = 1;
+  constexpr int images = 5000;
+  for (std::int64_t image = 0; image < images; ++image) {
+    auto const [region, flip] = augmenter.crop(0, image, {400, 500}, 224);
+    flips += flip ? 1 : 0;
+    EXPECT_GE(std::min(region.top, region.left), 0);
+    EXPECT_LE(region.top + region.height, 400);
+    EXPECT_LE(region.left + region.width, 500);
+    auto const height = static_cast<double>(region.height);
+    auto const width = static_cast<double>(region.width);
+    auto const area = height * width / (400 * 500);
+    EXPECT_GE(area, 0.079);
+    small += area < 0.31 ? 1 : 0;
+    tallest = std::min(tallest, width / height);
+    widest = std::max(widest, width / height);
+  }
+  EXPECT_NEAR(flips, images / 2, 5 * 36);
+  // Areas are equally likely, but large ones do not fit with every proportion.
+  EXPECT_GT(small, images / 4);
+  EXPECT_LT(small, images / 3);
+  EXPECT_NEAR(tallest, 0.75, 0.01);
+  EXPECT_NEAR(widest, 4.0 / 3.0, 0.01);
+}
+
+TEST(Augment, ImagesInWhichNoDrawnPartFitsAreTakenInTheMiddle) {
+  Augmenter const augmenter(Augmentation::standard, 1, false);
+  int in_the_middle = 0;
+  for (std::int64_t image = 0; image < 200; ++image) {
+    auto const [region, flip] = augmenter.crop(0, image, {10, 1000}, 224);
+    EXPECT_FALSE(flip);
+    in_the_middle += region.height == 10 && region.width == 13 && region.left == 493 ? 1 : 0;
+  }
+  EXPECT_GT(in_the_middle, 150);
+  EXPECT_EQ(fields(augmenter.crop(0, 0, {1, 1}, 224)), fields(Crop{{0, 0, 1, 1}}));
+}
+
+TEST(Augment, TheMiddleIsEvaluated) {
+  Augmenter const none;
+  EXPECT_EQ(fields(none.crop(5, 7, {256, 400}, 224)), fields(Crop{{16, 88, 224, 224}}));
+  EXPECT_EQ(fields(none.crop(5, 7, {224, 224}, 224)), fields(Crop{{0, 0, 224, 224}}));
+  EXPECT_EQ(fields(none.crop(5, 7, {224, 225}, 224)), fields(Crop{{14, 14, 196, 196}}));
+  EXPECT_EQ(fields(none.crop(5, 7, {1, 9}, 224)), fields(Crop{{0, 4, 1, 1}}));
+}
+
 }  // namespace
 }  // namespace stratagem

@@ -80,14 +80,23 @@ TEST(Batch, IsCastLast) {
   EXPECT_TRUE(at::equal(images, images_of(dataset, {}).to(at::kBFloat16)));
 }
 
-TEST(Batch, AppliesTheMovesOfItsSamples) {
+TEST(Batch, AppliesTheMovesOfItsEpoch) {
   auto const dataset = tiny_dataset(4, 3, 32);
-  std::vector<Sample> const samples{{.image = 2, .move = {.right = 3, .down = -2, .flip = true}}};
+  Augmenter const augmenter(Augmentation::standard, 5, true);
   BatchMaker const maker(dataset, {});
-  auto const batch = maker.deliver(maker.gather(dataset.train, samples));
-  auto const flipped = dataset.train.images.narrow(0, 2, 1).flip({3});
-  auto const expected = at::constant_pad_nd(flipped, {3, -3, -2, 2});
-  EXPECT_TRUE(at::equal(batch.images, normalised(dataset, expected)));
+  bool flipped = false;
+  for (std::int64_t epoch = 0; epoch < 4; ++epoch) {
+    std::vector<std::int64_t> const images{2};
+    auto const batch = maker.deliver(maker.gather(dataset.train, images, augmenter, epoch));
+    auto const move = augmenter.move(epoch, 2);
+    auto const image = dataset.train.images.narrow(0, 2, 1);
+    auto const turned = move.flip ? image.flip({3}) : image;
+    auto const expected =
+        at::constant_pad_nd(turned, {move.right, -move.right, move.down, -move.down});
+    EXPECT_TRUE(at::equal(batch.images, normalised(dataset, expected)));
+    flipped = flipped || move.flip;
+  }
+  EXPECT_TRUE(flipped);
 }
 
 TEST(Batch, RefusesInputsTheDataCannotServe) {

@@ -35,6 +35,37 @@ TEST(Sampler, EveryPlaceIsEquallyLikely) {
   for (int count : landed) EXPECT_NEAR(count, 2000, 5 * 43);
 }
 
+TEST(Sampler, RunsAreVisitedOnceAndNearEachOther) {
+  Runs runs{.window = 100};
+  for (std::int64_t begin = 0; begin < 1000; begin += 50) runs.parts.push_back({begin, begin + 50});
+  auto order = epoch_order(1, 0, 1000, runs);
+  EXPECT_EQ(order, epoch_order(1, 0, 1000, runs));
+  EXPECT_NE(order, epoch_order(1, 1, 1000, runs));
+  EXPECT_NE(order, epoch_order(2, 0, 1000, runs));
+  bool in_file_order = true, mixed = false;
+  for (std::size_t window = 0; window < 10; ++window) {
+    std::vector<std::int64_t> in_window;
+    for (std::size_t i = 0; i < 100; ++i) in_window.push_back(order[100 * window + i] / 50);
+    mixed = mixed || !std::is_sorted(in_window.begin(), in_window.end());
+    in_file_order = in_file_order && in_window.front() == static_cast<std::int64_t>(2 * window);
+    std::sort(in_window.begin(), in_window.end());
+    in_window.erase(std::unique(in_window.begin(), in_window.end()), in_window.end());
+    EXPECT_EQ(in_window.size(), 2u) << "a window holds two whole runs";
+  }
+  EXPECT_FALSE(in_file_order);
+  EXPECT_TRUE(mixed);
+  std::sort(order.begin(), order.end());
+  for (std::size_t i = 0; i < order.size(); ++i) ASSERT_EQ(order[i], static_cast<std::int64_t>(i));
+}
+
+TEST(Sampler, WithoutRunsEveryImageStandsAlone) {
+  EXPECT_EQ(epoch_order(3, 2, 500, Runs()), epoch_order(3, 2, 500));
+}
+
+TEST(Sampler, RunsMustHoldEveryImage) {
+  EXPECT_THROW(epoch_order(1, 0, 10, {.parts = {{0, 5}}}), std::logic_error);
+}
+
 TEST(Sampler, TheLastShortBatchIsDropped) {
   EXPECT_EQ(steps_per_epoch(128, 64), 2);
   EXPECT_EQ(steps_per_epoch(127, 64), 1);

@@ -38,7 +38,7 @@ VENDORS = {
     r"boost/.*": ["app"],
     r"(cuda|cuda_\w+|nvml)\.h|c10/cuda/.*|ATen/cuda/.*": ["lib/gpu/cuda", "lib/comm/nccl"],
     r"nccl\.h": ["lib/comm/nccl"],
-    r"zlib\.h": ["lib/data"],
+    r"zlib\.h|jpeglib\.h|png\.h": ["lib/data"],
     r"torch/torch\.h": [],  # slow to compile: ATen and torch/csrc/autograd are enough
 }
 
@@ -48,7 +48,7 @@ MOST_FILES = 30  # of a folder
 REGISTRY = {"lib/strategy/registry.cpp", "lib/strategy/strategy_config.hpp", "lib/strategy/strategy_config.cpp"}
 
 # Targets whose usage must not leak through a layer's interface.
-VENDOR_TARGETS = r"MPI::\w+|hdf5::\w+|HDF5::\w+|yaml-cpp\S*|Boost::\w+|CUDA::\w+|NCCL::\w+|ZLIB::\w+"
+VENDOR_TARGETS = r"MPI::\w+|hdf5::\w+|HDF5::\w+|yaml-cpp\S*|Boost::\w+|CUDA::\w+|NCCL::\w+|ZLIB::\w+|JPEG::\w+|PNG::\w+"
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>)')
 

@@ -24,7 +24,7 @@ Model model_of(RunConfig const& config) {
 }
 
 RunPlan plan(RunConfig const& config, int ranks) {
-  return make_run_plan(config, model_of(config), published_size(config.data), ranks);
+  return make_run_plan(config, model_of(config), known_size(config.data), ranks);
 }
 
 /// The text of the refusal; empty when there is none.
@@ -96,9 +96,9 @@ TEST(RunPlan, TakesChannelsFromTheModelOrElseTheData) {
   EXPECT_EQ(input_shape(config).channels, 1);
   config.model.name = "vgg16";
   EXPECT_EQ(input_shape(config).channels, 3);
-  EXPECT_EQ(published_size(config.data).train, 100);
+  EXPECT_EQ(known_size(config.data).train, 100);
   config.data = {.dataset = "cifar10"};
-  EXPECT_EQ(published_size(config.data).train, 50'000);
+  EXPECT_EQ(known_size(config.data).train, 50'000);
 }
 
 TEST(RunPlan, StepsFollowTheImagesThatAreNotHeldOut) {

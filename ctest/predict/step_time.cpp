@@ -26,7 +26,7 @@ class Planned {
     config_.model = {.name = "lenet"};
     config_.strategy = strategy;
     model_ = make_model(config_.model, input_shape(config_));
-    plan_ = make_run_plan(config_, model_, published_size(config_.data), ranks);
+    plan_ = make_run_plan(config_, model_, known_size(config_.data), ranks);
     elements = make_layout(model_).size();
     costs = {.forward_s = 3, .backward_s = 6, .optimizer_s = 1, .ranks_on_node = ranks};
   }

@@ -68,9 +68,34 @@ Keys expect_keys(std::map<std::string, std::string>& expect) {
   };
 }
 
+/// The user's own images have no name that could be given.
+Value dataset_name(DataConfig& data, std::vector<std::string> const& known) {
+  auto value = name(data.dataset, known);
+  value.get = [&data] { return data.path.empty() ? data.dataset : ""; };
+  return value;
+}
+
+/// A key of the user's own images, which is nothing to write where there are none.
+Value of_own(DataConfig& data, Value value) {
+  value.get = [&data, get = value.get] { return data.path.empty() ? "" : get(); };
+  return value;
+}
+
 Keys keys_of(DataConfig& data, KnownNames const& names) {
   return {
-      {"dataset", name(data.dataset, names.datasets), "data set", true},
+      {"dataset", dataset_name(data, names.datasets), "data set", true, InFirstFile::no,
+       "data.path"},
+      {"path", of_own(data, text(data.path)),
+       "folder of your own images, instead of a data set: train/CLASS/*.jpg, train*.tar or "
+       "train*.h5, and the same of val"},
+      {"mean", of_own(data, numbers(data.mean, between(0, 1))),
+       "of your own images, per channel, of pixels in [0, 1]; empty: that of ImageNet"},
+      {"stddev", of_own(data, numbers(data.stddev, above(0))),
+       "their standard deviation; empty: that of ImageNet"},
+      {"flip", of_own(data, flag(data.flip)),
+       "mirrored images of your own keep their class, so that augment may mirror them"},
+      {"decode_threads", of_own(data, integer(data.decode_threads, between(0, most_threads))),
+       "of one rank, that read your own images; 0: 1, and beside a GPU the rank's cores but one"},
       {"root", text(data.root),
        "folder that holds the datasets' folders; not given: ${STRATAGEM_DATA}"},
       {"global_batch", integer(data.global_batch, at_least(0)),

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/portable_text.hpp"
 #include "base/text.hpp"
 #include "config/given.hpp"
 #include "config/rules.hpp"

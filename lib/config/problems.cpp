@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/portable_text.hpp"
 #include "base/text.hpp"
 #include "keys/text_form.hpp"
 

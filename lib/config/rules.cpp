@@ -1,10 +1,37 @@
 #include "config/rules.hpp"
 
 #include <filesystem>
+#include <functional>
 
 #include "base/text.hpp"
 
 namespace stratagem {
+
+namespace {
+
+/// "flowers" of "flowers", "data/flowers/" and "/data/flowers".
+std::string last_name(std::string const& path) {
+  auto const normal = std::filesystem::path(path).lexically_normal();
+  auto const name = normal.has_filename() ? normal.filename() : normal.parent_path().filename();
+  return name.empty() || name == "." || name == ".." ? "data" : name.string();
+}
+
+using Refuse = std::function<void(std::string const& path, std::string message)>;
+
+void check_own_data(DataConfig const& data, Given const& given, Refuse const& refuse) {
+  if (!data.path.empty() && given.has("data.dataset"))
+    refuse("data.dataset", str("is given, and so is data.path (", given.place_of("data.path").text,
+                               "); leave one out"));
+  if (data.path.empty())
+    for (auto const* key : {"mean", "stddev", "flip", "decode_threads"})
+      if (auto const path = str("data.", key); given.has(path))
+        refuse(path, "is of your own images, which need data.path");
+  if (data.mean.size() != data.stddev.size())
+    refuse("data.mean", str("has ", data.mean.size(), " numbers, and data.stddev ",
+                            data.stddev.size(), "; give one of each per channel"));
+}
+
+}  // namespace
 
 void derive_defaults(RunConfig& config, Given const& given, Environment const& environment) {
   auto& [run, expect, data, model, precision, optimizer, strategy, comm, trace, checkpoint,
@@ -13,6 +40,7 @@ void derive_defaults(RunConfig& config, Given const& given, Environment const& e
     model.name = std::filesystem::path(model.file).stem().string();
     if (!given.has("model.num_classes")) model.num_classes = 0;
   }
+  if (!data.path.empty()) data.dataset = last_name(data.path);
   if (run.name.empty()) run.name = str(model.name, '-', name_of(strategy));
   if (run.out.empty()) run.out = "runs/" + run.name;
   if (!given.has("data.root")) data.root = environment("STRATAGEM_DATA").value_or("");
@@ -34,6 +62,7 @@ void check_rules(RunConfig const& config, Given const& given, Problems& problems
                " (", given.place_of("data.global_batch").text, "); leave one out or set it to 0"));
   if (data.global_batch == 0 && data.batch_per_worker == 0)
     refuse("data.global_batch", "is 0 and so is data.batch_per_worker; one must be >= 1");
+  check_own_data(data, given, refuse);
   if (auto const problem = contradiction_in(config.optimizer))
     refuse("optimizer." + problem->name, problem->message);
   auto const& model = config.model;

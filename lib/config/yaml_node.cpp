@@ -10,6 +10,7 @@
 #include <yaml-cpp/mark.h>
 #include <yaml-cpp/parser.h>
 
+#include "base/portable_text.hpp"
 #include "base/text.hpp"
 #include "config/yaml_file.hpp"
 #include "keys/text_form.hpp"

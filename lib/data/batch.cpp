@@ -1,6 +1,7 @@
 #include "data/batch.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include <ATen/ATen.h>
 
@@ -14,31 +15,34 @@ namespace {
 constexpr std::int64_t largest_padded = 32;  // [pixels]
 
 void check(Dataset const& dataset, InputFormat const& format) {
-  auto const edge = dataset.image_size(), channels = dataset.channels();
+  auto const channels = dataset.channels();
+  if (channels != 0 && format.channels != channels && channels != 1)
+    throw Error(ExitCode::usage, str("the model takes ", format.channels, " channel(s), ",
+                                     dataset.name, " has ", channels));
+  if (dataset.train.store) return;
+  auto const edge = dataset.image_size();
   if (format.size < edge)
     throw Error(ExitCode::usage, str("data.input_size: ", format.size, " is too small"),
                 str("images of ", dataset.name, " have ", edge, "x", edge, " pixels"),
                 str("take ", edge, " or more"));
-  if (format.channels != channels && channels != 1)
-    throw Error(ExitCode::usage, str("the model takes ", format.channels, " channel(s), ",
-                                     dataset.name, " has ", channels));
 }
 
 }  // namespace
 
 BatchMaker::BatchMaker(Dataset const& dataset, InputFormat const& format)
-    : format_(format), channels_(dataset.channels()), edge_(dataset.image_size()) {
+    : format_(format),
+      channels_(dataset.channels()),
+      tables_(dataset.statistics(format.channels)),
+      stored_(tables_, format.channels, format.size) {
   check(dataset, format);
-  host_edge_ = std::max(edge_, std::min(format.size, largest_padded));
-  for (std::size_t c = 0; c < dataset.mean.size(); ++c) {
-    auto const mean = static_cast<float>(dataset.mean[c]);
-    auto const stddev = static_cast<float>(dataset.stddev[c]);
-    Table table;
-    for (std::size_t p = 0; p < table.size(); ++p)
-      table[p] = (static_cast<float>(p) / 255.0F - mean) / stddev;
-    tables_.push_back(table);
+  if (dataset.train.store) {
+    host_edge_ = format.size;
+    readers_.reset(new DiskReaders{{format.threads, "decode"}, {}});
+    readers_->buffers.resize(static_cast<std::size_t>(format.threads));
+    return;
   }
-  ensures(static_cast<std::int64_t>(tables_.size()) == channels_, "every channel has its mean");
+  edge_ = dataset.image_size();
+  host_edge_ = std::max(edge_, std::min(format.size, largest_padded));
 }
 
 void BatchMaker::write_image(std::uint8_t const* pixels, Move const& move,
@@ -48,7 +52,7 @@ void BatchMaker::write_image(std::uint8_t const* pixels, Move const& move,
   auto const border = (host_edge_ - edge_) / 2;
   for (std::int64_t c = 0; c < format_.channels; ++c) {
     auto const source_channel = std::min(c, channels_ - 1);
-    auto const& table = tables_[static_cast<std::size_t>(source_channel)];
+    auto const& table = tables_.of(source_channel);
     auto* const target = out + c * plane;
     if (host_edge_ > edge_)
       for (std::int64_t y = 0; y < host_edge_; ++y)
@@ -62,24 +66,48 @@ void BatchMaker::write_image(std::uint8_t const* pixels, Move const& move,
   }
 }
 
-Batch BatchMaker::gather(ImageSet const& set, std::span<Sample const> samples) const {
-  auto const count = static_cast<std::int64_t>(samples.size());
+Batch BatchMaker::gather(ImageSet const& set, std::span<std::int64_t const> images,
+                         Augmenter const& augmenter, std::int64_t epoch) const {
+  auto const count = std::ssize(images);
   auto const options =
       at::TensorOptions().pinned_memory(format_.device.kind == gpu::DeviceKind::cuda);
-  Batch batch{at::empty({count, format_.channels, host_edge_, host_edge_},
-                        options.dtype(at::kFloat), format_.memory_format),
-              at::empty({count}, options.dtype(at::kLong))};
-  auto const* pixels = set.images.const_data_ptr<std::uint8_t>();
+  Batch const batch{at::empty({count, format_.channels, host_edge_, host_edge_},
+                              options.dtype(at::kFloat), format_.memory_format),
+                    at::empty({count}, options.dtype(at::kLong))};
   auto const* labels = set.labels.const_data_ptr<std::int64_t>();
   auto* const batch_labels = batch.labels.mutable_data_ptr<std::int64_t>();
-  std::vector<std::uint8_t> moved(static_cast<std::size_t>(edge_ * edge_));
   for (std::int64_t i = 0; i < count; ++i) {
-    auto const& [image, move] = samples[static_cast<std::size_t>(i)];
+    auto const image = images[static_cast<std::size_t>(i)];
     expects(0 <= image && image < set.size(), "the sample is in the set");
-    write_image(pixels + image * channels_ * edge_ * edge_, move, moved, batch.images[i]);
     batch_labels[i] = labels[image];
   }
+  if (set.store)
+    gather_from_disk(set, images, augmenter, epoch, batch);
+  else
+    gather_from_memory(set, images, augmenter, epoch, batch);
   return batch;
+}
+
+void BatchMaker::gather_from_memory(ImageSet const& set, std::span<std::int64_t const> images,
+                                    Augmenter const& augmenter, std::int64_t epoch,
+                                    Batch const& into) const {
+  auto const* pixels = set.images.const_data_ptr<std::uint8_t>();
+  std::vector<std::uint8_t> moved(static_cast<std::size_t>(edge_ * edge_));
+  for (std::int64_t i = 0; i < std::ssize(images); ++i) {
+    auto const image = images[static_cast<std::size_t>(i)];
+    write_image(pixels + image * channels_ * edge_ * edge_, augmenter.move(epoch, image), moved,
+                into.images[i]);
+  }
+}
+
+void BatchMaker::gather_from_disk(ImageSet const& set, std::span<std::int64_t const> images,
+                                  Augmenter const& augmenter, std::int64_t epoch,
+                                  Batch const& into) const {
+  readers_->crew.for_each(std::ssize(images), [&](std::int64_t i, int member) {
+    auto const image = images[static_cast<std::size_t>(i)];
+    stored_.write(*set.store, set.first_stored + image, augmenter, epoch, image,
+                  readers_->buffers[static_cast<std::size_t>(member)], into.images[i]);
+  });
 }
 
 Batch BatchMaker::deliver(Batch batch) const {
@@ -94,10 +122,9 @@ Batch BatchMaker::deliver(Batch batch) const {
 }
 
 Batch BatchMaker::evaluation_batch(ImageSet const& set, IndexRange const& range) const {
-  std::vector<Sample> samples(static_cast<std::size_t>(range.size()));
-  for (std::size_t i = 0; i < samples.size(); ++i)
-    samples[i].image = range.begin + static_cast<std::int64_t>(i);
-  return deliver(gather(set, samples));
+  std::vector<std::int64_t> images(static_cast<std::size_t>(range.size()));
+  std::iota(images.begin(), images.end(), range.begin);
+  return deliver(gather(set, images, Augmenter(), 0));
 }
 
 }  // namespace stratagem

@@ -1,14 +1,17 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 
+#include "base/crew.hpp"
 #include "data/augment.hpp"
 #include "data/dataset.hpp"
+#include "data/images/stored_input.hpp"
+#include "data/pixel_tables.hpp"
 #include "data/sampler.hpp"
 #include "gpu/device.hpp"
 
@@ -25,26 +28,23 @@ struct Batch {
   std::int64_t size() const { return labels.numel(); }
 };
 
-/// The image format that a model requires.
+/// The image format that a model requires, and who makes it.
 struct InputFormat {
   std::int64_t channels = 3;
   std::int64_t size = 32;  ///< height and width [pixels]
   at::ScalarType type = at::kFloat;
   at::MemoryFormat memory_format = at::MemoryFormat::Contiguous;
   gpu::Device device;
+  int threads = 1;  ///< that read images from disk
 };
 
-/// One image of a set, and how it is transformed.
-struct Sample {
-  std::int64_t image = 0;
-  Move move;
-};
-
-/// Converts images of a dataset to a model's input, with the same bits on every rank:
-///  - images that are too small are padded with zeros, up to 32 pixels;
+/// Converts images of a dataset to a model's input, with the same bits on every rank. Images in
+/// memory:
+///  - those that are too small are padded with zeros, up to 32 pixels;
 ///  - every pixel value p becomes (p/255 - mean)/stddev of its channel, in fp32;
 ///  - grey images are repeated for every channel;
 ///  - beyond 32 pixels, images are then scaled up bilinearly on the device, and cast to the type.
+/// Images on disk: see StoredInput.
 class BatchMaker {
  public:
   /// Error(usage) if the input is smaller than the images, or has fewer channels.
@@ -52,25 +52,36 @@ class BatchMaker {
 
   gpu::Device const& device() const { return format_.device; }
 
-  /// All steps except the last, into (pinned) host memory. Uses plain loops, so a thread may call
-  /// it while others compute, without starting LibTorch's threads.
-  Batch gather(ImageSet const& set, std::span<Sample const> samples) const;
+  /// All steps except the last, into (pinned) host memory, of images augmented as in `epoch`.
+  /// Starts none of LibTorch's threads, so a thread may call it while others compute.
+  Batch gather(ImageSet const& set, std::span<std::int64_t const> images,
+               Augmenter const& augmenter, std::int64_t epoch) const;
   /// The last step, on the calling thread's compute stream.
   Batch deliver(Batch batch) const;
   /// Images [begin, end) of the set without augmentation, delivered.
   Batch evaluation_batch(ImageSet const& set, IndexRange const& range) const;
 
  private:
-  using Table = std::array<float, 256>;  ///< pixel value -> normalised value
+  /// Who reads from disk, and into what; of one call at a time.
+  struct DiskReaders {
+    Crew crew;
+    std::vector<ReadBuffer> buffers;  ///< one per member
+  };
 
+  void gather_from_memory(ImageSet const& set, std::span<std::int64_t const> images,
+                          Augmenter const& augmenter, std::int64_t epoch, Batch const& into) const;
+  void gather_from_disk(ImageSet const& set, std::span<std::int64_t const> images,
+                        Augmenter const& augmenter, std::int64_t epoch, Batch const& into) const;
   void write_image(std::uint8_t const* pixels, Move const& move, std::span<std::uint8_t> moved,
                    at::Tensor const& image) const;
 
   InputFormat format_;
-  std::int64_t channels_;   ///< of the dataset
-  std::int64_t edge_;       ///< of the dataset's images
-  std::int64_t host_edge_;  ///< after padding
-  std::vector<Table> tables_;
+  std::int64_t channels_;       ///< of images in memory
+  std::int64_t edge_ = 0;       ///< of images in memory
+  std::int64_t host_edge_ = 0;  ///< of what gather() makes
+  PixelTables tables_;
+  StoredInput stored_;
+  std::unique_ptr<DiskReaders> readers_;  ///< of images on disk
 };
 
 }  // namespace stratagem

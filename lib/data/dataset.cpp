@@ -8,6 +8,7 @@
 #include "base/text.hpp"
 #include "data/cifar/cifar10.hpp"
 #include "data/idx/mnist.hpp"
+#include "data/own_data.hpp"
 #include "data/source.hpp"
 #include "data/synthetic/synthetic.hpp"
 
@@ -15,16 +16,19 @@ namespace stratagem {
 namespace {
 
 ImageSet part_of(ImageSet const& set, std::int64_t first, std::int64_t count) {
-  return {set.images.narrow(0, first, count), set.labels.narrow(0, first, count)};
+  return {.images = set.store ? at::Tensor() : set.images.narrow(0, first, count),
+          .labels = set.labels.narrow(0, first, count),
+          .store = set.store,
+          .first_stored = set.first_stored + first};
 }
 
 void keep_used_part(DataConfig const& config, Dataset& dataset) {
   auto& train = dataset.train;
   auto const used = used_part(config, {train.size(), dataset.test.size()});
   if (config.subset > 0) {
+    train = part_of(train, 0, config.subset);
     // A copy, so that the memory of the other images is released.
-    auto const first = part_of(train, 0, config.subset);
-    train = {first.images.clone(), first.labels.clone()};
+    if (!train.store) train = {train.images.clone(), train.labels.clone()};
   }
   if (config.holdout > 0) dataset.test = part_of(train, used.train, used.test);
   train = part_of(train, 0, used.train);
@@ -32,11 +36,17 @@ void keep_used_part(DataConfig const& config, Dataset& dataset) {
 
 std::string fingerprint(Dataset const& dataset) {
   Hash hash;
-  for (auto const* set : {&dataset.train, &dataset.test})
-    for (auto const& tensor : {set->images, set->labels}) {
-      for (auto size : tensor.sizes()) hash.add(static_cast<std::uint64_t>(size));
-      hash.add({static_cast<std::byte const*>(tensor.const_data_ptr()), tensor.nbytes()});
-    }
+  auto const add = [&hash](at::Tensor const& tensor) {
+    for (auto size : tensor.sizes()) hash.add(static_cast<std::uint64_t>(size));
+    hash.add({static_cast<std::byte const*>(tensor.const_data_ptr()), tensor.nbytes()});
+  };
+  for (auto const* set : {&dataset.train, &dataset.test}) {
+    if (!set->store) add(set->images);
+    add(set->labels);
+    if (!set->store) continue;
+    for (std::int64_t i = 0; i < set->size(); ++i)
+      hash.add(set->store->identity(set->first_stored + i));
+  }
   return hash.hex();
 }
 
@@ -79,16 +89,47 @@ DatasetSize used_part(DataConfig const& config, DatasetSize const& whole) {
                 str("there are ", whole.train),
                 str("take at most ", whole.train, ", or 0 for all"));
   auto const images = config.subset > 0 ? config.subset : whole.train;
-  if (config.holdout == 0) return {images, whole.test};
+  if (config.holdout == 0) return {images, whole.test, whole.classes};
   if (config.holdout >= images)
     throw Error(ExitCode::usage,
                 str("data.holdout: ", config.holdout, " of ", images, " training images"),
                 "none are left to train on", str("take at most ", images - 1, ", or 0 for none"));
-  return {images - config.holdout, config.holdout};
+  return {images - config.holdout, config.holdout, whole.classes};
+}
+
+Runs ImageSet::runs() const {
+  if (!store) return {};
+  auto const whole = store->runs();
+  Runs inside{.window = whole.window};
+  for (auto const& [begin, end] : whole.parts) {
+    IndexRange const part{std::max<std::int64_t>(begin - first_stored, 0),
+                          std::min(end - first_stored, size())};
+    if (part.size() > 0) inside.parts.push_back(part);
+  }
+  return inside;
+}
+
+DatasetSize whole_size(DataConfig const& config) {
+  if (!config.path.empty()) {
+    auto const own = open_own_data(config);
+    return {own.train.size(), own.test.size(), own.classes};
+  }
+  auto const& entry = find_dataset(config.dataset);
+  // Files may have more images than the published ones.
+  return {std::max(entry.train_images, config.subset), entry.test_images};
+}
+
+std::int64_t channels_of(DataConfig const& config) {
+  return config.path.empty() ? find_dataset(config.dataset).channels : own_channels(config.path);
+}
+
+std::int64_t least_input(DataConfig const& config) {
+  return config.path.empty() ? find_dataset(config.dataset).image_size : 1;
 }
 
 Dataset load_dataset(DataConfig const& config) {
-  auto dataset = read_dataset(find_dataset(config.dataset), config.root);
+  auto dataset = config.path.empty() ? read_dataset(find_dataset(config.dataset), config.root)
+                                     : open_own_data(config);
   keep_used_part(config, dataset);
   dataset.fingerprint = fingerprint(dataset);
   return dataset;

@@ -11,6 +11,7 @@ namespace stratagem {
 Loader::Loader(Dataset const& dataset, InputFormat const& format, LoadPlan const& plan,
                trace::Recorder* recorder)
     : set_(dataset.train),
+      runs_(set_.runs()),
       maker_(dataset, format),
       plan_(plan),
       augmenter_(plan.augment, plan.seed, dataset.may_flip),
@@ -84,17 +85,14 @@ Batch Loader::prepare(Share const& share) {
   auto const steps = steps_per_epoch(set_.size(), plan_.global_batch);
   auto const epoch = step / steps;
   if (epoch != ordered_epoch_) {
-    order_ = epoch_order(plan_.seed, epoch, set_.size());
+    order_ = epoch_order(plan_.seed, epoch, set_.size(), runs_);
     ordered_epoch_ = epoch;
   }
   auto const slots = share.slice.of_batch(plan_.global_batch);
   auto const first = step % steps * plan_.global_batch + slots.begin;
-  std::vector<Sample> samples;
-  for (std::int64_t i = 0; i < slots.size(); ++i) {
-    auto const image = order_[static_cast<std::size_t>(first + i)];
-    samples.push_back({image, augmenter_.move(epoch, image)});
-  }
-  auto batch = maker_.gather(set_, samples);
+  auto const images = std::span(order_).subspan(static_cast<std::size_t>(first),
+                                                static_cast<std::size_t>(slots.size()));
+  auto batch = maker_.gather(set_, images, augmenter_, epoch);
   batch.step = step;
   batch.epoch = epoch;
   batch.first_slot = slots.begin;

@@ -1,24 +1,59 @@
 #include "data/sampler.hpp"
 
 #include <algorithm>
+#include <numeric>
+#include <span>
 #include <utility>
 
 #include "base/contract.hpp"
 #include "base/random.hpp"
 
 namespace stratagem {
+namespace {
+
+/// Sorts by a random number that every value has in this epoch.
+void shuffle(CounterRandom const& random, std::int64_t epoch, std::span<std::int64_t> values) {
+  std::vector<std::pair<std::uint64_t, std::int64_t>> keys;
+  keys.reserve(values.size());
+  for (auto const value : values)
+    keys.emplace_back(
+        random.word64(static_cast<std::uint64_t>(value), static_cast<std::uint64_t>(epoch)), value);
+  std::sort(keys.begin(), keys.end());
+  for (std::size_t i = 0; i < keys.size(); ++i) values[i] = keys[i].second;
+}
+
+std::vector<std::int64_t> numbers(std::int64_t count) {
+  std::vector<std::int64_t> all(static_cast<std::size_t>(count));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+}  // namespace
 
 std::vector<std::int64_t> epoch_order(std::uint64_t seed, std::int64_t epoch, std::int64_t images) {
-  CounterRandom const random(seed, "order");
-  std::vector<std::pair<std::uint64_t, std::int64_t>> keys;
-  keys.reserve(static_cast<std::size_t>(images));
-  for (std::int64_t i = 0; i < images; ++i)
-    keys.emplace_back(
-        random.word64(static_cast<std::uint64_t>(i), static_cast<std::uint64_t>(epoch)), i);
-  std::sort(keys.begin(), keys.end());
+  auto order = numbers(images);
+  shuffle(CounterRandom(seed, "order"), epoch, order);
+  return order;
+}
+
+std::vector<std::int64_t> epoch_order(std::uint64_t seed, std::int64_t epoch, std::int64_t images,
+                                      Runs const& runs) {
+  if (runs.parts.empty()) return epoch_order(seed, epoch, images);
+  auto which = numbers(std::ssize(runs.parts));
+  shuffle(CounterRandom(seed, "order of runs"), epoch, which);
   std::vector<std::int64_t> order;
-  order.reserve(keys.size());
-  for (auto const& [key, image] : keys) order.push_back(image);
+  order.reserve(static_cast<std::size_t>(images));
+  for (auto const run : which) {
+    auto const [begin, end] = runs.parts[static_cast<std::size_t>(run)];
+    for (auto image = begin; image < end; ++image) order.push_back(image);
+  }
+  ensures(std::ssize(order) == images, "runs hold every image once");
+  CounterRandom const random(seed, "order");
+  for (std::int64_t begin = 0; begin < images; begin += runs.window)
+    shuffle(random, epoch,
+            std::span(order).subspan(
+                static_cast<std::size_t>(begin),
+                static_cast<std::size_t>(std::min(runs.window, images - begin))));
   return order;
 }
 

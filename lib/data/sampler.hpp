@@ -17,6 +17,17 @@ struct IndexRange {
 /// so any number of ranks trains on the same global batches.
 std::vector<std::int64_t> epoch_order(std::uint64_t seed, std::int64_t epoch, std::int64_t images);
 
+/// Images that stand together, such as those of a shard, and are best read together.
+struct Runs {
+  std::vector<IndexRange> parts;  ///< of all images, in order; none: every image stands alone
+  std::int64_t window = 8192;     ///< images within which those of different runs are mixed
+};
+
+/// The same of images in runs: the runs in random order, then the images shuffled within every
+/// window of that order. So those of a few runs are read at a time, and not all over the disk.
+std::vector<std::int64_t> epoch_order(std::uint64_t seed, std::int64_t epoch, std::int64_t images,
+                                      Runs const& runs);
+
 /// Complete global batches of an epoch. The images left over at the end of its order are not used
 /// in this epoch; another epoch leaves out others. 0 if there are too few for one.
 std::int64_t steps_per_epoch(std::int64_t images, std::int64_t global_batch);

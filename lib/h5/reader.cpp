@@ -8,6 +8,7 @@
 #include <hdf5.h>
 
 #include "base/contract.hpp"
+#include "base/portable_text.hpp"
 #include "base/text.hpp"
 #include "h5/error.hpp"
 #include "h5/types.hpp"
@@ -65,15 +66,8 @@ std::string text_of_its_length(hid_t attribute, hid_t type) {
   return value;
 }
 
-/// A name in a damaged file can contain anything.
-std::string shown(std::string name) {
-  std::ranges::replace_if(
-      name, [](char c) { return c < ' ' || c > '~'; }, '?');
-  return name;
-}
-
 AttributeValue read_attribute(hid_t object, std::string const& name) {
-  auto const action = "reading attribute " + shown(name);
+  auto const action = "reading attribute " + printable(name);
   auto const attribute = owned(H5Aopen(object, name.c_str(), H5P_DEFAULT), action);
   auto const type = owned(H5Aget_type(attribute.get()), action);
   switch (H5Tget_class(type.get())) {

@@ -11,19 +11,11 @@ std::string yaml_quoted(std::string_view text);
 /// Like yaml_quoted(), but short enough for a message.
 std::string abridged(std::string_view text);
 
-/// On one line, with \x.. for control characters and for bytes that are not UTF-8; for messages
-/// that repeat what a user wrote.
-std::string printable(std::string_view text);
-
 /// A key as messages show it: unchanged, or abridged if it is not a word of letters, digits, _ and
 /// -.
 std::string shown_key(std::string_view key);
 
-/// Well-formed UTF-8 (no overlong forms, no surrogates) without NUL: what YAML, JSON and file names
-/// all accept.
-bool is_portable_text(std::string_view text);
-
-/// TrainingProgress of the first byte that cannot be in a YAML file: not part of a UTF-8 code
+/// Position of the first byte that cannot be in a YAML file: not part of a UTF-8 code
 /// point, or a control character other than tab and line ends. npos if there is none.
 std::size_t find_foreign_byte(std::string_view text);
 

@@ -112,6 +112,29 @@ Value text(std::string& place) {
           {}};
 }
 
+Value numbers(std::vector<double>& place, Range range) {
+  auto const written = [&place] {
+    std::vector<std::string> words;
+    for (auto const value : place) words.push_back(shortest(value));
+    return yaml_quoted(join(words, " "));
+  };
+  auto const read = [&place, range](Scalar const& scalar) -> Complaint {
+    std::vector<double> values;
+    auto text = scalar.text;
+    std::ranges::replace(text, ',', ' ');
+    for (auto const& word : split(text, ' ')) {
+      if (word.empty()) continue;
+      auto const value = parse_number(word);
+      if (!value || !range.contains(*value))
+        return str("has ", abridged(word), ", must be numbers ", range.text());
+      values.push_back(*value);
+    }
+    place = values;
+    return {};
+  };
+  return {"numbers", range.text(), written, read, {}};
+}
+
 Value one_of(std::vector<std::string> names, std::function<std::string()> get,
              std::function<void(std::size_t)> set) {
   auto type = join(names, " | ");

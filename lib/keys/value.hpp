@@ -84,6 +84,8 @@ Value number_or_auto(double& place, Range range);
 Value text(std::string& place);
 /// A text that must be one of `names`.
 Value name(std::string& place, std::vector<std::string> names);
+/// Several numbers in one text, separated by blanks or commas: "0.485 0.456 0.406".
+Value numbers(std::vector<double>& place, Range range);
 /// Not a variable: the only value that this program knows.
 Value constant(std::string only);
 

@@ -17,11 +17,12 @@ namespace {
 constexpr std::int64_t evaluation_batch = 256;
 
 InputFormat format_of(RunPlan const& plan, Model const& model) {
-  return input_format(plan, model, {});
+  return input_format(plan, model, {}, at::get_num_threads());
 }
 
 RunPlan plan_of(RunConfig const& config, Model const& model, Dataset const& dataset, int ranks) {
-  return make_run_plan(config, model, {dataset.train.size(), dataset.test.size()}, ranks);
+  return make_run_plan(config, model, {dataset.train.size(), dataset.test.size(), dataset.classes},
+                       ranks);
 }
 
 void require_servers(RunConfig const& config) {

@@ -38,19 +38,27 @@ void check_batch(RunPlan const& plan) {
 }
 
 void check_input(RunPlan const& plan) {
-  auto const& dataset = find_dataset(plan.config.data.dataset);
-  if (plan.input.size < dataset.image_size)
+  auto const& data = plan.config.data;
+  auto const least = least_input(data);
+  if (plan.input.size < least)
     throw Error(ExitCode::usage,
-                str("data.input_size: ", plan.input.size, " pixels are less than the ",
-                    dataset.image_size, " of ", dataset.name),
+                str("data.input_size: ", plan.input.size, " pixels are less than the ", least,
+                    " of ", data.dataset),
                 "images are put into a larger frame or scaled up, never cut",
-                str("take ", dataset.image_size, " or more"));
+                str("take ", least, " or more"));
+  auto const channels = channels_of(data), wanted = plan.input.channels;
+  if (channels > 1 && channels != wanted)
+    throw Error(ExitCode::usage,
+                str("images of ", data.dataset, " have ", channels,
+                    " channels, and the model takes ", wanted),
+                {}, "take a model for such images, or convert them");
+  if (auto const means = std::ssize(data.mean); means > 1 && means != wanted)
+    throw Error(ExitCode::usage, str("data.mean and data.stddev have ", means, " numbers"),
+                str("the model takes ", wanted, " channels"), "give one of each per channel");
 }
 
-/// Before the data is read: all that can be named have as many classes as a Dataset has from the
-/// start.
 void check_classes(RunPlan const& plan, Model const& model) {
-  auto const least = Dataset().classes;
+  auto const least = plan.images.classes;
   auto const classes = model.classes;
   if (classes < least)
     throw Error(ExitCode::usage, str("model.num_classes is ", classes),
@@ -88,9 +96,10 @@ std::int64_t steps_of(RunPlan const& plan) {
 }  // namespace
 
 InputShape input_shape(RunConfig const& config) {
-  auto const wanted = input_channels(config.model);
-  auto const& dataset = find_dataset(config.data.dataset);
-  return {.channels = wanted > 0 ? wanted : dataset.channels, .size = config.data.input_size};
+  constexpr std::int64_t colours = 3;
+  auto channels = input_channels(config.model);
+  if (channels == 0) channels = channels_of(config.data);
+  return {.channels = channels > 0 ? channels : colours, .size = config.data.input_size};
 }
 
 std::int64_t saved_bytes(Model const& model, RunConfig const& config) {
@@ -98,15 +107,13 @@ std::int64_t saved_bytes(Model const& model, RunConfig const& config) {
   return (1 + state_count(config.optimizer)) * model.parameter_count() * element_size;
 }
 
-DatasetSize published_size(DataConfig const& config) {
-  auto const& dataset = find_dataset(config.dataset);
-  // Files may have more images than the published ones.
-  return used_part(config, {std::max(dataset.train_images, config.subset), dataset.test_images});
+DatasetSize known_size(DataConfig const& config) {
+  return used_part(config, whole_size(config));
 }
 
 RunPlan make_run_plan(RunConfig const& config, Model const& model, DatasetSize const& images,
                       int ranks) {
-  RunPlan plan{.config = config, .ranks = ranks, .input = input_shape(config)};
+  RunPlan plan{.config = config, .ranks = ranks, .input = input_shape(config), .images = images};
   check_input(plan);
   check_classes(plan, model);
   static_cast<void>(comm_of(config.strategy, config.comm));
@@ -129,14 +136,22 @@ RunPlan with_images(RunPlan plan, DatasetSize const& images) {
   return plan;
 }
 
-InputFormat input_format(RunPlan const& plan, Model const& model, gpu::Device const& device) {
+int decode_threads(DataConfig const& config, bool on_gpu, int threads) {
+  if (config.decode_threads > 0) return config.decode_threads;
+  return on_gpu ? std::max(threads - 1, 1) : 1;
+}
+
+InputFormat input_format(RunPlan const& plan, Model const& model, gpu::Device const& device,
+                         int threads) {
+  bool const on_gpu = device.kind == gpu::DeviceKind::cuda;
   return {.channels = plan.input.channels,
           .size = plan.input.size,
           .type = compute_type(plan.config.precision.compute),
           .memory_format = model.memory_format == MemoryFormat::channels_last
                                ? at::MemoryFormat::ChannelsLast
                                : at::MemoryFormat::Contiguous,
-          .device = device};
+          .device = device,
+          .threads = decode_threads(plan.config.data, on_gpu, threads)};
 }
 
 }  // namespace stratagem

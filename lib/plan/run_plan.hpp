@@ -38,13 +38,20 @@ RunPlan with_images(RunPlan plan, DatasetSize const& images);
 /// Parameters and the optimizer's state, as a checkpoint has them [B].
 std::int64_t saved_bytes(Model const& model, RunConfig const& config);
 
-/// The shape of what the model of `config` sees: its own number of channels, or the dataset's.
+/// The shape of what the model of `config` sees: its own number of channels, else the dataset's, or
+/// colours where that has any. Errors as channels_of().
 InputShape input_shape(RunConfig const& config);
 
-/// What the model of a plan wants its images to be.
-InputFormat input_format(RunPlan const& plan, Model const& model, gpu::Device const& device);
+/// Threads of a rank that read the user's own images: data.decode_threads, else 1, and beside a GPU
+/// one less than `threads`, those of LibTorch, whose cores it leaves free.
+int decode_threads(DataConfig const& config, bool on_gpu, int threads);
 
-/// What the catalogue says of the dataset, as far as the run uses it. Error(usage) as used_part().
-DatasetSize published_size(DataConfig const& config);
+/// What the model of a plan wants its images to be. `threads`: of LibTorch per rank.
+InputFormat input_format(RunPlan const& plan, Model const& model, gpu::Device const& device,
+                         int threads);
+
+/// What whole_size() says of the dataset, as far as the run uses it. Errors as whole_size() and
+/// used_part().
+DatasetSize known_size(DataConfig const& config);
 
 }  // namespace stratagem

@@ -20,6 +20,8 @@
 #include "comm/bench.hpp"
 #include "comm/factory.hpp"
 #include "comm/serial/serial_communicator.hpp"
+#include "data/images/read_rate.hpp"
+#include "data/own_data.hpp"
 #include "mpi/session.hpp"
 #include "plan/process_setup.hpp"
 #include "plan/run_plan.hpp"
@@ -308,6 +310,31 @@ SavingTimes time_saving(std::vector<WantedPass> const& wanted, std::filesystem::
   return {process.node_size, Curve(std::move(points))};
 }
 
+/// The user's own images of all runs, at every size of input, each read by one thread of every rank
+/// at once; the slowest rank's.
+std::vector<ReadTimes> time_reading(std::vector<WantedPass> const& wanted,
+                                    ProcessInfo const& process, mpi::Comm const& world, Log& log) {
+  constexpr double enough = 2;  // [s]
+  std::vector<ReadTimes> times;
+  for (auto const& [config, samples] : wanted) {
+    auto const& data = config.data;
+    bool const known = std::ranges::any_of(times, [&](ReadTimes const& one) {
+      return one.dataset == data.dataset && one.size == data.input_size;
+    });
+    if (data.path.empty() || known) continue;
+    log.info(str("reading of ", data.dataset, " at ", data.input_size, " pixels"));
+    auto const dataset = on_all_ranks(world, [&] { return open_own_data(data); });
+    world.barrier();
+    auto const rate = on_all_ranks(world, [&] {
+      return read_rate(dataset, {.channels = input_shape(config).channels, .size = data.input_size},
+                       enough);
+    });
+    times.push_back(
+        {data.dataset, data.input_size, process.node_size, largest_of(world, 1 / rate)});
+  }
+  return times;
+}
+
 /// On rank 0, those of `known` left out.
 ActivationPasses run_small_passes(std::vector<WantedPass> const& wanted, ActivationPasses known,
                                   mpi::Comm const& world) {
@@ -338,7 +365,7 @@ std::vector<WantedPass> wanted_passes(std::vector<RunConfig> const& runs) {
   for (auto const& config : runs) {
     try {
       auto const model = make_model(config.model, input_shape(config));
-      auto const plan = make_run_plan(config, model, published_size(config.data), config.run.ranks);
+      auto const plan = make_run_plan(config, model, known_size(config.data), config.run.ranks);
       auto const kind = pass_kind(config, model, config.run.threads);
       auto found = std::ranges::find(kinds, kind, &Found::kind);
       if (found == kinds.end()) found = kinds.insert(kinds.end(), {config, kind, {}});
@@ -374,6 +401,7 @@ Calibration calibrate(std::vector<WantedPass> const& wanted, std::optional<Calib
   log.info("what passes hold");
   result.activations =
       run_small_passes(wanted, known ? known->activations : ActivationPasses(), world);
+  result.reads = time_reading(wanted, process, world, log);
   log.info("communication");
   result.operations = time_operations(process, world);
   if (world.size() == 1) result.servers = time_servers();

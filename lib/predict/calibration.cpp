@@ -132,6 +132,11 @@ Calibration calibration_from(json const& document) {
   for (auto const& item : document.at("savings"))
     result.savings.push_back({.ranks_on_node = count(item.at("ranks_on_node")),
                               .time = curve_from(item.at("time"), "bytes")});
+  for (auto const& item : document.value("reads", json::array()))  // younger than the others
+    result.reads.push_back({.dataset = item.at("dataset").get<std::string>(),
+                            .size = count(item.at("size")),
+                            .ranks_on_node = count(item.at("ranks_on_node")),
+                            .image_s = positive(item.at("image_s"))});
   for (auto const& item : document.at("activations"))
     result.activations.emplace(item.at("kind").get<std::string>(), activation_from(item));
   result.published = document.value("published", "");
@@ -191,6 +196,23 @@ double Calibration::save_s(int ranks, double bytes) const {
   return nearest == savings.end() ? 0 : nearest->time.at(bytes);
 }
 
+double Calibration::read_s(DataConfig const& data, int ranks_on_node) const {
+  ReadTimes const* nearest = nullptr;
+  for (auto const& one : reads) {
+    if (one.dataset != data.dataset || one.size != data.input_size) continue;
+    auto const distance = [&](ReadTimes const& of) {
+      return std::abs(of.ranks_on_node - ranks_on_node);
+    };
+    if (nearest == nullptr || distance(one) < distance(*nearest)) nearest = &one;
+  }
+  if (nearest == nullptr)
+    throw Error(ExitCode::usage,
+                str("the calibration does not say how fast the images of ", data.dataset,
+                    " are read at ", data.input_size, " pixels"),
+                {}, "add it with `stratagem calibrate CONFIG -o FILE`, on that machine");
+  return nearest->image_s;
+}
+
 bool Calibration::stands_for(PassKind const& known, PassKind const& wanted) const {
   if (published.empty()) return known == wanted;
   return known.model == wanted.model && known.size == wanted.size &&
@@ -228,12 +250,16 @@ void add_to(Calibration& known, Calibration const& newer) {
     put(known.savings, saving, [](SavingTimes const& a, SavingTimes const& b) {
       return a.ranks_on_node == b.ranks_on_node;
     });
+  for (auto const& read : newer.reads)
+    put(known.reads, read, [](ReadTimes const& a, ReadTimes const& b) {
+      return a.dataset == b.dataset && a.size == b.size && a.ranks_on_node == b.ranks_on_node;
+    });
   for (auto const& [kind, pass] : newer.activations) known.activations.insert_or_assign(kind, pass);
 }
 
 std::string to_json(Calibration const& calibration) {
   auto passes = json::array(), operations = json::array(), servers = json::array(),
-       savings = json::array();
+       savings = json::array(), reads = json::array();
   for (auto const& pass : calibration.passes) passes.push_back(to_document(pass));
   for (auto const& operation : calibration.operations)
     operations.push_back({{"operation", operation.operation},
@@ -246,6 +272,11 @@ std::string to_json(Calibration const& calibration) {
   for (auto const& saving : calibration.savings)
     savings.push_back(
         {{"ranks_on_node", saving.ranks_on_node}, {"time", to_document(saving.time, "bytes")}});
+  for (auto const& read : calibration.reads)
+    reads.push_back({{"dataset", read.dataset},
+                     {"size", read.size},
+                     {"ranks_on_node", read.ranks_on_node},
+                     {"image_s", read.image_s}});
   json document{{"schema_name", schema_name},
                 {"schema_version", schema_version},
                 {"host", calibration.host},
@@ -260,6 +291,7 @@ std::string to_json(Calibration const& calibration) {
                 {"operations", operations},
                 {"servers", servers},
                 {"savings", savings},
+                {"reads", reads},
                 {"activations", to_document(calibration.activations)}};
   if (!calibration.published.empty()) document["published"] = calibration.published;
   return document.dump(1, ' ', false, json::error_handler_t::replace) + "\n";

@@ -62,6 +62,14 @@ struct SavingTimes {
   Curve time;
 };
 
+/// Images of the user that become a model's input, by as many ranks of a node at once.
+struct ReadTimes {
+  std::string dataset;
+  std::int64_t size = 32;  ///< of the input [pixels]
+  int ranks_on_node = 1;
+  double image_s = 0;  ///< one thread of a rank, for one image
+};
+
 /// What was measured of a machine, by `stratagem calibrate`, or was published of it, so that the
 /// time of a step can be predicted for it: a value, kept as a JSON file.
 struct Calibration {
@@ -76,6 +84,7 @@ struct Calibration {
   std::vector<OperationTimes> operations;
   std::vector<ServerTimes> servers;
   std::vector<SavingTimes> savings;
+  std::vector<ReadTimes> reads;
   ActivationPasses activations;  ///< small passes, from which `plan` predicts what others hold
   /// Whose figures these are and which formulas made numbers of them; empty where all was measured.
   std::string published;
@@ -90,6 +99,9 @@ struct Calibration {
   /// A checkpoint by `ranks` ranks, each of which saves `bytes`: as measured with the number of
   /// ranks on a node that is nearest. 0 where saving was never measured.
   double save_s(int ranks, double bytes) const;
+  /// One image of the user's own at this size, as measured with the number of ranks on a node that
+  /// is nearest. Error(usage) if it was not measured.
+  double read_s(DataConfig const& data, int ranks_on_node) const;
 };
 
 /// Replaces in `known` what `newer` has too and adds what it has more. Error(usage) when they are

@@ -58,7 +58,7 @@ Comparison compare_strategies(RunConfig const& config, Model const& model, int w
     ComparedPlan one{.name = name};
     try {
       one.forecast =
-          Forecast{make_run_plan(chosen, model, published_size(config.data), chosen.run.ranks)};
+          Forecast{make_run_plan(chosen, model, known_size(config.data), chosen.run.ranks)};
       if (predictor != nullptr) predict_activations(*one.forecast, model, *predictor);
       if (calibration != nullptr) predict_time(*one.forecast, model, *calibration);
     } catch (Error const& problem) {

@@ -35,6 +35,26 @@ double training_time(RunPlan const& plan, Model const& model, Calibration const&
   return static_cast<double>(warm) * step.total() + rest;
 }
 
+/// Of the user's own images; of published machines nobody knows it.
+std::optional<Reading> reading_of(RunPlan const& plan, StepCosts const& costs,
+                                  Calibration const& calibration) {
+  auto const& data = plan.config.data;
+  if (data.path.empty() || !calibration.published.empty()) return std::nullopt;
+  return Reading{.image_s = calibration.read_s(data, costs.ranks_on_node),
+                 .threads = decode_threads(data, calibration.on_gpu, costs.threads)};
+}
+
+/// Reading goes on beside a step, and is waited for where it takes longer. Where the ranks of a CPU
+/// use all cores, it takes its time of them.
+double wait_for_images(RunPlan const& plan, StepCosts const& costs, Reading const& reading,
+                       double step_s) {
+  auto const images = static_cast<double>(plan.batch_per_rank);
+  auto const behind = images / reading.images_per_s() - step_s;
+  bool const crowded = costs.cores > 0 && costs.ranks_on_node * costs.threads >= costs.cores;
+  auto const taken = crowded ? images * reading.image_s * costs.ranks_on_node / costs.cores : 0.0;
+  return std::max({behind, taken, 0.0});
+}
+
 /// Training, which takes so long without a limit, and evaluations.
 double run_time(RunPlan const& plan, StepCosts const& costs, double training) {
   auto const& run = plan.config.run;
@@ -78,7 +98,10 @@ void predict_time(Forecast& forecast, Model const& model, Calibration const& cal
     auto const costs = step_costs(plan, model, calibration);
     PredictedTime time{.step = predict_step(plan, model, costs),
                        .sync_every = plan.strategy.sync_every,
+                       .reading = reading_of(plan, costs, calibration),
                        .published = calibration.published};
+    if (time.reading)
+      time.step.images_s = wait_for_images(plan, costs, *time.reading, time.step.total());
     time.epoch_s = static_cast<double>(plan.steps_per_epoch) * time.step.total();
     time.run_s = run_time(plan, costs, training_time(plan, model, calibration, time.step.total()));
     time.save_s = save_time(plan, model, calibration);

@@ -80,6 +80,7 @@ std::string to_json(Manifest const& manifest, RunPlan const& plan, Model const& 
                     Dataset const& dataset) {
   json ranks = json::array();
   for (auto const& line : manifest.rank_facts) ranks.push_back(json::parse(line));
+  auto const pixels = dataset.statistics(plan.input.channels);
   json decided = json::object();
   plan.strategy.strategy->add_to(decided);
   json const document{
@@ -98,6 +99,10 @@ std::string to_json(Manifest const& manifest, RunPlan const& plan, Model const& 
         {"train_images", dataset.train.size()},
         {"test_images", dataset.test.size()},
         {"bytes", dataset.bytes()},
+        {"path", plan.config.data.path},
+        {"classes", dataset.classes},
+        {"mean", pixels.mean},
+        {"stddev", pixels.stddev},
         {"files", sources(dataset)}}},
       {"model",
        {{"name", model.name},

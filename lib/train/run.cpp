@@ -60,6 +60,7 @@ void say_what_runs(Setup const& setup, Log& log) {
     log.info(str(foreign, " of ", sources.size(), " files of ", setup.dataset.name,
                  " are not the published ones, such as ", sources.front().path,
                  "; manifest.json has their checksums"));
+  for (auto const& remark : setup.dataset.remarks) log.warning(remark);
   log.info(
       str(plan.config.run.name, ": ", setup.model.name, " (",
           format_count(setup.model.parameter_count()), " parameters, ",
@@ -390,21 +391,22 @@ TrainResult Run::train(Communicator& communicator, Member const& member,
   if (leader_)
     display.emplace(request_.progress, plan.total_steps, plan.steps_per_epoch,
                     plan.config.run.epochs);
-  Trainer trainer({.plan = plan,
-                   .format = input_format(plan, setup_.model, setup_.process.device),
-                   .dataset = setup_.dataset,
-                   .member = member,
-                   .communicator = communicator,
-                   .recorder = recorder_,
-                   .device = setup_.process.device,
-                   .log = log_,
-                   .signals = signals_,
-                   .checkpoints = checkpoints,
-                   .failpoints = request_.failpoints,
-                   .reached = end_.reached(),
-                   .display = display ? &*display : nullptr,
-                   .metrics = metrics_.get()},
-                  start);
+  Trainer trainer(
+      {.plan = plan,
+       .format = input_format(plan, setup_.model, setup_.process.device, setup_.threads),
+       .dataset = setup_.dataset,
+       .member = member,
+       .communicator = communicator,
+       .recorder = recorder_,
+       .device = setup_.process.device,
+       .log = log_,
+       .signals = signals_,
+       .checkpoints = checkpoints,
+       .failpoints = request_.failpoints,
+       .reached = end_.reached(),
+       .display = display ? &*display : nullptr,
+       .metrics = metrics_.get()},
+      start);
   auto reacting = reactions(watchdog_.get());
   reacting.end_is_near = [&checkpoints] { checkpoints.hasten(); };
   SignalWatch::Scope const scope(signals_, std::move(reacting));

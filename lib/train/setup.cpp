@@ -20,13 +20,6 @@
 namespace stratagem {
 namespace {
 
-void check_classes(Model const& model, Dataset const& dataset) {
-  if (model.classes < dataset.classes)
-    throw Error(ExitCode::usage, str("model.num_classes is ", model.classes),
-                str(dataset.name, " has ", dataset.classes, " classes"),
-                str("take ", dataset.classes, " or more"));
-}
-
 /// What is written after the training is tried before it. The run directory is made until then.
 void try_weights_file(RunOptions const& run) {
   namespace fs = std::filesystem;
@@ -81,7 +74,7 @@ Setup set_up(RunConfig const& config, mpi::Comm const& world, Log& log) {
   });
   // With the published sizes first: what cannot fit together need not wait for the data.
   auto plan = on_all_ranks(world, [&] {
-    auto made = make_run_plan(config, model, published_size(config.data), world.size());
+    auto made = make_run_plan(config, model, known_size(config.data), world.size());
     if (world.rank() == made.strategy.holders.front()) try_weights_file(config.run);
     return made;
   });
@@ -92,9 +85,8 @@ Setup set_up(RunConfig const& config, mpi::Comm const& world, Log& log) {
                 "give all nodes the same files");
   mpi::Session::enter(world, "the plan");
   plan = on_all_ranks(world, [&] {
-    check_classes(model, dataset);
     if (!serves) check_expectations(config.expect, facts(dataset, process.device, world.size()));
-    return with_images(plan, {dataset.train.size(), dataset.test.size()});
+    return with_images(plan, {dataset.train.size(), dataset.test.size(), dataset.classes});
   });
   for (auto const& [part, hash] : plan.strategy.hashes)
     require_equal(world, "the plan of " + part, Hash().add(hash).hex(), ExitCode::mismatch,

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 
 #include "base/clock.hpp"
 #include "base/contract.hpp"
@@ -26,6 +27,12 @@ double seconds_of(std::int64_t ns) {
   return static_cast<double>(ns) / second;
 }
 
+/// Nothing computes while images to evaluate are read.
+InputFormat for_evaluation(InputFormat format) {
+  format.threads = std::max(format.threads, at::get_num_threads());
+  return format;
+}
+
 std::string describe_epoch(trace::EpochRecord const& epoch, std::int64_t epochs) {
   auto text =
       str("epoch ", epoch.epoch + 1, "/", epochs, "  loss ", format_number(epoch.train_loss, 4),
@@ -43,7 +50,7 @@ Trainer::Trainer(TrainerParts const& parts, TrainingProgress const& start)
     : parts_(parts),
       schedule_(parts.plan.config.optimizer, parts.plan.strategy.workers,
                 parts.plan.steps_per_epoch, parts.plan.total_steps),
-      evaluation_maker_(parts.dataset, parts.format),
+      evaluation_maker_(parts.dataset, for_evaluation(parts.format)),
       telemetry_(gpu::make_telemetry(parts.device)),
       started_ns_(monotonic_ns()),
       wall_time_before_s_(start.wall_time_s),

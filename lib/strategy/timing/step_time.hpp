@@ -21,8 +21,9 @@ struct StepTime {
   double compute_s = 0;  ///< a worker's passes and its part of the update
   double exposed_s = 0;  ///< waits for communication that computation does not hide
   double cores_s = 0;    ///< waits for cores that the other ranks of the node, and messages, need
+  double images_s = 0;   ///< waits for images, or for the cores that read them
 
-  double total() const { return compute_s + exposed_s + cores_s; }
+  double total() const { return compute_s + exposed_s + cores_s + images_s; }
 };
 
 }  // namespace stratagem

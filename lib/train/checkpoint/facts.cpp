@@ -23,9 +23,15 @@ constexpr std::array<std::string_view, 7> always{
 
 /// Keys of these sections change numbers, but for the exceptions.
 constexpr std::array<std::string_view, 4> sections{"data.", "model.", "precision.", "optimizer."};
-constexpr std::array<std::string_view, 7> without_effect{
-    "data.root",     "data.global_batch", "data.batch_per_worker", "model.file",
-    "model.weights", "model.head",        "model.recompute"};
+constexpr std::array<std::string_view, 9> without_effect{"data.root",
+                                                         "data.path",
+                                                         "data.decode_threads",
+                                                         "data.global_batch",
+                                                         "data.batch_per_worker",
+                                                         "model.file",
+                                                         "model.weights",
+                                                         "model.head",
+                                                         "model.recompute"};
 
 /// What is the machine's, and not what the run was told to do.
 constexpr std::array<std::string_view, 5> surroundings{"threads", "device", "LibTorch",

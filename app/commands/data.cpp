@@ -1,0 +1,187 @@
+#include <algorithm>
+#include <iostream>
+
+#include <unistd.h>
+
+#include "app/command.hpp"
+#include "app/options.hpp"
+#include "base/console/terminal.hpp"
+#include "base/error.hpp"
+#include "base/system.hpp"
+#include "base/text.hpp"
+#include "data/images/read_rate.hpp"
+#include "data/images/survey.hpp"
+#include "data/own_data.hpp"
+
+namespace stratagem::app {
+namespace {
+
+constexpr std::int64_t colours = 3;
+constexpr std::size_t most_shown = 20;  // damaged images
+
+Dataset dataset_of(std::string const& path) {
+  // Whatever there is: what to evaluate is the configuration's matter.
+  return open_own_data({.dataset = path, .path = path, .holdout = 1});
+}
+
+std::int64_t channels_of(Dataset const& dataset) {
+  return dataset.channels() > 0 ? dataset.channels() : colours;
+}
+
+int threads_of(Options const& options) {
+  if (options.has("threads")) return static_cast<int>(options.integer("threads", 1, 1024));
+  return std::max(static_cast<int>(usable_cores().size()), 1);
+}
+
+/// One line on a terminal, overwritten; nothing elsewhere.
+class ReadingLine {
+ public:
+  ReadingLine(std::string part, std::int64_t images)
+      : part_(std::move(part)), images_(images), shown_(shows_to_person(STDERR_FILENO)) {}
+  ~ReadingLine() {
+    if (shown_) std::cerr << "\r\x1b[K" << std::flush;
+  }
+  ReadingLine(ReadingLine const&) = delete;
+  ReadingLine& operator=(ReadingLine const&) = delete;
+
+  void tell(std::int64_t done) const {
+    if (shown_)
+      std::cerr << "\r\x1b[Kreading " << part_ << ": " << format_count(done) << " of "
+                << format_count(images_) << std::flush;
+  }
+
+ private:
+  std::string part_;
+  std::int64_t images_;
+  bool shown_;
+};
+
+Survey survey_of(std::string const& part, ImageSet const& set, std::int64_t channels, Crew& crew) {
+  ReadingLine const line(part, set.size());
+  return survey(set, channels, crew, [&](std::int64_t done) { line.tell(done); });
+}
+
+std::string text_of(Spread const& spread) {
+  return spread.least == spread.most
+             ? format_count(spread.least)
+             : str(format_count(spread.least), " / ", format_count(spread.median), " / ",
+                   format_count(spread.most));
+}
+
+std::string text_of(std::vector<double> const& values) {
+  std::vector<std::string> words;
+  for (auto const value : values) words.push_back(format_number(value, 4));
+  return join(words, " ");
+}
+
+void add_row(Table& table, std::string const& part, Survey const& found) {
+  table.add_row({part, format_count(found.images), format_count(found.classes),
+                 text_of(found.per_class), text_of(found.height), text_of(found.width),
+                 text_of(found.pixels.mean), text_of(found.pixels.stddev),
+                 format_count(std::ssize(found.damaged))});
+}
+
+Table new_table() {
+  return Table({{"part", Align::left},
+                {"images"},
+                {"classes"},
+                {"per class"},
+                {"height"},
+                {"width"},
+                {"mean"},
+                {"stddev"},
+                {"damaged"}});
+}
+
+/// Ends with Error(bad_data) if some image is.
+void report_damage(std::vector<std::string> const& damaged) {
+  if (damaged.empty()) return;
+  for (std::size_t i = 0; i < std::min(damaged.size(), most_shown); ++i)
+    std::cerr << damaged[i] << '\n';
+  throw Error(ExitCode::bad_data, str(damaged.size(), " images cannot be read"),
+              damaged.size() > most_shown ? str("the first ", most_shown, " are listed above") : "",
+              "replace them, or remove them");
+}
+
+ExitCode show_statistics(Options const& options, std::string const& path) {
+  auto const dataset = dataset_of(path);
+  auto const channels = channels_of(dataset);
+  Crew crew(threads_of(options), "decode");
+  auto table = new_table();
+  auto const train = survey_of("train", dataset.train, channels, crew);
+  add_row(table, "train", train);
+  auto damaged = train.damaged;
+  if (dataset.test.store) {
+    auto const val = survey_of("val", dataset.test, channels, crew);
+    add_row(table, "val", val);
+    damaged.insert(damaged.end(), val.damaged.begin(), val.damaged.end());
+  }
+  auto const format = options.text("format");
+  std::cout << table.render(table_format(format));
+  for (auto const& remark : dataset.remarks) std::cerr << "note: " << remark << '\n';
+  report_damage(damaged);
+  if (format == "text")
+    std::cout
+        << "\nWhere three numbers are given, they are the least, the middle and the largest.\n"
+           "In a configuration:\n\ndata:\n  path: "
+        << path << "\n  mean: " << text_of(train.pixels.mean)
+        << "\n  stddev: " << text_of(train.pixels.stddev) << '\n';
+  return ExitCode::done;
+}
+
+ExitCode show_rate(Options const& options, std::string const& path) {
+  auto const dataset = dataset_of(path);
+  auto const threads = threads_of(options);
+  auto const size = options.integer("input-size", 1, 4096);
+  auto const seconds = options.integer("seconds", 1, 3600);
+  auto const rate =
+      read_rate(dataset, {.channels = channels_of(dataset), .size = size, .threads = threads},
+                static_cast<double>(seconds));
+  Table table({{"threads"}, {"input size"}, {"images/s"}});
+  table.add_row({std::to_string(threads), std::to_string(size), format_number(rate, 1)});
+  std::cout << table.render(table_format(options.text("format")));
+  return ExitCode::done;
+}
+
+}  // namespace
+
+void declare_data(Options& options) {
+  options.add_word({.name = "WHAT",
+                    .meaning = "stats reads all images: sizes, mean, deviation, damage; rate "
+                               "measures how fast they become a model's input",
+                    .choices = {"stats", "rate"}});
+  options.add_word({.name = "PATH", .meaning = "a folder, as data.path names it"});
+  options.add({.name = "threads",
+               .value = "N",
+               .meaning = "that read images; default: as many as the cores"});
+  options.add({.name = "input-size",
+               .value = "N",
+               .fallback = "224",
+               .meaning = "of rate: edge of the model's input [pixels]"});
+  options.add(
+      {.name = "seconds", .value = "N", .fallback = "5", .meaning = "of rate: how long it reads"});
+  options.add({.name = "format",
+               .value = "FORMAT",
+               .choices = table_formats(),
+               .fallback = "text",
+               .meaning = "of the table"});
+  options.add_note(
+      "PATH holds images to train on and to evaluate: train/CLASS/*.jpg (or .png) and "
+      "val/CLASS/...; "
+      "or train*.tar and val*.tar with KEY.jpg and KEY.cls, as WebDataset writes them; or "
+      "train*.h5 "
+      "and val*.h5 with images, bytes [n, height, width, channels], and labels. "
+      "analysis/pack_images.py makes the others of the first.");
+  options.add_example("stratagem data stats flowers",
+                      "whether every image can be read, and data.mean and data.stddev");
+  options.add_example("stratagem data rate flowers --threads 4",
+                      "images/s that four of data.decode_threads prepare");
+}
+
+ExitCode execute_data(Options const& options) {
+  auto const& path = options.words()[1];
+  return options.words().front() == "stats" ? show_statistics(options, path)
+                                            : show_rate(options, path);
+}
+
+}  // namespace stratagem::app

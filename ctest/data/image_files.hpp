@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <stdexcept>
+#include <vector>
+
+#include <png.h>
+
+namespace stratagem::test {
+
+/// A PNG file of `pixels` [height, width, channels]; 1 channel: grey, 3: RGB.
+inline void write_png(std::filesystem::path const& path, std::uint32_t height, std::uint32_t width,
+                      std::uint32_t channels, std::vector<std::uint8_t> const& pixels) {
+  std::filesystem::create_directories(path.parent_path());
+  png_image image{};
+  image.version = PNG_IMAGE_VERSION;
+  image.width = width;
+  image.height = height;
+  image.format = channels == 1 ? PNG_FORMAT_GRAY : PNG_FORMAT_RGB;
+  if (png_image_write_to_file(&image, path.c_str(), 0, pixels.data(), 0, nullptr) == 0)
+    throw std::runtime_error("cannot write " + path.string());
+}
+
+/// An image of `edge` x `edge` pixels that tells `number`.
+inline std::vector<std::uint8_t> numbered_pixels(std::uint32_t edge, std::uint32_t channels,
+                                                 int number) {
+  std::vector<std::uint8_t> pixels(std::size_t{edge} * edge * channels);
+  for (std::size_t i = 0; i < pixels.size(); ++i)
+    pixels[i] = static_cast<std::uint8_t>((7 * i + 31 * static_cast<std::size_t>(number)) % 251);
+  return pixels;
+}
+
+/// `per_class` images of `edge` pixels in each class of one part of a data folder, numbered from
+/// `first` on.
+inline void write_classes(std::filesystem::path const& part,
+                          std::vector<std::string> const& classes, int per_class,
+                          std::uint32_t edge, int first = 0) {
+  for (auto const& name : classes)
+    for (int i = 0; i < per_class; ++i, ++first)
+      write_png(part / name / (std::to_string(first) + ".png"), edge, edge, 3,
+                numbered_pixels(edge, 3, first));
+}
+
+}  // namespace stratagem::test

@@ -1,0 +1,141 @@
+#include "data/folder/folder_images.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <string_view>
+#include <tuple>
+
+#include "base/contract.hpp"
+#include "base/error.hpp"
+#include "base/hash/hash.hpp"
+#include "base/portable_text.hpp"
+#include "base/random_access_file.hpp"
+#include "base/text.hpp"
+#include "data/images/encoded_image.hpp"
+
+namespace stratagem {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array<std::string_view, 3> extensions{".jpg", ".jpeg", ".png"};
+
+Error bad_entry(fs::path const& path, std::string const& problem, std::string const& cure) {
+  return {ExitCode::bad_data, str(printable(path.string()), " ", problem), {}, cure};
+}
+
+bool is_hidden(fs::path const& path) {
+  return path.filename().native().starts_with('.');
+}
+
+bool is_image(fs::path const& path) {
+  auto extension = path.extension().string();
+  std::ranges::transform(extension, extension.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return std::ranges::find(extensions, extension) != extensions.end();
+}
+
+/// What is in a folder, without hidden entries. Error(bad_data) if it cannot be read, or holds a
+/// name that no JSON file could.
+std::vector<fs::directory_entry> entries_of(fs::path const& folder) {
+  std::error_code failed;
+  std::vector<fs::directory_entry> entries;
+  for (fs::directory_iterator it(folder, failed), end; !failed && it != end; it.increment(failed)) {
+    if (is_hidden(it->path())) continue;
+    if (!is_portable_text(it->path().filename().native()))
+      throw bad_entry(it->path(), "has a name that is not UTF-8", "rename it");
+    entries.push_back(*it);
+  }
+  if (failed) throw Error(ExitCode::bad_data, "cannot list " + folder.string(), failed.message());
+  return entries;
+}
+
+}  // namespace
+
+std::vector<std::string> list_classes(fs::path const& part) {
+  std::vector<std::string> classes;
+  for (auto const& entry : entries_of(part)) {
+    std::error_code failed;
+    if (!entry.is_directory(failed))
+      throw bad_entry(entry.path(), "is not a folder",
+                      str("images stand in ", part.string(), "/CLASS/"));
+    classes.push_back(entry.path().filename().string());
+  }
+  if (classes.empty())
+    throw bad_entry(part, "holds no folders of classes",
+                    str("put the images of each class into ", part.string(), "/CLASS/"));
+  std::ranges::sort(classes);
+  return classes;
+}
+
+FolderImages::FolderImages(fs::path part, std::vector<std::string> classes)
+    : part_(std::move(part)), classes_(std::move(classes)) {
+  for (auto const& name : list_classes(part_)) {
+    auto const found = std::ranges::find(classes_, name);
+    if (found == classes_.end())
+      throw bad_entry(part_ / name, "is of a class that is not among those to train on",
+                      str("rename it", did_you_mean(name, classes_), ", or remove it"));
+    list(found - classes_.begin());
+  }
+  std::ranges::sort(files_, {},
+                    [](File const& file) { return std::tie(file.place, file.label, file.name); });
+}
+
+void FolderImages::list(std::int64_t label) {
+  auto const& name = classes_[static_cast<std::size_t>(label)];
+  auto const before = files_.size();
+  for (auto const& entry : entries_of(part_ / name)) {
+    std::error_code failed;
+    if (entry.is_directory(failed))
+      throw bad_entry(entry.path(), "is a folder within a class", "put its files one level higher");
+    if (!is_image(entry.path()))
+      throw bad_entry(entry.path(), "is neither .jpg, .jpeg nor .png", "convert it, or remove it");
+    auto file = entry.path().filename().string();
+    auto const place = Hash().add(name).add(file).value();
+    files_.push_back({place, label, std::move(file)});
+  }
+  if (files_.size() == before)
+    throw bad_entry(part_ / name, "holds no image", "add some, or remove the folder");
+}
+
+std::vector<std::int64_t> FolderImages::labels() const {
+  std::vector<std::int64_t> labels;
+  for (auto const& file : files_) labels.push_back(file.label);
+  return labels;
+}
+
+std::vector<std::string> FolderImages::missing() const {
+  std::vector<bool> seen(classes_.size());
+  for (auto const& file : files_) seen[static_cast<std::size_t>(file.label)] = true;
+  std::vector<std::string> missing;
+  for (std::size_t label = 0; label < classes_.size(); ++label)
+    if (!seen[label]) missing.push_back(classes_[label]);
+  return missing;
+}
+
+fs::path FolderImages::path(std::int64_t image) const {
+  expects(0 <= image && image < size(), "the image is in the folder");
+  auto const& file = files_[static_cast<std::size_t>(image)];
+  return part_ / classes_[static_cast<std::size_t>(file.label)] / file.name;
+}
+
+std::string FolderImages::name(std::int64_t image) const {
+  return path(image).string();
+}
+
+std::string FolderImages::identity(std::int64_t image) const {
+  auto const& file = files_[static_cast<std::size_t>(image)];
+  return classes_[static_cast<std::size_t>(file.label)] + "/" + file.name;
+}
+
+void FolderImages::read(std::int64_t image, ChooseRegion const& choose, ImageSize const& least,
+                        std::int64_t channels, ReadBuffer& buffer) const {
+  RandomAccessFile const file(path(image));
+  buffer.encoded.resize(static_cast<std::size_t>(file.size()));
+  file.read(0, buffer.encoded);
+  EncodedImage const encoded(buffer.encoded, file.path().string());
+  encoded.decode(choose(encoded.size()), least, channels, buffer.pixels);
+}
+
+}  // namespace stratagem
