@@ -8,7 +8,7 @@
 #include "app/configuration.hpp"
 #include "base/console/table.hpp"
 #include "base/error.hpp"
-#include "base/file.hpp"
+#include "base/files/file.hpp"
 #include "base/text.hpp"
 #include "comm/agreement.hpp"
 #include "train/setup.hpp"

@@ -10,7 +10,7 @@
 #include "app/configuration.hpp"
 #include "app/options.hpp"
 #include "base/error.hpp"
-#include "base/file.hpp"
+#include "base/files/file.hpp"
 #include "base/text.hpp"
 #include "config/parse.hpp"
 #include "study/run_facts.hpp"

@@ -5,7 +5,7 @@
 
 #include "app/options.hpp"
 #include "base/error.hpp"
-#include "base/file.hpp"
+#include "base/files/file.hpp"
 #include "base/text.hpp"
 #include "comm/bench.hpp"
 #include "comm/factory.hpp"

@@ -3,7 +3,7 @@
 
 #include "app/options.hpp"
 #include "base/error.hpp"
-#include "base/file.hpp"
+#include "base/files/file.hpp"
 #include "trace/chrome_trace.hpp"
 #include "trace/collect.hpp"
 

@@ -6,7 +6,7 @@
 #include "app/commands/submit_line.hpp"
 #include "app/configuration.hpp"
 #include "base/error.hpp"
-#include "base/file.hpp"
+#include "base/files/file.hpp"
 #include "base/text.hpp"
 #include "config/parse.hpp"
 #include "data/dataset.hpp"

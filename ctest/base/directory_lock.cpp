@@ -1,4 +1,4 @@
-#include "base/directory_lock.hpp"
+#include "base/files/directory_lock.hpp"
 
 #include <csignal>
 #include <filesystem>

@@ -1,4 +1,4 @@
-#include "base/random_access_file.hpp"
+#include "base/files/random_access_file.hpp"
 
 #include <cstring>
 #include <fstream>

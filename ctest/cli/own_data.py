@@ -64,7 +64,8 @@ REFUSED = [
             {"own.yaml": CONFIG, "own/train.h5": "text", "own/val.h5": "text"}),
     Refusal("too few classes in the model", with_own("model.num_classes=2"), USAGE,
             ["model.num_classes is 2", "own has 3 classes"], WITH_OWN, ranks=(1, 2)),
-    Refusal("a larger subset", with_own("data.subset=49"), USAGE, ["own has training images", "there are 48"], WITH_OWN),
+    Refusal("a larger subset", with_own("data.subset=49"), USAGE, ["than own has training images", "there are 48"],
+            WITH_OWN),
     Refusal("statistics of nothing", ["data", "stats", "none"], BAD_DATA, ["data.path: none is missing"]),
     Refusal("statistics of damaged images", ["data", "stats", "own"], BAD_DATA,
             ["own/train/class-2/7.png", "1 images cannot be read"], {**WITH_OWN, "own/train/class-2/7.png": ""}),
@@ -111,7 +112,8 @@ class OwnData(harness.ProgramTest):
     def test_it_goes_on_where_the_folder_was_moved(self):
         whole = self.digest("run.max_steps=6", out="whole", ranks=2)
         words = [self.program, *with_own("run.out=stopped", "run.max_steps=6"), "-q"]
-        killed = self.wait(self.start(mpirun(2, words), environment={"STRATAGEM_FAIL": "forward:0:4:exit"}), timeout=120)
+        fails = {"STRATAGEM_FAIL": "forward:0:4:exit"}
+        killed = self.wait(self.start(mpirun(2, words), environment=fails), timeout=120)
         if killed.code == 0:
             self.skipTest("built without failpoints")
         (self.folder / "elsewhere").mkdir()

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "base/error.hpp"
-#include "base/file.hpp"
+#include "base/files/file.hpp"
 #include "h5/sample.hpp"
 
 namespace stratagem::h5 {

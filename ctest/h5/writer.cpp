@@ -5,7 +5,7 @@
 
 #include <sys/resource.h>
 
-#include "base/file.hpp"
+#include "base/files/file.hpp"
 #include "base/system.hpp"
 #include "base/text.hpp"
 #include "h5/sample.hpp"

@@ -23,6 +23,7 @@ Calibration example() {
           .operations = {{"all_reduce", "mpi", 2, 2, Curve({{1024, 1e-5}, {4096, 3e-5}})}},
           .servers = {{"sum", Curve({{100, 1e-4}, {200, 2e-4}})}},
           .savings = {{1, Curve({{1000, 1}, {2000, 2}})}, {4, Curve({{1000, 3}, {2000, 6}})}},
+          .reads = {{"flowers", 224, 1, 0.002}, {"flowers", 224, 4, 0.004}},
           .activations = {{"a pass", {.kept = 5, .peaks = {1, 7, 2}}}}};
 }
 
@@ -168,6 +169,31 @@ TEST(Calibration, TellsTheTimeOfSavingByTheRanksOfANode) {
   EXPECT_DOUBLE_EQ(calibration.save_s(2, 1500), 1.5);
   calibration.savings.clear();
   EXPECT_DOUBLE_EQ(calibration.save_s(2, 1500), 0);
+}
+
+TEST(Calibration, TellsHowFastImagesAreRead) {
+  auto const calibration = parse_calibration(to_json(example()), "some.json");
+  DataConfig const flowers{.dataset = "flowers", .path = "flowers", .input_size = 224};
+  EXPECT_DOUBLE_EQ(calibration.read_s(flowers, 1), 0.002);
+  EXPECT_DOUBLE_EQ(calibration.read_s(flowers, 2), 0.002);
+  EXPECT_DOUBLE_EQ(calibration.read_s(flowers, 8), 0.004);
+  auto smaller = flowers;
+  smaller.input_size = 64;
+  try {
+    calibration.read_s(smaller, 1);
+    ADD_FAILURE() << "known at another size";
+  } catch (Error const& error) {
+    EXPECT_NE(std::string(error.what()).find("images of flowers are read at 64 pixels"),
+              std::string::npos);
+  }
+  auto twice = example(), newer = example();
+  newer.reads = {{"flowers", 224, 4, 0.005}, {"flowers", 64, 1, 0.001}};
+  add_to(twice, newer);
+  EXPECT_EQ(twice.reads.size(), 3u);
+  EXPECT_DOUBLE_EQ(twice.read_s(flowers, 4), 0.005);
+  auto older = nlohmann::json::parse(to_json(example()));
+  older.erase("reads");
+  EXPECT_TRUE(parse_calibration(older.dump(), "some.json").reads.empty());
 }
 
 TEST(Calibration, ServersWorkByTheirPolicy) {

@@ -287,6 +287,32 @@ TEST(StepTime, ARunIsItsStepsAndItsEvaluations) {
   EXPECT_DOUBLE_EQ(time->run_s, 30 + 2 * 4 * static_cast<double>(plan.images.test) / 12);
 }
 
+TEST(StepTime, ImagesAreWaitedForWhereReadingTakesLonger) {
+  auto calibration = measured();
+  calibration.cores = 8;  // more than the ranks use
+  auto const waits = [&](double image_s, int threads) {
+    calibration.reads = {{"flowers", 32, 2, image_s}};
+    Planned two(DdpConfig{}, 2);
+    Forecast forecast{two.plan()};
+    forecast.plan.config.data.dataset = forecast.plan.config.data.path = "flowers";
+    forecast.plan.config.data.decode_threads = threads;
+    forecast.plan.config.run.evaluate_every = 0;
+    predict_time(forecast, two.model(), calibration);
+    EXPECT_TRUE(forecast.time) << forecast.time_problem;
+    auto const& step = forecast.time->step;
+    EXPECT_DOUBLE_EQ(forecast.time->run_s,
+                     static_cast<double>(forecast.plan.total_steps) * step.total());
+    return std::pair(step.images_s, step.total() - step.images_s);
+  };
+  auto const step_s = waits(0.1, 1).second;
+  EXPECT_EQ(waits(0.1, 1).first, 0);
+  // Each rank has 6 images of a step.
+  EXPECT_NEAR(waits(10, 1).first, 60 - step_s, 1e-9);
+  EXPECT_NEAR(waits(10, 2).first, 30 - step_s, 1e-9);
+  calibration.cores = 2;  // which both ranks need
+  EXPECT_NEAR(waits(0.1, 1).first, 6 * 0.1, 1e-9);
+}
+
 TEST(StepTime, AWarmStartTakesStepsOfModeSync) {
   auto calibration = measured();
   calibration.operations.push_back(

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/error.hpp"
-#include "base/file.hpp"
+#include "base/files/file.hpp"
 #include "run_files/run_directory.hpp"
 #include "support/scratch.hpp"
 

@@ -7,7 +7,7 @@
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
-#include "base/file.hpp"
+#include "base/files/file.hpp"
 #include "base/system.hpp"
 #include "base/text.hpp"
 #include "run_files/outcome.hpp"

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/error.hpp"
-#include "base/file.hpp"
+#include "base/files/file.hpp"
 #include "base/system.hpp"
 #include "base/text.hpp"
 #include "study/held_signals.hpp"

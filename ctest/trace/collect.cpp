@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/file.hpp"
+#include "base/files/file.hpp"
 #include "base/text.hpp"
 #include "support/child.hpp"
 #include "support/scratch.hpp"

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
-#include "base/file.hpp"
+#include "base/files/file.hpp"
 #include "base/hash/hash.hpp"
 #include "base/random.hpp"
 #include "base/text.hpp"

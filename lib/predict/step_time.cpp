@@ -24,15 +24,15 @@ double save_time(RunPlan const& plan, Model const& model, Calibration const& cal
 
 /// Of all steps, the first of which may be a warm start.
 double training_time(RunPlan const& plan, Model const& model, Calibration const& calibration,
-                     double step_s) {
+                     StepTime const& usual) {
   auto const warm = std::min(plan.strategy.warm_start, plan.total_steps);
-  auto const rest = static_cast<double>(plan.total_steps - warm) * step_s;
+  auto const rest = static_cast<double>(plan.total_steps - warm) * usual.total();
   if (warm == 0) return rest;
   auto like = plan;
   like.strategy = *plan.strategy.begins_like;
   like.samples_per_pass = plan.samples_per_pass * plan.strategy.pushes / like.strategy.pushes;
   auto const step = predict_step(like, model, step_costs(like, model, calibration));
-  return static_cast<double>(warm) * step.total() + rest;
+  return static_cast<double>(warm) * (step.total() + usual.images_s) + rest;
 }
 
 /// Of the user's own images; of published machines nobody knows it.
@@ -103,7 +103,7 @@ void predict_time(Forecast& forecast, Model const& model, Calibration const& cal
     if (time.reading)
       time.step.images_s = wait_for_images(plan, costs, *time.reading, time.step.total());
     time.epoch_s = static_cast<double>(plan.steps_per_epoch) * time.step.total();
-    time.run_s = run_time(plan, costs, training_time(plan, model, calibration, time.step.total()));
+    time.run_s = run_time(plan, costs, training_time(plan, model, calibration, time.step));
     time.save_s = save_time(plan, model, calibration);
     forecast.time = time;
   } catch (Error const& problem) {

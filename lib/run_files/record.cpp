@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
-#include "base/file.hpp"
+#include "base/files/file.hpp"
 #include "base/hash/hash.hpp"
 #include "base/text.hpp"
 #include "optim/optim_config.hpp"

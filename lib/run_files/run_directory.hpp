@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "base/directory_lock.hpp"
+#include "base/files/directory_lock.hpp"
 
 namespace stratagem {
 

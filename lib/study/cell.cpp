@@ -7,7 +7,7 @@
 
 #include "base/console/table.hpp"
 #include "base/error.hpp"
-#include "base/file.hpp"
+#include "base/files/file.hpp"
 #include "base/text.hpp"
 
 namespace stratagem {

@@ -7,9 +7,9 @@
 
 #include "base/build_info.hpp"
 #include "base/clock.hpp"
-#include "base/directory_lock.hpp"
 #include "base/error.hpp"
-#include "base/file.hpp"
+#include "base/files/directory_lock.hpp"
+#include "base/files/file.hpp"
 #include "base/hash/sha256.hpp"
 #include "base/text.hpp"
 #include "run_files/run_directory.hpp"

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "base/console/terminal.hpp"
-#include "base/directory_lock.hpp"
 #include "base/error.hpp"
+#include "base/files/directory_lock.hpp"
 #include "base/system.hpp"
 #include "base/text.hpp"
 #include "study/held_signals.hpp"

@@ -9,7 +9,7 @@
 #include "base/build_info.hpp"
 #include "base/clock.hpp"
 #include "base/error.hpp"
-#include "base/file.hpp"
+#include "base/files/file.hpp"
 #include "base/hash/hash.hpp"
 #include "base/system.hpp"
 #include "base/text.hpp"

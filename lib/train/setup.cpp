@@ -5,7 +5,7 @@
 #include <ATen/Parallel.h>
 #include <unistd.h>
 
-#include "base/file.hpp"
+#include "base/files/file.hpp"
 #include "base/hash/hash.hpp"
 #include "base/text.hpp"
 #include "comm/agreement.hpp"

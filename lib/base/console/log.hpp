@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/file.hpp"
+#include "base/files/file.hpp"
 
 namespace stratagem {
 

@@ -8,9 +8,9 @@
 
 #include "base/contract.hpp"
 #include "base/error.hpp"
+#include "base/files/random_access_file.hpp"
 #include "base/hash/hash.hpp"
 #include "base/portable_text.hpp"
-#include "base/random_access_file.hpp"
 #include "base/text.hpp"
 #include "data/images/encoded_image.hpp"
 

@@ -175,8 +175,9 @@ std::string Hdf5Images::identity(std::int64_t image) const {
 }
 
 void Hdf5Images::fetch(File const& file, std::int64_t row, std::span<std::byte> into) const {
-  auto const& [shape, rows, pieces] = file.content.images;
-  auto const& piece = pieces[static_cast<std::size_t>(row / rows)];
+  auto const& images = file.content.images;
+  auto const rows = images.rows_per_piece;
+  auto const& piece = images.pieces[static_cast<std::size_t>(row / rows)];
   auto const at = row % rows * file.content.image_bytes();
   if (!piece.packed) return file.bytes.read(piece.offset + at, into);
   // Pieces are numbered by the first image of each.

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "base/random_access_file.hpp"
+#include "base/files/random_access_file.hpp"
 #include "data/hdf5/piece_cache.hpp"
 #include "data/images/image_store.hpp"
 #include "h5/stored_array.hpp"

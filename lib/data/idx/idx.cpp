@@ -5,7 +5,7 @@
 
 #include <ATen/ATen.h>
 
-#include "base/file.hpp"
+#include "base/files/file.hpp"
 #include "base/text.hpp"
 #include "data/idx/gunzip.hpp"
 #include "data/source.hpp"

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/files/random_access_file.hpp"
 #include "base/portable_text.hpp"
-#include "base/random_access_file.hpp"
 #include "base/text.hpp"
 #include "data/tar/tar_archive.hpp"
 

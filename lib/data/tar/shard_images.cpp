@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/contract.hpp"
+#include "base/portable_text.hpp"
 #include "base/text.hpp"
 #include "data/images/encoded_image.hpp"
 
@@ -31,7 +32,8 @@ RandomAccessFile const& ShardImages::shard_of(std::int64_t image) const {
 }
 
 std::string ShardImages::name(std::int64_t image) const {
-  return str(shard_of(image).path().string(), ": ", samples_[static_cast<std::size_t>(image)].key);
+  auto const& key = samples_[static_cast<std::size_t>(image)].key;
+  return str(shard_of(image).path().string(), ": ", printable(key));
 }
 
 std::string ShardImages::identity(std::int64_t image) const {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/random_access_file.hpp"
+#include "base/files/random_access_file.hpp"
 #include "data/images/image_store.hpp"
 #include "data/tar/shard.hpp"
 

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/files/random_access_file.hpp"
 #include "base/portable_text.hpp"
-#include "base/random_access_file.hpp"
 #include "base/text.hpp"
 
 namespace stratagem {

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.hpp"
-#include "base/file.hpp"
+#include "base/files/file.hpp"
 #include "base/largest_first.hpp"
 #include "base/system.hpp"
 #include "base/text.hpp"
