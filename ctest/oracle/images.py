@@ -16,6 +16,7 @@ import PIL.Image
 import torch
 from torchvision.transforms.v2 import functional
 
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 SIZES = [(375, 500), (500, 333), (64, 48), (31, 57), (224, 224), (1200, 1600)]  # height, width [pixels]
 
 
@@ -135,6 +136,18 @@ class Images(unittest.TestCase):
     def test_scaling_in_the_decoder_is_met(self):
         factors = {of[2] for of in self.differences(48, 3).values()}
         self.assertEqual(factors, {1, 2, 4, 8})
+
+    def test_packed_shards_hold_the_same(self):
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run([sys.executable, str(ROOT / "analysis" / "pack_images.py"), str(self.folder),
+                            f"{folder}/packed", "--format", "tar", "--per-file", "25"], check=True, capture_output=True)
+            images, packed = read_by_program(self.program, f"{folder}/packed", 48, -1)
+        self.assertEqual({pathlib.Path(path.split(": ")[0]).name for path, *_ in images},
+                         {f"train-{number:04}.tar" for number in range(3)})
+        _, pixels = read_by_program(self.program, self.folder, 48, -1)
+        known = {image.numpy().tobytes() for image in pixels}
+        # Of each, another image is held out.
+        self.assertGreaterEqual(len({image.numpy().tobytes() for image in packed} & known), 10 * len(SIZES) - 2)
 
     def test_hdf5_holds_the_same(self):
         generator = torch.Generator().manual_seed(1)

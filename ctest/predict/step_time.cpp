@@ -8,6 +8,7 @@
 #include "strategy/ddp/ddp_plan.hpp"
 #include "strategy/fsdp/fsdp_plan.hpp"
 #include "strategy/shared/model_layout.hpp"
+#include "support/scratch.hpp"
 
 namespace stratagem {
 namespace {
@@ -288,13 +289,17 @@ TEST(StepTime, ARunIsItsStepsAndItsEvaluations) {
 }
 
 TEST(StepTime, ImagesAreWaitedForWhereReadingTakesLonger) {
+  test::Scratch folder;
+  std::filesystem::create_directory(folder / "train");
   auto calibration = measured();
   calibration.cores = 8;  // more than the ranks use
+  for (auto& pass : calibration.passes) pass.kind.channels = 3;
   auto const waits = [&](double image_s, int threads) {
     calibration.reads = {{"flowers", 32, 2, image_s}};
     Planned two(DdpConfig{}, 2);
     Forecast forecast{two.plan()};
-    forecast.plan.config.data.dataset = forecast.plan.config.data.path = "flowers";
+    forecast.plan.config.data.dataset = "flowers";
+    forecast.plan.config.data.path = folder.path().string();
     forecast.plan.config.data.decode_threads = threads;
     forecast.plan.config.run.evaluate_every = 0;
     predict_time(forecast, two.model(), calibration);
@@ -307,8 +312,8 @@ TEST(StepTime, ImagesAreWaitedForWhereReadingTakesLonger) {
   auto const step_s = waits(0.1, 1).second;
   EXPECT_EQ(waits(0.1, 1).first, 0);
   // Each rank has 6 images of a step.
-  EXPECT_NEAR(waits(10, 1).first, 60 - step_s, 1e-9);
-  EXPECT_NEAR(waits(10, 2).first, 30 - step_s, 1e-9);
+  EXPECT_NEAR(waits(1000, 1).first, 6000 - step_s, 1e-9);
+  EXPECT_NEAR(waits(2000, 2).first, 6000 - step_s, 1e-9);
   calibration.cores = 2;  // which both ranks need
   EXPECT_NEAR(waits(0.1, 1).first, 6 * 0.1, 1e-9);
 }
