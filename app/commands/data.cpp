@@ -9,9 +9,9 @@
 #include "base/error.hpp"
 #include "base/system.hpp"
 #include "base/text.hpp"
-#include "data/images/read_rate.hpp"
-#include "data/images/survey.hpp"
 #include "data/own_data.hpp"
+#include "data/read_rate.hpp"
+#include "data/survey.hpp"
 
 namespace stratagem::app {
 namespace {

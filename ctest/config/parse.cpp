@@ -245,6 +245,22 @@ TEST(Parse, ARequiredKeyWithABadValueIsNotMissing) {
                    "c.yaml:3:18: strategy.name: a map; one value is expected"}));
 }
 
+TEST(Parse, SeveralNumbersAreAListOrAText) {
+  for (std::string const given :
+       {"[0.5, 0.25, 1]", "0.5 0.25 1", "\"0.5, 0.25,1\"", "'0.5 0.25 1'"}) {
+    auto const config =
+        parse("data: {path: own, mean: " + given +
+              ", stddev: [1, 1, 1]}\nmodel: {name: lenet}\nstrategy: {name: ddp}\n");
+    EXPECT_EQ(config.data.mean, (std::vector{0.5, 0.25, 1.0})) << given;
+    EXPECT_EQ(config.data.stddev, (std::vector{1.0, 1.0, 1.0}));
+  }
+  EXPECT_EQ(problems("data: {path: own, mean: [0.5, 2], stddev: [[1], 1]}\n"
+                     "model: {name: [lenet, mlp]}\nstrategy: {name: ddp}\n"),
+            (Lines{"c.yaml:1:25: data.mean: has \"2\", must be numbers in [0, 1]",
+                   "c.yaml:1:43: data.stddev: a list; one value is expected",
+                   "c.yaml:2:15: model.name: a list; one value is expected"}));
+}
+
 TEST(Parse, OverridesBeatTheFileAndTheLastOneCounts) {
   auto const config = parse(minimal + "optimizer: {lr: 0.5}\n",
                             {"optimizer.lr=0.1", "run.name=a=b \"c\"", "optimizer.lr=0.2"});

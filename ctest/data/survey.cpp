@@ -1,4 +1,4 @@
-#include "data/images/survey.hpp"
+#include "data/survey.hpp"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -6,8 +6,8 @@
 #include "data/files.hpp"
 #include "data/folder/folder_images.hpp"
 #include "data/image_files.hpp"
-#include "data/images/read_rate.hpp"
 #include "data/own_data.hpp"
+#include "data/read_rate.hpp"
 
 namespace stratagem {
 namespace {

@@ -1,6 +1,7 @@
 #include "config/document.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "keys/text_form.hpp"
@@ -8,11 +9,30 @@
 namespace stratagem {
 namespace {
 
+/// The items of a list of single values; empty if it is none.
+std::optional<Scalar> joined(YamlNode const& node) {
+  bool const plain = node.kind == YamlNode::Kind::list && !node.tagged && !node.anchored &&
+                     std::ranges::all_of(node.items, [](YamlNode const& item) {
+                       return item.kind == YamlNode::Kind::scalar && !item.scalar.null &&
+                              !item.tagged && !item.anchored;
+                     });
+  if (!plain || node.items.empty()) return std::nullopt;
+  Scalar scalar{.list = true};
+  for (auto const& item : node.items)
+    scalar.text += (scalar.text.empty() ? "" : " ") + item.scalar.text;
+  return scalar;
+}
+
 void read_entry(std::string const& section, YamlMember const& member, Document& document,
                 Problems& problems) {
   Entry entry{section, shown_key(member.name()), {}, member.key.place, member.value.place};
-  if (!expect_scalar(member.value, entry.path(), problems)) return;
-  entry.value = member.value.scalar;
+  if (auto const list = joined(member.value); list && !section.empty()) {
+    entry.value = *list;
+  } else if (expect_scalar(member.value, entry.path(), problems)) {
+    entry.value = member.value.scalar;
+  } else {
+    return;
+  }
   document.entries.push_back(std::move(entry));
 }
 

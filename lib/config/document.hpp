@@ -35,8 +35,9 @@ struct Document {
 };
 
 /// Reads the part of YAML that a configuration needs: one document, a map of sections that map keys
-/// to scalars. Everything else (lists, deeper maps, aliases, anchors, tags, a key given twice, a
-/// file above 1 MiB) becomes a problem. Nothing is returned where the text is no YAML.
+/// to scalars or to lists of them. Everything else (other lists, deeper maps, aliases, anchors,
+/// tags, a key given twice, a file above 1 MiB) becomes a problem. Nothing is returned where the
+/// text is no YAML.
 std::optional<Document> read_document(std::string const& text, std::string const& file,
                                       Problems& problems);
 

@@ -49,6 +49,13 @@ Json type_of(Shape const& shape) {
       type["type"] = shape.kind == Kind::integer ? "integer" : "number";
       add_range(shape.range, type);
       break;
+    case Kind::numbers: {
+      Json item{{"type", "number"}};
+      add_range(shape.range, item);
+      type["type"] = "array";
+      type["items"] = item;
+      break;
+    }
     case Kind::choice:
       type = choice(shape.names);
       break;

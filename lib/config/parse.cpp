@@ -118,6 +118,8 @@ void read_value(Key const& key, Entry const& entry, Environment const& environme
   auto const refuse = [&](std::string message) {
     problems.add(entry.value_place, key.path, std::move(message));
   };
+  if (entry.value.list && key.value.shape.kind != Shape::Kind::numbers)
+    return refuse("a list; one value is expected");
   if (entry.value.null) return refuse("has no value (\"\" is an empty text)");
   auto const expansion = expand_variables(entry.value.text, environment);
   for (auto const& complaint : expansion.complaints) refuse(complaint);

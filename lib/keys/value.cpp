@@ -132,7 +132,7 @@ Value numbers(std::vector<double>& place, Range range) {
     place = values;
     return {};
   };
-  return {"numbers", range.text(), written, read, {}};
+  return {"numbers", range.text(), written, read, {.kind = Shape::Kind::numbers, .range = range}};
 }
 
 Value one_of(std::vector<std::string> names, std::function<std::string()> get,

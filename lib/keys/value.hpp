@@ -17,6 +17,7 @@ struct Scalar {
   std::string text;
   bool quoted = false;  ///< in quotes, so a text even if it looks like a number
   bool null = false;    ///< empty, ~ or null
+  bool list = false;    ///< a list, of which `text` has the items with blanks between them
 };
 
 /// What is wrong with a value; empty if nothing is: "is 0, must be >= 1".
@@ -60,11 +61,11 @@ inline Range between(double low, double high) {
 
 /// The values that a type allows, described for tools outside this program.
 struct Shape {
-  enum class Kind { text, flag, integer, number, choice };
+  enum class Kind { text, flag, integer, number, numbers, choice };
 
   Kind kind = Kind::text;
   std::vector<std::string> names = {};                ///< of a choice
-  Range range = {-no_limit, false, no_limit, false};  ///< of a number
+  Range range = {-no_limit, false, no_limit, false};  ///< of a number, or each of several
   std::string pattern = {};                           ///< of a text: must match it completely
 };
 
@@ -84,7 +85,7 @@ Value number_or_auto(double& place, Range range);
 Value text(std::string& place);
 /// A text that must be one of `names`.
 Value name(std::string& place, std::vector<std::string> names);
-/// Several numbers in one text, separated by blanks or commas: "0.485 0.456 0.406".
+/// Several numbers: a list, or a text with blanks or commas between them.
 Value numbers(std::vector<double>& place, Range range);
 /// Not a variable: the only value that this program knows.
 Value constant(std::string only);

@@ -1,4 +1,4 @@
-#include "data/images/survey.hpp"
+#include "data/survey.hpp"
 
 #include <algorithm>
 #include <cmath>

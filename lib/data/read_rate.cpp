@@ -1,4 +1,4 @@
-#include "data/images/read_rate.hpp"
+#include "data/read_rate.hpp"
 
 #include <algorithm>
 #include <span>
