@@ -296,8 +296,8 @@ def run(options):
     try:
         with appearing(options.output) as folder:
             rows = [write_part(folder, part, images, classes, options) for part, images in parts.items()]
-    except OSError as problem:
-        raise PackError(f"{options.output} cannot be written: {problem}", IO) from None
+    except (OSError, RuntimeError) as problem:  # h5py raises one or the other where a disk is full
+        raise PackError(f"{options.output} cannot be written: {' '.join(str(problem).split())}", IO) from None
     show(rows)
     pixels = "" if options.format == "tar" else f", {options.size} x {options.size} pixels"
     print(f"wrote {options.output}: {len(classes):,} classes{pixels}, in the order of seed {options.seed}")

@@ -1,19 +1,21 @@
 #!/usr/bin/env python3
-"""Photographs in folders become a model's input: stratagem's threads against PyTorch's DataLoader.
+"""Photographs in folders become a model's input: stratagem's threads against PyTorch's DataLoader and DALI on CPUs.
 
   python3 analysis/bench/loading_speed.py                      photographs of 500 x 375 pixels, made for this
   python3 analysis/bench/loading_speed.py --folder flowers     your own
+  python3 analysis/bench/loading_speed.py --dali               against DALI, too, if Python can import it
 
 Both take a random part of every JPEG, scale it to 224 pixels with antialiasing, mirror and normalise it, in batches of
 32, with as many threads as the DataLoader has workers. The opponents are torchvision's ImageFolder with the transforms
-of v2: `tensor` decodes with torchvision.io and transforms bytes, `pillow` is ImageFolder's own loader. Each program
-measures itself for some seconds, in the order ABBA, after all files were read once. A ratio above 1 means that
-stratagem is faster. Needs Python with numpy, Pillow, torch and torchvision.
+of v2: `tensor` decodes with torchvision.io and transforms bytes, `pillow` is ImageFolder's own loader. `dali`
+is its pipeline for CPUs. Each program measures itself for some seconds, in the order ABBA, after all files were read
+once. A ratio above 1 means that stratagem is faster. Needs Python with numpy, Pillow, torch and torchvision.
 """
 
 import argparse
 import csv
 import importlib.metadata
+import os
 import pathlib
 import subprocess
 import sys
@@ -30,6 +32,7 @@ import report
 SIZE, BATCH = 224, 32
 HEIGHT, WIDTH, CLASSES, QUALITY = 375, 500, 10, 90
 LOADERS = ["tensor", "pillow"]
+MEAN, STDDEV = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]  # of ImageNet
 
 
 def photograph(random):
@@ -57,10 +60,10 @@ def loader_of(kind, folder, workers):
 
     torch.set_num_threads(1)
     crop = [v2.RandomResizedCrop(SIZE, antialias=True), v2.RandomHorizontalFlip()]
-    scale = [v2.ToDtype(torch.float32, scale=True), v2.Normalize([0.485, 0.456, 0.406], [0.229, 0.224, 0.225])]
+    scale = [v2.ToDtype(torch.float32, scale=True), v2.Normalize(MEAN, STDDEV)]
     if kind == "tensor":
         def load(path):
-            return torchvision.io.decode_jpeg(torchvision.io.read_file(path), torchvision.io.ImageReadMode.RGB)
+            return torchvision.io.decode_image(torchvision.io.read_file(path), torchvision.io.ImageReadMode.RGB)
 
         images = torchvision.datasets.ImageFolder(folder, v2.Compose([*crop, *scale]), loader=load)
     else:
@@ -69,30 +72,63 @@ def loader_of(kind, folder, workers):
                                        drop_last=True)
 
 
-def measure_loader(kind, folder, workers, seconds):
-    """Prints images/s of a DataLoader, after one epoch."""
+def batches_of_loader(kind, folder, workers):
+    """Endless."""
     loader = loader_of(kind, folder, workers)
-    for _ in loader:
-        pass
+    while True:
+        yield from loader
+
+
+def batches_of_dali(folder, threads):
+    """Endless."""
+    from nvidia.dali import fn, pipeline_def, types
+
+    @pipeline_def(batch_size=BATCH, num_threads=threads, device_id=None)
+    def pipeline():
+        files, labels = fn.readers.file(file_root=str(folder), random_shuffle=True)
+        images = fn.decoders.image_random_crop(files, device="cpu", random_area=[0.08, 1],
+                                               random_aspect_ratio=[3 / 4, 4 / 3])
+        images = fn.resize(images, resize_x=SIZE, resize_y=SIZE, antialias=True)
+        inputs = fn.crop_mirror_normalize(images, dtype=types.FLOAT, output_layout="CHW",
+                                          mean=[255 * value for value in MEAN], std=[255 * value for value in STDDEV],
+                                          mirror=fn.random.coin_flip())
+        return inputs, labels
+
+    made = pipeline()
+    made.build()
+    while True:
+        yield made.run()
+
+
+def measure_loader(kind, folder, workers, seconds):
+    """Prints images/s, without what was prefetched while the program started."""
+    batches = batches_of_dali(folder, workers) if kind == "dali" else batches_of_loader(kind, folder, workers)
+    for _ in range(8 * workers):
+        next(batches)
     images, begin = 0, time.monotonic()
-    while time.monotonic() - begin < seconds:
-        for batch, _ in loader:
-            images += len(batch)
-    print(images / (time.monotonic() - begin))
+    while (now := time.monotonic()) - begin < seconds:
+        next(batches)
+        images += BATCH
+    print(images / (now - begin))
+
+
+def output_of(command):
+    done = subprocess.run([str(word) for word in command], text=True, capture_output=True, check=False,
+                          env=dict(os.environ, OMP_NUM_THREADS="1"))
+    if done.returncode != 0:
+        sys.exit(f"{command}: exit {done.returncode}\n{done.stderr[-3000:]}")
+    return done.stdout
 
 
 def rate_of_stratagem(options, folder, workers):
-    told = subprocess.run([options.program, "data", "rate", str(folder), "--threads", str(workers), "--input-size",
-                           str(SIZE), "--seconds", str(options.seconds), "--format", "csv"], check=True, text=True,
-                          capture_output=True).stdout
+    told = output_of([options.program, "data", "rate", folder, "--threads", workers, "--input-size", SIZE,
+                      "--seconds", options.seconds, "--format", "csv"])
     return float(list(csv.DictReader(told.splitlines()))[0]["images/s"])
 
 
 def rate_of_loader(options, kind, folder, workers):
-    told = subprocess.run([sys.executable, __file__, "--loader", kind, "--folder", str(folder), "--workers",
-                           str(workers), "--seconds", str(options.seconds)], check=True, text=True,
-                          capture_output=True).stdout
-    return float(told)
+    return float(output_of([sys.executable, __file__, "--loader", kind, "--folder", folder, "--workers", workers,
+                            "--seconds", options.seconds]))
 
 
 def row_of(options, kind, folder, workers):
@@ -120,8 +156,22 @@ def options_of():
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--pairs", type=int, default=8)
     parser.add_argument("--seconds", type=int, default=4, help="of each measurement")
-    parser.add_argument("--loader", choices=LOADERS, help="only print images/s of this one")
+    parser.add_argument("--dali", action="store_true", help="against nvidia.dali, too")
+    parser.add_argument("--loader", choices=[*LOADERS, "dali"], help="only print images/s of this one")
     return parser.parse_args()
+
+
+def loaders_of(options):
+    """Names, and versions of their packages."""
+    versions = {name: importlib.metadata.version(name) for name in ("torch", "torchvision", "pillow")}
+    if not options.dali:
+        return LOADERS, versions
+    try:
+        from nvidia import dali
+    except ImportError as problem:
+        print(f"dali: skipped, {sys.executable} cannot import it: {problem}", file=sys.stderr)
+        return LOADERS, versions
+    return [*LOADERS, "dali"], {**versions, "dali": dali.__version__}
 
 
 def main():
@@ -129,16 +179,16 @@ def main():
     if options.loader:
         return measure_loader(options.loader, options.folder / "train", options.workers[0], options.seconds)
     columns = {"loader": "{loader}", "threads, workers": "{workers}", "stratagem images/s": "{ours_images_per_s:.0f}",
-               "DataLoader images/s": "{theirs_images_per_s:.0f}", "ratio": "{ratio:.2f}",
+               "loader images/s": "{theirs_images_per_s:.0f}", "ratio": "{ratio:.2f}",
                "interval (coverage)": "{ratio_low:.2f} to {ratio_high:.2f} ({coverage:.1%})", "pairs": "{pairs}"}
-    versions = {name: importlib.metadata.version(name) for name in ("torch", "torchvision", "pillow")}
+    loaders, versions = loaders_of(options)
     table = report.Table(options, columns, machine=programs.machine(options, **versions))
     with tempfile.TemporaryDirectory(prefix="stratagem-bench-") as name:
         folder = options.folder or pathlib.Path(name)
         if not options.folder:
             make_folder(folder, options.images)
         for workers in options.workers:
-            for kind in LOADERS:
+            for kind in loaders:
                 table.add(row_of(options, kind, folder, workers))
 
 

@@ -12,7 +12,7 @@ import h5py
 import numpy
 import PIL.Image
 
-USAGE, ENVIRONMENT, BAD_DATA = 2, 3, 5
+USAGE, ENVIRONMENT, BAD_DATA, IO = 2, 3, 5, 6
 SCRIPT = support.ANALYSIS / "pack_images.py"
 CLASSES = ["Rose", "lily", "Ähre"]  # in bytewise order
 PER_CLASS = {"train": 7, "val": 3}
@@ -248,6 +248,15 @@ class PackImages(harness.ProgramTest):
                 (self.folder / "flowers/val/lily" / name).unlink()
         self.add("val/lily/cmyk.jpg", encoded(picture(0, 0).convert("CMYK"), "JPEG"))
         self.refused(BAD_DATA, "flowers/val/lily/cmyk.jpg has CMYK colours", "--format", "tar")
+
+    def test_a_full_disk_leaves_no_file(self):
+        before = harness.snapshot(self.folder)
+        for layout in "hdf5", "tar":
+            words = ["sh", "-c", 'ulimit -f 10; exec "$@"', "sh", sys.executable, "-B", SCRIPT, "flowers", "packed"]
+            ended = self.wait(self.start([*words, "--format", layout]))
+            self.assertEqual(ended.code, IO, str(ended))
+            self.assertRegex(ended.stderr, r"\Apack_images\.py: packed cannot be written: .*File too large.*\n\Z")
+            self.assertEqual(harness.snapshot(self.folder), before)
 
     def test_missing_packages_are_named(self):
         self.refused(ENVIRONMENT, "lacks h5py, numpy, Pillow", environment={"PYTHONPATH": "", "PYTHONNOUSERSITE": "1"})
