@@ -178,8 +178,9 @@ INSTANTIATE_TEST_SUITE_P(
                  "-s optimiser.lr=1: optimiser.lr: unknown section (did you mean "
                  "\"optimizer\"?)"},
          BadLine{"data=mnist",
-                 "-s data=mnist: data: a section, not a key; its keys are dataset, root, "
-                 "global_batch, batch_per_worker, input_size, augment, subset, holdout"},
+                 "-s data=mnist: data: a section, not a key; its keys are dataset, path, mean, "
+                 "stddev, flip, decode_threads, root, global_batch, batch_per_worker, input_size, "
+                 "augment, subset, holdout"},
          BadLine{"model.name=lennet",
                  "-s model.name=lennet: model.name: is \"lennet\", must be one of lenet, vgg16, "
                  "resnet50 (did you mean \"lenet\"?)"},
@@ -219,7 +220,8 @@ TEST(Parse, ReportsEveryProblemInTheOrderOfTheirPlaces) {
           "c.yaml:1:1: strategy.name: missing; must be one of serial | ddp | fsdp | local | ps",
           "c.yaml:1:17: optimizer.lr: is \"fast\", must be a number",
           "c.yaml:1:23: optimizer.lrr: unknown key (did you mean \"lr\"?)",
-          "c.yaml:2:1: data.dataset: missing; must be one of mnist | cifar10 | synthetic-digits",
+          "c.yaml:2:1: data.dataset: missing; must be one of mnist | cifar10 | synthetic-digits, "
+          "or give data.path",
           "c.yaml:2:26: data.global_batch: duplicate key, first given in line 2",
           "c.yaml:4:9: model.name: is \"lennet\", must be one of lenet, vgg16, resnet50 (did "
           "you mean \"lenet\"?)",
