@@ -167,10 +167,8 @@ void declare_data(Options& options) {
                .meaning = "of the table"});
   options.add_note(
       "PATH holds images to train on and to evaluate: train/CLASS/*.jpg (or .png) and "
-      "val/CLASS/...; "
-      "or train*.tar and val*.tar with KEY.jpg and KEY.cls, as WebDataset writes them; or "
-      "train*.h5 "
-      "and val*.h5 with images, bytes [n, height, width, channels], and labels. "
+      "val/CLASS/...; or train*.tar and val*.tar with KEY.jpg and KEY.cls, as WebDataset writes "
+      "them; or train*.h5 and val*.h5 with images, bytes [n, height, width, channels], and labels. "
       "analysis/pack_images.py makes the others of the first.");
   options.add_example("stratagem data stats flowers",
                       "whether every image can be read, and data.mean and data.stddev");

@@ -7,22 +7,13 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include "base/error.hpp"
+#include "support/expect_bad_data.hpp"
 #include "support/scratch.hpp"
 
 namespace stratagem {
 namespace {
 
-template <class Action>
-void expect_refused(Action const& action, std::string const& fragment) {
-  try {
-    action();
-    ADD_FAILURE() << "accepted; expected: " << fragment;
-  } catch (Error const& error) {
-    EXPECT_EQ(error.code(), ExitCode::bad_data);
-    EXPECT_NE(std::string(error.what()).find(fragment), std::string::npos) << error.what();
-  }
-}
+using test::expect_bad_data;
 
 std::string text_at(RandomAccessFile const& file, std::int64_t offset, std::size_t size) {
   std::vector<std::byte> bytes(size);
@@ -46,13 +37,13 @@ TEST(RandomAccessFile, RefusesWhatIsNotThere) {
   test::Scratch folder;
   std::ofstream(folder / "data") << "0123456789";
   RandomAccessFile const file(folder / "data");
-  expect_refused([&] { text_at(file, 8, 3); }, "the file ends at byte 10");
+  expect_bad_data([&] { text_at(file, 8, 3); }, "the file ends at byte 10");
   std::filesystem::resize_file(folder / "data", 4);
-  expect_refused([&] { text_at(file, 2, 3); }, "it had 10 bytes when it was opened");
-  expect_refused([&] { RandomAccessFile const other(folder / "none"); }, "No such file");
-  expect_refused([&] { RandomAccessFile const other(folder.path()); }, "not a regular file");
+  expect_bad_data([&] { text_at(file, 2, 3); }, "it had 10 bytes when it was opened");
+  expect_bad_data([&] { RandomAccessFile const other(folder / "none"); }, "No such file");
+  expect_bad_data([&] { RandomAccessFile const other(folder.path()); }, "not a regular file");
   ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
-  expect_refused([&] { RandomAccessFile const other(folder / "pipe"); }, "not a regular file");
+  expect_bad_data([&] { RandomAccessFile const other(folder / "pipe"); }, "not a regular file");
 }
 
 }  // namespace

@@ -64,23 +64,16 @@ class Exported(harness.ProgramTest):
         super().setUp()
         self.folder = self.new_folder({**WITH_NET, "other.pt2": OTHER, "nets.yaml": STUDY})
 
-    def run_program_here(self, *words, ranks=1):
-        words = [self.program, *words]
-        ended = self.wait(self.start(mpirun(ranks, words) if ranks > 1 else words), timeout=120)
-        self.assertEqual(ended.code, 0, str(ended))
-        return ended
-
-    def digest(self, *settings, out, ranks=1):
-        self.run_program_here(*overridden(*settings, f"run.out={out}", config="net.yaml"), "-q", ranks=ranks)
-        return json.loads((self.folder / out / "outcome.json").read_text())["digest"]
+    def digest(self, *settings, **how):
+        return super().digest(*settings, config="net.yaml", **how)
 
     def test_refusals(self):
         self.check_refusals(REFUSED)
 
     def test_its_blocks_are_shown(self):
-        shown = self.run_program_here("model", "net.pt2").stdout
+        shown = self.succeed("model", "net.pt2").stdout
         self.assertIn("net: 8,042 parameters, 7 blocks, 10 classes, images of 1 x 28 x 28, graph ", shown)
-        rows = self.run_program_here("model", "net.pt2", "--format", "csv").stdout.splitlines()
+        rows = self.succeed("model", "net.pt2", "--format", "csv").stdout.splitlines()
         self.assertEqual([row.split(",")[0] for row in rows[1:]],
                          ["stem", "first", "second", "mix", "norm", "square", "head", "all"])
 
@@ -100,13 +93,13 @@ class Exported(harness.ProgramTest):
         other = self.wait(self.start(mpirun(2, [*words, "--resume", "-s", "model.file=other.pt2"])), timeout=120)
         self.assertEqual(other.code, UNUSABLE, str(other))
         self.assertIn("graph was", other.stderr)
-        self.run_program_here(*words[1:], "--resume", ranks=2)
+        self.succeed(*words[1:], "--resume", ranks=2)
         self.assertEqual(json.loads((self.folder / "stopped/outcome.json").read_text())["digest"], whole)
 
     def test_weights_have_the_names_of_the_state_dict(self):
         self.digest("run.save_weights=weights.safetensors", out="out", ranks=2)
         names = self.names_in("weights.safetensors")
-        self.run_program_here("export-weights", "out", "again.safetensors")
+        self.succeed("export-weights", "out", "again.safetensors")
         self.assertEqual(self.names_in("again.safetensors"), names)
         self.assertEqual(len(names), 28)
         self.assertLessEqual({"stem.0.weight", "first.norm.num_batches_tracked", "shift", "square.bias"}, names)
@@ -119,19 +112,19 @@ class Exported(harness.ProgramTest):
         return set(json.loads(content[8 : 8 + length])) - {"__metadata__"}
 
     def test_a_study_of_files(self):
-        self.run_program_here("sweep", "nets.yaml", "--all", "--out", "study", "-q")
-        shown = json.loads(self.run_program_here("collect", "study", "--format", "json").stdout)
+        self.succeed("sweep", "nets.yaml", "--all", "--out", "study", "-q")
+        shown = json.loads(self.succeed("collect", "study", "--format", "json").stdout)
         groups = shown["groups"] if isinstance(shown, dict) else shown
         names = {str(group) for group in groups}
         for model in "net", "other":
             self.assertTrue(any(model in name for name in names), names)
 
     def test_plans_and_simulations(self):
-        plan = json.loads(self.run_program_here("plan", "net.yaml", "--ranks", "2", "--json").stdout)
+        plan = json.loads(self.succeed("plan", "net.yaml", "--ranks", "2", "--json").stdout)
         self.assertIn("8042", json.dumps(plan))
-        compared = self.run_program_here("plan", "net.yaml", "--ranks", "2", "--compare").stdout
+        compared = self.succeed("plan", "net.yaml", "--ranks", "2", "--compare").stdout
         self.assertIn("Would FSDP help?", compared)
-        self.run_program_here("simulate", "net.yaml", "-s", "strategy.name=ps", "--workers", "2", "--max-steps", "3")
+        self.succeed("simulate", "net.yaml", "-s", "strategy.name=ps", "--workers", "2", "--max-steps", "3")
 
 
 if __name__ == "__main__":

@@ -161,6 +161,18 @@ class ProgramTest(unittest.TestCase):
         self.assertEqual(ended.code, code, str(ended))
         return ended
 
+    def succeed(self, *arguments, ranks=1):
+        """Runs the program, which must end well; it may train."""
+        words = [self.program, *arguments]
+        ended = self.wait(self.start(mpirun(ranks, words) if ranks > 1 else words), timeout=120)
+        self.assertEqual(ended.code, 0, str(ended))
+        return ended
+
+    def digest(self, *settings, config, out, ranks=1):
+        """Of the parameters that a run of `config` ends with, in directory `out`."""
+        self.succeed(*overridden(*settings, f"run.out={out}", config=config), "-q", ranks=ranks)
+        return json.loads((self.folder / out / "outcome.json").read_text())["digest"]
+
     def check_refused(self, ended, code, words):
         self.assertEqual(ended.code, code, str(ended))
         for word in words:

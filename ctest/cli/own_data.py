@@ -78,15 +78,8 @@ class OwnData(harness.ProgramTest):
         shards = {f"shards/train-{i}.tar": SHARD for i in range(2)}
         self.folder = self.new_folder({**WITH_OWN, **shards, "shards/val.tar": SHARD})
 
-    def run_here(self, *words, ranks=1):
-        words = [self.program, *words]
-        ended = self.wait(self.start(mpirun(ranks, words) if ranks > 1 else words), timeout=120)
-        self.assertEqual(ended.code, 0, str(ended))
-        return ended
-
-    def digest(self, *settings, out, ranks=1):
-        self.run_here(*with_own(*settings, f"run.out={out}"), "-q", ranks=ranks)
-        return json.loads((self.folder / out / "outcome.json").read_text())["digest"]
+    def digest(self, *settings, **how):
+        return super().digest(*settings, config="own.yaml", **how)
 
     def test_refusals(self):
         self.check_refusals(REFUSED)
@@ -103,7 +96,7 @@ class OwnData(harness.ProgramTest):
         self.assertEqual(fsdp, alone)
 
     def test_the_manifest_says_what_was_read(self):
-        self.run_here(*RUN, "-q")
+        self.succeed(*RUN, "-q")
         told = json.loads((self.folder / "out/manifest.json").read_text())["dataset"]
         self.assertEqual((told["name"], told["path"], told["classes"]), ("own", "own", 3))
         self.assertEqual((told["train_images"], told["test_images"]), (3 * TRAIN, 3 * VAL))
@@ -124,7 +117,7 @@ class OwnData(harness.ProgramTest):
         self.assertEqual(other.code, UNUSABLE, str(other))
         self.assertIn("dataset was", other.stderr)
         away.rename(moved / "train/class-0/0.png")
-        self.run_here(*words[1:], ranks=2)
+        self.succeed(*words[1:], ranks=2)
         self.assertEqual(json.loads((self.folder / "stopped/outcome.json").read_text())["digest"], whole)
 
     def test_a_damaged_image_ends_the_run_and_is_named(self):
@@ -136,37 +129,37 @@ class OwnData(harness.ProgramTest):
             self.assertIn("own/train/class-1/3.png", ended.stderr)
 
     def test_statistics(self):
-        shown = self.run_here("data", "stats", "own").stdout
+        shown = self.succeed("data", "stats", "own").stdout
         for words in "48", "12", "3", "data:\n  path: own\n  mean: ":
             self.assertIn(words, shown)
-        rows = self.run_here("data", "stats", "own", "--format", "csv").stdout.splitlines()
+        rows = self.succeed("data", "stats", "own", "--format", "csv").stdout.splitlines()
         self.assertEqual([row.split(",")[0] for row in rows], ["part", "train", "val"])
         lines = shown.splitlines()[shown.splitlines().index("data:"):]
         mean, stddev = (line.split(": ")[1] for line in lines[2:4])
-        self.run_here(*with_own(f"data.mean={mean}", f"data.stddev={stddev}"), "-q")
+        self.succeed(*with_own(f"data.mean={mean}", f"data.stddev={stddev}"), "-q")
         told = json.loads((self.folder / "out/manifest.json").read_text())["dataset"]
         self.assertEqual(told["mean"], [float(word) for word in mean.split()])
 
     def test_the_rate_is_measured_and_planned_with(self):
-        shown = self.run_here("data", "rate", "own", "--input-size", "16", "--threads", "1", "--seconds", "1",
+        shown = self.succeed("data", "rate", "own", "--input-size", "16", "--threads", "1", "--seconds", "1",
                               "--format", "csv").stdout
         self.assertGreater(float(shown.splitlines()[1].split(",")[2]), 0)
-        self.run_here("calibrate", "own.yaml")
+        self.succeed("calibrate", "own.yaml")
         read, = json.loads((self.folder / "calibration.json").read_text())["reads"]
         self.assertEqual((read["dataset"], read["size"], read["ranks_on_node"]), ("own", 16, 1))
         words = ["plan", "own.yaml", "--ranks", "1", "--calibration", "calibration.json"]
-        time = json.loads(self.run_here(*words, "--json").stdout)["time"]
+        time = json.loads(self.succeed(*words, "--json").stdout)["time"]
         self.assertEqual(time["reading"]["threads"], 1)
         self.assertAlmostEqual(time["reading"]["images_per_s"] * read["image_s"], 1)
         parts = [time[part] for part in ("compute_s", "exposed_s", "cores_s")] + [time["reading"]["images_s"]]
         self.assertAlmostEqual(time["step_s"], sum(parts))
-        self.assertIn("1 thread of a rank: ", self.run_here(*words).stdout)
+        self.assertIn("1 thread of a rank: ", self.succeed(*words).stdout)
         read["image_s"] = 100
         calibration = json.loads((self.folder / "calibration.json").read_text())
         (self.folder / "calibration.json").write_text(json.dumps({**calibration, "reads": [read]}))
-        self.assertIn("take data.decode_threads: ", self.run_here(*words).stdout)
+        self.assertIn("take data.decode_threads: ", self.succeed(*words).stdout)
         (self.folder / "calibration.json").write_text(json.dumps({**calibration, "reads": []}))
-        self.assertIn("does not say how fast the images of own are read", self.run_here(*words).stdout)
+        self.assertIn("does not say how fast the images of own are read", self.succeed(*words).stdout)
 
 
 if __name__ == "__main__":

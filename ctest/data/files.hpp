@@ -6,10 +6,9 @@
 #include <string>
 #include <vector>
 
-#include <gtest/gtest.h>
 #include <zlib.h>
 
-#include "base/error.hpp"
+#include "support/expect_bad_data.hpp"
 #include "support/scratch.hpp"
 
 namespace stratagem::test {
@@ -35,18 +34,6 @@ inline std::string idx_content(std::vector<std::uint32_t> const& sizes, std::str
   for (auto size : sizes)
     for (int shift = 24; shift >= 0; shift -= 8) content += static_cast<char>(size >> shift & 255);
   return content + values;
-}
-
-/// Expects `action` to refuse the data, naming `fragment`.
-template <class Action>
-void expect_bad_data(Action const& action, std::string const& fragment) {
-  try {
-    action();
-    ADD_FAILURE() << "accepted; expected a message with: " << fragment;
-  } catch (Error const& error) {
-    EXPECT_EQ(error.code(), ExitCode::bad_data) << error.what();
-    EXPECT_NE(std::string(error.what()).find(fragment), std::string::npos) << error.what();
-  }
 }
 
 }  // namespace stratagem::test

@@ -65,7 +65,7 @@ TEST(FolderImages, OrderIsMixedAndStaysWhenImagesAreAdded) {
   auto const of_a = std::count_if(before.begin(), before.begin() + 50,
                                   [](auto const& name) { return name.starts_with("a/"); });
   EXPECT_NEAR(static_cast<double>(of_a), 25, 5 * 2.5);
-  write_png(folder / "a/new.png", edge, edge, 3, numbered_pixels(edge, 3, 1));
+  write_png(folder / "a/new.png", edge, edge, numbered_pixels(edge, 3, 1));
   auto after = names();
   std::erase(after, "a/new.png");
   EXPECT_EQ(after, before);

@@ -2,25 +2,19 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
-#include <png.h>
+#include "data/encoded_files.hpp"
+#include "data/files.hpp"
 
 namespace stratagem::test {
 
-/// A PNG file of `pixels` [height, width, channels]; 1 channel: grey, 3: RGB.
-inline void write_png(std::filesystem::path const& path, std::uint32_t height, std::uint32_t width,
-                      std::uint32_t channels, std::vector<std::uint8_t> const& pixels) {
+/// A PNG file of `pixels` [height, width, 3].
+inline void write_png(std::filesystem::path const& path, std::int64_t height, std::int64_t width,
+                      std::vector<std::uint8_t> const& pixels) {
   std::filesystem::create_directories(path.parent_path());
-  png_image image{};
-  image.version = PNG_IMAGE_VERSION;
-  image.width = width;
-  image.height = height;
-  image.format = channels == 1 ? PNG_FORMAT_GRAY : PNG_FORMAT_RGB;
-  if (png_image_write_to_file(&image, path.c_str(), 0, pixels.data(), 0, nullptr) == 0)
-    throw std::runtime_error("cannot write " + path.string());
+  write_file(path, png({height, width, 3, pixels}, {"RGB", PNG_COLOR_TYPE_RGB, 8}));
 }
 
 /// An image of `edge` x `edge` pixels that tells `number`.
@@ -39,7 +33,7 @@ inline void write_classes(std::filesystem::path const& part,
                           std::uint32_t edge, int first = 0) {
   for (auto const& name : classes)
     for (int i = 0; i < per_class; ++i, ++first)
-      write_png(part / name / (std::to_string(first) + ".png"), edge, edge, 3,
+      write_png(part / name / (std::to_string(first) + ".png"), edge, edge,
                 numbered_pixels(edge, 3, first));
 }
 

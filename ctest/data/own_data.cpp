@@ -9,6 +9,7 @@
 #include "data/hdf5_file.hpp"
 #include "data/image_files.hpp"
 #include "data/loader.hpp"
+#include "data/tar_files.hpp"
 
 namespace stratagem {
 namespace {
@@ -16,32 +17,11 @@ namespace {
 using test::expect_bad_data;
 using test::file_content;
 using test::numbered_pixels;
+using test::tar_member;
 using test::write_classes;
 using test::write_file;
 
 constexpr std::uint32_t edge = 12;
-
-std::string tar_header(std::string const& name, std::size_t size) {
-  std::string header(512, '\0');
-  header.replace(0, name.size(), name);
-  std::snprintf(header.data() + 100, 8, "%07o", 0644);
-  std::snprintf(header.data() + 124, 12, "%011o", static_cast<unsigned>(size));
-  header[156] = '0';
-  header.replace(257, 8,
-                 std::string("ustar\0"
-                             "00",
-                             8));
-  header.replace(148, 8, 8, ' ');
-  unsigned sum = 0;
-  for (char const c : header) sum += static_cast<unsigned char>(c);
-  std::snprintf(header.data() + 148, 8, "%06o", sum);
-  return header;
-}
-
-std::string tar_member(std::string const& name, std::string const& content) {
-  return tar_header(name, content.size()) + content +
-         std::string((512 - content.size() % 512) % 512, '\0');
-}
 
 /// The images of a part in the folder layout, as one shard.
 void write_shard(std::filesystem::path const& path, std::filesystem::path const& part,
@@ -54,7 +34,7 @@ void write_shard(std::filesystem::path const& path, std::filesystem::path const&
     content +=
         tar_member(key + ".cls", std::to_string(images.labels()[static_cast<std::size_t>(i)]));
   }
-  write_file(path, content + std::string(1024, '\0'));
+  write_file(path, content + test::tar_end);
 }
 
 /// And as one HDF5 file.

@@ -26,9 +26,9 @@ Survey survey_of(Dataset const& dataset, int threads) {
 /// Two classes with images of several sizes.
 Dataset some_images(test::Scratch const& folder) {
   for (int i = 0; i < 5; ++i)
-    write_png(folder / "train/a" / (std::to_string(i) + ".png"), 4, 4, 3, numbered_pixels(4, 3, i));
-  write_png(folder / "train/b/5.png", 10, 10, 3, numbered_pixels(10, 3, 5));
-  write_png(folder / "train/b/6.png", 2, 3, 3, std::vector<std::uint8_t>(18, 51));
+    write_png(folder / "train/a" / (std::to_string(i) + ".png"), 4, 4, numbered_pixels(4, 3, i));
+  write_png(folder / "train/b/5.png", 10, 10, numbered_pixels(10, 3, 5));
+  write_png(folder / "train/b/6.png", 2, 3, std::vector<std::uint8_t>(18, 51));
   return open_own_data({.dataset = "own", .path = folder.path().string(), .holdout = 1});
 }
 

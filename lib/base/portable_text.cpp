@@ -19,6 +19,16 @@ std::string hex_escape(char c) {
   return {'\\', 'x', digits[byte / 16], digits[byte % 16]};
 }
 
+std::string hex_text(std::span<std::byte const> bytes) {
+  static constexpr char digits[] = "0123456789abcdef";
+  std::string text = "0x";
+  for (auto byte : bytes) {
+    text += digits[std::to_integer<unsigned>(byte) >> 4];
+    text += digits[std::to_integer<unsigned>(byte) & 15];
+  }
+  return text;
+}
+
 std::size_t code_point_size(std::string_view text) {
   auto const lead = static_cast<unsigned char>(text.front());
   if (lead < 0x80) return lead == 0 ? 0 : 1;

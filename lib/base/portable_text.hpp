@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -14,8 +15,11 @@ bool is_control(char c);
 /// "\x1b".
 std::string hex_escape(char c);
 
-/// Number of bytes of the code point at the start of `text`, which is not empty; 0 if there is none,
-/// or NUL.
+/// "0xffd8": bytes as hexadecimal digits.
+std::string hex_text(std::span<std::byte const> bytes);
+
+/// Number of bytes of the code point at the start of `text`, which is not empty; 0 if there is
+/// none, or NUL.
 std::size_t code_point_size(std::string_view text);
 
 /// On one line, with \x.. for control characters and for bytes that are not UTF-8; for messages

@@ -18,10 +18,16 @@ std::string last_name(std::string const& path) {
 
 using Refuse = std::function<void(std::string const& path, std::string message)>;
 
+/// `file` stands in the place of `name`, which was given all the same.
+void refuse_both(std::string const& name, std::string const& file, Given const& given,
+                 Refuse const& refuse) {
+  refuse(name,
+         str("is given, and so is ", file, " (", given.place_of(file).text, "); leave one out"));
+}
+
 void check_own_data(DataConfig const& data, Given const& given, Refuse const& refuse) {
   if (!data.path.empty() && given.has("data.dataset"))
-    refuse("data.dataset", str("is given, and so is data.path (", given.place_of("data.path").text,
-                               "); leave one out"));
+    refuse_both("data.dataset", "data.path", given, refuse);
   if (data.path.empty())
     for (auto const* key : {"mean", "stddev", "flip", "decode_threads"})
       if (auto const path = str("data.", key); given.has(path))
@@ -67,8 +73,7 @@ void check_rules(RunConfig const& config, Given const& given, Problems& problems
     refuse("optimizer." + problem->name, problem->message);
   auto const& model = config.model;
   if (!model.file.empty() && given.has("model.name"))
-    refuse("model.name", str("is given, and so is model.file (", given.place_of("model.file").text,
-                             "); leave one out"));
+    refuse_both("model.name", "model.file", given, refuse);
   if (model.num_classes == 0 && model.file.empty())
     refuse("model.num_classes", "is 0, which needs model.file; else it must be in [2, 65536]");
   if (config.model.head == HeadWeights::fresh && config.model.weights.empty())

@@ -24,7 +24,7 @@ ImageSet part_of(ImageSet const& set, std::int64_t first, std::int64_t count) {
 
 void keep_used_part(DataConfig const& config, Dataset& dataset) {
   auto& train = dataset.train;
-  auto const used = used_part(config, {train.size(), dataset.test.size()});
+  auto const used = used_part(config, dataset.size());
   if (config.subset > 0) {
     train = part_of(train, 0, config.subset);
     // A copy, so that the memory of the other images is released.
@@ -110,10 +110,7 @@ Runs ImageSet::runs() const {
 }
 
 DatasetSize whole_size(DataConfig const& config) {
-  if (!config.path.empty()) {
-    auto const own = open_own_data(config);
-    return {own.train.size(), own.test.size(), own.classes};
-  }
+  if (!config.path.empty()) return open_own_data(config).size();
   auto const& entry = find_dataset(config.dataset);
   // Files may have more images than the published ones.
   return {std::max(entry.train_images, config.subset), entry.test_images};

@@ -37,6 +37,13 @@ struct SourceFile {
   bool published = false;  ///< the content is the published one, bit for bit
 };
 
+/// What is known of a dataset without reading any image.
+struct DatasetSize {
+  std::int64_t train = 0;
+  std::int64_t test = 0;
+  std::int64_t classes = 10;
+};
+
 struct Dataset {
   std::string name;
   std::int64_t classes = 10;
@@ -49,6 +56,7 @@ struct Dataset {
   std::vector<std::string> remarks = {};  ///< what is odd about the data, for people
 
   std::int64_t bytes() const { return train.bytes() + test.bytes(); }
+  DatasetSize size() const { return {train.size(), test.size(), classes}; }
   /// Of every image; 0: as many as are asked for.
   std::int64_t channels() const {
     return train.store ? train.store->channels() : train.images.size(1);
@@ -76,13 +84,6 @@ std::vector<DatasetEntry> const& dataset_catalogue();
 
 /// Error(usage) for an unknown name, with the nearest known name.
 DatasetEntry const& find_dataset(std::string const& name);
-
-/// What is known of a dataset without reading any image.
-struct DatasetSize {
-  std::int64_t train = 0;
-  std::int64_t test = 0;
-  std::int64_t classes = 10;
-};
 
 /// What the catalogue says of the dataset, or the files of the user's own. Error(usage) for an
 /// unknown name, Error(bad_data) as load_dataset().

@@ -9,6 +9,7 @@
 #include <ATen/ATen.h>
 
 #include "base/error.hpp"
+#include "base/files/list_folder.hpp"
 #include "base/text.hpp"
 #include "data/folder/folder_images.hpp"
 #include "data/hdf5/hdf5_images.hpp"
@@ -38,12 +39,9 @@ bool is_hdf5(fs::path const& path) {
 std::vector<fs::path> files_of(fs::path const& root, std::string const& prefix,
                                bool (*wanted)(fs::path const&)) {
   std::vector<fs::path> files;
-  std::error_code failed;
-  for (fs::directory_iterator it(root, failed), end; !failed && it != end; it.increment(failed)) {
-    auto const name = it->path().filename().string();
-    if (name.starts_with(prefix) && wanted(it->path())) files.push_back(it->path());
-  }
-  if (failed) throw Error(ExitCode::bad_data, "cannot list " + root.string(), failed.message());
+  for (auto const& entry : list_folder(root))
+    if (entry.path().filename().native().starts_with(prefix) && wanted(entry.path()))
+      files.push_back(entry.path());
   std::ranges::sort(files);
   return files;
 }
@@ -71,9 +69,10 @@ std::optional<Part> find_part(fs::path const& root, std::string const& prefix) {
 Part training_part(std::string const& path) {
   std::error_code failed;
   if (!fs::is_directory(path, failed))
-    throw Error(ExitCode::bad_data,
-                str("data.path: ", path, fs::exists(path, failed) ? " is not a folder" : " is missing"),
-                failed ? failed.message() : "", layouts);
+    throw Error(
+        ExitCode::bad_data,
+        str("data.path: ", path, fs::exists(path, failed) ? " is not a folder" : " is missing"),
+        failed ? failed.message() : "", layouts);
   auto part = find_part(path, "train");
   if (!part)
     throw Error(ExitCode::bad_data,
@@ -109,9 +108,8 @@ void read_folders(Dataset& dataset, Part const& train, std::optional<Part> const
   auto const others = std::make_shared<FolderImages>(val->paths.front(), classes);
   dataset.test = set_of(others, others->labels());
   if (auto const missing = others->missing(); !missing.empty())
-    dataset.remarks.push_back(str(val->paths.front().string(), " has no images of ",
-                                  missing.size(), " of ", classes.size(), " classes, such as ",
-                                  missing.front()));
+    dataset.remarks.push_back(str(val->paths.front().string(), " has no images of ", missing.size(),
+                                  " of ", classes.size(), " classes, such as ", missing.front()));
 }
 
 void read_shards(Dataset& dataset, Part const& train, std::optional<Part> const& val) {
@@ -145,8 +143,7 @@ void check_labels(Dataset const& dataset) {
   auto const most = test.labels.argmax().item<std::int64_t>();
   auto const label = test.labels[most].item<std::int64_t>();
   if (label >= dataset.classes)
-    throw Error(ExitCode::bad_data,
-                str(test.store->name(most), " has label ", label),
+    throw Error(ExitCode::bad_data, str(test.store->name(most), " has label ", label),
                 str("those to train on have 0 to ", dataset.classes - 1),
                 "mend its label, or add images of this class to those to train on");
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/bad_data.hpp"
 #include "base/hash/sha256.hpp"
 #include "base/text.hpp"
 
@@ -26,8 +27,7 @@ void refuse_own_folder(fs::path const& root, std::string const& folder) {
 
 Error bad_file(fs::path const& path, std::string const& problem, std::string const& expected,
                std::string const& found) {
-  return Error(ExitCode::bad_data, str(path.string(), ": ", problem),
-               str("expected ", expected, ", found ", found), fetch);
+  return bad_data(path.string(), problem, expected, found, fetch);
 }
 
 fs::path dataset_folder(std::string const& root, std::string const& folder) {

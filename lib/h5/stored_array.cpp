@@ -7,6 +7,8 @@
 
 #include <hdf5.h>
 
+#include "base/bad_data.hpp"
+#include "base/deflate.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "h5/error.hpp"
@@ -16,8 +18,7 @@ namespace {
 
 /// Rows of one block that count as a piece.
 constexpr std::int64_t rows_of_block = 64;
-/// zlib packs at most so well (https://zlib.net/zlib_tech.html).
-constexpr std::int64_t best_ratio = 1032;
+constexpr auto best_ratio = static_cast<std::int64_t>(deflate_max_ratio);
 constexpr std::int64_t most_packed_text = 4096;  // [B]
 
 /// What a file is asked about, for messages.
@@ -27,9 +28,8 @@ struct Place {
 
   [[noreturn]] void refuse(std::string const& problem, std::string const& expected,
                            std::string const& found) const {
-    throw Error(ExitCode::bad_data, str(path.string(), ": dataset ", dataset, ": ", problem),
-                str("expected ", expected, ", found ", found),
-                "analysis/pack_images.py writes such files");
+    throw bad_data(str(path.string(), ": dataset ", dataset), problem, expected, found,
+                   "analysis/pack_images.py writes such files");
   }
 };
 
@@ -59,6 +59,20 @@ std::string name_of(hid_t type) {
     default:
       return "elements of another kind";
   }
+}
+
+/// Of a dataset, which must be of bytes, and not empty.
+std::vector<std::int64_t> shape_of_bytes(Place const& place, hid_t dataset,
+                                         std::size_t dimensions) {
+  auto const type = owned(H5Dget_type(dataset), "reading a type");
+  if (H5Tequal(type.get(), H5T_NATIVE_UINT8) <= 0)
+    place.refuse("its elements are not bytes", "8-bit unsigned integers", name_of(type.get()));
+  auto const space = owned(H5Dget_space(dataset), "reading a shape");
+  auto const shape = shape_of(space.get());
+  if (shape.size() != dimensions)
+    place.refuse("its shape", str(dimensions, " dimensions"), text_of(shape));
+  if (shape.front() < 1) place.refuse("it is empty", "images", text_of(shape));
+  return shape;
 }
 
 /// Bytes of a row; empty if the array could not be in memory.
@@ -216,18 +230,18 @@ bool ArrayFile::has(std::string const& dataset) const {
          H5Oexists_by_name(file_.get(), dataset.c_str(), H5P_DEFAULT) > 0;
 }
 
+std::vector<std::int64_t> ArrayFile::shape(std::string const& dataset,
+                                           std::size_t dimensions) const {
+  return reading(path_, [&] {
+    return shape_of_bytes({path_, dataset}, open(dataset).get(), dimensions);
+  });
+}
+
 StoredArray ArrayFile::bytes(std::string const& dataset, std::size_t dimensions) const {
   return reading(path_, [&] {
     Place const place{path_, dataset};
     auto const opened = open(dataset);
-    auto const type = owned(H5Dget_type(opened.get()), "reading a type");
-    if (H5Tequal(type.get(), H5T_NATIVE_UINT8) <= 0)
-      place.refuse("its elements are not bytes", "8-bit unsigned integers", name_of(type.get()));
-    auto const space = owned(H5Dget_space(opened.get()), "reading a shape");
-    StoredArray array{.shape = shape_of(space.get())};
-    if (array.shape.size() != dimensions)
-      place.refuse("its shape", str(dimensions, " dimensions"), text_of(array.shape));
-    if (array.shape.front() < 1) place.refuse("it is empty", "images", text_of(array.shape));
+    StoredArray array{.shape = shape_of_bytes(place, opened.get(), dimensions)};
     auto const row = row_bytes(array.shape);
     if (!row) place.refuse("its shape", "images of at most 1 GiB", text_of(array.shape));
     auto const creation = owned(H5Dget_create_plist(opened.get()), "reading a layout");

@@ -32,8 +32,10 @@ class ArrayFile {
   explicit ArrayFile(std::filesystem::path const& path);
 
   bool has(std::string const& dataset) const;
-  /// A dataset of unsigned bytes with `dimensions` dimensions that is stored in one block, or in
-  /// chunks of whole rows, which may be compressed by gzip.
+  /// Of a dataset of unsigned bytes with `dimensions` dimensions.
+  std::vector<std::int64_t> shape(std::string const& dataset, std::size_t dimensions) const;
+  /// The same, with where its bytes are: in one block, or in chunks of whole rows, which may be
+  /// compressed by gzip.
   StoredArray bytes(std::string const& dataset, std::size_t dimensions) const;
   /// A dataset of `count` integers of any size.
   std::vector<std::int64_t> integers(std::string const& dataset, std::int64_t count) const;

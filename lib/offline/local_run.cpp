@@ -21,8 +21,7 @@ InputFormat format_of(RunPlan const& plan, Model const& model) {
 }
 
 RunPlan plan_of(RunConfig const& config, Model const& model, Dataset const& dataset, int ranks) {
-  return make_run_plan(config, model, {dataset.train.size(), dataset.test.size(), dataset.classes},
-                       ranks);
+  return make_run_plan(config, model, dataset.size(), ranks);
 }
 
 void require_servers(RunConfig const& config) {

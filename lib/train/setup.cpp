@@ -1,6 +1,8 @@
 #include "train/setup.hpp"
 
 #include <filesystem>
+#include <optional>
+#include <utility>
 
 #include <ATen/Parallel.h>
 #include <unistd.h>
@@ -72,21 +74,27 @@ Setup set_up(RunConfig const& config, mpi::Comm const& world, Log& log) {
     if (!made.graph.empty()) try_exported_model(made, input);
     return made;
   });
-  // With the published sizes first: what cannot fit together need not wait for the data.
+  // Own images are listed, and stay where they are. Of others, the plan is made with the published
+  // sizes first: what cannot fit together need not wait for the data.
+  std::optional<Dataset> own;
+  if (!config.data.path.empty())
+    own = on_all_ranks(world, [&] { return load_dataset(config.data); });
   auto plan = on_all_ranks(world, [&] {
-    auto made = make_run_plan(config, model, known_size(config.data), world.size());
+    auto made =
+        make_run_plan(config, model, own ? own->size() : known_size(config.data), world.size());
     if (world.rank() == made.strategy.holders.front()) try_weights_file(config.run);
     return made;
   });
   mpi::Session::enter(world, "the reading of weights and data");
   auto weights = on_all_ranks(world, [&] { return read_weights(config.model, model); });
-  auto dataset = on_all_ranks(world, [&] { return load_dataset(config.data); });
+  auto dataset =
+      own ? *std::move(own) : on_all_ranks(world, [&] { return load_dataset(config.data); });
   require_equal(world, "dataset " + dataset.name, dataset.fingerprint, ExitCode::bad_data,
                 "give all nodes the same files");
   mpi::Session::enter(world, "the plan");
   plan = on_all_ranks(world, [&] {
     if (!serves) check_expectations(config.expect, facts(dataset, process.device, world.size()));
-    return with_images(plan, {dataset.train.size(), dataset.test.size(), dataset.classes});
+    return with_images(plan, dataset.size());
   });
   for (auto const& [part, hash] : plan.strategy.hashes)
     require_equal(world, "the plan of " + part, Hash().add(hash).hex(), ExitCode::mismatch,

@@ -1,53 +1,39 @@
 #include "data/folder/folder_images.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cctype>
 #include <string_view>
 #include <tuple>
 
 #include "base/contract.hpp"
 #include "base/error.hpp"
+#include "base/files/list_folder.hpp"
 #include "base/files/random_access_file.hpp"
 #include "base/hash/hash.hpp"
 #include "base/portable_text.hpp"
 #include "base/text.hpp"
 #include "data/images/encoded_image.hpp"
+#include "data/images/image_names.hpp"
 
 namespace stratagem {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::string_view, 3> extensions{".jpg", ".jpeg", ".png"};
-
 Error bad_entry(fs::path const& path, std::string const& problem, std::string const& cure) {
   return {ExitCode::bad_data, str(printable(path.string()), " ", problem), {}, cure};
 }
 
-bool is_hidden(fs::path const& path) {
-  return path.filename().native().starts_with('.');
-}
-
 bool is_image(fs::path const& path) {
-  auto extension = path.extension().string();
-  std::ranges::transform(extension, extension.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return std::ranges::find(extensions, extension) != extensions.end();
+  auto const extension = lower_case(path.extension().native());
+  return !extension.empty() && is_image_extension(std::string_view(extension).substr(1));
 }
 
-/// What is in a folder, without hidden entries. Error(bad_data) if it cannot be read, or holds a
-/// name that no JSON file could.
+/// list_folder(). Error(bad_data) also for a name that no JSON file could hold.
 std::vector<fs::directory_entry> entries_of(fs::path const& folder) {
-  std::error_code failed;
-  std::vector<fs::directory_entry> entries;
-  for (fs::directory_iterator it(folder, failed), end; !failed && it != end; it.increment(failed)) {
-    if (is_hidden(it->path())) continue;
-    if (!is_portable_text(it->path().filename().native()))
-      throw bad_entry(it->path(), "has a name that is not UTF-8", "rename it");
-    entries.push_back(*it);
-  }
-  if (failed) throw Error(ExitCode::bad_data, "cannot list " + folder.string(), failed.message());
+  auto entries = list_folder(folder);
+  for (auto const& entry : entries)
+    if (!is_portable_text(entry.path().filename().native()))
+      throw bad_entry(entry.path(), "has a name that is not UTF-8", "rename it");
   return entries;
 }
 

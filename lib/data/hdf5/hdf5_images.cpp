@@ -6,6 +6,7 @@
 
 #include <zlib.h>
 
+#include "base/bad_data.hpp"
 #include "base/error.hpp"
 #include "base/portable_text.hpp"
 #include "base/text.hpp"
@@ -17,7 +18,6 @@ namespace fs = std::filesystem;
 
 constexpr char images_name[] = "images";
 constexpr char labels_name[] = "labels";
-constexpr std::int64_t most_label = 65535;
 constexpr std::size_t kept_pieces = 32;
 /// Images of so many packed pieces are mixed: not more than are kept, or a piece would be unpacked
 /// for every image.
@@ -25,9 +25,8 @@ constexpr std::int64_t mixed_pieces = 16;
 
 Error bad_array(fs::path const& path, std::string const& problem, std::string const& expected,
                 std::string const& found) {
-  return {ExitCode::bad_data, str(path.string(), ": ", problem),
-          str("expected ", expected, ", found ", found),
-          "analysis/pack_images.py writes such files"};
+  return bad_data(path.string(), problem, expected, found,
+                  "analysis/pack_images.py writes such files");
 }
 
 bool may_be_channels(std::int64_t size) {
@@ -62,10 +61,7 @@ void check_labels(fs::path const& path, Hdf5File const& file) {
 /// The pixels of one image as its file orders them; Region as in Pixels.
 void cut(Hdf5File const& file, std::uint8_t const* image, Region const& region,
          std::int64_t channels, Pixels& out) {
-  out.height = region.height;
-  out.width = region.width;
-  out.channels = channels;
-  out.values.resize(static_cast<std::size_t>(region.height * region.width * channels));
+  out.resize(region.height, region.width, channels);
   bool const last = file.order == PixelOrder::channels_last;
   auto const step = last ? file.channels : 1;
   auto const plane = last ? 1 : file.height * file.width;
@@ -115,7 +111,7 @@ Hdf5File::Hdf5File(fs::path const& path) {
 
 std::int64_t hdf5_channels(fs::path const& path) {
   h5::ArrayFile const file(path);
-  auto const shape = file.bytes(images_name, 4).shape;
+  auto const shape = file.shape(images_name, 4);
   return order_of(path, file, shape) == PixelOrder::channels_last ? shape[3] : shape[1];
 }
 

@@ -14,9 +14,6 @@ struct Gunzipped {
   std::size_t unread_bytes = 0;  ///< of the compressed file, when it ended
 };
 
-/// The best compression of deflate: a match of 258 bytes takes two bits.
-inline constexpr std::size_t deflate_max_ratio = 1032;
-
 /// The first `limit` bytes of the content of `compressed`, which was read from `path`; never
 /// allocates more. Error(bad_data) if it is corrupt or truncated.
 Gunzipped gunzip(std::filesystem::path const& path, std::span<std::byte const> compressed,

@@ -5,7 +5,9 @@
 
 #include <ATen/ATen.h>
 
+#include "base/deflate.hpp"
 #include "base/files/file.hpp"
+#include "base/portable_text.hpp"
 #include "base/text.hpp"
 #include "data/idx/gunzip.hpp"
 #include "data/source.hpp"
@@ -26,16 +28,6 @@ struct Header {
   std::size_t file_bytes;  ///< of header and values together
 };
 
-std::string hex_bytes(std::span<std::byte const> bytes) {
-  static constexpr char digits[] = "0123456789abcdef";
-  std::string text = "0x";
-  for (auto byte : bytes) {
-    text += digits[std::to_integer<unsigned>(byte) >> 4];
-    text += digits[std::to_integer<unsigned>(byte) & 15];
-  }
-  return text;
-}
-
 std::int64_t big_endian(std::span<std::byte const> bytes) {
   std::int64_t value = 0;
   for (auto byte : bytes) value = value << 8 | std::to_integer<std::int64_t>(byte);
@@ -51,7 +43,7 @@ Header parse_header(fs::path const& path, std::span<std::byte const> start,
   if (std::memcmp(start.data(), magic, sizeof magic) != 0)
     throw bad_file(path,
                    str("this is no IDX file of unsigned bytes in ", dimensions, " dimensions"),
-                   str("magic number ", hex_bytes(magic)), hex_bytes(start.first(4)));
+                   str("magic number ", hex_text(magic)), hex_text(start.first(4)));
   Header header{{}, length};
   std::size_t values = 1;
   for (std::size_t d = 0; d < dimensions; ++d) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/bad_data.hpp"
 #include "base/text.hpp"
 
 namespace stratagem {
@@ -14,8 +15,7 @@ constexpr std::int64_t most_pixels = std::int64_t{1} << 28;
 
 Error bad_image(std::string const& name, std::string const& problem, std::string const& expected,
                 std::string const& found, std::string const& cure) {
-  return Error(ExitCode::bad_data, str(name, ": ", problem),
-               str("expected ", expected, ", found ", found), cure);
+  return bad_data(name, problem, expected, found, cure);
 }
 
 void check_image_size(ImageSize const& size, std::string const& name) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/contract.hpp"
+#include "base/portable_text.hpp"
 #include "base/text.hpp"
 #include "data/images/bad_image.hpp"
 #include "data/images/jpeg.hpp"
@@ -39,25 +40,15 @@ bool has(std::span<std::byte const> bytes, std::size_t offset, std::string_view 
   });
 }
 
-std::string hex(std::span<std::byte const> bytes) {
-  static constexpr char digits[] = "0123456789abcdef";
-  std::string text = "0x";
-  for (auto byte : bytes) {
-    text += digits[std::to_integer<unsigned>(byte) >> 4];
-    text += digits[std::to_integer<unsigned>(byte) & 15];
-  }
-  return text;
-}
-
 Error other_format(std::span<std::byte const> bytes, std::string const& name) {
   if (bytes.empty()) return bad_image(name, "is empty", "a JPEG or PNG image", "0 bytes");
   for (auto const& known : other_formats)
     if (has(bytes, known.offset, known.bytes))
       return bad_image(name, str("is ", known.format, " image"), "JPEG or PNG",
-                       hex(bytes.first(known.offset + known.bytes.size())), convert);
+                       hex_text(bytes.first(known.offset + known.bytes.size())), convert);
   return bad_image(name, "is neither JPEG nor PNG",
                    "a file that starts with 0xffd8ff or 0x89504e47",
-                   hex(bytes.first(std::min<std::size_t>(bytes.size(), 8))), convert);
+                   hex_text(bytes.first(std::min<std::size_t>(bytes.size(), 8))), convert);
 }
 
 bool is_inside(Region const& region, ImageSize const& size) {

@@ -11,6 +11,9 @@
 
 namespace stratagem {
 
+/// The largest label of images on disk.
+inline constexpr std::int64_t most_label = 65535;
+
 /// Which part of an image of this size is wanted.
 using ChooseRegion = std::function<Region(ImageSize const&)>;
 

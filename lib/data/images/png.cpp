@@ -11,6 +11,7 @@
 #include <png.h>
 #include <zlib.h>
 
+#include "base/deflate.hpp"
 #include "base/text.hpp"
 #include "data/images/bad_image.hpp"
 
@@ -18,7 +19,6 @@ namespace stratagem {
 namespace {
 
 constexpr std::size_t signature_bytes = 8;
-constexpr std::size_t deflate_max_ratio = 1032;  // a match of 258 bytes takes two bits
 
 std::uint32_t big_endian(std::span<std::byte const, 4> bytes) {
   std::uint32_t value = 0;

@@ -7,10 +7,13 @@
 #include <unordered_set>
 #include <utility>
 
+#include "base/bad_data.hpp"
 #include "base/error.hpp"
 #include "base/files/random_access_file.hpp"
 #include "base/portable_text.hpp"
 #include "base/text.hpp"
+#include "data/images/image_names.hpp"
+#include "data/images/image_store.hpp"
 #include "data/tar/tar_archive.hpp"
 
 namespace stratagem {
@@ -18,7 +21,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::int64_t largest_label = 65535;
 constexpr std::int64_t most_label_bytes = 20;
 
 constexpr char sort_it[] = "write the shard again with tar --sort=name";
@@ -33,14 +35,7 @@ std::optional<NameParts> parts_of(std::string_view name) {
   auto const base = name.rfind('/') + 1;  // 0 if there is no folder
   auto const dot = name.find('.', base);
   if (dot == std::string_view::npos || dot == base) return std::nullopt;
-  std::string extension(name.substr(dot + 1));
-  for (char& c : extension)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return NameParts{name.substr(0, dot), std::move(extension)};
-}
-
-bool is_image(std::string_view extension) {
-  return extension == "jpg" || extension == "jpeg" || extension == "png";
+  return NameParts{name.substr(0, dot), lower_case(name.substr(dot + 1))};
 }
 
 /// Members that stand next to each other and have the same key.
@@ -61,8 +56,7 @@ class SampleList {
  private:
   Error bad(std::string const& problem, std::string const& expected, std::string const& found,
             std::string const& cure) const {
-    return {ExitCode::bad_data, str(file_.path().string(), ": ", problem),
-            str("expected ", expected, ", found ", found), cure};
+    return bad_data(file_.path().string(), problem, expected, found, cure);
   }
   void end_group();
   std::int64_t read_label(TarMember const& member) const;
@@ -83,7 +77,7 @@ void SampleList::add(TarMember const& member) {
       throw bad(str("the files of the key ", printable(parts->key), " do not stand together"),
                 "one next to the other", str(printable(member.name), " after other keys"), sort_it);
   }
-  bool const image = is_image(parts->extension);
+  bool const image = is_image_extension(parts->extension);
   if (!image && parts->extension != "cls") return;
   auto const*& place = image ? group_.image : group_.label;
   if (place != nullptr)
@@ -117,9 +111,9 @@ std::int64_t SampleList::read_label(TarMember const& member) const {
   bool const whole = member.size <= most_label_bytes && !digits.empty() &&
                      digits.find_first_not_of("0123456789") == std::string_view::npos;
   auto const label = whole ? parse_integer(digits) : std::nullopt;
-  if (label && *label <= largest_label) return *label;
+  if (label && *label <= most_label) return *label;
   throw bad(str("the label ", printable(member.name), " is no class"),
-            str("an integer of 0 to ", largest_label, " as text"),
+            str("an integer of 0 to ", most_label, " as text"),
             str('"', printable(text), '"', member.size > most_label_bytes ? "..." : ""),
             "number the classes from 0, and write the number into the file");
 }

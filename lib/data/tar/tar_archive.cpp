@@ -9,6 +9,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "base/bad_data.hpp"
 #include "base/error.hpp"
 #include "base/files/random_access_file.hpp"
 #include "base/portable_text.hpp"
@@ -180,8 +181,7 @@ class TarReader {
  private:
   Error bad(std::string const& problem, std::string const& expected, std::string const& found,
             std::string const& cure) const {
-    return {ExitCode::bad_data, str(file_.path().string(), ": ", problem),
-            str("expected ", expected, ", found ", found), cure};
+    return bad_data(file_.path().string(), problem, expected, found, cure);
   }
   std::int64_t left() const { return file_.size() - offset_; }
 
