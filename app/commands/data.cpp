@@ -56,7 +56,7 @@ class ReadingLine {
   bool shown_;
 };
 
-Survey survey_of(std::string const& part, ImageSet const& set, std::int64_t channels, Crew& crew) {
+Survey survey_of(std::string const& part, SampleSet const& set, std::int64_t channels, Crew& crew) {
   ReadingLine const line(part, set.size());
   return survey(set, channels, crew, [&](std::int64_t done) { line.tell(done); });
 }

@@ -61,7 +61,7 @@ TEST(Dataset, HeldOutImagesAreTheLastAndReplaceTheTestImages) {
         load_dataset({.dataset = "synthetic-digits", .subset = subset, .holdout = 16});
     ASSERT_EQ(part.train.size(), images - 16);
     ASSERT_EQ(part.test.size(), 16);
-    auto const expect_from = [&](std::int64_t first, ImageSet const& set) {
+    auto const expect_from = [&](std::int64_t first, SampleSet const& set) {
       auto const of_whole = [&](auto const& all) { return all.narrow(0, first, set.size()); };
       EXPECT_TRUE(at::equal(set.images, of_whole(whole.train.images)));
       EXPECT_TRUE(at::equal(set.labels, of_whole(whole.train.labels)));

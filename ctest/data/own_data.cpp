@@ -142,7 +142,7 @@ TEST(OwnData, SubsetAndHoldoutAreFairSamples) {
   auto const whole = load_dataset(config_of(layouts / "folder"));
   EXPECT_TRUE(at::equal(part.test.labels, whole.train.labels.narrow(0, 18, 12)));
   EXPECT_EQ(part.test.labels.bincount().numel(), 3) << "of all classes";
-  auto const images = [](Dataset const& of, ImageSet const& set, IndexRange const& range) {
+  auto const images = [](Dataset const& of, SampleSet const& set, IndexRange const& range) {
     return BatchMaker(of, {.size = 12}).evaluation_batch(set, range).images;
   };
   EXPECT_TRUE(at::equal(images(part, part.test, {0, 12}), images(whole, whole.train, {18, 30})));

@@ -81,13 +81,19 @@ Value of_own(DataConfig& data, Value value) {
   return value;
 }
 
+/// A key of text, which is nothing to write where there is none.
+Value of_text(DataConfig const& data, Value value) {
+  value.get = [&data, get = value.get] { return data.seq_len > 0 ? get() : ""; };
+  return value;
+}
+
 Keys keys_of(DataConfig& data, KnownNames const& names) {
   return {
       {"dataset", dataset_name(data, names.datasets), "data set", true, InFirstFile::no,
        "data.path"},
       {"path", of_own(data, text(data.path)),
-       "folder of your own images, instead of a data set: train/CLASS/*.jpg, train*.tar or "
-       "train*.h5, and the same of val"},
+       "your own data, instead of a data set: a folder of images (train/CLASS/*.jpg, train*.tar or "
+       "train*.h5, and the same of val), or text: a file, or a folder of train*.txt or train*.bin"},
       {"mean", of_own(data, numbers(data.mean, between(0, 1))),
        "of your own images, per channel, of pixels in [0, 1]; empty: that of ImageNet"},
       {"stddev", of_own(data, numbers(data.stddev, above(0))),
@@ -104,6 +110,8 @@ Keys keys_of(DataConfig& data, KnownNames const& names) {
        "samples per step of one rank; 0 where global_batch is given"},
       {"input_size", integer(data.input_size, between(1, 4096)),
        "edge of the images the model sees [pixels]"},
+      {"seq_len", of_text(data, integer(data.seq_len, at_least(0))),
+       "tokens of a sequence of text; 0 (default): model.context"},
       {"augment", choice(data.augment, {"none", "standard"}), "standard: random crops and flips"},
       {"subset", integer(data.subset, at_least(0)), "use only the first N training images; 0: all"},
       {"holdout", integer(data.holdout, at_least(0)),
@@ -142,8 +150,14 @@ Value model_name(ModelConfig& model, std::vector<std::string> const& known) {
   return value;
 }
 
+/// A number that is nothing to write where it is 0.
+Value unless_zero(Value value) {
+  value.get = [get = value.get] { return get() == "0" ? "" : get(); };
+  return value;
+}
+
 Value class_count(std::int64_t& place) {
-  auto value = integer(place, between(2, 65536));
+  auto value = integer(place, between(2, 1 << 20));
   value.set = [&place, set = value.set](Scalar const& scalar) -> Complaint {
     if (scalar.text != "0") return set(scalar);
     place = 0;
@@ -158,7 +172,8 @@ Keys keys_of(ModelConfig& model, KnownNames const& names) {
        "model.file"},
       {"file", text(model.file), "a model exported by analysis/export_model.py, instead of a name"},
       {"num_classes", class_count(model.num_classes),
-       "width of the last layer; 0, and the default of a file: as many as the file's"},
+       "width of the last layer; 0, the default of files and of text: as many as the file's, or as "
+       "the text's vocabulary"},
       {"weights", text(model.weights),
        "safetensors with torchvision's names; empty initialises from the seed"},
       {"head", choice(model.head, {"strict", "fresh"}),
@@ -168,6 +183,18 @@ Keys keys_of(ModelConfig& model, KnownNames const& names) {
       {"recompute", recompute(model.recompute),
        "run blocks again in the backward pass, to save memory: all, or the first of every k"},
       {"dropout", flag(model.dropout), "false also turns stochastic depth off"},
+      {"layers", unless_zero(integer(model.layers, at_least(0))),
+       "of transformers; 0 (default): as the model's name says, likewise the following"},
+      {"heads", unless_zero(integer(model.heads, at_least(0))), "of attention in each layer"},
+      {"width", unless_zero(integer(model.width, at_least(0))),
+       "of what passes through the layers"},
+      {"patch", unless_zero(integer(model.patch, at_least(0))),
+       "of transformers of images: edge of a patch [pixels]"},
+      {"context", unless_zero(integer(model.context, at_least(0))),
+       "of transformers of text: longest sequence [tokens]"},
+      {"tie", flag(model.tie), "of transformers of text: the head uses the token embedding"},
+      {"dropout_rate", number(model.dropout_rate, {0, true, 1, false}),
+       "of transformers: share of what each half of a layer adds that is dropped"},
   };
 }
 

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "base/text.hpp"
+#include "model/zoo/transformer_sizes.hpp"
 
 namespace stratagem {
 
@@ -47,6 +48,10 @@ void derive_defaults(RunConfig& config, Given const& given, Environment const& e
     if (!given.has("model.num_classes")) model.num_classes = 0;
   }
   if (!data.path.empty()) data.dataset = last_name(data.path);
+  if (takes_text(model)) {
+    if (!given.has("model.num_classes")) model.num_classes = 0;
+    if (data.seq_len == 0) data.seq_len = context_of(model);
+  }
   if (run.name.empty()) run.name = str(model.name, '-', name_of(strategy));
   if (run.out.empty()) run.out = "runs/" + run.name;
   if (!given.has("data.root")) data.root = environment("STRATAGEM_DATA").value_or("");
@@ -74,8 +79,10 @@ void check_rules(RunConfig const& config, Given const& given, Problems& problems
   auto const& model = config.model;
   if (!model.file.empty() && given.has("model.name"))
     refuse_both("model.name", "model.file", given, refuse);
-  if (model.num_classes == 0 && model.file.empty())
-    refuse("model.num_classes", "is 0, which needs model.file; else it must be in [2, 65536]");
+  if (model.num_classes == 0 && model.file.empty() && !takes_text(model))
+    refuse("model.num_classes", "is 0, which needs model.file; else it must be in [2, 1048576]");
+  if (data.seq_len > 0 && !takes_text(model))
+    refuse("data.seq_len", "is of text, which needs a model of text, such as gpt2");
   if (config.model.head == HeadWeights::fresh && config.model.weights.empty())
     refuse("model.head", "is fresh, which needs model.weights");
 }

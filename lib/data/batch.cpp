@@ -15,6 +15,7 @@ namespace {
 constexpr std::int64_t largest_padded = 32;  // [pixels]
 
 void check(Dataset const& dataset, InputFormat const& format) {
+  if (dataset.train.text) return;
   auto const channels = dataset.channels();
   if (channels != 0 && format.channels != channels && channels != 1)
     throw Error(ExitCode::usage, str("the model takes ", format.channels, " channel(s), ",
@@ -35,6 +36,7 @@ BatchMaker::BatchMaker(Dataset const& dataset, InputFormat const& format)
       tables_(dataset.statistics(format.channels)),
       stored_(tables_, format.channels, format.size) {
   check(dataset, format);
+  if (dataset.train.text) return;
   if (dataset.train.store) {
     host_edge_ = format.size;
     readers_.reset(new DiskReaders{{format.threads, "decode"}, {}});
@@ -66,8 +68,9 @@ void BatchMaker::write_image(std::uint8_t const* pixels, Move const& move,
   }
 }
 
-Batch BatchMaker::gather(ImageSet const& set, std::span<std::int64_t const> images,
+Batch BatchMaker::gather(SampleSet const& set, std::span<std::int64_t const> images,
                          Augmenter const& augmenter, std::int64_t epoch) const {
+  if (set.text) return gather_text(*set.text, set.first_stored, images);
   auto const count = std::ssize(images);
   auto const options =
       at::TensorOptions().pinned_memory(format_.device.kind == gpu::DeviceKind::cuda);
@@ -88,7 +91,23 @@ Batch BatchMaker::gather(ImageSet const& set, std::span<std::int64_t const> imag
   return batch;
 }
 
-void BatchMaker::gather_from_memory(ImageSet const& set, std::span<std::int64_t const> images,
+Batch BatchMaker::gather_text(Sequences const& text, std::int64_t first,
+                              std::span<std::int64_t const> samples) const {
+  auto const count = std::ssize(samples), length = text.length();
+  auto const options = at::TensorOptions().dtype(at::kLong).pinned_memory(format_.device.kind ==
+                                                                          gpu::DeviceKind::cuda);
+  Batch const batch{at::empty({count, length}, options), at::empty({count, length}, options)};
+  auto const row = [length](at::Tensor const& of, std::int64_t i) {
+    return std::span(of.mutable_data_ptr<std::int64_t>() + i * length,
+                     static_cast<std::size_t>(length));
+  };
+  for (std::int64_t i = 0; i < count; ++i)
+    text.read(first + samples[static_cast<std::size_t>(i)], row(batch.inputs, i),
+              row(batch.labels, i));
+  return batch;
+}
+
+void BatchMaker::gather_from_memory(SampleSet const& set, std::span<std::int64_t const> images,
                                     Augmenter const& augmenter, std::int64_t epoch,
                                     Batch const& into) const {
   auto const* pixels = set.images.const_data_ptr<std::uint8_t>();
@@ -96,17 +115,17 @@ void BatchMaker::gather_from_memory(ImageSet const& set, std::span<std::int64_t 
   for (std::int64_t i = 0; i < std::ssize(images); ++i) {
     auto const image = images[static_cast<std::size_t>(i)];
     write_image(pixels + image * channels_ * edge_ * edge_, augmenter.move(epoch, image), moved,
-                into.images[i]);
+                into.inputs[i]);
   }
 }
 
-void BatchMaker::gather_from_disk(ImageSet const& set, std::span<std::int64_t const> images,
+void BatchMaker::gather_from_disk(SampleSet const& set, std::span<std::int64_t const> images,
                                   Augmenter const& augmenter, std::int64_t epoch,
                                   Batch const& into) const {
   readers_->crew.for_each(std::ssize(images), [&](std::int64_t i, int member) {
     auto const image = images[static_cast<std::size_t>(i)];
     stored_.write(*set.store, set.first_stored + image, augmenter, epoch, image,
-                  readers_->buffers[static_cast<std::size_t>(member)], into.images[i]);
+                  readers_->buffers[static_cast<std::size_t>(member)], into.inputs[i]);
   });
 }
 
@@ -114,14 +133,18 @@ Batch BatchMaker::deliver(Batch batch) const {
   auto const device = format_.device.torch();
   constexpr bool non_blocking = true;
   batch.labels = batch.labels.to(device, at::kLong, non_blocking);
-  auto images = batch.images.to(device, at::kFloat, non_blocking);
+  if (!at::isFloatingType(batch.inputs.scalar_type())) {
+    batch.inputs = batch.inputs.to(device, at::kLong, non_blocking);
+    return batch;
+  }
+  auto images = batch.inputs.to(device, at::kFloat, non_blocking);
   if (format_.size > host_edge_)
     images = at::upsample_bilinear2d(images, {format_.size, format_.size}, /*align_corners=*/false);
-  batch.images = images.to(format_.type).contiguous(format_.memory_format);
+  batch.inputs = images.to(format_.type).contiguous(format_.memory_format);
   return batch;
 }
 
-Batch BatchMaker::evaluation_batch(ImageSet const& set, IndexRange const& range) const {
+Batch BatchMaker::evaluation_batch(SampleSet const& set, IndexRange const& range) const {
   std::vector<std::int64_t> images(static_cast<std::size_t>(range.size()));
   std::iota(images.begin(), images.end(), range.begin);
   return deliver(gather(set, images, Augmenter(), 0));

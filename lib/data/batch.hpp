@@ -19,13 +19,14 @@ namespace stratagem {
 
 /// The samples that one rank trains on in one step.
 struct Batch {
-  at::Tensor images;      ///< [n, channels, size, size]
-  at::Tensor labels;      ///< int64 [n]
+  at::Tensor inputs;      ///< images [n, channels, size, size], or tokens int64 [n, T]
+  at::Tensor labels;      ///< int64 [n], or [n, T]
   std::int64_t step = 0;  ///< counted from the start of training
   std::int64_t epoch = 0;
   std::int64_t first_slot = 0;  ///< index of the first sample in the global batch
 
-  std::int64_t size() const { return labels.numel(); }
+  /// Samples.
+  std::int64_t size() const { return labels.size(0); }
 };
 
 /// The image format that a model requires, and who makes it.
@@ -44,7 +45,7 @@ struct InputFormat {
 ///  - every pixel value p becomes (p/255 - mean)/stddev of its channel, in fp32;
 ///  - grey images are repeated for every channel;
 ///  - beyond 32 pixels, images are then scaled up bilinearly on the device, and cast to the type.
-/// Images on disk: see StoredInput.
+/// Images on disk: see StoredInput. Text: tokens as they are.
 class BatchMaker {
  public:
   /// Error(usage) if the input is smaller than the images, or has fewer channels.
@@ -54,12 +55,12 @@ class BatchMaker {
 
   /// All steps except the last, into (pinned) host memory, of images augmented as in `epoch`.
   /// Starts none of LibTorch's threads, so a thread may call it while others compute.
-  Batch gather(ImageSet const& set, std::span<std::int64_t const> images,
+  Batch gather(SampleSet const& set, std::span<std::int64_t const> images,
                Augmenter const& augmenter, std::int64_t epoch) const;
   /// The last step, on the calling thread's compute stream.
   Batch deliver(Batch batch) const;
   /// Images [begin, end) of the set without augmentation, delivered.
-  Batch evaluation_batch(ImageSet const& set, IndexRange const& range) const;
+  Batch evaluation_batch(SampleSet const& set, IndexRange const& range) const;
 
  private:
   /// Who reads from disk, and into what; of one call at a time.
@@ -68,9 +69,11 @@ class BatchMaker {
     std::vector<ReadBuffer> buffers;  ///< one per member
   };
 
-  void gather_from_memory(ImageSet const& set, std::span<std::int64_t const> images,
+  Batch gather_text(Sequences const& text, std::int64_t first,
+                    std::span<std::int64_t const> samples) const;
+  void gather_from_memory(SampleSet const& set, std::span<std::int64_t const> images,
                           Augmenter const& augmenter, std::int64_t epoch, Batch const& into) const;
-  void gather_from_disk(ImageSet const& set, std::span<std::int64_t const> images,
+  void gather_from_disk(SampleSet const& set, std::span<std::int64_t const> images,
                         Augmenter const& augmenter, std::int64_t epoch, Batch const& into) const;
   void write_image(std::uint8_t const* pixels, Move const& move, std::span<std::uint8_t> moved,
                    at::Tensor const& image) const;

@@ -11,11 +11,14 @@
 #include "data/own_data.hpp"
 #include "data/source.hpp"
 #include "data/synthetic/synthetic.hpp"
+#include "data/tokens/own_text.hpp"
 
 namespace stratagem {
 namespace {
 
-ImageSet part_of(ImageSet const& set, std::int64_t first, std::int64_t count) {
+SampleSet part_of(SampleSet const& set, std::int64_t first, std::int64_t count) {
+  if (set.text)
+    return {.first_stored = set.first_stored + first, .text = set.text, .sequences = count};
   return {.images = set.store ? at::Tensor() : set.images.narrow(0, first, count),
           .labels = set.labels.narrow(0, first, count),
           .store = set.store,
@@ -28,7 +31,7 @@ void keep_used_part(DataConfig const& config, Dataset& dataset) {
   if (config.subset > 0) {
     train = part_of(train, 0, config.subset);
     // A copy, so that the memory of the other images is released.
-    if (!train.store) train = {train.images.clone(), train.labels.clone()};
+    if (!train.store && !train.text) train = {train.images.clone(), train.labels.clone()};
   }
   if (config.holdout > 0) dataset.test = part_of(train, used.train, used.test);
   train = part_of(train, 0, used.train);
@@ -41,6 +44,12 @@ std::string fingerprint(Dataset const& dataset) {
     hash.add({static_cast<std::byte const*>(tensor.const_data_ptr()), tensor.nbytes()});
   };
   for (auto const* set : {&dataset.train, &dataset.test}) {
+    if (set->text) {
+      hash.add(set->text->identity())
+          .add(static_cast<std::uint64_t>(set->first_stored))
+          .add(static_cast<std::uint64_t>(set->size()));
+      continue;
+    }
     if (!set->store) add(set->images);
     add(set->labels);
     if (!set->store) continue;
@@ -50,7 +59,9 @@ std::string fingerprint(Dataset const& dataset) {
   return hash.hex();
 }
 
-Dataset read_dataset(DatasetEntry const& entry, std::string const& root) {
+Dataset read_dataset(DatasetEntry const& entry, DataConfig const& config) {
+  auto const& root = config.root;
+  if (entry.vocabulary > 0) return make_synthetic_text(config.seq_len);
   if (entry.name == "mnist") return read_mnist(dataset_folder(root, entry.folder));
   if (entry.name == "cifar10") return read_cifar10(dataset_folder(root, entry.folder));
   if (entry.name == "synthetic-digits") return make_synthetic_digits();
@@ -67,7 +78,9 @@ std::vector<DatasetEntry> const& dataset_catalogue() {
       {"synthetic-digits", "procedural digits, no files", "", 1, 28, synthetic_train_images,
        synthetic_test_images},
       {"synthetic-shapes", "procedural coloured figures, no files", "", 3, 32,
-       synthetic_train_images, synthetic_test_images}};
+       synthetic_train_images, synthetic_test_images},
+      {"synthetic-text", "procedural text of 16 symbols, no files", "", 0, 0, 0, 0,
+       synthetic_text_symbols}};
   return catalogue;
 }
 
@@ -97,7 +110,7 @@ DatasetSize used_part(DataConfig const& config, DatasetSize const& whole) {
   return {images - config.holdout, config.holdout, whole.classes};
 }
 
-Runs ImageSet::runs() const {
+Runs SampleSet::runs() const {
   if (!store) return {};
   auto const whole = store->runs();
   Runs inside{.window = whole.window};
@@ -109,14 +122,20 @@ Runs ImageSet::runs() const {
   return inside;
 }
 
+bool is_text(DataConfig const& config) {
+  return config.path.empty() ? find_dataset(config.dataset).vocabulary > 0 : is_text(config.path);
+}
+
 DatasetSize whole_size(DataConfig const& config) {
   if (!config.path.empty()) return open_own_data(config).size();
   auto const& entry = find_dataset(config.dataset);
+  if (entry.vocabulary > 0) return make_synthetic_text(config.seq_len).size();
   // Files may have more images than the published ones.
   return {std::max(entry.train_images, config.subset), entry.test_images};
 }
 
 std::int64_t channels_of(DataConfig const& config) {
+  if (is_text(config)) return 0;
   return config.path.empty() ? find_dataset(config.dataset).channels : own_channels(config.path);
 }
 
@@ -125,7 +144,7 @@ std::int64_t least_input(DataConfig const& config) {
 }
 
 Dataset load_dataset(DataConfig const& config) {
-  auto dataset = config.path.empty() ? read_dataset(find_dataset(config.dataset), config.root)
+  auto dataset = config.path.empty() ? read_dataset(find_dataset(config.dataset), config)
                                      : open_own_data(config);
   keep_used_part(config, dataset);
   dataset.fingerprint = fingerprint(dataset);

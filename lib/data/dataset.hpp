@@ -11,19 +11,23 @@
 #include "data/images/image_store.hpp"
 #include "data/pixel_tables.hpp"
 #include "data/sampler.hpp"
+#include "data/tokens/sequences.hpp"
 
 namespace stratagem {
 
-/// Images and their labels: images of one size completely in memory, or any that stay on disk.
-struct ImageSet {
+/// Images of one size completely in memory, or any that stay on disk, and their labels; or text.
+struct SampleSet {
   at::Tensor images;  ///< uint8 [n, channels, height, width]; undefined for images on disk
   at::Tensor labels;  ///< int64 [n], in [0, classes)
   std::shared_ptr<ImageStore const> store = {};  ///< of images on disk
-  std::int64_t first_stored = 0;                 ///< which image of the store is the set's first
+  std::int64_t first_stored = 0;  ///< which image of the store, or sequence, is the set's first
+  std::shared_ptr<Sequences const> text = {};  ///< instead of images and labels
+  std::int64_t sequences = 0;                  ///< of text, that are in the set
 
-  std::int64_t size() const { return labels.numel(); }
+  std::int64_t size() const { return text ? sequences : labels.numel(); }
   /// In memory.
   std::int64_t bytes() const {
+    if (text) return 0;
     return static_cast<std::int64_t>((store ? 0 : images.nbytes()) + labels.nbytes());
   }
   /// Which images are best read together.
@@ -47,18 +51,20 @@ struct DatasetSize {
 struct Dataset {
   std::string name;
   std::int64_t classes = 10;
-  ImageSet train, test;              ///< to train on, to evaluate
+  SampleSet train, test;             ///< to train on, to evaluate
   std::vector<double> mean, stddev;  ///< per channel, of pixels in [0, 1]; empty: the usual ones
   bool may_flip = false;             ///< mirrored images keep their label
-  std::vector<SourceFile> sources;   ///< empty for procedural data and images on disk
-  /// 16 hex digits over all pixels and labels; of images on disk over their names and labels.
+  std::vector<SourceFile> sources;   ///< empty for procedural data, images on disk and text
+  /// 16 hex digits over all pixels and labels; of images on disk over their names and labels; of
+  /// text over names, sizes and samples of its files.
   std::string fingerprint;
   std::vector<std::string> remarks = {};  ///< what is odd about the data, for people
 
   std::int64_t bytes() const { return train.bytes() + test.bytes(); }
   DatasetSize size() const { return {train.size(), test.size(), classes}; }
-  /// Of every image; 0: as many as are asked for.
+  /// Of every image; 0: as many as are asked for, and of text.
   std::int64_t channels() const {
+    if (train.text) return 0;
     return train.store ? train.store->channels() : train.images.size(1);
   }
   /// What pixels are normalised by for an input of `channels`.
@@ -78,6 +84,7 @@ struct DatasetEntry {
   std::int64_t image_size;    ///< height and width [pixels]
   std::int64_t train_images;  ///< of the published files
   std::int64_t test_images;
+  std::int64_t vocabulary = 0;  ///< of text [tokens]; 0: images
 };
 
 std::vector<DatasetEntry> const& dataset_catalogue();
@@ -88,6 +95,9 @@ DatasetEntry const& find_dataset(std::string const& name);
 /// What the catalogue says of the dataset, or the files of the user's own. Error(usage) for an
 /// unknown name, Error(bad_data) as load_dataset().
 DatasetSize whole_size(DataConfig const& config);
+
+/// Whether it is text and not images. Error(usage) for an unknown name.
+bool is_text(DataConfig const& config);
 
 /// Channels of every image; 0: as many as are asked for. Errors as whole_size().
 std::int64_t channels_of(DataConfig const& config);

@@ -50,7 +50,7 @@ class Loader final : public BatchSource {
 
   static constexpr std::size_t batches_ahead = 2;
 
-  ImageSet set_;
+  SampleSet set_;
   Runs runs_;
   BatchMaker maker_;
   LoadPlan plan_;

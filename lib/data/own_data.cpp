@@ -14,6 +14,7 @@
 #include "data/folder/folder_images.hpp"
 #include "data/hdf5/hdf5_images.hpp"
 #include "data/tar/shard_images.hpp"
+#include "data/tokens/own_text.hpp"
 
 namespace stratagem {
 namespace {
@@ -23,8 +24,8 @@ namespace fs = std::filesystem;
 enum class Layout { folder, tar, hdf5 };
 
 constexpr char layouts[] =
-    "a data folder holds train/CLASS/*.jpg (or .png), or train*.tar, or train*.h5; and the same of "
-    "val";
+    "a data folder holds train/CLASS/*.jpg (or .png), train*.tar or train*.h5; or text: train*.txt "
+    "or train*.bin; and the same of val";
 
 /// What of a data folder is one of its two parts.
 struct Part {
@@ -80,7 +81,7 @@ Part training_part(std::string const& path) {
   return *std::move(part);
 }
 
-ImageSet set_of(std::shared_ptr<ImageStore const> store, std::vector<std::int64_t> const& labels) {
+SampleSet set_of(std::shared_ptr<ImageStore const> store, std::vector<std::int64_t> const& labels) {
   return {.labels = at::tensor(labels, at::kLong), .store = std::move(store)};
 }
 
@@ -151,6 +152,7 @@ void check_labels(Dataset const& dataset) {
 }  // namespace
 
 Dataset open_own_data(DataConfig const& config) {
+  if (is_text(config.path)) return open_own_text(config);
   auto const train = training_part(config.path);
   auto const val = evaluation_part(config, train.layout);
   Dataset dataset{.name = config.dataset,

@@ -7,7 +7,8 @@
 
 namespace stratagem {
 
-/// Images of the user, in the folder data.path, with one part to train on and one to evaluate:
+/// Text of the user, see open_own_text(), or images, in the folder data.path, with one part to
+/// train on and one to evaluate:
 ///  - folder: train/<class>/*.jpg, *.jpeg or *.png, and val/<class>/...; see FolderImages;
 ///  - tar: train*.tar and val*.tar, see ShardImages;
 ///  - hdf5: train*.h5 or *.hdf5 and val*.h5, see Hdf5Images.

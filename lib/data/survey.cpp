@@ -38,7 +38,7 @@ Summary summarise(Pixels const& pixels, ImageSize const& size) {
   return summary;
 }
 
-Summary read_whole(ImageSet const& set, std::int64_t image, std::int64_t channels,
+Summary read_whole(SampleSet const& set, std::int64_t image, std::int64_t channels,
                    ReadBuffer& buffer) {
   constexpr auto never_smaller = std::numeric_limits<std::int64_t>::max();
   ImageSize whole;
@@ -61,7 +61,7 @@ Spread spread_of(std::vector<std::int64_t> values) {
   return {values.front(), values[values.size() / 2], values.back()};
 }
 
-Spread images_per_class(ImageSet const& set, std::int64_t& classes) {
+Spread images_per_class(SampleSet const& set, std::int64_t& classes) {
   std::map<std::int64_t, std::int64_t> counts;
   auto const* labels = set.labels.const_data_ptr<std::int64_t>();
   for (std::int64_t i = 0; i < set.size(); ++i) ++counts[labels[i]];
@@ -73,7 +73,7 @@ Spread images_per_class(ImageSet const& set, std::int64_t& classes) {
 
 }  // namespace
 
-Survey survey(ImageSet const& set, std::int64_t channels, Crew& crew,
+Survey survey(SampleSet const& set, std::int64_t channels, Crew& crew,
               std::function<void(std::int64_t done)> const& told) {
   expects(set.store != nullptr, "the images are on disk");
   Survey result{.images = set.size()};

@@ -27,7 +27,7 @@ struct Survey {
 
 /// Reads every image of `set`, as `channels` colours. The same numbers for any size of `crew`.
 /// `told` is called with the number of images read, by the calling thread.
-Survey survey(ImageSet const& set, std::int64_t channels, Crew& crew,
+Survey survey(SampleSet const& set, std::int64_t channels, Crew& crew,
               std::function<void(std::int64_t done)> const& told);
 
 }  // namespace stratagem

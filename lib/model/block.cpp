@@ -1,8 +1,11 @@
 #include "model/block.hpp"
 
+#include "base/contract.hpp"
+
 namespace stratagem {
 
 int Declaration::parameter(ParameterSpec spec) {
+  expects(borrowed_.empty(), "a block's own parameters come first");
   names_.push_back(spec.name);
   parameters_.push_back(std::move(spec));
   return static_cast<int>(parameters_.size()) - 1;
@@ -12,6 +15,11 @@ int Declaration::buffer(BufferSpec spec) {
   names_.push_back(spec.name);
   buffers_.push_back(std::move(spec));
   return static_cast<int>(buffers_.size()) - 1;
+}
+
+int Declaration::borrow(std::string name) {
+  borrowed_.push_back(std::move(name));
+  return static_cast<int>(parameters_.size() + borrowed_.size()) - 1;
 }
 
 }  // namespace stratagem

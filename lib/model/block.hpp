@@ -22,7 +22,8 @@ struct Context {
   std::int64_t first_slot = 0;  ///< index of the first sample in the global batch
 };
 
-/// The tensors of one block for one pass, in the order in which the block declared them.
+/// The tensors of one block for one pass, in the order in which the block declared them; borrowed
+/// parameters follow its own.
 struct Frame {
   std::span<at::Tensor const> parameters;
   std::span<at::Tensor const> buffers;
@@ -34,16 +35,19 @@ class Declaration {
  public:
   int parameter(ParameterSpec spec);
   int buffer(BufferSpec spec);
+  /// A parameter that an earlier block declares, used here too. Declared after all own parameters.
+  int borrow(std::string name);
 
   std::vector<ParameterSpec> const& parameters() const { return parameters_; }
   std::vector<BufferSpec> const& buffers() const { return buffers_; }
+  std::vector<std::string> const& borrowed() const { return borrowed_; }
   /// Names in declaration order, parameters and buffers together: the order of a state_dict.
   std::vector<std::string> const& names() const { return names_; }
 
  private:
   std::vector<ParameterSpec> parameters_;
   std::vector<BufferSpec> buffers_;
-  std::vector<std::string> names_;
+  std::vector<std::string> names_, borrowed_;
 };
 
 /// A part of a model with one tensor in and one tensor out. Strategies run, communicate and shard

@@ -1,5 +1,7 @@
 #include "model/block_tape.hpp"
 
+#include <set>
+#include <string>
 #include <utility>
 
 #include <ATen/ATen.h>
@@ -12,31 +14,23 @@
 namespace stratagem {
 namespace {
 
-/// One multi-tensor call for all gradients; an undefined gradient means zero.
-void land(std::span<at::Tensor const> gradients, std::span<at::Tensor const> fresh,
-          GradWrite write) {
-  std::vector<at::Tensor> to, from;
-  to.reserve(gradients.size());
-  from.reserve(gradients.size());
-  for (std::size_t i = 0; i < gradients.size(); ++i) {
-    if (fresh[i].defined()) {
-      to.push_back(gradients[i]);
-      from.push_back(fresh[i]);
-    } else if (write == GradWrite::overwrite) {
-      gradients[i].zero_();
-    }
+/// Of every block: which of the frame's parameters some later block uses too.
+std::vector<std::vector<bool>> used_later(Blocks const& blocks) {
+  std::set<std::string> seen;  // of the blocks after the present one
+  std::vector<std::vector<bool>> shared(blocks.size());
+  for (auto i = blocks.size(); i-- > 0;) {
+    auto const& declaration = blocks[i]->declaration();
+    for (auto const& spec : declaration.parameters())
+      shared[i].push_back(!spec.is_part() && seen.contains(spec.name));
+    for (auto const& name : declaration.borrowed()) shared[i].push_back(!seen.insert(name).second);
   }
-  if (to.empty()) return;
-  if (write == GradWrite::overwrite)
-    at::_foreach_copy_(to, from);
-  else
-    at::_foreach_add_(to, from);
+  return shared;
 }
 
 }  // namespace
 
 BlockTape::BlockTape(Blocks const& blocks, Recompute recompute)
-    : blocks_(blocks), recompute_(recompute), kept_(blocks.size()) {}
+    : blocks_(blocks), recompute_(recompute), shared_(used_later(blocks)), kept_(blocks.size()) {}
 
 at::Tensor BlockTape::forward(int block, at::Tensor const& x, Frame const& frame) {
   gpu::MemoryScope const scope(gpu::MemoryCategory::activations);
@@ -86,9 +80,28 @@ at::Tensor BlockTape::backward(int block, at::Tensor const& grad_output,
         input_gradient_.add_(fresh.back());
       fresh.pop_back();
     }
-    land(gradients, fresh, write);
+    land(block, gradients, fresh, write);
   }
   return index > 0 ? grad_output : std::exchange(input_gradient_, {});
+}
+
+/// One multi-tensor call for all gradients that replace others, one for those that are added. An
+/// undefined gradient means zero.
+void BlockTape::land(int block, std::span<at::Tensor const> gradients,
+                     std::span<at::Tensor const> fresh, GradWrite write) const {
+  std::vector<at::Tensor> to, from, sums, terms;
+  auto const& shared = shared_[static_cast<std::size_t>(block)];
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    bool const adds = write == GradWrite::accumulate || shared[i];
+    if (fresh[i].defined()) {
+      (adds ? sums : to).push_back(gradients[i]);
+      (adds ? terms : from).push_back(fresh[i]);
+    } else if (!adds) {
+      gradients[i].zero_();
+    }
+  }
+  if (!to.empty()) at::_foreach_copy_(to, from);
+  if (!sums.empty()) at::_foreach_add_(sums, terms);
 }
 
 /// Replaces the output by one that is connected to the graph.

@@ -35,8 +35,9 @@ class BlockTape {
   /// the same values again when backward runs.
   at::Tensor forward(int block, at::Tensor const& x, Frame const& frame);
 
-  /// Writes the gradients of the block's parameters to `gradients`, in declaration order; these may
-  /// have another floating type. Returns the gradient of the block's input; undefined for block 0.
+  /// Writes the gradients of the block's parameters to `gradients`, in the frame's order; these may
+  /// have another floating type. The gradient of a parameter that a later block borrows is added to
+  /// what that block wrote. Returns the gradient of the block's input; undefined for block 0.
   at::Tensor backward(int block, at::Tensor const& grad_output,
                       std::span<at::Tensor const> gradients, GradWrite write);
 
@@ -61,12 +62,15 @@ class BlockTape {
 
   Kept& slot(int block) { return kept_[static_cast<std::size_t>(block)]; }
   Block::Part part(int block) const { return blocks_[static_cast<std::size_t>(block)]->part(); }
+  void land(int block, std::span<at::Tensor const> gradients, std::span<at::Tensor const> fresh,
+            GradWrite write) const;
   void recompute(int block, Kept& kept) const;
   at::Tensor join(int block, at::Tensor const& x) const;
   at::Tensor own_slice(int block, at::Tensor const& joined) const;
 
   Blocks const& blocks_;
   Recompute recompute_;
+  std::vector<std::vector<bool>> shared_;  ///< by block and parameter: a later block uses it too
   std::vector<Kept> kept_;
   at::Tensor input_gradient_;  ///< sum over the parts of one layer so far
 };

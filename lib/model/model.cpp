@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <ATen/ATen.h>
+
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "model/exported/exported_model.hpp"
@@ -11,6 +13,7 @@
 #include "model/zoo/lenet.hpp"
 #include "model/zoo/mlp.hpp"
 #include "model/zoo/resnet.hpp"
+#include "model/zoo/transformer_sizes.hpp"
 #include "model/zoo/vgg.hpp"
 
 namespace stratagem {
@@ -29,9 +32,11 @@ std::int64_t Model::parameter_tensors() const {
   return count;
 }
 
-std::vector<ModelEntry> const& model_zoo() {
+namespace {
+
+std::vector<ModelEntry> make_zoo() {
   using enum MemoryFormat;
-  static std::vector<ModelEntry> const zoo{
+  std::vector<ModelEntry> entries{
       {"mlp", "three linear layers", 0, 1, 0, contiguous, make_mlp},
       {"lenet", "two convolutions and two linear layers", 0, 12, 0, channels_last, make_lenet},
       {"vgg16", "VGG16, as torchvision's", 3, 32, 0, channels_last, make_vgg16},
@@ -41,7 +46,63 @@ std::vector<ModelEntry> const& model_zoo() {
        make_efficientnetv2_l},
       {"convnext_l", "ConvNeXt-L, as torchvision's", 3, 32, 0, contiguous, make_convnext_l},
   };
+  for (auto const& size : transformer_sizes())
+    entries.push_back({.name = size.name,
+                       .description = size.description,
+                       .input_channels = 0,
+                       .smallest_input = std::max<std::int64_t>(size.patch, 1),
+                       .two_sample_input = 0,
+                       .fastest_format = contiguous,
+                       .make = make_transformer,
+                       .transformer = true,
+                       .takes_text = size.takes_text()});
+  return entries;
+}
+
+/// Keys that only some models have; a value that is not the default says that one was given.
+void check_keys(ModelEntry const& entry, ModelConfig const& config) {
+  auto const refuse = [&](char const* key, char const* whose) {
+    throw Error(ExitCode::usage, str("model.", key, " is of ", whose),
+                str("model ", entry.name, " is none"), "leave it out");
+  };
+  if (!entry.transformer) {
+    for (auto const& [key, value] : {std::pair{"layers", config.layers},
+                                     {"heads", config.heads},
+                                     {"width", config.width},
+                                     {"patch", config.patch},
+                                     {"context", config.context}})
+      if (value != 0) refuse(key, "transformers");
+    if (config.dropout_rate != 0) refuse("dropout_rate", "transformers");
+  }
+  if (entry.takes_text && config.patch != 0) refuse("patch", "transformers of images");
+  if (!entry.takes_text && config.context != 0) refuse("context", "models of text");
+  if (!entry.takes_text && !config.tie) refuse("tie", "models of text");
+}
+
+void check_kind(ModelEntry const& entry, InputShape const& input) {
+  if (entry.takes_text == input.is_text()) return;
+  throw Error(ExitCode::usage,
+              str("model ", entry.name, " takes ", entry.takes_text ? "text" : "images",
+                  ", and the data are ", input.is_text() ? "text" : "images"),
+              {}, "take another model.name, or other data");
+}
+
+}  // namespace
+
+std::vector<ModelEntry> const& model_zoo() {
+  static auto const zoo = make_zoo();
   return zoo;
+}
+
+at::Tensor blank_input(InputShape const& shape, std::int64_t samples,
+                       at::TensorOptions const& options) {
+  if (shape.is_text()) return at::zeros({samples, shape.tokens}, options.dtype(at::kLong));
+  return at::zeros({samples, shape.channels, shape.size, shape.size}, options);
+}
+
+at::Tensor blank_labels(InputShape const& shape, std::int64_t samples) {
+  if (shape.is_text()) return at::zeros({samples, shape.tokens}, at::kLong);
+  return at::zeros({samples}, at::kLong);
 }
 
 ModelEntry const& find_model(std::string const& name) {
@@ -54,6 +115,12 @@ ModelEntry const& find_model(std::string const& name) {
               str("known are ", join(names, ", ")), "set model.name to one of these");
 }
 
+bool takes_text(ModelConfig const& config) {
+  if (!config.file.empty()) return false;
+  auto const found = std::ranges::find(model_zoo(), config.name, &ModelEntry::name);
+  return found != model_zoo().end() && found->takes_text;
+}
+
 std::int64_t input_channels(ModelConfig const& config) {
   return config.file.empty() ? find_model(config.name).input_channels
                              : exported_input(config.file).channels;
@@ -62,7 +129,9 @@ std::int64_t input_channels(ModelConfig const& config) {
 Model make_model(ModelConfig const& config, InputShape const& input) {
   if (!config.file.empty()) return make_exported_model(config, input);
   auto const& entry = find_model(config.name);
-  if (input.size < entry.smallest_input)
+  check_keys(entry, config);
+  check_kind(entry, input);
+  if (!input.is_text() && input.size < entry.smallest_input)
     throw Error(ExitCode::usage,
                 str("model ", entry.name, " cannot take images of ", input.size, " pixels"),
                 str("its smallest input is ", entry.smallest_input, " pixels"),
@@ -72,7 +141,7 @@ Model make_model(ModelConfig const& config, InputShape const& input) {
                 str("model ", entry.name, " cannot take images of ", input.channels, " channels"),
                 str("it wants ", entry.input_channels));
   auto model = entry.make(config, input);
-  model.classes = config.num_classes;
+  model.classes = config.num_classes > 0 ? config.num_classes : input.vocabulary;
   model.two_sample_input = entry.two_sample_input;
   model.memory_format =
       config.memory_format == MemoryFormat::automatic ? entry.fastest_format : config.memory_format;

@@ -9,20 +9,32 @@
 
 namespace stratagem {
 
-/// What a model must know about the data.
+/// What a model must know about the data: images, or text.
 struct InputShape {
   std::int64_t channels = 3;
-  std::int64_t size = 32;  ///< height and width; 0: whatever the file of an exported model takes
+  std::int64_t size = 32;   ///< height and width; 0: whatever the file of an exported model takes
+  std::int64_t tokens = 0;  ///< of a sequence of text; 0: images
+  std::int64_t vocabulary = 0;  ///< different tokens of the text
+
+  bool is_text() const { return tokens > 0; }
 };
 
-/// An ordered list of blocks, from images [n, channels, size, size] to logits [n, num_classes].
+/// Zeros for so many samples: images [n, channels, size, size], or tokens, int64 [n, T]. `options`:
+/// of images.
+at::Tensor blank_input(InputShape const& shape, std::int64_t samples,
+                       at::TensorOptions const& options = {});
+/// Labels 0 for them: int64 [n], or [n, T].
+at::Tensor blank_labels(InputShape const& shape, std::int64_t samples);
+
+/// An ordered list of blocks, from images [n, channels, size, size] to logits [n, classes], or from
+/// tokens [n, T] to logits [n, T, classes].
 struct Model {
   std::string name;
   Blocks blocks;
   MemoryFormat memory_format = MemoryFormat::contiguous;  ///< never automatic
   std::vector<std::string>
       head;                  ///< names of the last layer's tensors, which depend on num_classes
-  std::int64_t classes = 0;  ///< logits of a sample
+  std::int64_t classes = 0;  ///< logits of a sample, or of each token
   /// [pixels] Up to this size, a BatchNorm gets 1x1 maps and cannot train with one sample; 0: none.
   std::int64_t two_sample_input = 0;
   std::string graph;                ///< digest of an exported graph; empty for a model of the zoo
@@ -45,6 +57,8 @@ struct ModelEntry {
   std::int64_t two_sample_input;
   MemoryFormat fastest_format;
   Model (*make)(ModelConfig const& config, InputShape const& input);
+  bool transformer = false;  ///< takes model.layers, heads, width, dropout_rate
+  bool takes_text = false;   ///< and model.context and tie
 };
 
 std::vector<ModelEntry> const& model_zoo();
@@ -55,5 +69,7 @@ Model make_model(ModelConfig const& config, InputShape const& input);
 /// Channels of the images that the model wants; 0: the dataset's. Errors as make_model().
 std::int64_t input_channels(ModelConfig const& config);
 ModelEntry const& find_model(std::string const& name);
+/// Whether it is a model of the zoo that takes text.
+bool takes_text(ModelConfig const& config);
 
 }  // namespace stratagem

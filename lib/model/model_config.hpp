@@ -23,12 +23,18 @@ struct Recompute {
 struct ModelConfig {
   std::string name;               ///< of the zoo's model, or of the file without folder and ending
   std::string file;               ///< exported by torch.export; empty: a model of the zoo
-  std::int64_t num_classes = 10;  ///< 0: as many as the file's
+  std::int64_t num_classes = 10;  ///< 0: as many as the file's; of text, as its vocabulary
   std::string weights;  ///< safetensors with torchvision's names; empty: initialised from the seed
   HeadWeights head = HeadWeights::strict;
   MemoryFormat memory_format = MemoryFormat::automatic;
   Recompute recompute;  ///< `none`, `all`, `every_2`, `every_3`, ...
   bool dropout = true;  ///< false also disables stochastic depth
+  // Of transformers; 0: as the model of that name has it.
+  std::int64_t layers = 0, heads = 0, width = 0;
+  std::int64_t patch = 0;    ///< of those of images, edge [pixels]
+  std::int64_t context = 0;  ///< of those of text, longest sequence [tokens]
+  bool tie = true;           ///< of those of text: the head shares the token embedding
+  double dropout_rate = 0;
 };
 
 }  // namespace stratagem

@@ -88,7 +88,7 @@ double LocalRun::test_accuracy(
   for (std::int64_t begin = 0; begin < dataset_.test.size(); begin += evaluation_batch) {
     auto const end = std::min(begin + evaluation_batch, dataset_.test.size());
     auto const batch = test_maker_.evaluation_batch(dataset_.test, {begin, end});
-    correct += predict(batch.images).argmax(1).eq(batch.labels).sum().item<std::int64_t>();
+    correct += predict(batch.inputs).argmax(1).eq(batch.labels).sum().item<std::int64_t>();
   }
   return static_cast<double>(correct) / static_cast<double>(dataset_.test.size());
 }

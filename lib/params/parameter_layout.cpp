@@ -33,7 +33,9 @@ std::vector<std::int64_t> physical_strides(std::vector<std::int64_t> const& shap
 }  // namespace
 
 ParameterLayout::ParameterLayout(std::vector<std::vector<ParameterSpec>> const& blocks,
-                                 bool channels_last) {
+                                 bool channels_last,
+                                 std::vector<std::vector<std::string>> const& borrowed)
+    : borrowed_(blocks.size()) {
   std::int64_t offset = 0;
   for (std::size_t b = 0; b < blocks.size(); ++b) {
     first_entry_.push_back(entries_.size());
@@ -53,6 +55,22 @@ ParameterLayout::ParameterLayout(std::vector<std::vector<ParameterSpec>> const& 
     ranges_.push_back(range);
   }
   first_entry_.push_back(entries_.size());
+  for (std::size_t b = 0; b < borrowed.size(); ++b)
+    for (auto const& name : borrowed[b]) borrowed_[b].push_back(find_lender(name, b));
+}
+
+std::size_t ParameterLayout::find_lender(std::string const& name, std::size_t borrower) const {
+  std::size_t entry = 0;
+  while (entry < first_entry_[borrower] && entries_[entry].spec.name != name) ++entry;
+  expects(entry < first_entry_[borrower] && !entries_[entry].spec.is_part(),
+          "an earlier block declares what is borrowed, whole");
+  return entry;
+}
+
+bool ParameterLayout::lends(int block) const {
+  auto const of_block = [&](std::size_t entry) { return entries_[entry].block == block; };
+  return std::ranges::any_of(borrowed_,
+                             [&](auto const& of) { return std::ranges::any_of(of, of_block); });
 }
 
 std::int64_t ParameterLayout::parameter_count() const {
@@ -76,6 +94,8 @@ std::uint64_t ParameterLayout::hash() const {
       hash.add(static_cast<std::uint64_t>(entry.spec.shape[i]))
           .add(static_cast<std::uint64_t>(entry.strides[i]));
   }
+  for (std::size_t b = 0; b < borrowed_.size(); ++b)
+    for (auto const entry : borrowed_[b]) hash.add(b).add(entry);
   return hash.value();
 }
 
@@ -105,6 +125,8 @@ at::Tensor view_of(at::Tensor const& flat, ParameterEntry const& entry) {
 std::vector<at::Tensor> views_of(at::Tensor const& flat, ParameterLayout const& layout, int block) {
   std::vector<at::Tensor> views;
   for (auto const& entry : layout.entries(block)) views.push_back(view_of(flat, entry));
+  for (auto const entry : layout.borrowed(block))
+    views.push_back(view_of(flat, layout.entries()[entry]));
   return views;
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -40,8 +41,10 @@ class ParameterLayout {
     return round_up(elements, alignment);
   }
 
-  /// One list of declared parameters per block.
-  ParameterLayout(std::vector<std::vector<ParameterSpec>> const& blocks, bool channels_last);
+  /// One list of declared parameters per block; and one of names that it borrows from earlier
+  /// blocks, where some block does.
+  ParameterLayout(std::vector<std::vector<ParameterSpec>> const& blocks, bool channels_last,
+                  std::vector<std::vector<std::string>> const& borrowed = {});
 
   int blocks() const { return static_cast<int>(ranges_.size()); }
   /// Padded elements of the whole space.
@@ -52,6 +55,13 @@ class ParameterLayout {
   std::vector<ParameterEntry> const& entries() const { return entries_; }
   /// The parameters of one block, in the order of declaration.
   std::span<ParameterEntry const> entries(int block) const;
+  /// Those of earlier blocks that this block uses too: indices in entries(). They have no place of
+  /// their own.
+  std::span<std::size_t const> borrowed(int block) const {
+    return borrowed_[static_cast<std::size_t>(block)];
+  }
+  /// Some later block borrows a parameter of this one.
+  bool lends(int block) const;
   FlatRange range(int block) const { return ranges_[static_cast<std::size_t>(block)]; }
   /// The part of range(block) that computes in low precision; the rest stays fp32.
   FlatRange low_precision_range(int block) const { return low_[static_cast<std::size_t>(block)]; }
@@ -60,8 +70,11 @@ class ParameterLayout {
   std::uint64_t hash() const;
 
  private:
+  std::size_t find_lender(std::string const& name, std::size_t borrower) const;
+
   std::vector<ParameterEntry> entries_;
-  std::vector<std::size_t> first_entry_;  ///< by block, and one past the last
+  std::vector<std::size_t> first_entry_;            ///< by block, and one past the last
+  std::vector<std::vector<std::size_t>> borrowed_;  ///< by block
   std::vector<FlatRange> ranges_, low_;
 };
 
@@ -77,7 +90,7 @@ void copy_overlap(at::Tensor const& values, ParameterEntry const& entry, std::in
 /// The parameter as a tensor of its logical shape within `flat` (1-D, layout.size() elements).
 at::Tensor view_of(at::Tensor const& flat, ParameterEntry const& entry);
 
-/// Views of all parameters of a block, in the order of declaration.
+/// Views of all parameters of a block, in the order of declaration; borrowed ones last.
 std::vector<at::Tensor> views_of(at::Tensor const& flat, ParameterLayout const& layout, int block);
 
 }  // namespace stratagem

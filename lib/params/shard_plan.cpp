@@ -62,7 +62,8 @@ ShardPlan make_shard_plan(ParameterLayout const& layout, int ranks, std::int64_t
   std::int64_t filled = 0;  // elements of the last unit
   for (int block = 0; block < layout.blocks(); ++block) {
     auto const size = layout.range(block).size();
-    if (plan.units.empty() || (filled >= unit_elements && size > 0)) {
+    if (plan.units.empty() || (filled >= unit_elements && size > 0) ||
+        layout.lends(plan.units.back().last_block)) {
       plan.units.push_back({.first_block = block});
       filled = 0;
     }

@@ -44,8 +44,9 @@ struct ShardPlan {
   std::uint64_t hash() const;
 };
 
-/// Blocks are added to a unit until it holds `unit_elements`; blocks are never divided. `mixed`:
-/// parameters that may compute in low precision are separated from the others.
+/// Blocks are added to a unit until it holds `unit_elements`, or parameters that later blocks
+/// borrow; blocks are never divided. `mixed`: parameters that may compute in low precision are
+/// separated from the others.
 ShardPlan make_shard_plan(ParameterLayout const& layout, int ranks, std::int64_t unit_elements,
                           bool mixed);
 

@@ -32,12 +32,13 @@ void check_batch(RunPlan const& plan) {
   if (plan.steps_per_epoch == 0 && plan.config.run.epochs > 0)
     throw Error(ExitCode::usage,
                 str("data.global_batch: ", plan.global_batch, " samples are more than the ",
-                    plan.images.train, " training images"),
+                    plan.images.train, " training ", plan.samples_name()),
                 "an epoch would have no step",
                 "make the batch or data.holdout smaller, or data.subset larger");
 }
 
 void check_input(RunPlan const& plan) {
+  if (plan.input.is_text()) return;
   auto const& data = plan.config.data;
   auto const least = least_input(data);
   if (plan.input.size < least)
@@ -62,7 +63,8 @@ void check_classes(RunPlan const& plan, Model const& model) {
   auto const classes = model.classes;
   if (classes < least)
     throw Error(ExitCode::usage, str("model.num_classes is ", classes),
-                str(plan.config.data.dataset, " has ", least, " classes"),
+                str(plan.config.data.dataset, " has ", least,
+                    plan.input.is_text() ? " different tokens" : " classes"),
                 str("take ", least, " or more"));
 }
 
@@ -83,7 +85,8 @@ void check_length(RunPlan const& plan) {
   auto const most = std::numeric_limits<std::int64_t>::max() / images;
   if (epochs <= most) return;
   throw Error(ExitCode::usage,
-              str("run.epochs: ", epochs, " times ", images, " images are too many to be counted"),
+              str("run.epochs: ", epochs, " times ", images, " ", plan.samples_name(),
+                  " are too many to be counted"),
               "the product must be below 2^63",
               str("take ", most, " or less; run.max_time_s ends a run by time"));
 }
@@ -97,6 +100,11 @@ std::int64_t steps_of(RunPlan const& plan) {
 
 InputShape input_shape(RunConfig const& config) {
   constexpr std::int64_t colours = 3;
+  if (is_text(config.data)) {
+    auto const length = config.data.seq_len;  // 0: the model takes images
+    if (length == 0) return {.tokens = 1};
+    return {.tokens = length, .vocabulary = whole_size(config.data).classes};
+  }
   auto channels = input_channels(config.model);
   if (channels == 0) channels = channels_of(config.data);
   return {.channels = channels > 0 ? channels : colours, .size = config.data.input_size};

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "data/batch.hpp"
 #include "data/dataset.hpp"
@@ -24,6 +25,12 @@ struct RunPlan {
   std::int64_t steps_per_epoch = 0;
   std::int64_t total_steps = 0;
   StrategyPlan strategy;
+
+  std::string_view samples_name() const { return input.is_text() ? "sequences" : "images"; }
+  /// What is predicted of a sample: one label, or one per token.
+  std::int64_t labels_per_sample() const { return input.is_text() ? input.tokens : 1; }
+  /// What rates count.
+  std::string_view labels_name() const { return input.is_text() ? "tokens" : "images"; }
 };
 
 /// Error(usage) saying what does not fit together: the batch and the ranks, more ranks than

@@ -55,9 +55,14 @@ Precision probed_type(Precision precision) {
   return precision == Precision::fp16 ? Precision::bf16 : precision;
 }
 
+InputShape of_size(InputShape input, std::int64_t size) {
+  input.size = size;
+  return input;
+}
+
 /// Whether images of another size would need the same parameters.
 bool takes_any_size(Model const& model, ModelConfig const& config, InputShape input) {
-  if (!config.file.empty()) return false;
+  if (!config.file.empty() || input.is_text()) return false;
   input.size = small_size;
   return make_model(config, input).parameter_count() == model.parameter_count();
 }
@@ -98,7 +103,6 @@ class ActivationPredictor::Probe {
   ActivationPass run(std::int64_t samples);
 
  private:
-  ParameterLayout layout_of(int block) const;
   std::vector<at::Tensor> parameters(int block) const;
   std::vector<at::Tensor> gradients(int block) const;
 
@@ -122,17 +126,16 @@ ActivationPredictor::Probe::Probe(Model const& model, ModelConfig const& config,
       tape_(model.blocks, config.recompute) {
   std::int64_t largest = 0;
   for (int block = 0; block < tape_.blocks(); ++block)
-    largest = std::max(largest, layout_of(block).size());
+    largest = std::max(largest, layout_of_block(model, block).size());
   zeros_ = at::zeros({largest}, master_type(precision));
   landing_ = at::empty_like(zeros_);
 }
 
 ActivationPass ActivationPredictor::Probe::run(std::int64_t samples) {
-  auto const images = at::zeros({samples, input_.channels, input_.size, input_.size}, type_)
-                          .contiguous(model_.memory_format == MemoryFormat::channels_last
-                                          ? at::MemoryFormat::ChannelsLast
-                                          : at::MemoryFormat::Contiguous);
-  auto const labels = at::zeros({samples}, at::kLong);
+  auto inputs = blank_input(input_, samples, type_);
+  if (model_.memory_format == MemoryFormat::channels_last)
+    inputs = inputs.contiguous(at::MemoryFormat::ChannelsLast);
+  auto const labels = blank_labels(input_, samples);
   auto const before = gpu::live_memory(host).total();
   ActivationPass pass;
   auto const note = [&] {
@@ -141,7 +144,7 @@ ActivationPass ActivationPredictor::Probe::run(std::int64_t samples) {
   };
 
   gpu::reset_peak_memory(host);
-  at::Tensor x = images;
+  at::Tensor x = inputs;
   for (int block = 0; block < tape_.blocks(); ++block) {
     x = tape_.forward(block, x,
                       {parameters(block), buffers_[static_cast<std::size_t>(block)], context_});
@@ -158,23 +161,21 @@ ActivationPass ActivationPredictor::Probe::run(std::int64_t samples) {
   return pass;
 }
 
-ParameterLayout ActivationPredictor::Probe::layout_of(int block) const {
-  auto const& specs = model_.blocks[static_cast<std::size_t>(block)]->declaration().parameters();
-  return {{specs}, model_.memory_format == MemoryFormat::channels_last};
-}
-
 std::vector<at::Tensor> ActivationPredictor::Probe::parameters(int block) const {
-  auto const layout = layout_of(block);
+  auto const layout = layout_of_block(model_, block);
   std::vector<at::Tensor> views;
-  for (auto const& entry : layout.entries()) {
+  auto const add = [&](ParameterEntry const& entry) {
     auto const& home = entry.spec.keep_fp32 ? zeros_ : zeros_.view(type_);
     views.push_back(view_of(home, entry).detach().requires_grad_());
-  }
+  };
+  for (auto const& entry : layout.entries(layout.blocks() - 1)) add(entry);
+  for (auto const entry : layout.borrowed(layout.blocks() - 1)) add(layout.entries()[entry]);
   return views;
 }
 
 std::vector<at::Tensor> ActivationPredictor::Probe::gradients(int block) const {
-  return views_of(landing_, layout_of(block), 0);
+  auto const layout = layout_of_block(model_, block);
+  return views_of(landing_, layout, layout.blocks() - 1);
 }
 
 /// Passes of one kind, which differ in the size and the number of their images.
@@ -234,8 +235,8 @@ class ActivationPredictor::Family {
     return str(model_.name, model_.graph.empty() ? "" : " " + model_.graph, ' ',
                model_.parameter_count(), ' ', config_.recompute.every, ' ', config_.dropout, ' ',
                static_cast<int>(model_.memory_format), ' ', input_.channels, ' ',
-               static_cast<int>(type_), ' ', threads, ' ', size, ' ', samples, " LibTorch ",
-               build_info().libtorch);
+               input_.is_text() ? str("text ", input_.tokens, ' ') : "", static_cast<int>(type_),
+               ' ', threads, ' ', size, ' ', samples, " LibTorch ", build_info().libtorch);
   }
   bool contains(int threads, std::int64_t size, std::int64_t samples) const {
     return all_.passes_.contains(key(threads, size, samples));
@@ -246,7 +247,7 @@ class ActivationPredictor::Family {
     auto found = all_.passes_.find(key(threads, size, samples));
     if (found == all_.passes_.end()) {
       Threads const as_in_the_run(threads);
-      Probe probe(model_, config_, {input_.channels, size}, type_);
+      Probe probe(model_, config_, of_size(input_, size), type_);
       found = all_.passes_.emplace(key(threads, size, samples), probe.run(samples)).first;
     }
     return found->second;
@@ -285,7 +286,7 @@ double ActivationPredictor::time_pass(Model const& model, ModelConfig const& con
   Threads const as_in_the_run(threads > 0 ? available(threads) : at::get_num_threads());
   auto const size =
       takes_any_size(model, config, input) ? std::min(input.size, double_size) : input.size;
-  Probe probe(model, config, {input.channels, size}, probed_type(precision));
+  Probe probe(model, config, of_size(input, size), probed_type(precision));
   probe.run(2 * fewest);  // the libraries choose and compile kernels
   auto best = std::numeric_limits<std::int64_t>::max();
   for (int i = 0; i < timed_passes; ++i) {

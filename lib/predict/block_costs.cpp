@@ -5,6 +5,7 @@
 #include "gpu/memory.hpp"
 #include "model/block_tape.hpp"
 #include "predict/flop_counter.hpp"
+#include "strategy/shared/model_layout.hpp"
 #include "strategy/state/buffers.hpp"
 
 namespace stratagem {
@@ -19,26 +20,25 @@ struct Passed {
   std::vector<double> flops;
 };
 
-std::vector<at::Tensor> zero_parameters(Block const& block) {
-  std::vector<at::Tensor> tensors;
-  for (auto const& spec : block.declaration().parameters())
-    tensors.push_back(at::zeros(spec.shape).requires_grad_());
+std::vector<at::Tensor> zero_parameters(Model const& model, int block) {
+  auto const layout = layout_of_block(model, block);
+  auto tensors = views_of(at::zeros({layout.size()}), layout, layout.blocks() - 1);
+  for (auto& tensor : tensors) tensor = tensor.detach().requires_grad_();
   return tensors;
 }
 
 Passed pass(Model const& model, Context const& context, InputShape const& input,
             std::int64_t samples) {
-  auto const format = model.memory_format == MemoryFormat::channels_last
-                          ? at::MemoryFormat::ChannelsLast
-                          : at::MemoryFormat::Contiguous;
-  at::Tensor x = at::zeros({samples, input.channels, input.size, input.size}).contiguous(format);
+  auto x = blank_input(input, samples);
+  if (model.memory_format == MemoryFormat::channels_last)
+    x = x.contiguous(at::MemoryFormat::ChannelsLast);
   auto const buffers = make_buffers(model, host, Precision::fp32);
   BlockTape tape(model.blocks);
   FlopCounter counter;
   Passed passed;
   for (int block = 0; block < tape.blocks(); ++block) {
     auto const place = static_cast<std::size_t>(block);
-    auto const parameters = zero_parameters(*model.blocks[place]);
+    auto const parameters = zero_parameters(model, block);
     auto const before = gpu::live_memory(host).total();
     x = tape.forward(block, x, {parameters, buffers[place], context});
     passed.kept.push_back(gpu::live_memory(host).total() - before);

@@ -110,11 +110,14 @@ class Stepper {
     auto const format = model_.memory_format == MemoryFormat::channels_last
                             ? at::MemoryFormat::ChannelsLast
                             : at::MemoryFormat::Contiguous;
-    batches_.batch.images = at::randn({samples, input.channels, input.size, input.size})
-                                .to(compute_type(config_.precision.compute))
-                                .contiguous(format)
-                                .to(device_.torch());
-    batches_.batch.labels = at::randint(model_.classes, {samples}, at::kLong).to(device_.torch());
+    auto& [inputs, labels, step, epoch, first_slot] = batches_.batch;
+    labels = at::randint(model_.classes, blank_labels(input, samples).sizes(), at::kLong)
+                 .to(device_.torch());
+    inputs = input.is_text() ? labels
+                             : at::randn({samples, input.channels, input.size, input.size})
+                                   .to(compute_type(config_.precision.compute))
+                                   .contiguous(format)
+                                   .to(device_.torch());
   }
 
   Phases step() {

@@ -77,7 +77,7 @@ json to_document(TrainingProgress const& position) {
           {"epoch",
            {{"loss", epoch.loss},
             {"correct", epoch.correct},
-            {"samples", epoch.samples},
+            {"samples", epoch.labels},
             {"applied", epoch.applied},
             {"steps", epoch.steps},
             {"time_s", epoch.time_s},
@@ -93,7 +93,7 @@ TrainingProgress position_from(json const& document) {
           .wall_time_s = document.value("wall_time_s", 0.0),
           .epoch = {.loss = epoch.at("loss").get<double>(),
                     .correct = count<std::int64_t>(epoch.at("correct")),
-                    .samples = count<std::int64_t>(epoch.at("samples")),
+                    .labels = count<std::int64_t>(epoch.at("samples")),
                     .applied = count<std::int64_t>(
                         epoch.at(epoch.contains("applied") ? "applied" : "samples")),
                     .steps = count<std::int64_t>(epoch.at("steps")),

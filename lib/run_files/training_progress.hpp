@@ -7,8 +7,9 @@ namespace stratagem {
 /// Sums over the steps of an epoch, so far.
 struct EpochSums {
   double loss = 0;
-  std::int64_t correct = 0, samples = 0;
-  std::int64_t applied = 0;  ///< of the samples: whose gradients were applied
+  std::int64_t correct = 0;
+  std::int64_t labels = 0;   ///< one per image, or one per token
+  std::int64_t applied = 0;  ///< of the labels: whose gradients were applied
   std::int64_t steps = 0;    ///< that were made; of all ranks, where each knows its own alone
   double time_s = 0;         ///< without evaluation and saving
   std::int64_t comm_bytes = 0;
@@ -17,7 +18,7 @@ struct EpochSums {
   EpochSums& operator+=(EpochSums const& other) {
     loss += other.loss;
     correct += other.correct;
-    samples += other.samples;
+    labels += other.labels;
     applied += other.applied;
     steps += other.steps;
     time_s += other.time_s;

@@ -33,8 +33,8 @@ struct StepOptions {
 /// What all ranks know after a step; where the plan does not share results, what this rank knows.
 struct StepResult {
   double loss = 0;           ///< mean over the global batch
-  std::int64_t correct = 0;  ///< of the global batch
-  std::int64_t samples = 0;  ///< of the global batch
+  std::int64_t correct = 0;  ///< labels of the global batch that were predicted
+  std::int64_t labels = 0;   ///< of the global batch: one per image, or one per token
   bool skipped = false;      ///< the scaled gradients overflowed: nothing was updated
   Requests requests;         ///< of all ranks; none between two exchanges
 };

@@ -64,7 +64,7 @@ Columns<StepRecord> const& step_columns() {
       of("dur_optimizer_ns", "ns", "optimizer", phase(Phase::optimizer)),
       of("dur_step_ns", "ns", "whole step", &StepRecord::duration),
       of("loss", "1", "mean training loss of the global batch", &StepRecord::loss),
-      of("samples", "1", "samples of this rank", &StepRecord::samples),
+      of("samples", "1", "samples of this rank; of text, tokens", &StepRecord::samples),
       of("lr", "1", "learning rate", &StepRecord::lr)};
   return all;
 }

@@ -6,6 +6,7 @@
 
 #include "base/arithmetic.hpp"
 #include "data/sampler.hpp"
+#include "strategy/shared/cross_entropy.hpp"
 
 namespace stratagem {
 
@@ -21,7 +22,7 @@ bool on_any_rank(Communicator& communicator, bool own) {
 }  // namespace
 
 std::optional<Evaluation> evaluate(Member const& member, Communicator& communicator,
-                                   BatchMaker const& maker, ImageSet const& test,
+                                   BatchMaker const& maker, SampleSet const& test,
                                    EvaluationShare const& share,
                                    std::function<bool()> const& gives_up) {
   at::NoGradGuard const no_grad;
@@ -29,22 +30,21 @@ std::optional<Evaluation> evaluate(Member const& member, Communicator& communica
   auto const own = share.slice ? share.slice->of_evaluation(test.size()) : IndexRange{};
   // Passes are collective: all that evaluate make as many as the one with the most images.
   auto const passes = ceil_div(ceil_div(test.size(), share.ranks), share.batch);
-  at::Tensor sums;  // loss, correct, images
+  at::Tensor sums;  // loss, correct, labels
   for (std::int64_t pass = 0; pass < passes; ++pass) {
     if (on_any_rank(communicator, gives_up())) return std::nullopt;
     if (!share.slice) continue;
     auto const begin = own.begin + own.size() * pass / passes;
     auto const end = own.begin + own.size() * (pass + 1) / passes;
     if (begin == end) {  // more ranks than images
-      member.strategy->predict(maker.evaluation_batch(test, {0, 1}).images, statistics);
+      member.strategy->predict(maker.evaluation_batch(test, {0, 1}).inputs, statistics);
       continue;
     }
     auto const part = maker.evaluation_batch(test, {begin, end});
-    auto const logits = member.strategy->predict(part.images, statistics).to(at::kDouble);
-    auto const loss = at::cross_entropy_loss(logits, part.labels, {}, at::Reduction::Sum);
-    auto const correct = logits.argmax(1).eq(part.labels).sum().to(at::kDouble);
-    auto const more =
-        at::stack({loss, correct, at::full_like(loss, static_cast<double>(part.size()))});
+    auto const [loss, correct] =
+        loss_sums(member.strategy->predict(part.inputs, statistics), part.labels);
+    auto const labels = static_cast<double>(part.labels.numel());
+    auto const more = at::stack({loss, correct, at::full_like(loss, labels)});
     sums = sums.defined() ? sums + more : more;
   }
   if (!sums.defined()) sums = communicator.allocate(3, at::kDouble);
@@ -52,7 +52,7 @@ std::optional<Evaluation> evaluate(Member const& member, Communicator& communica
   auto const totals = sums.cpu();
   auto const* of = totals.data_ptr<double>();
   return Evaluation{
-      .loss = of[0] / of[2], .accuracy = of[1] / of[2], .images = static_cast<std::int64_t>(of[2])};
+      .loss = of[0] / of[2], .accuracy = of[1] / of[2], .labels = static_cast<std::int64_t>(of[2])};
 }
 
 }  // namespace stratagem

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -21,7 +22,7 @@ using trace::Phase;
 namespace {
 
 constexpr double second = 1e9;
-constexpr std::int64_t least_evaluation_batch = 64;  // small passes waste time, and nothing is kept
+constexpr std::int64_t least_evaluated = 64;  // labels: small passes waste time
 
 double seconds_of(std::int64_t ns) {
   return static_cast<double>(ns) / second;
@@ -33,15 +34,28 @@ InputFormat for_evaluation(InputFormat format) {
   return format;
 }
 
-std::string describe_epoch(trace::EpochRecord const& epoch, std::int64_t epochs) {
+/// Of text, what its readers know: perplexity, and bits per byte where bytes are known.
+std::string describe_text(trace::EpochRecord const& epoch, double bytes_per_token) {
+  auto text = str("  perplexity ", format_number(std::exp(epoch.test_loss), 2));
+  if (bytes_per_token > 0)
+    text += str("  bits/byte ",
+                format_number(epoch.test_loss / std::numbers::ln2 / bytes_per_token, 4));
+  return text;
+}
+
+std::string describe_epoch(trace::EpochRecord const& epoch, RunPlan const& plan,
+                           Dataset const& dataset) {
+  auto const epochs = plan.config.run.epochs;
   auto text =
       str("epoch ", epoch.epoch + 1, "/", epochs, "  loss ", format_number(epoch.train_loss, 4),
           "  train ", format_number(100 * epoch.train_accuracy, 2), " %");
   if (std::isfinite(epoch.test_accuracy))
     text += str("  test loss ", format_number(epoch.test_loss, 4), "  test ",
                 format_number(100 * epoch.test_accuracy, 2), " %");
+  if (std::isfinite(epoch.test_loss) && dataset.train.text)
+    text += describe_text(epoch, dataset.train.text->bytes_per_token());
   return text + str("  ", format_duration(epoch.time_s), "  ",
-                    format_count(std::llround(epoch.images_per_s)), " images/s");
+                    format_count(std::llround(epoch.images_per_s)), " ", plan.labels_name(), "/s");
 }
 
 }  // namespace
@@ -156,8 +170,8 @@ Requests Trainer::train_round(std::optional<Loader>& loader) {
   sums.comm_bytes += parts_.communicator.bytes_sent() - bytes_before;
   sums.energy_J += (telemetry_->sample().energy - energy_before) / 1000;
   if (plan.meets_after_rounds()) join(sums, discarded() - discarded_before, requests);
-  if (sums.samples > 0)
-    applied_share_ = static_cast<double>(sums.applied) / static_cast<double>(sums.samples);
+  if (sums.labels > 0)
+    applied_share_ = static_cast<double>(sums.applied) / static_cast<double>(sums.labels);
   auto const made = sums.steps - steps_before;
   auto const bringing = static_cast<std::int64_t>(plan.roles.workers.size());
   position_.step = first_step + (plan.shares_results() ? made : made / (bringing * plan.pushes));
@@ -181,7 +195,8 @@ StepOptions Trainer::options_of(Batch const& batch) const {
 bool Trainer::note(Batch const& batch, StepResult const& result, EpochSums& sums) {
   auto& recorder = parts_.recorder;
   corrupt(batch.step);
-  recorder.end_step({.loss = result.loss, .samples = batch.size(), .lr = schedule_.lr(batch.step)});
+  recorder.end_step(
+      {.loss = result.loss, .samples = batch.labels.numel(), .lr = schedule_.lr(batch.step)});
   if (result.skipped)
     recorder.event(trace::Severity::info, "step_skipped",
                    str("step ", batch.step, ": the scaled gradients overflowed"));
@@ -190,8 +205,8 @@ bool Trainer::note(Batch const& batch, StepResult const& result, EpochSums& sums
 
   sums.loss += result.loss;
   sums.correct += result.correct;
-  sums.samples += result.samples;
-  if (!result.skipped) sums.applied += result.samples;
+  sums.labels += result.labels;
+  if (!result.skipped) sums.applied += result.labels;
   ++sums.steps;
   ++own_steps_;
   ++round_steps_;
@@ -199,8 +214,8 @@ bool Trainer::note(Batch const& batch, StepResult const& result, EpochSums& sums
   if (plan.synchronous) ++position_.step;
   parts_.reached.step = position_.step + (plan.synchronous ? 0 : round_steps_ / plan.pushes);
   if (parts_.display != nullptr) {
-    // Others' results are not known yet: as many images as here, and as many applied as before.
-    auto const own = static_cast<double>(result.skipped ? 0 : result.samples);
+    // Others' results are not known yet: as many labels as here, and as many applied as before.
+    auto const own = static_cast<double>(result.skipped ? 0 : result.labels);
     auto const others = static_cast<double>(std::ssize(plan.roles.workers)) * applied_share_;
     parts_.display->step(batch.step + 1, std::llround(plan.shares_results() ? own : own * others),
                          result.loss);
@@ -230,19 +245,19 @@ void Trainer::join(EpochSums& sums, double discarded, Requests& requests) const 
   // Where results are shared every worker has the sums of all.
   bool const brings = slice && (!plan.shares_results() || slice->rank == 0);
   auto const own = brings ? sums : EpochSums{};
-  auto const per_push = parts_.plan.samples_per_pass * plan.micro_batches;
+  auto const per_push =
+      parts_.plan.samples_per_pass * plan.micro_batches * parts_.plan.labels_per_sample();
   auto const applied = static_cast<double>(own.applied) - discarded * static_cast<double>(per_push);
   auto const all = parts_.communicator.allocate(8, at::kDouble);
-  all.copy_(
-      at::tensor({own.loss, static_cast<double>(own.correct), static_cast<double>(own.samples),
-                  static_cast<double>(own.steps), applied, requests.stop ? 1.0 : 0.0,
-                  requests.interrupt ? 1.0 : 0.0, requests.save ? 1.0 : 0.0}));
+  all.copy_(at::tensor({own.loss, static_cast<double>(own.correct), static_cast<double>(own.labels),
+                        static_cast<double>(own.steps), applied, requests.stop ? 1.0 : 0.0,
+                        requests.interrupt ? 1.0 : 0.0, requests.save ? 1.0 : 0.0}));
   parts_.communicator.all_reduce(all).wait_on_stream();
   auto const of_all = all.cpu();
   auto const* value = of_all.data_ptr<double>();
   sums.loss = value[0];
   sums.correct = std::llround(value[1]);
-  sums.samples = std::llround(value[2]);
+  sums.labels = std::llround(value[2]);
   sums.steps = std::llround(value[3]);
   sums.applied = std::llround(value[4]);
   requests = {.stop = value[5] > 0, .interrupt = value[6] > 0, .save = value[7] > 0};
@@ -257,7 +272,7 @@ bool Trainer::end_epoch(bool last) {
       .epoch = number,
       .time_s = sums.time_s,
       .train_loss = sums.loss / static_cast<double>(sums.steps),
-      .train_accuracy = static_cast<double>(sums.correct) / static_cast<double>(sums.samples),
+      .train_accuracy = static_cast<double>(sums.correct) / static_cast<double>(sums.labels),
       .images_per_s = static_cast<double>(sums.applied) / sums.time_s,
       .comm_bytes = sums.comm_bytes,
       .mem_peak_allocated = peak.total(),
@@ -274,7 +289,7 @@ bool Trainer::end_epoch(bool last) {
   position_.train_time_s += epoch.time_s;
   position_.epoch = {};
   write_metrics(epoch);
-  auto line = describe_epoch(epoch, run.epochs);
+  auto line = describe_epoch(epoch, parts_.plan, parts_.dataset);
   if (auto const more = parts_.member.participant().report(); !more.empty()) line += "  " + more;
   if (parts_.display != nullptr) parts_.display->say(line);
   parts_.log.detail(line);
@@ -289,7 +304,8 @@ bool Trainer::evaluate_now() {
       evaluate(parts_.member, parts_.communicator, evaluation_maker_, parts_.dataset.test,
                {.slice = strategy.slice_of(parts_.communicator.rank()),
                 .ranks = static_cast<int>(strategy.roles.workers.size()),
-                .batch = std::max(parts_.plan.samples_per_pass, least_evaluation_batch)},
+                .batch = std::max(parts_.plan.samples_per_pass,
+                                  least_evaluated / parts_.plan.labels_per_sample())},
                [this] { return parts_.signals.interrupted(); });
   if (found) result_.last = *found;
   return found.has_value();

@@ -32,14 +32,14 @@ constexpr Published test_file{"test_batch.bin",
                               "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b"};
 
 /// Labels and images in `content`, in file order.
-ImageSet split_records(fs::path const& path, std::span<std::byte const> content) {
+SampleSet split_records(fs::path const& path, std::span<std::byte const> content) {
   auto const bytes = static_cast<std::int64_t>(content.size());
   if (bytes == 0 || bytes % record_bytes != 0)
     throw bad_file(path, "the file's length",
                    str("a whole number of records of ", record_bytes, " bytes, at least one"),
                    str(bytes, " bytes"));
   auto const count = bytes / record_bytes;
-  ImageSet set{at::empty({count, channels, edge, edge}, at::kByte), at::empty({count}, at::kLong)};
+  SampleSet set{at::empty({count, channels, edge, edge}, at::kByte), at::empty({count}, at::kLong)};
   auto* pixels = set.images.mutable_data_ptr<std::uint8_t>();
   auto* labels = set.labels.mutable_data_ptr<std::int64_t>();
   for (std::int64_t i = 0; i < count; ++i) {
@@ -53,8 +53,8 @@ ImageSet split_records(fs::path const& path, std::span<std::byte const> content)
   return set;
 }
 
-ImageSet read_batch(fs::path const& folder, Published const& file,
-                    std::vector<SourceFile>& sources) {
+SampleSet read_batch(fs::path const& folder, Published const& file,
+                     std::vector<SourceFile>& sources) {
   auto const path = find_file(folder, {file.name});
   auto const content = read_bytes(path, ExitCode::bad_data, most_source_bytes);
   auto set = split_records(path, content);
@@ -62,7 +62,7 @@ ImageSet read_batch(fs::path const& folder, Published const& file,
   return set;
 }
 
-ImageSet read_train(fs::path const& folder, std::vector<SourceFile>& sources) {
+SampleSet read_train(fs::path const& folder, std::vector<SourceFile>& sources) {
   std::vector<at::Tensor> images, labels;
   for (auto const& file : train_files) {
     auto const batch = read_batch(folder, file, sources);

@@ -52,8 +52,8 @@ void check(IdxFile const& images, IdxFile const& labels) {
                    str("0 to ", digits - 1), str(int{*wrong}));
 }
 
-ImageSet read_set(fs::path const& folder, Published const& image_file, Published const& label_file,
-                  std::vector<SourceFile>& sources) {
+SampleSet read_set(fs::path const& folder, Published const& image_file, Published const& label_file,
+                   std::vector<SourceFile>& sources) {
   auto const images = read(folder, image_file, 3);
   auto const labels = read(folder, label_file, 1);
   check(images, labels);

@@ -21,10 +21,10 @@ void add_noise(Draws& draws, int strength, std::span<std::uint8_t> pixels) {
   }
 }
 
-ImageSet paint_set(std::string_view stream, std::int64_t count, ImageShape const& shape,
-                   Painter painter) {
-  ImageSet set{at::empty({count, shape.channels, shape.edge, shape.edge}, at::kByte),
-               at::arange(count).remainder(classes)};
+SampleSet paint_set(std::string_view stream, std::int64_t count, ImageShape const& shape,
+                    Painter painter) {
+  SampleSet set{at::empty({count, shape.channels, shape.edge, shape.edge}, at::kByte),
+                at::arange(count).remainder(classes)};
   CounterRandom const random(key, stream);
   auto const bytes = static_cast<std::size_t>(shape.channels * shape.edge * shape.edge);
   auto* pixels = set.images.mutable_data_ptr<std::uint8_t>();

@@ -43,7 +43,7 @@ struct ImageShape {
 using Painter = void (*)(Draws& draws, int label, std::span<std::uint8_t> pixels);
 
 /// `count` images of ten classes. `stream` names the set: different names give different images.
-ImageSet paint_set(std::string_view stream, std::int64_t count, ImageShape const& shape,
-                   Painter painter);
+SampleSet paint_set(std::string_view stream, std::int64_t count, ImageShape const& shape,
+                    Painter painter);
 
 }  // namespace stratagem

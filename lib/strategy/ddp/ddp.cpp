@@ -68,7 +68,7 @@ void Ddp::hash_replicas(bool wanted) {
 }
 
 at::Tensor Ddp::forward(Batch const& micro) {
-  return stratagem::forward(replica_, buffers_, tape_, micro.images, parts_.context_of(micro));
+  return stratagem::forward(replica_, buffers_, tape_, micro.inputs, parts_.context_of(micro));
 }
 
 void Ddp::backward(at::Tensor gradient, GradWrite write, bool last_micro_batch) {
@@ -113,7 +113,7 @@ StepResult Ddp::agreed(Batch const& batch) {
   if (!alike) refuse_difference(parts_.communicator, hashes_, batch.step);
   if (finite) return result;
   int block = control_.first_bad_block();
-  if (!batch.images.is_cpu()) {  // nothing was updated: the same pass again shows the block
+  if (!batch.inputs.is_cpu()) {  // nothing was updated: the same pass again shows the block
     forward(batch);
     block = tape_.first_non_finite();
   }

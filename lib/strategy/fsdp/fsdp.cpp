@@ -53,13 +53,13 @@ StepResult Fsdp::step(Batch const& batch, StepOptions const& options) {
 
 at::Tensor Fsdp::forward(Batch const& micro) {
   auto const context = parts_.context_of(micro);
-  at::Tensor x = micro.images;
+  at::Tensor x = micro.inputs;
   for (int unit = 0; unit < plan_.units(); ++unit) {
     unshard_for_forward(unit);
     for (int block = plan_.unit(unit).first_block; block <= plan_.unit(unit).last_block; ++block)
       x = tape_.forward(
           block, x,
-          {parameters_.of_block(unit, block), buffers_[static_cast<std::size_t>(block)], context});
+          {parameters_.of_block(block), buffers_[static_cast<std::size_t>(block)], context});
     if (!plan_.stays_after_forward(unit)) parameters_.reshard(unit);
   }
   return x;
@@ -70,12 +70,13 @@ void Fsdp::backward(at::Tensor gradient, int micro_batch) {
   auto const accumulated = micro_batch == 0 ? GradWrite::overwrite : GradWrite::accumulate;
   // Whole gradients add up where they land; others are summed over ranks first.
   auto const write = plan_.whole_gradients ? accumulated : GradWrite::overwrite;
+  for (int unit = 0; unit < plan_.lenders; ++unit) gradients_.open(unit);
   for (int unit = plan_.units() - 1; unit >= 0; --unit) {
     unshard_for_backward(unit);
-    gradients_.open(unit);
+    if (!plan_.lends(unit)) gradients_.open(unit);
     parts_.recorder.enter(Phase::backward);
     for (int block = plan_.unit(unit).last_block; block >= plan_.unit(unit).first_block; --block)
-      gradient = tape_.backward(block, gradient, gradients_.of_block(unit, block), write);
+      gradient = tape_.backward(block, gradient, gradients_.of_block(block), write);
     if (!plan_.whole_gradients)
       gradients_.reduce_scatter(unit, accumulated);
     else if (last)
@@ -125,7 +126,7 @@ StepResult Fsdp::agreed(Batch const& batch) {
   if (!alike) refuse_difference(parts_.communicator, hashes_, batch.step);
   if (finite) return result;
   int block = control_.first_bad_block();
-  if (!batch.images.is_cpu()) {  // nothing was updated: the same pass again shows the block
+  if (!batch.inputs.is_cpu()) {  // nothing was updated: the same pass again shows the block
     forward(batch);
     block = tape_.first_non_finite();
   }
@@ -183,9 +184,9 @@ at::Tensor Fsdp::predict(at::Tensor const& images, Buffers const& statistics) {
     parameters_.unshard(unit);
     gather_ahead(unit);
     for (int block = plan_.unit(unit).first_block; block <= plan_.unit(unit).last_block; ++block)
-      x = tape_.infer(block, x,
-                      {parameters_.of_block(unit, block),
-                       statistics[static_cast<std::size_t>(block)], context});
+      x = tape_.infer(
+          block, x,
+          {parameters_.of_block(block), statistics[static_cast<std::size_t>(block)], context});
     if (plan_.rotates(unit)) parameters_.reshard(unit);
   }
   return x;
@@ -193,12 +194,12 @@ at::Tensor Fsdp::predict(at::Tensor const& images, Buffers const& statistics) {
 
 NamedTensors Fsdp::replicas() const {
   NamedTensors tensors;
-  for (int unit = plan_.rotating; unit < plan_.units(); ++unit) {
-    if (!parameters_.is_gathered(unit)) continue;
+  for (int unit = 0; unit < plan_.units(); ++unit) {
+    if (plan_.rotates(unit) || !parameters_.is_gathered(unit)) continue;
     for (int block = plan_.unit(unit).first_block; block <= plan_.unit(unit).last_block; ++block) {
-      auto const held = parameters_.of_block(unit, block);
+      auto const held = parameters_.of_block(block);
       auto const entries = layout_.entries(block);
-      for (std::size_t i = 0; i < held.size(); ++i)
+      for (std::size_t i = 0; i < entries.size(); ++i)
         tensors.emplace_back("parameters/" + label_of(entries[i].spec), held[i]);
     }
   }

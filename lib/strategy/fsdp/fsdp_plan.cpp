@@ -24,12 +24,21 @@ constexpr bool always_poison = false;
 constexpr bool always_poison = true;
 #endif
 
+/// The first units up to the last that holds what later blocks borrow.
+int count_lenders(ShardPlan const& shards, ParameterLayout const& layout) {
+  int count = 0;
+  for (int block = 0; block < layout.blocks(); ++block)
+    if (layout.lends(block)) count = shards.unit_of(block) + 1;
+  return count;
+}
+
 /// Slots for the units that rotate, so that `prefetch` of them can be ahead of the one that runs.
 void share_slots(FsdpPlan& plan, int prefetch, int rotating) {
   plan.prefetch = prefetch;
   plan.rotating = rotating;
-  plan.parameter_slots = std::min(prefetch + 1, rotating);
-  plan.gradient_slots = plan.whole_gradients ? 0 : std::min(prefetch + 1, plan.units());
+  plan.parameter_slots = std::min(prefetch + 1, plan.rotating_units());
+  plan.gradient_slots =
+      plan.whole_gradients ? 0 : std::min(prefetch + 1, plan.units() - plan.lenders);
 }
 
 void check(FsdpConfig const& config, FsdpPlan const& plan) {
@@ -67,7 +76,7 @@ void fit(FsdpPlan& plan, FsdpConfig const& config, int rotating, std::int64_t ot
                 str("each rank holds at least ", format_count(least), " bytes (",
                     format_bytes(static_cast<double>(least)), "), with two slots for units"),
                 "give more memory, more ranks, or smaller units (strategy.unit_mb)");
-  while (rotating > 0 && needs(prefetch, rotating - 1) <= *budget) --rotating;
+  while (rotating > plan.lenders && needs(prefetch, rotating - 1) <= *budget) --rotating;
   share_slots(plan, prefetch, rotating);
 }
 
@@ -84,6 +93,7 @@ FsdpPlan plan_units(FsdpConfig const& config, ParameterLayout const& layout,
       config.reduce == ReduceType::compute && !alone ? plan.types.compute : plan.types.master;
   auto const unit_elements = saturated(config.unit_mb * (1 << 20)) / size_of(plan.types.master);
   plan.shards = make_shard_plan(layout, ranks, std::max<std::int64_t>(unit_elements, 1), mixed);
+  plan.lenders = count_lenders(plan.shards, layout);
   plan.micro_batches = config.micro_batches;
   plan.overlap = config.overlap;
   plan.poison = config.poison || always_poison;
@@ -140,14 +150,18 @@ std::int64_t FsdpPlan::bytes(int index, at::ScalarType (Types::*type)(Chunk cons
 
 std::int64_t FsdpPlan::parameter_slot_bytes() const {
   std::int64_t most = 0;
-  for (int i = 0; i < rotating; ++i) most = std::max(most, parameter_bytes(i));
+  for (int i = lenders; i < rotating; ++i) most = std::max(most, parameter_bytes(i));
   return most;
 }
 
 std::int64_t FsdpPlan::gradient_slot_bytes() const {
   std::int64_t most = 0;
-  for (int i = 0; i < units(); ++i) most = std::max(most, gradient_bytes(i));
+  for (int i = lenders; i < units(); ++i) most = std::max(most, gradient_bytes(i));
   return most;
+}
+
+std::int64_t FsdpPlan::scratch_bytes(int unit) const {
+  return reduces_into_scratch() ? gradient_bytes(unit) / shards.ranks : 0;
 }
 
 std::int64_t FsdpPlan::scratch_slot_bytes() const {
@@ -182,10 +196,13 @@ gpu::MemoryUse FsdpPlan::memory() const {
   }
   auto& gradients = use[MemoryCategory::gradients];
   gradients = control_room * master;
-  gradients +=
-      whole_gradients
-          ? shards.elements() * master
-          : shards.owned * master + gradient_slots * (gradient_slot_bytes() + scratch_slot_bytes());
+  if (whole_gradients) {
+    gradients += shards.elements() * master;
+  } else {
+    gradients +=
+        shards.owned * master + gradient_slots * (gradient_slot_bytes() + scratch_slot_bytes());
+    for (int i = 0; i < lenders; ++i) gradients += gradient_bytes(i) + scratch_bytes(i);
+  }
   use[MemoryCategory::optimizer] = states * shards.owned * master;
   return use;
 }
@@ -195,7 +212,7 @@ std::int64_t FsdpPlan::gathered_bytes_sent() const {
   for (int i = 0; i < units(); ++i) {
     std::int64_t times = 1;
     if (rotates(i)) {
-      times += (micro_batches - 1) * (i >= parameter_slots ? 1 : 0);
+      times += (micro_batches - 1) * (stays_after_backward(i, false) ? 0 : 1);
       times += micro_batches * (stays_after_forward(i) ? 0 : 1);
     }
     bytes += times * parameter_bytes(i) / shards.ranks * (shards.ranks - 1);
@@ -212,9 +229,9 @@ std::int64_t FsdpPlan::reduced_bytes_sent() const {
 std::uint64_t FsdpPlan::hash() const {
   Hash hash;
   hash.add(shards.hash());
-  for (int const value :
-       {rotating, prefetch, parameter_slots, gradient_slots, static_cast<int>(whole_gradients),
-        micro_batches, static_cast<int>(types.compute), static_cast<int>(types.low_gradient)})
+  for (int const value : {lenders, rotating, prefetch, parameter_slots, gradient_slots,
+                          static_cast<int>(whole_gradients), micro_batches,
+                          static_cast<int>(types.compute), static_cast<int>(types.low_gradient)})
     hash.add(static_cast<std::uint64_t>(value));
   return hash.value();
 }

@@ -14,9 +14,10 @@ namespace stratagem {
 /// Everything that FSDP decides before it runs: what is cut how, what shares memory, what is
 /// gathered when, and how many bytes all that takes. A value, the same on all ranks.
 ///
-/// Units [0, rotating) are gathered into `parameter_slots` slots in turn; the others have memory of
-/// their own and stay in it from forward to backward. Likewise gradients: either every unit has
-/// room for its whole gradients, or they pass through `gradient_slots` slots.
+/// Units [lenders, rotating) are gathered into `parameter_slots` slots in turn; the others have
+/// memory of their own and stay in it from forward to backward. Likewise gradients: either every
+/// unit has room for its whole gradients, or they pass through `gradient_slots` slots; only those
+/// of lenders, which begin with the last block and end with the first, have room of their own.
 struct FsdpPlan {
   /// Of the two chunks of a unit: what blocks compute with, and what gradients are summed in.
   struct Types {
@@ -35,6 +36,7 @@ struct FsdpPlan {
   ShardPlan shards;
   Types types;
   std::int64_t states = 0;  ///< kinds of state that the optimizer keeps
+  int lenders = 0;          ///< the first so many units hold what later blocks borrow
   int rotating = 0;
   int prefetch = 0;
   int parameter_slots = 0;
@@ -46,7 +48,9 @@ struct FsdpPlan {
 
   int units() const { return static_cast<int>(shards.units.size()); }
   Unit const& unit(int index) const { return shards.units[static_cast<std::size_t>(index)]; }
-  bool rotates(int index) const { return index < rotating; }
+  bool lends(int index) const { return index < lenders; }
+  bool rotates(int index) const { return lenders <= index && index < rotating; }
+  int rotating_units() const { return rotating > lenders ? rotating - lenders : 0; }
 
   /// The rank's shard of the parameters is its part of the unit's own memory, not a copy.
   bool shard_in_place(int unit, Chunk const& chunk) const {
@@ -54,9 +58,11 @@ struct FsdpPlan {
   }
   /// Units that stay where they are when the forward pass turns into the backward pass, and when
   /// that turns into the forward pass of the next micro-batch: nobody else needs their slots.
-  bool stays_after_forward(int unit) const { return unit >= rotating - parameter_slots; }
+  bool stays_after_forward(int unit) const {
+    return !rotates(unit) || unit >= rotating - parameter_slots;
+  }
   bool stays_after_backward(int unit, bool last_micro_batch) const {
-    return !last_micro_batch && (!rotates(unit) || unit < parameter_slots);
+    return !last_micro_batch && (!rotates(unit) || unit < lenders + parameter_slots);
   }
   /// A reduced gradient needs room of its own before it reaches the shard: its type differs, or it
   /// is added.
@@ -67,6 +73,8 @@ struct FsdpPlan {
   std::int64_t gradient_bytes(int unit) const { return bytes(unit, &Types::gradients); }
   std::int64_t parameter_slot_bytes() const;  ///< the largest that rotates
   std::int64_t gradient_slot_bytes() const;
+  /// Of a reduced shard, beside the memory for the gradients of `unit` or beside a slot.
+  std::int64_t scratch_bytes(int unit) const;
   std::int64_t scratch_slot_bytes() const;
 
   /// What a rank updates: its shards of all chunks.

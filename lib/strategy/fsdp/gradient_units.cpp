@@ -20,6 +20,9 @@ GradientUnits::GradientUnits(FsdpPlan const& plan, ParameterLayout const& layout
     for (auto const& chunk : plan.unit(unit).chunks)
       units_.back().gaps.push_back(gaps(chunk, layout, plan.shards.ranks));
   }
+  std::vector<UnitViews const*> views;
+  for (auto const& unit : units_) views.push_back(&unit.views);
+  by_block_ = tensors_by_block(views, plan, layout);
   allocate(device);
 }
 
@@ -27,10 +30,11 @@ void GradientUnits::allocate(gpu::Device const& device) {
   gpu::MemoryScope const scope(gpu::MemoryCategory::gradients, device);
   for (int index = 0; index < plan_.units(); ++index) {
     auto& unit = units_[static_cast<std::size_t>(index)];
-    if (plan_.whole_gradients) {
+    if (plan_.whole_gradients || plan_.lends(index))
       unit.slot.memory = communicator_.allocate(plan_.gradient_bytes(index), at::kByte);
-      unit.views.point_to(unit.slot.memory);
-    }
+    if (plan_.lends(index) && plan_.reduces_into_scratch())
+      unit.slot.scratch = communicator_.allocate(plan_.scratch_bytes(index), at::kByte);
+    if (plan_.whole_gradients) unit.views.point_to(unit.slot.memory);
     for (std::size_t c = 0; c < plan_.unit(index).chunks.size(); ++c) {
       auto const& chunk = plan_.unit(index).chunks[c];
       unit.shards.push_back(
@@ -51,16 +55,24 @@ void GradientUnits::allocate(gpu::Device const& device) {
 void GradientUnits::open(int index) {
   if (plan_.whole_gradients) return;
   at::NoGradGuard const no_grad;
-  if (free_slots_.empty()) finish_oldest();
   auto& unit = units_[static_cast<std::size_t>(index)];
-  unit.slot = std::move(free_slots_.back());
-  free_slots_.pop_back();
+  if (plan_.lends(index))
+    finish(index);
+  else
+    unit.slot = take_slot();
   unit.views.point_to(unit.slot.memory);
   for (std::size_t c = 0; c < unit.gaps.size(); ++c) {
     auto const whole = chunk_of(unit.slot.memory, plan_, index, c, Kind::gradients);
     if (poison_) whole.fill_(std::numeric_limits<double>::quiet_NaN());
     for (auto const& gap : unit.gaps[c]) whole.narrow(0, gap.begin, gap.size()).zero_();
   }
+}
+
+GradientUnits::Slot GradientUnits::take_slot() {
+  while (free_slots_.empty()) finish_oldest();
+  auto slot = std::move(free_slots_.back());
+  free_slots_.pop_back();
+  return slot;
 }
 
 at::Tensor GradientUnits::destination(int index, std::size_t c, GradWrite write) const {
@@ -98,7 +110,8 @@ void GradientUnits::finish_oldest() {
     else
       unit.shards[c].add_(summed);
   }
-  if (!plan_.whole_gradients) free_slots_.push_back(std::move(unit.slot));
+  if (!plan_.whole_gradients && !plan_.lends(reduction.unit))
+    free_slots_.push_back(std::move(unit.slot));
 }
 
 void GradientUnits::finish(int index) {

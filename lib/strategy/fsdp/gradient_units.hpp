@@ -20,11 +20,11 @@ class GradientUnits {
                 gpu::Device const& device, bool poison);
 
   /// Makes room for the gradients of a pass through the unit; waits for a slot, where slots are
-  /// shared.
+  /// shared. Lenders are opened first of all.
   void open(int unit);
-  /// Where the gradients of a block land, while its unit is open.
-  std::span<at::Tensor const> of_block(int unit, int block) const {
-    return units_[static_cast<std::size_t>(unit)].views.block(block);
+  /// Where the gradients of a block land, while its unit and those it borrows from are open.
+  std::span<at::Tensor const> of_block(int block) const {
+    return by_block_[static_cast<std::size_t>(block)];
   }
   /// Closes the unit and starts to sum its gradients over ranks; the sum replaces the shard or is
   /// added to it. What was open last is finished last.
@@ -58,6 +58,7 @@ class GradientUnits {
   };
 
   void allocate(gpu::Device const& device);
+  Slot take_slot();
   /// A part of the unit's scratch, or the shard itself where the sum can go there at once.
   at::Tensor destination(int unit, std::size_t chunk, GradWrite write) const;
   void finish_oldest();
@@ -66,6 +67,7 @@ class GradientUnits {
   Communicator& communicator_;
   bool poison_;
   std::vector<Summed> units_;
+  std::vector<std::vector<at::Tensor>> by_block_;
   std::vector<Slot> free_slots_;
   std::deque<Reduction> reductions_;  ///< under way, in order
 };

@@ -19,6 +19,9 @@ ParameterUnits::ParameterUnits(FsdpPlan const& plan, ParameterLayout const& layo
     : plan_(plan), layout_(layout), communicator_(communicator), device_(device), poison_(poison) {
   for (int unit = 0; unit < plan.units(); ++unit)
     units_.push_back({.views = {plan, unit, Kind::parameters, layout, device}});
+  std::vector<UnitViews const*> views;
+  for (auto const& unit : units_) views.push_back(&unit.views);
+  by_block_ = tensors_by_block(views, plan, layout);
   allocate_shards();
   initialise_shards(seed);
   allocate_slots();  // last, so that they do not add to what initialisation needs

@@ -29,9 +29,9 @@ class ParameterUnits {
   void wait();
   void reshard_all();
 
-  /// What a block runs with, while its unit is unsharded.
-  std::span<at::Tensor const> of_block(int unit, int block) const {
-    return units_[static_cast<std::size_t>(unit)].views.block(block);
+  /// What a block runs with, while its unit and those it borrows from are unsharded.
+  std::span<at::Tensor const> of_block(int block) const {
+    return by_block_[static_cast<std::size_t>(block)];
   }
   bool is_gathered(int unit) const {
     return units_[static_cast<std::size_t>(unit)].state == State::gathered;
@@ -69,6 +69,7 @@ class ParameterUnits {
   gpu::Device device_;
   bool poison_;
   std::vector<Gathered> units_;
+  std::vector<std::vector<at::Tensor>> by_block_;
   std::vector<at::Tensor> free_slots_;  ///< bytes
 };
 

@@ -81,9 +81,11 @@ class FsdpStep {
     reductions_.pop_front();
   }
   /// A unit's gradients need a slot, which the oldest reduction may have to give up.
-  void open(Lanes& lanes) {
-    if (!plan_.whole_gradients && std::ssize(reductions_) == plan_.gradient_slots)
-      finish_oldest(lanes);
+  void open(int unit, Lanes& lanes) {
+    if (plan_.whole_gradients || plan_.lends(unit)) return;
+    auto const in_slots = std::ranges::count_if(
+        reductions_, [&](Reduction const& under_way) { return !plan_.lends(under_way.unit); });
+    if (in_slots == plan_.gradient_slots) finish_oldest(lanes);
   }
   void finish(int unit, Lanes& lanes) {
     auto const waits = [&] { return std::ranges::count(reductions_, unit, &Reduction::unit) > 0; };
@@ -95,7 +97,7 @@ class FsdpStep {
       unshard(unit, lanes);
       for (int next = unit - 1; plan_.overlap && next >= std::max(unit - plan_.prefetch, 0); --next)
         gather(next, lanes);
-      open(lanes);
+      open(unit, lanes);
       lanes.compute(blocks_of(unit) * parts_.backward_of_block());
       auto const bytes = static_cast<double>(plan_.gradient_bytes(unit));
       if (!plan_.whole_gradients || last) {
@@ -120,7 +122,7 @@ std::string slots_text(int slots, std::int64_t bytes) {
 
 std::string summary_table(FsdpPlan const& plan) {
   Table summary({{"fsdp", Align::left}, {"", Align::left}});
-  summary.add_row({"units", str(plan.units(), ", of which ", plan.rotating,
+  summary.add_row({"units", str(plan.units(), ", of which ", plan.rotating_units(),
                                 " are gathered into slots, ", plan.prefetch, " ahead")});
   summary.add_row({"parameters", slots_text(plan.parameter_slots, plan.parameter_slot_bytes())});
   summary.add_row({"gradients", slots_text(plan.gradient_slots, plan.gradient_slot_bytes())});

@@ -57,6 +57,23 @@ void UnitViews::point_nowhere() {
     storage.unsafeGetStorageImpl()->set_data_ptr_noswap(c10::DataPtr(nullptr, device_));
 }
 
+std::vector<std::vector<at::Tensor>> tensors_by_block(std::vector<UnitViews const*> const& units,
+                                                      FsdpPlan const& plan,
+                                                      ParameterLayout const& layout) {
+  std::vector<std::vector<at::Tensor>> all;
+  for (int block = 0; block < layout.blocks(); ++block) {
+    auto const own = units[static_cast<std::size_t>(plan.shards.unit_of(block))]->block(block);
+    auto& tensors = all.emplace_back(own.begin(), own.end());
+    for (auto const index : layout.borrowed(block)) {
+      auto const& entry = layout.entries()[index];
+      auto const position = &entry - layout.entries(entry.block).data();
+      tensors.push_back(
+          all[static_cast<std::size_t>(entry.block)][static_cast<std::size_t>(position)]);
+    }
+  }
+  return all;
+}
+
 at::Tensor shards_of(at::Tensor const& memory, FsdpPlan const& plan, int unit, std::size_t chunk,
                      UnitViews::Kind kind, int shards) {
   std::int64_t offset = 0, bytes = 0;

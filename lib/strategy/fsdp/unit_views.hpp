@@ -39,6 +39,11 @@ class UnitViews {
   std::vector<std::vector<at::Tensor>> tensors_;
 };
 
+/// What every block of the model runs with: its own tensors, and then those that it borrows.
+std::vector<std::vector<at::Tensor>> tensors_by_block(std::vector<UnitViews const*> const& units,
+                                                      FsdpPlan const& plan,
+                                                      ParameterLayout const& layout);
+
 /// Of `memory` (bytes) that has room for so many shards of every chunk of a unit, one chunk after
 /// the other: the part of one chunk, in its type.
 at::Tensor shards_of(at::Tensor const& memory, FsdpPlan const& plan, int unit, std::size_t chunk,

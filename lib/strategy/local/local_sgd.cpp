@@ -62,7 +62,7 @@ StepResult LocalSgd::step(Batch const& batch, StepOptions const& options) {
   last_step_ = batch.step;
   control_.begin(options);
   hashes_ = options.compare_replicas && together ? ReplicaHashes(replicas()) : ReplicaHashes();
-  StepResult own{.samples = batch.size()};
+  StepResult own{.labels = batch.labels.numel()};
   auto const shares = split(batch, plan_.workers_of_rank());
   for (std::size_t worker = 0; worker < shares.size(); ++worker) {
     pass(worker, shares[worker], own);
@@ -91,7 +91,7 @@ void LocalSgd::pass(std::size_t worker, Batch const& share, StepResult& own) {
   for (auto const& micro : split(share, plan_.config.micro_batches)) {
     parts_.recorder.enter(Phase::forward);
     auto const logits =
-        forward(replica, buffers_[worker], tape_, micro.images, parts_.context_of(micro));
+        forward(replica, buffers_[worker], tape_, micro.inputs, parts_.context_of(micro));
     auto const loss = cross_entropy(logits, micro.labels);
     control_.note(loss, tape_);
     auto const value = loss.loss.item<double>();

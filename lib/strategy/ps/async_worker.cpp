@@ -64,7 +64,7 @@ StepResult AsyncPsWorker::result_of(Batch const& batch, PushHeader const& line) 
   if (answer.share >= 0) batches_->ask(round_.at(answer.share));
   return {.loss = line.loss,
           .correct = line.correct,
-          .samples = batch.size(),
+          .labels = batch.labels.numel(),
           .skipped = !usable,
           .requests = line.requests};
 }

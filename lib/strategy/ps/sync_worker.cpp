@@ -25,7 +25,7 @@ StepResult SyncPsWorker::result_of(Batch const& batch, PushHeader const&) {
   }
   return {.loss = answer.loss / workers(),
           .correct = answer.correct,
-          .samples = batch.size() * workers(),
+          .labels = batch.labels.numel() * workers(),
           .skipped = !usable,
           .requests = answer.requests};
 }

@@ -70,7 +70,7 @@ at::Tensor PsWorker::forward(Batch const& micro) {
   // Autograd would take rounding what came late for a change of what the pass has kept.
   auto const precision = parts_.precision.compute;
   if (compute_type(precision) != master_type(precision)) await_parameters(replica_.layout().size());
-  at::Tensor x = micro.images;
+  at::Tensor x = micro.inputs;
   for (int block = 0; block < tape_.blocks(); ++block) {
     await_parameters(replica_.layout().range(block).end);
     parts_.recorder.enter(Phase::forward);

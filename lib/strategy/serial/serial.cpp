@@ -38,7 +38,7 @@ Serial::Gradients Serial::make_gradients() const {
 }
 
 StepResult Serial::step(Batch const& batch, StepOptions const& options) {
-  StepResult result{.samples = batch.labels.numel(), .requests = options.requests};
+  StepResult result{.labels = batch.labels.numel(), .requests = options.requests};
   auto const workers = split(batch, config_.emulate_ranks);
   if (config_.accumulate == Accumulate::sharded)
     accumulate_sharded(workers, result);
@@ -90,7 +90,7 @@ void Serial::pass(int worker, Batch const& micro, Gradients const& gradients, Gr
                   StepResult& result) {
   parts_.recorder.enter(Phase::forward);
   auto const& statistics = buffers_[static_cast<std::size_t>(worker)];
-  auto const x = forward(replica_, statistics, tape_, micro.images, parts_.context_of(micro));
+  auto const x = forward(replica_, statistics, tape_, micro.inputs, parts_.context_of(micro));
   auto const [loss, correct, start] = cross_entropy(x, micro.labels, update_.loss_scale());
   auto const value = loss.item<double>();
   if (!std::isfinite(value)) refuse_loss(micro.step, worker, tape_.first_non_finite());

@@ -85,7 +85,7 @@ StepStatus::Agreed StepStatus::result(Batch const& batch, int ranks, int micro_b
     alike = alike && ranks * of[first_square + i] == of[first_part + i] * of[first_part + i];
   return {.result = {.loss = of[loss] / (ranks * micro_batches),
                      .correct = static_cast<std::int64_t>(of[correct]),
-                     .samples = batch.labels.numel() * ranks,
+                     .labels = batch.labels.numel() * ranks,
                      .requests = {.stop = of[stop] > 0,
                                   .interrupt = of[interrupt] > 0,
                                   .save = of[save] > 0}},

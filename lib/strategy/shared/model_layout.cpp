@@ -1,5 +1,8 @@
 #include "strategy/shared/model_layout.hpp"
 
+#include <string>
+#include <vector>
+
 namespace stratagem {
 
 at::ScalarType compute_type(Precision precision) {
@@ -27,8 +30,25 @@ std::int64_t size_of(at::ScalarType type) {
 
 ParameterLayout make_layout(Model const& model) {
   std::vector<std::vector<ParameterSpec>> specs;
-  for (auto const& block : model.blocks) specs.push_back(block->declaration().parameters());
-  return {specs, model.memory_format == MemoryFormat::channels_last};
+  std::vector<std::vector<std::string>> borrowed;
+  for (auto const& block : model.blocks) {
+    specs.push_back(block->declaration().parameters());
+    borrowed.push_back(block->declaration().borrowed());
+  }
+  return {specs, model.memory_format == MemoryFormat::channels_last, borrowed};
+}
+
+ParameterLayout layout_of_block(Model const& model, int block) {
+  auto const& declaration = model.blocks[static_cast<std::size_t>(block)]->declaration();
+  std::vector<ParameterSpec> lent;
+  for (auto const& name : declaration.borrowed())
+    for (int earlier = 0; earlier < block; ++earlier)
+      for (auto const& spec :
+           model.blocks[static_cast<std::size_t>(earlier)]->declaration().parameters())
+        if (spec.name == name) lent.push_back(spec);
+  return {{lent, declaration.parameters()},
+          model.memory_format == MemoryFormat::channels_last,
+          {{}, declaration.borrowed()}};
 }
 
 }  // namespace stratagem

@@ -19,5 +19,7 @@ at::ScalarType master_type(Precision precision);
 std::int64_t size_of(at::ScalarType type);
 
 ParameterLayout make_layout(Model const& model);
+/// Of the last of its blocks: one block of the model alone. What that borrows is in a block before.
+ParameterLayout layout_of_block(Model const& model, int block);
 
 }  // namespace stratagem

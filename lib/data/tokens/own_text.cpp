@@ -1,0 +1,148 @@
+#include "data/tokens/own_text.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "base/bad_data.hpp"
+#include "base/files/list_folder.hpp"
+#include "data/tokens/shards.hpp"
+
+namespace stratagem {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t byte_values = 256;
+constexpr std::int64_t held_out_share = 10;  // one part of so many is evaluated
+
+std::vector<fs::path> files_of(fs::path const& folder, std::string const& prefix,
+                               std::string const& ending) {
+  std::vector<fs::path> files;
+  for (auto const& entry : list_folder(folder))
+    if (entry.path().filename().native().starts_with(prefix) && entry.path().extension() == ending)
+      files.push_back(entry.path());
+  std::ranges::sort(files);
+  return files;
+}
+
+/// Tokens of one part of the data, and what is known of them.
+struct Texts {
+  std::vector<TokenText> texts;
+  std::int64_t vocabulary = byte_values;
+  double bytes_per_token = 1;
+  int width = 1;
+};
+
+Texts bytes_of(std::vector<fs::path> const& paths) {
+  Texts found;
+  for (auto const& path : paths) {
+    auto file = std::make_shared<RandomAccessFile const>(path);
+    auto const size = file->size();
+    found.texts.emplace_back(std::move(file), 0, size, 1);
+  }
+  return found;
+}
+
+Texts shards_of(std::vector<fs::path> const& paths) {
+  Texts found{.vocabulary = 0, .bytes_per_token = 0, .width = 0};
+  for (auto const& path : paths) {
+    auto shard = open_shard(path);
+    if (found.width != 0 && shard.width != found.width)
+      throw bad_data(path.string(), "tokens of another width than in the first file",
+                     str(found.width, " bytes"), str(shard.width, " bytes"),
+                     "take files of one tokenizer");
+    found.width = shard.width;
+    found.vocabulary = shard.vocabulary;
+    found.texts.push_back(std::move(shard.tokens));
+  }
+  if (auto const notes = read_token_notes(paths.front().parent_path())) {
+    found.vocabulary = notes->vocabulary;
+    found.bytes_per_token = notes->bytes_per_token;
+  }
+  return found;
+}
+
+/// The last tenth of all tokens, cut off `texts`.
+std::vector<TokenText> take_last_tenth(std::vector<TokenText>& texts) {
+  std::int64_t tokens = 0;
+  for (auto const& text : texts) tokens += text.size();
+  std::vector<TokenText> taken;
+  auto wanted = tokens / held_out_share;
+  while (wanted > 0) {
+    auto const last = texts.back();
+    texts.pop_back();
+    auto const part = std::min(wanted, last.size());
+    taken.insert(taken.begin(), last.part(last.size() - part, part));
+    if (part < last.size()) texts.push_back(last.part(0, last.size() - part));
+    wanted -= part;
+  }
+  return taken;
+}
+
+SampleSet set_of(std::vector<TokenText> texts, Texts const& like, std::int64_t length) {
+  auto sequences = std::make_shared<Sequences const>(std::move(texts), length, like.vocabulary,
+                                                     like.bytes_per_token);
+  auto const count = sequences->size();
+  return {.text = std::move(sequences), .sequences = count};
+}
+
+void require_sequence(SampleSet const& set, std::string const& what, std::string const& where) {
+  if (set.size() > 0) return;
+  std::int64_t tokens = 0;
+  for (auto const& text : set.text->texts()) tokens = std::max(tokens, text.size());
+  throw bad_data(where, str("the text to ", what, " is too short for a sequence"),
+                 str(set.text->length() + 1, " tokens or more in one file"),
+                 str(tokens, " at most"), "give more text, or make data.seq_len smaller");
+}
+
+struct Layout {
+  std::vector<fs::path> train, val;
+  bool shards = false;
+};
+
+Layout layout_of(fs::path const& path) {
+  std::error_code failed;
+  if (fs::is_regular_file(path, failed)) return {.train = {path}};
+  Layout layout{.train = files_of(path, "train", ".txt")};
+  auto shards = files_of(path, "train", ".bin");
+  if (!layout.train.empty() && !shards.empty())
+    throw Error(ExitCode::bad_data,
+                str(path.string(), " holds ", layout.train.front().filename().string(), " and ",
+                    shards.front().filename().string()),
+                "only one of them can be what to read", "move one of them elsewhere");
+  layout.shards = !shards.empty();
+  if (layout.shards) layout.train = std::move(shards);
+  layout.val = files_of(path, "val", layout.shards ? ".bin" : ".txt");
+  return layout;
+}
+
+}  // namespace
+
+bool is_text(fs::path const& path) {
+  std::error_code failed;
+  if (fs::is_regular_file(path, failed)) return true;
+  if (!fs::is_directory(path, failed)) return false;
+  return !files_of(path, "train", ".txt").empty() || !files_of(path, "train", ".bin").empty();
+}
+
+Dataset open_own_text(DataConfig const& config) {
+  auto const layout = layout_of(config.path);
+  auto const read = layout.shards ? shards_of : bytes_of;
+  auto train = read(layout.train);
+  auto val = layout.val.empty() ? Texts() : read(layout.val);
+  if (layout.val.empty() && config.holdout == 0) val.texts = take_last_tenth(train.texts);
+  if (!layout.val.empty() && val.width != train.width)
+    throw bad_data(layout.val.front().string(), "tokens of another width than those to train on",
+                   str(train.width, " bytes"), str(val.width, " bytes"),
+                   "take files of one tokenizer");
+  Dataset dataset{.name = config.dataset,
+                  .classes = train.vocabulary,
+                  .train = set_of(std::move(train.texts), train, config.seq_len),
+                  .test = set_of(std::move(val.texts), train, config.seq_len)};
+  require_sequence(dataset.train, "train on", config.path);
+  if (config.holdout == 0) require_sequence(dataset.test, "evaluate", config.path);
+  return dataset;
+}
+
+}  // namespace stratagem
