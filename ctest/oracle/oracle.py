@@ -1,8 +1,9 @@
-"""Compares one model of stratagem with torchvision's, in float64, with the same weights and inputs.
+"""Compares one model of stratagem with torchvision's, or GPT-2 with that of Hugging Face, in float64, with the same
+weights and inputs.
 
 Checks names, order and shapes of the state, then logits, loss and every gradient: in evaluation, in training without
-dropout and stochastic depth, and in training with them, where torchvision uses the masks that stratagem made. Then
-checks five steps of SGD with momentum, without dropout and stochastic depth.
+dropout and stochastic depth, and in training with them, where the other side uses the masks that stratagem made. Then
+checks five steps without dropout and stochastic depth: of SGD with momentum, or of AdamW for transformers.
 """
 
 import argparse
@@ -18,19 +19,61 @@ import torchvision
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
-CONSTRUCTORS = {
-    "vgg16": torchvision.models.vgg16,
-    "resnet50": torchvision.models.resnet50,
-    "densenet121": torchvision.models.densenet121,
-    "efficientnetv2_l": torchvision.models.efficientnet_v2_l,
-    "convnext_l": torchvision.models.convnext_large,
-}
+TOKENS, VOCABULARY = 11, 97
+
+
+def make_vit(num_classes, layers, heads, width, patch, size, dropout_rate):
+    return torchvision.models.VisionTransformer(
+        image_size=size, patch_size=patch, num_layers=layers, num_heads=heads, hidden_dim=width, mlp_dim=4 * width,
+        dropout=dropout_rate, num_classes=num_classes)
+
+
+def make_gpt2(num_classes, layers, heads, width, context, dropout_rate):
+    import transformers
+
+    transformers.logging.set_verbosity_error()
+    return transformers.GPT2LMHeadModel(transformers.GPT2Config(
+        vocab_size=num_classes, n_positions=context, n_embd=width, n_layer=layers, n_head=heads, attn_pdrop=0.0,
+        embd_pdrop=dropout_rate, resid_pdrop=dropout_rate, attn_implementation="eager"))
+
+
+class Case:
+    """A model: who makes it, its name and keys here."""
+
+    def __init__(self, make, name=None, **keys):
+        self.make, self.name, self.keys = make, name, keys
+        self.is_text = "context" in keys
+        self.classes = VOCABULARY if self.is_text else CLASSES
+
+    def model(self):
+        return self.make(num_classes=self.classes, **self.keys)
+
+    def arguments(self):
+        keys = self.keys | {"classes": self.classes} | ({"tokens": TOKENS} if self.is_text else {})
+        return [f"{key}={value}" for key, value in keys.items()] if self.keys else []
+
+    def batch(self):
+        if self.is_text:
+            text = torch.randint(VOCABULARY, (BATCH, TOKENS + 1))
+            return text[:, :-1].contiguous(), text[:, 1:].contiguous()
+        return torch.randn(BATCH, 3, PIXELS, PIXELS, dtype=torch.float64), torch.arange(BATCH) * 3 % CLASSES
+
+
 # With 32 pixels, the last maps have one value per image. Batch norm of fewer images is so ill conditioned that rounding
 # differences between processors exceed the tolerance.
 CLASSES, BATCH, PIXELS = 10, 8, 32
-LEARNING_RATE, MOMENTUM, STEPS = 1e-5, 0.9, 5  # the first two as in oracle_program.cpp
+LEARNING_RATE, MOMENTUM, WEIGHT_DECAY, STEPS = 1e-5, 0.9, 0.1, 5  # the first three as in oracle_program.cpp
 TOLERANCE, STATE_TOLERANCE = 1e-9, 1e-8
 SMALLEST_SHARE = 1e-6  # a gradient smaller than this share of all of them is measured against that
+CASES = {
+    "vgg16": Case(torchvision.models.vgg16),
+    "resnet50": Case(torchvision.models.resnet50),
+    "densenet121": Case(torchvision.models.densenet121),
+    "efficientnetv2_l": Case(torchvision.models.efficientnet_v2_l),
+    "convnext_l": Case(torchvision.models.convnext_large),
+    "vit": Case(make_vit, "vit_b_16", layers=3, heads=4, width=48, patch=8, size=PIXELS, dropout_rate=0.1),
+    "gpt2": Case(make_gpt2, "gpt2", layers=3, heads=4, width=48, context=16, dropout_rate=0.1),
+}
 
 
 class Table:
@@ -55,7 +98,7 @@ class Table:
         print(f"{'-':8} {what:12} {len(theirs):7} {'-':>12} {'equal':>8}  {verdict}")
         for mine, other in zip(ours, theirs):
             if mine != other:
-                print(f"         first difference: {mine}, torchvision: {other}")
+                print(f"         first difference: {mine}, Python: {other}")
                 break
 
 
@@ -96,23 +139,45 @@ def mask_sizes(model, images):
     return sizes
 
 
-def write_input(name, path):
+def state_of(model):
+    """Without further names of tied tensors."""
+    state, seen = {}, set()
+    for name, tensor in model.state_dict().items():
+        if tensor.numel() == 0 or tensor.data_ptr() not in seen:
+            state[name] = tensor
+            seen.add(tensor.data_ptr())
+    return state
+
+
+def write_input(case, path):
     torch.manual_seed(1)
-    model = CONSTRUCTORS[name](num_classes=CLASSES).double()
+    model = case.model().double()
     scramble(model)
-    images = torch.randn(BATCH, 3, PIXELS, PIXELS, dtype=torch.float64)
-    labels = torch.arange(BATCH) * 3 % CLASSES
+    images, labels = case.batch()
     sizes = mask_sizes(model, images)
-    save_file({"input.images": images, "input.labels": labels} | sizes | model.state_dict(), path)
+    save_file({"input.images": images, "input.labels": labels} | sizes | state_of(model), path)
     return images, labels, bool(sizes)
 
 
-def read_model(name, path):
-    with torch.device("meta"):  # nothing is initialised twice
-        model = CONSTRUCTORS[name](num_classes=CLASSES)
+def read_model(case, path):
     state = {key: tensor for key, tensor in load_file(path).items() if not key.startswith(("input.", "mask."))}
+    if case.is_text:  # assigning tensors would untie them
+        model = case.model().double()
+        model.load_state_dict(state | {"lm_head.weight": state["transformer.wte.weight"]})
+        return model
+    with torch.device("meta"):  # nothing is initialised twice
+        model = case.model()
     model.load_state_dict(state, assign=True)
     return model
+
+
+def logits_of(model, inputs):
+    outputs = model(inputs)
+    return outputs if torch.is_tensor(outputs) else outputs.logits
+
+
+def loss_of(logits, labels):
+    return torch.nn.functional.cross_entropy(logits.flatten(0, -2), labels.flatten())
 
 
 def header_of(path):
@@ -147,8 +212,8 @@ def gradient_of(parameter):
 
 def compare(table, mode, model, images, labels, ours):
     """One forward and backward pass of `model`, compared with the results in the open file `ours`."""
-    logits = model(images)
-    loss = torch.nn.functional.cross_entropy(logits, labels)
+    logits = logits_of(model, images)
+    loss = loss_of(logits, labels)
     loss.backward()
     table.row(mode, "logits", {"logits": relative(ours.get_tensor("logits"), logits.detach())}, TOLERANCE)
     table.row(mode, "loss", {"loss": relative(ours.get_tensor("loss"), loss.detach())}, TOLERANCE)
@@ -161,15 +226,21 @@ def compare(table, mode, model, images, labels, ours):
     table.row(mode, "gradients", errors, TOLERANCE)
 
 
-def compare_state(table, mode, model, ours, start):
-    """Compares parameters by their change since the open file `start`, and statistics by their values."""
+def steady(gradient):
+    """Elements whose first step of AdamW, which is the gradient's sign, does not depend on rounding."""
+    return gradient.abs() >= SMALLEST_SHARE * gradient.abs().max()
+
+
+def compare_state(table, mode, model, ours, start, only):
+    """Compares parameters by their change since the open file `start`, and statistics by their values. `only`: the
+    elements to look at, by name; all of parameters that are not there."""
     parameters = dict(model.named_parameters())
     moves = {name: p.detach() - start.get_tensor(name) for name, p in parameters.items()}
     total = sum(torch.linalg.vector_norm(move).item() ** 2 for move in moves.values()) ** 0.5
-    errors = {
-        name: relative(ours.get_tensor("state." + name) - start.get_tensor(name), move, SMALLEST_SHARE * total)
-        for name, move in moves.items()
-    }
+    errors = {}
+    for name, move in moves.items():
+        here, mine = only.get(name, ...), ours.get_tensor("state." + name) - start.get_tensor(name)
+        errors[name] = relative(mine[here], move[here], SMALLEST_SHARE * total)
     table.row(mode, "moves", errors, STATE_TOLERANCE)
     buffers = {
         name: relative(ours.get_tensor("state." + name).double(), buffer.double(), 1e-300)
@@ -179,34 +250,40 @@ def compare_state(table, mode, model, ours, start):
         table.row(mode, "statistics", buffers, STATE_TOLERANCE)
 
 
-def train(model, images, labels):
+def train(model, images, labels, adamw):
     """The steps after a first backward pass."""
-    optimizer = torch.optim.SGD(model.parameters(), lr=LEARNING_RATE, momentum=MOMENTUM)
+    if adamw:
+        optimizer = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE, weight_decay=WEIGHT_DECAY)
+    else:
+        optimizer = torch.optim.SGD(model.parameters(), lr=LEARNING_RATE, momentum=MOMENTUM)
     optimizer.step()
     for _ in range(STEPS - 1):
         optimizer.zero_grad()
-        torch.nn.functional.cross_entropy(model(images), labels).backward()
+        loss_of(logits_of(model, images), labels).backward()
         optimizer.step()
 
 
 def check(program, name, folder):
+    case = CASES[name]
     start, output = folder / "input.safetensors", folder / "output.safetensors"
-    images, labels, drops = write_input(name, start)
+    images, labels, drops = write_input(case, start)
     table = Table()
     for mode in ("eval", "train", "masked") if drops else ("eval", "train"):
         steps = STEPS if mode == "train" else 0
-        subprocess.run([program, name, mode, str(steps), start, output], check=True)
-        model = read_model(name, start).train(mode != "eval")
+        subprocess.run([program, case.name or name, mode, str(steps), start, output] + case.arguments(), check=True)
+        model = read_model(case, start).train(mode != "eval")
         with safe_open(output, "pt") as ours, safe_open(start, "pt") as before:
             masks = {key: ours.get_tensor(key) for key in ours.keys() if key.startswith("mask.")}
             use_masks(model, masks)
             if steps:
                 state = [(key[6:], shape) for key, shape in header_of(output) if key.startswith("state.")]
-                table.equal("state", state, [(key, tuple(v.shape)) for key, v in model.state_dict().items()])
+                table.equal("state", state, [(key, tuple(v.shape)) for key, v in state_of(model).items()])
             compare(table, mode, model, images, labels, ours)
             if steps:
-                train(model, images, labels)
-                compare_state(table, mode, model, ours, before)
+                adamw = bool(case.keys)
+                firsts = {key: steady(parameter.grad) for key, parameter in model.named_parameters()} if adamw else {}
+                train(model, images, labels, adamw)
+                compare_state(table, mode, model, ours, before, firsts)
         output.unlink()
     return table.passed
 
@@ -214,10 +291,10 @@ def check(program, name, folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", required=True, help="path of oracle_program")
-    parser.add_argument("--model", required=True, choices=CONSTRUCTORS)
+    parser.add_argument("--model", required=True, choices=CASES)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    print(f"{arguments.model}: stratagem against torchvision {torchvision.__version__}, torch {torch.__version__}")
+    print(f"{arguments.model}: stratagem against Python, torchvision {torchvision.__version__}, torch {torch.__version__}")
     with tempfile.TemporaryDirectory(prefix="stratagem-oracle-") as folder:
         sys.exit(0 if check(arguments.program, arguments.model, Path(folder)) else 1)
 

@@ -1,14 +1,18 @@
 // Runs a model of the zoo, or of a file of torch.export, on given weights and inputs and writes
 // what it computed, for oracle.py.
 //
-//   oracle_program MODEL eval|train|masked STEPS INPUT OUTPUT
+//   oracle_program MODEL eval|train|masked STEPS INPUT OUTPUT [KEY=NUMBER...]
 //
+// Keys are those of a transformer: layers, heads, width, patch, context, dropout_rate; and classes,
+// size and tokens.
 // INPUT holds the state by its names, `input.images`, `input.labels`, and for every layer that
 // drops `mask.<layer>`: elements per sample and probability. OUTPUT holds `logits`, `loss`,
-// `gradient.*` of a first pass, `mask.*` as it kept them (masked), and after STEPS steps of SGD
-// with momentum `state.*`.
+// `gradient.*` of a first pass, `mask.*` as it kept them (masked), and after STEPS steps `state.*`:
+// of SGD with momentum, or of AdamW for a transformer.
 #include <cstdio>
 #include <cstdlib>
+#include <map>
+#include <memory>
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -19,11 +23,12 @@
 #include "model/block_tape.hpp"
 #include "model/layers.hpp"
 #include "model/weights.hpp"
+#include "optim/optimizer.hpp"
 
 namespace stratagem {
 namespace {
 
-constexpr double kLearningRate = 1e-5, kMomentum = 0.9;
+constexpr double kLearningRate = 1e-5, kMomentum = 0.9, kWeightDecay = 0.1;
 
 at::Tensor take(TensorMap& file, std::string const& name) {
   auto found = file.extract(name);
@@ -54,6 +59,10 @@ class Replica {
         own.parameters.push_back(rows(whole, spec).detach().requires_grad_(true));
         own.gradients.push_back(rows(gradient, spec));
       }
+      for (auto const& name : block->declaration().borrowed()) {
+        own.parameters.push_back(state_.at(name).detach().requires_grad_(true));
+        own.gradients.push_back(gradients_.at(name));
+      }
       for (auto const& spec : block->declaration().buffers())
         own.buffers.push_back(state_.at(spec.name));
     }
@@ -70,7 +79,7 @@ class Replica {
       x = tape.forward(static_cast<int>(i), x,
                        {blocks_[i].parameters, blocks_[i].buffers, context});
     auto const logits = x.detach().requires_grad_(true);
-    auto const loss = at::cross_entropy_loss(logits, labels);
+    auto const loss = at::cross_entropy_loss(logits.flatten(0, -2), labels.flatten());
     auto gradient = torch::autograd::grad({loss}, {logits})[0];
     for (std::size_t i = blocks_.size(); i-- > 0;)
       gradient =
@@ -87,6 +96,19 @@ class Replica {
     }
   }
 
+  void adamw_step() {
+    at::NoGradGuard const no_gradients;
+    for (auto const& [name, gradient] : gradients_) {
+      auto& rule = rules_[name];
+      if (!rule)
+        rule = make_optimizer({.weight_decay = kWeightDecay, .rule = AdamwConfig{}},
+                              {.size = gradient.numel()}, gradient.options());
+      rule->begin_update();
+      rule->update({0, gradient.numel()}, state_.at(name).flatten(), gradient.flatten(),
+                   kLearningRate, 1);
+    }
+  }
+
   TensorMap const& state() const { return state_; }
   TensorMap const& gradients() const { return gradients_; }
 
@@ -100,14 +122,31 @@ class Replica {
   };
   Model const& model_;
   TensorMap state_, gradients_, momenta_;
+  std::map<std::string, std::unique_ptr<Optimizer>> rules_;
   std::vector<Own> blocks_;
 };
 
+Model model_of(std::string const& name, std::map<std::string, double> const& keys) {
+  if (name.ends_with(".pt2"))
+    return make_model({.name = name, .file = name, .num_classes = 0}, {.size = 0});
+  auto const number = [&](std::string const& key, std::int64_t fallback) {
+    auto const found = keys.find(key);
+    return found == keys.end() ? fallback : static_cast<std::int64_t>(found->second);
+  };
+  return make_model({.name = name,
+                     .num_classes = number("classes", 10),
+                     .layers = number("layers", 0),
+                     .heads = number("heads", 0),
+                     .width = number("width", 0),
+                     .patch = number("patch", 0),
+                     .context = number("context", 0),
+                     .dropout_rate = keys.contains("dropout_rate") ? keys.at("dropout_rate") : 0},
+                    {.size = number("size", 32), .tokens = number("tokens", 0)});
+}
+
 void run(std::string const& name, std::string const& mode, int steps, std::string const& input,
-         std::string const& output) {
-  auto const model = name.ends_with(".pt2")
-                         ? make_model({.name = name, .file = name, .num_classes = 0}, {.size = 0})
-                         : make_model({.name = name}, {});
+         std::string const& output, std::map<std::string, double> const& keys) {
+  auto const model = model_of(name, keys);
   auto file = read_safetensors(input);
   auto const images = take(file, "input.images");
   auto const labels = take(file, "input.labels");
@@ -132,7 +171,10 @@ void run(std::string const& name, std::string const& mode, int steps, std::strin
                                      wanted[1].item<double>()));
   for (int step = 0; step < steps; ++step) {
     if (step > 0) replica.forward_backward(images, labels, context);
-    replica.sgd_step();
+    if (keys.empty())
+      replica.sgd_step();
+    else
+      replica.adamw_step();
   }
   for (auto const& tensor : state_of(model))
     if (steps > 0) results.emplace_back("state." + tensor.name, replica.state().at(tensor.name));
@@ -143,13 +185,20 @@ void run(std::string const& name, std::string const& mode, int steps, std::strin
 }  // namespace stratagem
 
 int main(int argc, char** argv) {
-  if (argc != 6) {
-    std::fputs("usage: oracle_program MODEL eval|train|masked STEPS INPUT OUTPUT\n", stderr);
+  if (argc < 6) {
+    std::fputs("usage: oracle_program MODEL eval|train|masked STEPS INPUT OUTPUT [KEY=NUMBER...]\n",
+               stderr);
     return 2;
   }
   at::set_num_threads(1);
   try {
-    stratagem::run(argv[1], argv[2], std::atoi(argv[3]), argv[4], argv[5]);
+    std::map<std::string, double> keys;
+    for (int i = 6; i < argc; ++i) {
+      std::string const setting = argv[i];
+      auto const equals = setting.find('=');
+      keys[setting.substr(0, equals)] = std::stod(setting.substr(equals + 1));
+    }
+    stratagem::run(argv[1], argv[2], std::atoi(argv[3]), argv[4], argv[5], keys);
   } catch (std::exception const& error) {
     std::fprintf(stderr, "oracle_program: %s\n", error.what());
     return 1;
