@@ -8,6 +8,7 @@
 #include "config/json_schema.hpp"
 #include "config/keys.hpp"
 #include "data/dataset.hpp"
+#include "data/synthetic/synthetic.hpp"
 #include "keys/suggestion.hpp"
 #include "model/model.hpp"
 #include "strategy/strategy_config.hpp"
@@ -24,13 +25,16 @@ Table models() {
                {"least input"},
                {"", Align::left}});
   for (auto const& entry : model_zoo()) {
-    auto const model =
-        make_model({.name = entry.name},
-                   {.channels = entry.input_channels > 0 ? entry.input_channels : 1, .size = 32});
+    auto const input = usual_input(entry);
+    auto const model = make_model(
+        {.name = entry.name, .num_classes = input.is_text() ? input.vocabulary : 10}, input);
     table.add_row({entry.name, format_count(model.parameter_count()),
                    std::to_string(model.parameter_tensors()), std::to_string(model.blocks.size()),
-                   entry.input_channels > 0 ? std::to_string(entry.input_channels) : "any",
-                   std::to_string(entry.smallest_input), entry.description});
+                   input.is_text()            ? "-"
+                   : entry.input_channels > 0 ? std::to_string(entry.input_channels)
+                                              : "any",
+                   input.is_text() ? "text" : std::to_string(entry.smallest_input),
+                   entry.description});
   }
   return table;
 }
@@ -44,11 +48,14 @@ Table datasets() {
                {"", Align::left}});
   for (auto const& entry : dataset_catalogue())
     table.add_row({entry.name,
-                   str(entry.channels, " x ", entry.image_size, " x ", entry.image_size),
-                   format_count(entry.train_images), format_count(entry.test_images),
+                   entry.vocabulary > 0
+                       ? str(entry.vocabulary, " tokens")
+                       : str(entry.channels, " x ", entry.image_size, " x ", entry.image_size),
+                   format_count(entry.vocabulary > 0 ? synthetic_train_tokens : entry.train_images),
+                   format_count(entry.vocabulary > 0 ? synthetic_test_tokens : entry.test_images),
                    entry.folder.empty() ? "-" : entry.folder, entry.description});
   table.add_row({"your own", "any", "", "", "data.path",
-                 "JPEG and PNG in folders or tar shards, or HDF5 files; see `help data`"});
+                 "JPEG and PNG in folders or tar shards, HDF5 files, or text; see `help data`"});
   return table;
 }
 

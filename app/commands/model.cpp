@@ -10,24 +10,30 @@
 namespace stratagem::app {
 namespace {
 
-constexpr std::int64_t default_size = 32;
-
 bool is_file(std::string const& word) {
   return word.find('/') != std::string::npos || word.find('.') != std::string::npos;
 }
 
 ModelConfig model_of(std::string const& word) {
-  if (!is_file(word)) return {.name = word};
+  if (!is_file(word)) {
+    bool const text = find_model(word).takes_text;
+    return {.name = word, .num_classes = text ? 0 : 10};
+  }
   return {.name = std::filesystem::path(word).stem().string(), .file = word, .num_classes = 0};
 }
 
 InputShape shape_of(Options const& options, ModelConfig const& config) {
-  InputShape shape{.channels = 1, .size = default_size};
+  InputShape shape;
   if (config.file.empty()) {
-    if (auto const channels = input_channels(config); channels > 0) shape.channels = channels;
+    shape = usual_input(find_model(config.name));
   } else {
     auto const input = exported_input(config.file);
     shape = {.channels = input.channels, .size = input.size};
+  }
+  if (shape.is_text()) {
+    if (options.has("input-size"))
+      throw Error(ExitCode::usage, "--input-size is of images", str(config.name, " takes text"));
+    return shape;
   }
   if (options.has("input-size")) shape.size = options.integer("input-size", 1, 4096);
   return shape;
@@ -64,9 +70,10 @@ void declare_model(Options& options) {
   options.add_word({.name = "MODEL|FILE",
                     .meaning = "a name of `stratagem list models`, or a file of "
                                "analysis/export_model.py"});
-  options.add({.name = "input-size",
-               .value = "N",
-               .meaning = "edge of the images [pixels]; default: 32, or the file's"});
+  options.add(
+      {.name = "input-size",
+       .value = "N",
+       .meaning = "edge of the images [pixels]; default: 32, 224 of ViT-B and L, or the file's"});
   options.add({.name = "format",
                .value = "FORMAT",
                .choices = table_formats(),
@@ -85,8 +92,10 @@ ExitCode execute_model(Options const& options) {
   auto const format = options.text("format");
   if (format == "text")
     std::cout << model.name << ": " << format_count(model.parameter_count()) << " parameters, "
-              << model.blocks.size() << " blocks, " << model.classes << " classes, images of "
-              << shape.channels << " x " << shape.size << " x " << shape.size
+              << model.blocks.size() << " blocks, " << model.classes
+              << (shape.is_text() ? str(" tokens, sequences of ", shape.tokens)
+                                  : str(" classes, images of ", shape.channels, " x ", shape.size,
+                                        " x ", shape.size))
               << (model.graph.empty() ? "" : ", graph " + model.graph) << "\n\n";
   if (format == "text" && !model.unused.empty())
     std::cout << "not used by the first output: " << join(model.unused, ", ") << "\n\n";

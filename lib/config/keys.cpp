@@ -175,7 +175,7 @@ Keys keys_of(ModelConfig& model, KnownNames const& names) {
        "width of the last layer; 0, the default of files and of text: as many as the file's, or as "
        "the text's vocabulary"},
       {"weights", text(model.weights),
-       "safetensors with torchvision's names; empty initialises from the seed"},
+       "safetensors with torchvision's or Hugging Face's names; empty initialises from the seed"},
       {"head", choice(model.head, {"strict", "fresh"}),
        "fresh: the last layer is initialised, not taken from the weights"},
       {"memory_format", choice(model.memory_format, {"auto", "contiguous", "channels_last"}),

@@ -55,7 +55,8 @@ std::vector<ModelEntry> make_zoo() {
                        .fastest_format = contiguous,
                        .make = make_transformer,
                        .transformer = true,
-                       .takes_text = size.takes_text()});
+                       .takes_text = size.takes_text(),
+                       .usual_size = size.pixels});
   return entries;
 }
 
@@ -77,6 +78,10 @@ void check_keys(ModelEntry const& entry, ModelConfig const& config) {
   if (entry.takes_text && config.patch != 0) refuse("patch", "transformers of images");
   if (!entry.takes_text && config.context != 0) refuse("context", "models of text");
   if (!entry.takes_text && !config.tie) refuse("tie", "models of text");
+  if (entry.takes_text && config.tie && config.head == HeadWeights::fresh)
+    throw Error(ExitCode::usage, "model.head: fresh",
+                str("the head of ", entry.name, " is its token embedding"),
+                "leave it out, or set model.tie to false");
 }
 
 void check_kind(ModelEntry const& entry, InputShape const& input) {
@@ -92,6 +97,13 @@ void check_kind(ModelEntry const& entry, InputShape const& input) {
 std::vector<ModelEntry> const& model_zoo() {
   static auto const zoo = make_zoo();
   return zoo;
+}
+
+InputShape usual_input(ModelEntry const& entry) {
+  constexpr std::int64_t tokens = 64, vocabulary = 50257;
+  if (entry.takes_text) return {.tokens = tokens, .vocabulary = vocabulary};
+  return {.channels = entry.input_channels > 0 ? entry.input_channels : 1,
+          .size = entry.usual_size};
 }
 
 at::Tensor blank_input(InputShape const& shape, std::int64_t samples,

@@ -41,6 +41,11 @@ struct Model {
   std::vector<std::string> unused;  ///< parameters whose gradient is always 0
   /// Further names of parameters that are used as several, to those under which they are declared.
   std::map<std::string, std::string> tied;
+  /// The declared name for one that other programs write; "" for what is no state. None: the same.
+  std::string (*declared_name)(std::string const& name) = nullptr;
+  /// What other programs must know of the model to load its weights: config.json of Hugging Face's
+  /// transformers. Empty: nothing.
+  std::string card;
 
   std::int64_t parameter_count() const;
   /// Whole tensors; a tensor that is divided into parts counts once.
@@ -57,9 +62,13 @@ struct ModelEntry {
   std::int64_t two_sample_input;
   MemoryFormat fastest_format;
   Model (*make)(ModelConfig const& config, InputShape const& input);
-  bool transformer = false;  ///< takes model.layers, heads, width, dropout_rate
-  bool takes_text = false;   ///< and model.context and tie
+  bool transformer = false;      ///< takes model.layers, heads, width, dropout_rate
+  bool takes_text = false;       ///< and model.context and tie
+  std::int64_t usual_size = 32;  ///< of images [pixels]
 };
+
+/// Images or text as the model is usually given: of channels as it wants them.
+InputShape usual_input(ModelEntry const& entry);
 
 std::vector<ModelEntry> const& model_zoo();
 

@@ -246,7 +246,7 @@ void write_safetensors(std::filesystem::path const& path,
     position += tensors[i].second.nbytes();
     offsets[i] = {begin, position};
   }
-  auto header = nlohmann::ordered_json::object();
+  nlohmann::ordered_json header{{"__metadata__", {{"format", "pt"}}}};  // some readers insist on it
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     auto const& [name, tensor] = tensors[i];
     header[name] = {{"dtype", type_name(tensor)},

@@ -1,10 +1,13 @@
 #include "model/weights.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include <ATen/ATen.h>
+#include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/files/file.hpp"
 #include "base/text.hpp"
 #include "model/exported/exported_model.hpp"
 
@@ -56,10 +59,41 @@ std::vector<StateTensor> state_of(Model const& model) {
   return state;
 }
 
+namespace {
+
+/// The file's tensors under the names that the model declares.
+TensorMap renamed(TensorMap file, Model const& model) {
+  if (model.declared_name == nullptr) return file;
+  TensorMap tensors;
+  for (auto& [name, tensor] : file)
+    if (auto declared = model.declared_name(name); !declared.empty())
+      tensors.emplace(std::move(declared), std::move(tensor));
+  return tensors;
+}
+
+/// Takes away further names of tensors; those whose values are not the tensor's are reported.
+std::vector<std::string> take_tied(Model const& model, TensorMap& file, TensorMap const& matched) {
+  std::vector<std::string> untied;
+  for (auto const& [name, first] : model.tied) {
+    auto const own = file.extract(name);
+    auto const found = matched.find(first);
+    if (!own.empty() && found != matched.end() && !own.mapped().equal(found->second))
+      untied.push_back(name);
+  }
+  return untied;
+}
+
+bool is_transposed(at::Tensor const& tensor, StateTensor const& wanted) {
+  return tensor.dim() == 2 && tensor.t().sizes() == at::IntArrayRef(wanted.shape);
+}
+
+}  // namespace
+
 TensorMap match_weights(Model const& model, TensorMap file, HeadWeights head,
                         std::string const& source) {
   std::vector<std::string> missing, unexpected, unfit;
   TensorMap matched;
+  file = renamed(std::move(file), model);
   for (auto const& wanted : state_of(model)) {
     auto found = file.extract(wanted.name);
     if (head == HeadWeights::fresh && std::ranges::count(model.head, wanted.name) > 0) continue;
@@ -68,30 +102,62 @@ TensorMap match_weights(Model const& model, TensorMap file, HeadWeights head,
     } else if (!fits(wanted, found.mapped())) {
       auto const& tensor = found.mapped();
       unfit.push_back(str(wanted.name, " (", describe(tensor.scalar_type(), tensor.sizes()),
-                          " for ", describe(wanted.type, wanted.shape), ")"));
+                          " for ", describe(wanted.type, wanted.shape),
+                          is_transposed(tensor, wanted) ? ", transposed)" : ")"));
     } else {
       matched.insert(std::move(found));
     }
   }
-  for (auto const& [name, _] : model.tied) file.erase(name);
+  auto const untied = take_tied(model, file, matched);
   for (auto const& [name, tensor] : file) unexpected.push_back(name);
 
   std::vector<std::string> problems;
   report(problems, missing, "missing");
   report(problems, unexpected, "unexpected");
   report(problems, unfit, "of another shape or type");
+  report(problems, untied, "unlike the tensor they are tied to");
   if (!problems.empty())
     throw Error(ExitCode::bad_data, str("weights file ", source, " is not of model ", model.name),
                 join(problems, "; "),
-                "use a file with torchvision's names for this model; model.head: fresh leaves out "
-                "the classifier's last layer");
+                str("use a file with ", model.card.empty() ? "torchvision's" : "Hugging Face's",
+                    " names for this model; model.head: fresh leaves out the classifier's last "
+                    "layer"));
   return matched;
+}
+
+namespace {
+
+/// A safetensors file, or the index of several, which stand beside it.
+TensorMap read_weights_files(std::filesystem::path const& path) {
+  if (!path.native().ends_with(".index.json")) return read_safetensors(path);
+  auto const index = nlohmann::json::parse(read_text(path, ExitCode::bad_data), nullptr,
+                                           /*allow_exceptions=*/false);
+  std::set<std::string> names;
+  if (index.is_object() && index.contains("weight_map") && index["weight_map"].is_object())
+    for (auto const& [_, name] : index["weight_map"].items())
+      if (name.is_string()) names.insert(name.get<std::string>());
+  if (names.empty())
+    throw Error(ExitCode::bad_data, "not a usable index of weights files: " + path.string(),
+                "it has no weight_map from tensors to files", "check model.weights");
+  TensorMap tensors;
+  for (auto const& name : names)
+    tensors.merge(read_safetensors(path.parent_path() / std::filesystem::path(name).filename()));
+  return tensors;
+}
+
+}  // namespace
+
+void write_weights(std::filesystem::path const& path, Model const& model,
+                   std::vector<std::pair<std::string, at::Tensor>> const& tensors) {
+  write_safetensors(path, tensors);
+  if (!model.card.empty() && path.filename() == "model.safetensors")
+    replace_file(path.parent_path() / "config.json", model.card);
 }
 
 TensorMap read_weights(ModelConfig const& config, Model const& model) {
   auto tensors = config.file.empty() ? TensorMap() : exported_state(config.file);
   if (config.weights.empty()) return tensors;
-  auto file = read_safetensors(config.weights);
+  auto file = read_weights_files(config.weights);
   for (auto& [name, tensor] : match_weights(model, std::move(file), config.head, config.weights))
     tensors.insert_or_assign(name, std::move(tensor));
   return tensors;

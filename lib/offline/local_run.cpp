@@ -84,13 +84,14 @@ Batch LocalRun::batch(Share const& share) {
 double LocalRun::test_accuracy(
     std::function<at::Tensor(at::Tensor const& images)> const& predict) const {
   at::NoGradGuard const no_grad;
-  std::int64_t correct = 0;
+  std::int64_t correct = 0, labels = 0;
   for (std::int64_t begin = 0; begin < dataset_.test.size(); begin += evaluation_batch) {
     auto const end = std::min(begin + evaluation_batch, dataset_.test.size());
     auto const batch = test_maker_.evaluation_batch(dataset_.test, {begin, end});
-    correct += predict(batch.inputs).argmax(1).eq(batch.labels).sum().item<std::int64_t>();
+    correct += predict(batch.inputs).argmax(-1).eq(batch.labels).sum().item<std::int64_t>();
+    labels += batch.labels.numel();
   }
-  return static_cast<double>(correct) / static_cast<double>(dataset_.test.size());
+  return static_cast<double>(correct) / static_cast<double>(labels);
 }
 
 Replayed replay_run(RunConfig const& config, trace::RunTraces const& traces) {

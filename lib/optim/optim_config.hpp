@@ -27,7 +27,7 @@ struct PrecisionConfig {
 
 enum class Reduction { mean, sum };
 enum class LrScaling { none, linear, sqrt };
-enum class ScheduleKind { constant, cosine, step };
+enum class ScheduleKind { constant, cosine, step, linear, wsd };
 /// weights: all parameters but those of one dimension, which are biases and the scales of norms.
 enum class Decay { all, weights };
 
@@ -47,6 +47,8 @@ struct OptimizerConfig {
   std::int64_t step_size = 30;    ///< epochs between drops of the step schedule
   double gamma = 0.1;             ///< factor of each drop
   std::int64_t warmup_steps = 0;  ///< linear from lr / warmup_steps
+  double final_lr = 0;            ///< what cosine, linear and wsd end with
+  std::int64_t decay_steps = 0;   ///< over which they fall; 0: see Schedule
 };
 
 /// One of each rule, with its defaults; in the order of the alternatives.

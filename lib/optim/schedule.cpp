@@ -25,8 +25,18 @@ Schedule::Schedule(OptimizerConfig const& config, int workers, std::int64_t step
                    std::int64_t total_steps)
     : config_(config),
       base_(config.lr * scaling(config.lr_scaling, workers)),
+      end_(config.final_lr * scaling(config.lr_scaling, workers)),
       steps_per_epoch_(std::max<std::int64_t>(steps_per_epoch, 1)),
       total_steps_(total_steps) {}
+
+double Schedule::share_of_decay(std::int64_t step) const {
+  bool const at_end = config_.schedule == ScheduleKind::wsd;
+  auto const usual = at_end ? total_steps_ / 10 : total_steps_ - config_.warmup_steps;
+  auto const steps =
+      std::max<std::int64_t>(config_.decay_steps > 0 ? config_.decay_steps : usual, 1);
+  auto const first = at_end ? total_steps_ - steps : config_.warmup_steps;
+  return std::clamp(static_cast<double>(step - first) / static_cast<double>(steps), 0.0, 1.0);
+}
 
 double Schedule::lr(std::int64_t step) const {
   if (step < config_.warmup_steps)
@@ -34,12 +44,11 @@ double Schedule::lr(std::int64_t step) const {
   switch (config_.schedule) {
     case ScheduleKind::constant:
       return base_;
-    case ScheduleKind::cosine: {
-      auto const span = std::max<std::int64_t>(total_steps_ - config_.warmup_steps, 1);
-      auto const done = std::min(
-          1.0, static_cast<double>(step - config_.warmup_steps) / static_cast<double>(span));
-      return base_ * 0.5 * (1 + std::cos(std::numbers::pi * done));
-    }
+    case ScheduleKind::cosine:
+      return end_ + (base_ - end_) * 0.5 * (1 + std::cos(std::numbers::pi * share_of_decay(step)));
+    case ScheduleKind::linear:
+    case ScheduleKind::wsd:
+      return end_ + (base_ - end_) * (1 - share_of_decay(step));
     case ScheduleKind::step:
       return base_ * std::pow(config_.gamma,
                               static_cast<double>(step / steps_per_epoch_ / config_.step_size));

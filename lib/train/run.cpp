@@ -444,7 +444,7 @@ std::optional<Error> Run::save_weights(Communicator& communicator, Participant& 
     for (auto const& state : state_of(setup_.model))
       ordered.emplace_back(state.name, tensors.at(state.name));
     try {
-      write_safetensors(file, ordered);
+      write_weights(file, setup_.model, ordered);
     } catch (Error const& failure) {
       problem = failure.what();
     }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <ATen/ATen.h>
+#include <nlohmann/json.hpp>
 
 #include "base/text.hpp"
 #include "model/attention.hpp"
@@ -129,10 +130,40 @@ class Head final : public Block {
   int weight_;
 };
 
+/// Hugging Face names tensors with "transformer." or without, and keeps masks among them.
+std::string declared_name(std::string const& name) {
+  if (name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias")) return {};
+  bool const whole = name.starts_with("transformer.") || name.starts_with("lm_head.");
+  return whole ? name : "transformer." + name;
+}
+
+std::string card_of(Gpt2Shape const& shape) {
+  nlohmann::ordered_json const card{{"architectures", {"GPT2LMHeadModel"}},
+                                    {"model_type", "gpt2"},
+                                    {"activation_function", "gelu_new"},
+                                    {"attn_pdrop", 0.0},
+                                    {"embd_pdrop", shape.dropout},
+                                    {"resid_pdrop", shape.dropout},
+                                    {"initializer_range", kStddev},
+                                    {"layer_norm_epsilon", kEpsilon},
+                                    {"n_ctx", shape.context},
+                                    {"n_embd", shape.width},
+                                    {"n_head", shape.heads},
+                                    {"n_inner", nullptr},
+                                    {"n_layer", shape.layers},
+                                    {"n_positions", shape.context},
+                                    {"tie_word_embeddings", shape.tie},
+                                    {"torch_dtype", "float32"},
+                                    {"vocab_size", shape.vocabulary},
+                                    {"bos_token_id", nullptr},
+                                    {"eos_token_id", nullptr}};
+  return card.dump(2) + "\n";
+}
+
 }  // namespace
 
 Model make_gpt2(std::string const& name, Gpt2Shape const& shape) {
-  Model model{.name = name};
+  Model model{.name = name, .declared_name = declared_name, .card = card_of(shape)};
   if (shape.tie)
     model.tied = {{"lm_head.weight", kTokens}};
   else

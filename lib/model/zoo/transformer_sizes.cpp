@@ -52,10 +52,10 @@ void check(TransformerSize const& size, InputShape const& input) {
 
 std::vector<TransformerSize> const& transformer_sizes() {
   static std::vector<TransformerSize> const sizes{
-      {"vit_tiny_4", "ViT-Ti with patches of 4x4, for small images", 12, 3, 192, 4, 0},
-      {"vit_b_16", "ViT-B/16, as torchvision's", 12, 12, 768, 16, 0},
-      {"vit_b_32", "ViT-B/32, as torchvision's", 12, 12, 768, 32, 0},
-      {"vit_l_16", "ViT-L/16, as torchvision's", 24, 16, 1024, 16, 0},
+      {"vit_tiny_4", "ViT-Ti with patches of 4x4, for small images", 12, 3, 192, 4, 0, 32},
+      {"vit_b_16", "ViT-B/16, as torchvision's", 12, 12, 768, 16, 0, 224},
+      {"vit_b_32", "ViT-B/32, as torchvision's", 12, 12, 768, 32, 0, 224},
+      {"vit_l_16", "ViT-L/16, as torchvision's", 24, 16, 1024, 16, 0, 224},
       {"gpt2", "GPT-2 of text, as Hugging Face's", 12, 12, 768, 0, 1024},
       {"gpt2_medium", "GPT-2 medium of text, as Hugging Face's", 24, 16, 1024, 0, 1024},
       {"gpt2_large", "GPT-2 large of text, as Hugging Face's", 36, 20, 1280, 0, 1024},

@@ -14,6 +14,7 @@ struct TransformerSize {
   std::int64_t layers, heads, width;
   std::int64_t patch = 0;    ///< of images [pixels]
   std::int64_t context = 0;  ///< of text [tokens]
+  std::int64_t pixels = 0;   ///< of the images that it is usually given
 
   bool takes_text() const { return context > 0; }
 };

@@ -1,6 +1,8 @@
 #include "model/zoo/vit.hpp"
 
 #include <cmath>
+#include <string>
+#include <utility>
 
 #include <ATen/ATen.h>
 
@@ -136,11 +138,24 @@ class Head final : public Block {
   Linear linear_;
 };
 
+/// Files of older torchvision call the layers of the MLP otherwise.
+std::string declared_name(std::string const& name) {
+  auto renamed = name;
+  for (auto const& [old, present] :
+       {std::pair<std::string, std::string>{".mlp.linear_1.", ".mlp.0."},
+        {".mlp.linear_2.", ".mlp.3."}})
+    if (auto const at = renamed.find(old); at != std::string::npos)
+      renamed.replace(at, old.size(), present);
+  return renamed;
+}
+
 }  // namespace
 
 Model make_vit(std::string const& name, VitShape const& shape, InputShape const& input,
                std::int64_t classes) {
-  Model model{.name = name, .head = {"heads.head.weight", "heads.head.bias"}};
+  Model model{.name = name,
+              .head = {"heads.head.weight", "heads.head.bias"},
+              .declared_name = declared_name};
   model.blocks.push_back(std::make_unique<Patches>(shape, input));
   for (std::int64_t i = 0; i < shape.layers; ++i) {
     auto const layer = str("encoder.layers.encoder_layer_", i);
