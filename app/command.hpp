@@ -49,6 +49,7 @@ void declare_simulate(Options& options);
 void declare_validate(Options& options);
 void declare_checkpoint(Options& options);
 void declare_export_weights(Options& options);
+void declare_sample(Options& options);
 void declare_export_trace(Options& options);
 void declare_completion(Options& options);
 ExitCode execute_run(Options const& options);
@@ -70,6 +71,7 @@ ExitCode execute_simulate(Options const& options);
 ExitCode execute_validate(Options const& options);
 ExitCode execute_checkpoint(Options const& options);
 ExitCode execute_export_weights(Options const& options);
+ExitCode execute_sample(Options const& options);
 ExitCode execute_export_trace(Options const& options);
 ExitCode execute_completion(Options const& options);
 

@@ -40,6 +40,7 @@ std::vector<Command> const& commands() {
        declare_checkpoint, execute_checkpoint},
       {"export-weights", "Write a checkpoint's weights under torchvision's names.", first,
        declare_export_weights, execute_export_weights},
+      {"sample", "Continue a text with a trained model.", first, declare_sample, execute_sample},
       {"export-trace", "Write a run's traces for Perfetto's timeline.", first, declare_export_trace,
        execute_export_trace},
       {"help", "Show the options and examples of a command.", first, declare_help, execute_help},

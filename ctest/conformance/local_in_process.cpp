@@ -146,7 +146,7 @@ TEST(LocalInProcess, RequestsWaitForAnAveraging) {
           batch, {.lr = 0.02, .requests = {.interrupt = asks, .save = rank == 1 && step == 1}});
       EXPECT_EQ(result.requests.interrupt, step == 2) << step;
       EXPECT_FALSE(result.requests.save) << "asked again, while it is due";
-      EXPECT_EQ(result.samples, training.global_batch / 2) << "its own";
+      EXPECT_EQ(result.labels, training.global_batch / 2) << "its own";
     }
   });
 }

@@ -11,7 +11,10 @@
 #include "data/loader.hpp"
 #include "h5/error.hpp"
 #include "model/exported/exported_model.hpp"
+#include "model/zoo/gpt2.hpp"
 #include "model/zoo/lenet.hpp"
+#include "model/zoo/vit.hpp"
+#include "optim/schedule.hpp"
 #include "strategy/registry.hpp"
 #include "strategy/round.hpp"
 #include "strategy/shared/model_layout.hpp"
@@ -23,9 +26,13 @@
 namespace stratagem::test {
 namespace {
 
-Dataset const& digits() {
-  static Dataset const dataset = load_dataset({.dataset = "synthetic-digits", .subset = 600});
-  return dataset;
+constexpr std::int64_t text_length = 12;  // [tokens]
+
+Dataset const& data_of(Training const& training) {
+  static Dataset const digits = load_dataset({.dataset = "synthetic-digits", .subset = 600});
+  static Dataset const text =
+      load_dataset({.dataset = "synthetic-text", .seq_len = text_length, .subset = 600});
+  return training.model == "tiny_gpt" ? text : digits;
 }
 
 }  // namespace
@@ -37,6 +44,18 @@ Model test_model(std::string const& name) {
   if (name == "tiny_exported")
     return make_model({.name = name, .file = tiny_exported().string(), .num_classes = 0},
                       {.channels = 1, .size = 28});
+  if (name == "tiny_gpt")
+    return make_gpt2(name,
+                     {.layers = 2,
+                      .heads = 3,
+                      .width = 24,
+                      .context = text_length,
+                      .vocabulary = 17,
+                      .dropout = 0.2},
+                     text_length);
+  if (name == "tiny_vit")
+    return make_vit(name, {.layers = 2, .heads = 3, .width = 24, .patch = 7, .dropout = 0.2},
+                    {.channels = 1, .size = 28}, 10);
   auto model = make_lenet({.name = "lenet"}, {.channels = 1, .size = 28});
   model.memory_format = MemoryFormat::channels_last;
   return model;
@@ -62,8 +81,8 @@ InputFormat input_format(Training const& training, Model const& model) {
 
 Batch training_batch(Training const& training, std::int64_t step, std::int64_t first_slot,
                      int workers) {
-  Loader loader(digits(), input_format(training, test_model(training.model)), load_plan(training),
-                nullptr);
+  Loader loader(data_of(training), input_format(training, test_model(training.model)),
+                load_plan(training), nullptr);
   auto const worker = first_slot * workers / training.global_batch;
   loader.ask({step, {static_cast<int>(worker), workers}});
   return *loader.next();
@@ -115,8 +134,10 @@ Trained train(Training const& training, Model const& model, Communicator& commun
     wanted.slice = *slice;
     wanted.first_step = training.first_step;
     wanted.end_step = plan.synchronous ? training.steps : 0;
-    loader.emplace(digits(), input_format(training, model), wanted, nullptr);
+    loader.emplace(data_of(training), input_format(training, model), wanted, nullptr);
   }
+  constexpr std::int64_t steps_per_epoch = 10;  // of the schedule
+  Schedule const schedule(training.optimizer, 1, steps_per_epoch, training.steps);
   std::int64_t sent = 0;  // before the step
   RoundHooks const hooks{.options =
                              [&](Batch const& batch) {
@@ -124,7 +145,7 @@ Trained train(Training const& training, Model const& model, Communicator& commun
                                sent = communicator.bytes_sent();
                                auto const every = training.compare_every;
                                return StepOptions{
-                                   .lr = training.optimizer.lr,
+                                   .lr = schedule.lr(batch.step),
                                    .compare_replicas = every > 0 && batch.step % every == 0};
                              },
                          .after =

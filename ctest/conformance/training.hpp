@@ -16,7 +16,8 @@ namespace stratagem::test {
 
 /// A short training whose result is compared bit for bit.
 struct Training {
-  std::string model = "lenet";  ///< lenet, tiny_residual, tiny_odd, tiny_cliff or tiny_exported
+  /// lenet, tiny_residual, tiny_odd, tiny_cliff, tiny_exported, tiny_vit or tiny_gpt
+  std::string model = "lenet";
   StrategyConfig strategy;
   gpu::Device device;  ///< where this rank computes
   OptimizerConfig optimizer{.lr = 0.02, .weight_decay = 1e-3};
@@ -59,7 +60,8 @@ inline std::map<std::string, double> overflowing() {
 StrategyParts parts_of(Training const& training, Model const& model, Communicator& communicator,
                        trace::Recorder& recorder);
 
-/// Every rank of `communicator` trains its slice of the same global batches of synthetic digits.
+/// Every rank of `communicator` trains its slice of the same global batches of synthetic digits, or
+/// of text, with the learning rate that the optimizer's schedule makes of so many steps.
 Trained train(Training const& training, Communicator& communicator);
 /// The same with a model of one's own, which outlives the call; `training.model` is not looked at.
 Trained train(Training const& training, Model const& model, Communicator& communicator);

@@ -24,13 +24,13 @@ at::Tensor normalised(Dataset const& dataset, at::Tensor const& images) {
 at::Tensor images_of(Dataset const& dataset, InputFormat const& format) {
   return BatchMaker(dataset, format)
       .evaluation_batch(dataset.test, {0, dataset.test.size()})
-      .images;
+      .inputs;
 }
 
 TEST(Batch, NormalisesEveryPixelAndKeepsLabels) {
   auto const dataset = tiny_dataset(5, 3, 32);
   auto const batch = BatchMaker(dataset, {}).evaluation_batch(dataset.test, {1, 4});
-  EXPECT_TRUE(at::equal(batch.images, normalised(dataset, dataset.test.images.narrow(0, 1, 3))));
+  EXPECT_TRUE(at::equal(batch.inputs, normalised(dataset, dataset.test.images.narrow(0, 1, 3))));
   EXPECT_TRUE(at::equal(batch.labels, at::tensor({1, 2, 3}, at::kLong)));
   EXPECT_EQ(batch.size(), 3);
 }
@@ -93,7 +93,7 @@ TEST(Batch, AppliesTheMovesOfItsEpoch) {
     auto const turned = move.flip ? image.flip({3}) : image;
     auto const expected =
         at::constant_pad_nd(turned, {move.right, -move.right, move.down, -move.down});
-    EXPECT_TRUE(at::equal(batch.images, normalised(dataset, expected)));
+    EXPECT_TRUE(at::equal(batch.inputs, normalised(dataset, expected)));
     flipped = flipped || move.flip;
   }
   EXPECT_TRUE(flipped);

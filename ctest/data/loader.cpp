@@ -63,7 +63,7 @@ TEST(Loader, RanksTogetherHoldTheGlobalBatch) {
       for (std::size_t step = 0; step < whole.size(); ++step) {
         auto const first = part[step].first_slot, count = part[step].size();
         EXPECT_EQ(first, rank * 12 / ranks);
-        EXPECT_TRUE(at::equal(part[step].images, whole[step].images.narrow(0, first, count)));
+        EXPECT_TRUE(at::equal(part[step].inputs, whole[step].inputs.narrow(0, first, count)));
         EXPECT_TRUE(at::equal(part[step].labels, whole[step].labels.narrow(0, first, count)));
       }
     }
@@ -79,7 +79,7 @@ TEST(Loader, ResumesAtAnyStep) {
     auto const batches = all_batches(dataset, rest);
     ASSERT_EQ(batches.size(), static_cast<std::size_t>(10 - first));
     for (auto const& batch : batches)
-      EXPECT_TRUE(at::equal(batch.images, whole[static_cast<std::size_t>(batch.step)].images));
+      EXPECT_TRUE(at::equal(batch.inputs, whole[static_cast<std::size_t>(batch.step)].inputs));
   }
 }
 
@@ -97,8 +97,8 @@ TEST(Loader, DeliversWhatIsAskedFor) {
     ASSERT_TRUE(batch.has_value());
     EXPECT_EQ(batch->step, step);
     EXPECT_EQ(batch->first_slot, 4 * rank);
-    EXPECT_TRUE(at::equal(batch->images,
-                          whole[static_cast<std::size_t>(step)].images.narrow(0, 4 * rank, 4)));
+    EXPECT_TRUE(at::equal(batch->inputs,
+                          whole[static_cast<std::size_t>(step)].inputs.narrow(0, 4 * rank, 4)));
   }
   EXPECT_FALSE(loader.next().has_value());
 }

@@ -84,7 +84,7 @@ std::vector<at::Tensor> batches_of(Dataset const& dataset, InputFormat const& fo
                                    LoadPlan const& plan) {
   Loader loader(dataset, format, plan, nullptr);
   std::vector<at::Tensor> images;
-  while (auto batch = loader.next()) images.push_back(batch->images);
+  while (auto batch = loader.next()) images.push_back(batch->inputs);
   return images;
 }
 
@@ -105,7 +105,7 @@ TEST(OwnData, AllLayoutsHoldTheSame) {
       auto const images = [&](Dataset const& of) {
         return BatchMaker(of, {.size = size, .threads = 2})
             .evaluation_batch(of.test, {0, 12})
-            .images;
+            .inputs;
       };
       EXPECT_TRUE(at::equal(images(other), images(folder))) << name << " at " << size;
     }
@@ -143,7 +143,7 @@ TEST(OwnData, SubsetAndHoldoutAreFairSamples) {
   EXPECT_TRUE(at::equal(part.test.labels, whole.train.labels.narrow(0, 18, 12)));
   EXPECT_EQ(part.test.labels.bincount().numel(), 3) << "of all classes";
   auto const images = [](Dataset const& of, SampleSet const& set, IndexRange const& range) {
-    return BatchMaker(of, {.size = 12}).evaluation_batch(set, range).images;
+    return BatchMaker(of, {.size = 12}).evaluation_batch(set, range).inputs;
   };
   EXPECT_TRUE(at::equal(images(part, part.test, {0, 12}), images(whole, whole.train, {18, 30})));
   EXPECT_NE(part.fingerprint, whole.fingerprint);
@@ -160,7 +160,7 @@ TEST(OwnData, NormalisesAsConfiguredElseAsImageNet) {
   config.stddev = {0.25, 0.25, 0.25};
   auto const own = load_dataset(config);
   auto const image = [](Dataset const& of) {
-    return BatchMaker(of, {.size = 12}).evaluation_batch(of.test, {0, 1}).images;
+    return BatchMaker(of, {.size = 12}).evaluation_batch(of.test, {0, 1}).inputs;
   };
   auto const pixels = image(own) * 0.25 + 0.5;
   auto const mean = at::tensor({0.485, 0.456, 0.406}, at::kFloat).view({1, 3, 1, 1});

@@ -319,5 +319,38 @@ TEST(BlockTape, FreesWhatABlockKept) {
   EXPECT_EQ(activations(), before);
 }
 
+/// The gradient of a tied embedding is that of the head plus that of the embedding, with the bits
+/// of one backward pass through both.
+TEST(BlockTape, GradientsOfBorrowedParametersAddUp) {
+  auto const model = make_model(
+      {.name = "gpt2", .num_classes = 11, .layers = 1, .heads = 2, .width = 8, .context = 6},
+      {.tokens = 6, .vocabulary = 11});
+  test::State state(model.blocks);
+  auto const last = static_cast<int>(model.blocks.size()) - 1;
+  state.lend(0, 0, last);
+  Context const context{.training = true};
+  auto const tokens = at::randint(11, {3, 6}, at::kLong);
+  auto const grad_output = at::randn({3, 6, 11});
+
+  at::Tensor x = tokens;
+  std::vector<at::Tensor> wanted = state.parameters(0);
+  for (int block = 0; block <= last; ++block)
+    x = model.blocks[static_cast<std::size_t>(block)]->forward(x, state.frame(block, context));
+  auto const expected = torch::autograd::grad({x}, wanted, {grad_output});
+
+  for (auto const recompute : {Recompute{}, Recompute{.every = 1}}) {
+    BlockTape tape(model.blocks, recompute);
+    auto const logits = test::forward(tape, state, tokens, context);
+    EXPECT_TRUE(at::equal(logits, x));
+    EXPECT_FALSE(test::backward(tape, state, grad_output).defined());
+    for (std::size_t i = 0; i < wanted.size(); ++i)
+      EXPECT_TRUE(at::equal(state.gradients(0)[i], expected[i])) << i;
+    test::forward(tape, state, tokens, context);
+    test::backward(tape, state, grad_output, GradWrite::accumulate);
+    for (std::size_t i = 0; i < wanted.size(); ++i)
+      EXPECT_TRUE(at::allclose(state.gradients(0)[i], 2 * expected[i])) << i;
+  }
+}
+
 }  // namespace
 }  // namespace stratagem

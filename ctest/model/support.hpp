@@ -31,6 +31,14 @@ class State {
     }
   }
 
+  /// `borrower` uses a parameter of `lender`, too.
+  void lend(int lender, std::size_t parameter, int borrower) {
+    auto const& from = blocks_[static_cast<std::size_t>(lender)];
+    auto& to = blocks_[static_cast<std::size_t>(borrower)];
+    to.parameters.push_back(from.parameters[parameter]);
+    to.gradients.push_back(from.gradients[parameter]);
+  }
+
   Frame frame(int block, Context const& context) const {
     auto const& own = blocks_[static_cast<std::size_t>(block)];
     return {own.parameters, own.buffers, context};

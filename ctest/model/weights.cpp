@@ -2,8 +2,12 @@
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/files/file.hpp"
+#include "support/expect_bad_data.hpp"
+#include "support/scratch.hpp"
 
 namespace stratagem {
 namespace {
@@ -82,6 +86,97 @@ TEST(Weights, FreshHeadIgnoresTheFilesHead) {
   EXPECT_FALSE(matched.contains("fc2.weight"));
   file.erase("fc2.weight");
   EXPECT_EQ(refusal(model, file, HeadWeights::fresh), "accepted");
+}
+
+Model small_gpt2(bool tie = true) {
+  return make_model({.name = "gpt2",
+                     .num_classes = 97,
+                     .layers = 2,
+                     .heads = 4,
+                     .width = 48,
+                     .context = 16,
+                     .tie = tie},
+                    {.tokens = 8, .vocabulary = 97});
+}
+
+/// The published files of GPT-2 have no "transformer." and hold the masks of attention.
+TEST(Weights, TakesGpt2AsHuggingFaceWritesIt) {
+  auto const model = small_gpt2();
+  TensorMap published;
+  for (auto const& [name, tensor] : file_of(model))
+    published.emplace(name.substr(sizeof("transformer.") - 1), tensor);
+  published.emplace("h.0.attn.bias", at::ones({1, 1, 16, 16}));
+  published.emplace("h.0.attn.masked_bias", at::zeros({}));
+  auto const taken = match_weights(model, published, HeadWeights::strict, "w");
+  EXPECT_EQ(taken.size(), state_of(model).size());
+  EXPECT_TRUE(taken.contains("transformer.h.1.mlp.c_fc.weight"));
+}
+
+TEST(Weights, ATiedTensorMayBeThereTwiceButNotDiffer) {
+  auto const model = small_gpt2();
+  auto file = file_of(model);
+  file.emplace("lm_head.weight", at::zeros({97, 48}));
+  EXPECT_EQ(match_weights(model, file, HeadWeights::strict, "w").size(), state_of(model).size());
+  file.at("lm_head.weight") = at::ones({97, 48});
+  EXPECT_NE(refusal(model, file, HeadWeights::strict)
+                .find("1 tensor unlike the tensor they are tied to: lm_head.weight"),
+            std::string::npos);
+  EXPECT_EQ(match_weights(small_gpt2(false), file, HeadWeights::strict, "w").size(), file.size());
+}
+
+TEST(Weights, SaysThatMatricesAreTransposed) {
+  auto const model = small_gpt2();
+  auto file = file_of(model);
+  auto& matrix = file.at("transformer.h.0.attn.c_attn.weight");
+  matrix = matrix.t().contiguous();
+  EXPECT_NE(refusal(model, file, HeadWeights::strict).find("[48, 144], transposed)"),
+            std::string::npos);
+}
+
+TEST(Weights, TakesViTFilesOfOlderTorchvision) {
+  auto const model = make_model({.name = "vit_tiny_4", .layers = 2, .heads = 3, .width = 24}, {});
+  TensorMap old;
+  for (auto const& [name, tensor] : file_of(model)) {
+    auto renamed = name;
+    for (auto const& [present, before] :
+         {std::pair<std::string, std::string>{".mlp.0.", ".mlp.linear_1."},
+          {".mlp.3.", ".mlp.linear_2."}})
+      if (auto const at = renamed.find(present); at != std::string::npos)
+        renamed.replace(at, present.size(), before);
+    old.emplace(renamed, tensor);
+  }
+  EXPECT_TRUE(old.contains("encoder.layers.encoder_layer_0.mlp.linear_1.weight"));
+  EXPECT_EQ(match_weights(model, old, HeadWeights::strict, "w").size(), old.size());
+}
+
+/// What from_pretrained takes, and several files that an index names.
+TEST(Weights, FoldersOfHuggingFaceAreWrittenAndRead) {
+  test::Scratch const folder;
+  auto const model = small_gpt2();
+  std::vector<std::pair<std::string, at::Tensor>> tensors;
+  for (auto const& tensor : state_of(model))
+    tensors.emplace_back(tensor.name, at::randn(tensor.shape));
+  write_weights(folder / "other.safetensors", model, tensors);
+  EXPECT_FALSE(std::filesystem::exists(folder / "config.json"));
+  write_weights(folder / "model.safetensors", model, tensors);
+  auto const card = nlohmann::json::parse(read_text(folder / "config.json", ExitCode::io));
+  EXPECT_EQ(card["n_layer"], 2);
+  EXPECT_EQ(card["vocab_size"], 97);
+
+  auto const half = tensors.begin() + 5;
+  write_safetensors(folder / "model-1.safetensors", {tensors.begin(), half});
+  write_safetensors(folder / "model-2.safetensors", {half, tensors.end()});
+  nlohmann::json map;
+  for (std::size_t i = 0; i < tensors.size(); ++i)
+    map[tensors[i].first] = i < 5 ? "model-1.safetensors" : "model-2.safetensors";
+  auto const index = folder / "model.safetensors.index.json";
+  replace_file(index, nlohmann::json{{"weight_map", map}}.dump());
+  auto const read = read_weights({.name = "gpt2", .weights = index.string()}, model);
+  ASSERT_EQ(read.size(), tensors.size());
+  for (auto const& [name, tensor] : tensors) EXPECT_TRUE(read.at(name).equal(tensor)) << name;
+  replace_file(index, "[]");
+  test::expect_bad_data([&] { read_weights({.name = "gpt2", .weights = index.string()}, model); },
+                        "it has no weight_map");
 }
 
 }  // namespace

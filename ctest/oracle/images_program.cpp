@@ -27,7 +27,7 @@ int main(int argc, char** argv) {
   std::vector<std::int64_t> images(static_cast<std::size_t>(train.size()));
   std::iota(images.begin(), images.end(), 0);
   auto const batch =
-      maker.gather(train, images, augmenter, std::max<std::int64_t>(epoch, 0)).images;
+      maker.gather(train, images, augmenter, std::max<std::int64_t>(epoch, 0)).inputs;
   std::ofstream(argv[4], std::ios::binary)
       .write(reinterpret_cast<char const*>(batch.const_data_ptr<float>()),
              static_cast<std::streamsize>(batch.nbytes()));

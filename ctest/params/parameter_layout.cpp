@@ -96,5 +96,27 @@ TEST(ParameterLayout, MayBeEmpty) {
   EXPECT_EQ(layout.blocks(), 0);
 }
 
+TEST(ParameterLayout, BorrowedParametersHaveOnePlace) {
+  auto const zero = Initialiser::constant(0);
+  Specs const specs{{{"tokens", {7, 3}, zero}, {"positions", {5, 3}, zero}},
+                    {{"middle", {3}, zero}},
+                    {{"norm", {3}, zero}}};
+  ParameterLayout const layout(specs, false, {{}, {}, {"tokens"}}), without(specs, false);
+  EXPECT_EQ(layout.size(), without.size());
+  EXPECT_EQ(layout.parameter_count(), 21 + 15 + 3 + 3);
+  EXPECT_EQ(layout.entries(2).size(), 1U);
+  EXPECT_TRUE(layout.lends(0));
+  EXPECT_FALSE(layout.lends(1));
+  EXPECT_FALSE(without.lends(0));
+  EXPECT_NE(layout.hash(), without.hash());
+  auto const flat = at::arange(layout.size()).to(at::kFloat);
+  auto const first = views_of(flat, layout, 0), last = views_of(flat, layout, 2);
+  ASSERT_EQ(last.size(), 2U);
+  EXPECT_EQ(last[1].data_ptr(), first[0].data_ptr());
+  EXPECT_EQ(last[1].sizes(), at::IntArrayRef({7, 3}));
+  EXPECT_THROW(ParameterLayout(specs, false, {{"tokens"}}), std::logic_error)
+      << "no earlier block declares it";
+}
+
 }  // namespace
 }  // namespace stratagem

@@ -103,5 +103,17 @@ TEST(ShardPlan, TheHashTellsPlansApart) {
   EXPECT_NE(plan.hash(), make_shard_plan(random_layout(6, 2), 3, 1000, false).hash());
 }
 
+TEST(ShardPlan, ABlockThatLendsEndsItsUnit) {
+  auto const zero = Initialiser::constant(0);
+  std::vector<std::vector<ParameterSpec>> const specs{
+      {{"tokens", {7, 3}, zero}}, {{"a", {40}, zero}}, {{"b", {40}, zero}}, {{"c", {3}, zero}}};
+  ParameterLayout const layout(specs, false, {{}, {}, {}, {"tokens"}});
+  auto const plan = make_shard_plan(layout, 2, 1 << 20, false);
+  ASSERT_EQ(plan.units.size(), 2U);
+  EXPECT_EQ(plan.units[0].last_block, 0);
+  EXPECT_EQ(plan.units[1].last_block, 3);
+  expect_sound(plan, layout, false);
+}
+
 }  // namespace
 }  // namespace stratagem

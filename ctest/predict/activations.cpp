@@ -56,7 +56,7 @@ std::int64_t measured_peak(Case const& of, std::int64_t samples) {
                                                 .precision = of.precision,
                                                 .dropout = of.config.dropout,
                                                 .recompute = of.config.recompute});
-  Batch const batch{.images = images(of, samples), .labels = at::randint(10, {samples}, at::kLong)};
+  Batch const batch{.inputs = images(of, samples), .labels = at::randint(10, {samples}, at::kLong)};
   member.strategy->step(batch, {.lr = 0.01});
   auto const before = gpu::live_memory(host).total();
   gpu::reset_peak_memory(host);

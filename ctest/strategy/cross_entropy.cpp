@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include "gpu/memory.hpp"
 #include "params/initialise.hpp"
 
 namespace stratagem {
@@ -54,6 +55,46 @@ TEST(CrossEntropy, ALossThatIsNotFiniteIsHandedOn) {
   auto const logits = logits_of(at::kFloat);
   logits[3][4] = std::numeric_limits<float>::quiet_NaN();
   EXPECT_FALSE(std::isfinite(cross_entropy(logits, labels()).loss.item<float>()));
+}
+
+/// 3 x 200 labels of 4,001 classes: three pieces, and one at once in blocks of 200.
+TEST(CrossEntropy, ManyLogitsAreGoneThroughByRows) {
+  auto const logits = at::empty({3, 200, 4001});
+  initialise(logits, {"logits", {3, 200, 4001}, Initialiser::normal(3)}, 1);
+  auto const labels = at::arange(600).mul(7).view({3, 200});
+  auto const whole = cross_entropy(logits, labels, 8);
+  EXPECT_EQ(whole.gradient.sizes(), logits.sizes());
+  auto const wide = logits.to(at::kDouble).flatten(0, 1);
+  auto const expected = at::cross_entropy_loss(wide, labels.flatten());
+  EXPECT_NEAR(whole.loss.item<double>(), expected.item<double>(), 1e-6);
+  auto const gradient = (wide.softmax(1) - at::one_hot(labels.flatten(), 4001)) * (8.0 / 600);
+  EXPECT_LT((whole.gradient.flatten(0, 1) - gradient).abs().max().item<double>(), 1e-8);
+  EXPECT_EQ(whole.correct.item<std::int64_t>(),
+            wide.argmax(1).eq(labels.flatten()).sum().item<std::int64_t>());
+  double loss = 0;
+  for (int i = 0; i < 3; ++i) {
+    auto const part = cross_entropy(logits[i], labels[i], 8);
+    loss += part.loss.item<double>() / 3;
+    EXPECT_TRUE(at::allclose(whole.gradient[i], part.gradient / 3, 1e-5, 1e-9));
+  }
+  EXPECT_NEAR(loss, whole.loss.item<double>(), 1e-6);
+  auto const sums = loss_sums(logits, labels);
+  EXPECT_NEAR(sums.loss.item<double>() / 600, expected.item<double>(), 1e-12);
+  EXPECT_EQ(sums.correct.item<double>(), whole.correct.item<double>());
+}
+
+/// Beside the gradient, a few pieces and no copy of all logits.
+TEST(CrossEntropy, HoldsNoCopyOfManyLogits) {
+  auto const logits = at::zeros({1024, 16384});
+  auto const labels = at::zeros({1024}, at::kLong);
+  gpu::Device const host;
+  auto const before = gpu::live_memory(host).total();
+  gpu::reset_peak_memory(host);
+  auto const result = cross_entropy(logits, labels);
+  auto const peak = gpu::peak_memory(host).total() - before;
+  auto const gradient = static_cast<std::int64_t>(result.gradient.nbytes());
+  EXPECT_GE(peak, gradient);
+  EXPECT_LT(peak, gradient + gradient / 4);
 }
 
 }  // namespace

@@ -174,5 +174,34 @@ TEST(FsdpPlan, TheHashTellsOptionsApart) {
     EXPECT_NE(plan_of(other, 2).hash(), plan_of({}, 2).hash());
 }
 
+/// 16 bytes of every parameter under AdamW are divided; the embedding, which the head uses too, has
+/// memory for its values and its gradients instead of slots.
+TEST(FsdpPlan, TiedEmbeddingsHaveMemoryOfTheirOwn) {
+  auto const gpt2 = make_model({.name = "gpt2", .num_classes = 0}, usual_input(find_model("gpt2")));
+  auto const layout = make_layout(gpt2);
+  OptimizerConfig const adamw{.rule = AdamwConfig{}};
+  for (int const ranks : {2, 4, 64}) {
+    auto const plan = plan_fsdp({.unit_mb = 4}, layout, adamw, Precision::fp32, ranks, 0);
+    EXPECT_EQ(plan.lenders, 1);
+    EXPECT_FALSE(plan.rotates(0));
+    EXPECT_TRUE(plan.stays_after_forward(0));
+    EXPECT_FALSE(plan.stays_after_backward(0, true));
+    auto const embedding = plan.parameter_bytes(0);
+    EXPECT_NEAR(static_cast<double>(embedding), 4.0 * 768 * (50257 + 1024), 4.0 * 32 * ranks);
+    auto const slots = plan.parameter_slots * plan.parameter_slot_bytes() +
+                       plan.gradient_slots * plan.gradient_slot_bytes();
+    auto const control = ParameterLayout::alignment * 4;
+    // Its shard of the parameters lies in its memory.
+    auto const shard = embedding / ranks;
+    EXPECT_EQ(plan.memory().total(),
+              16 * plan.shards.owned - shard + 2 * embedding + slots + control);
+    EXPECT_LT(plan.parameter_slot_bytes(), 24 * mib) << "slots are those of layers";
+  }
+  auto const untied =
+      make_model({.name = "gpt2", .num_classes = 0, .tie = false}, usual_input(find_model("gpt2")));
+  EXPECT_EQ(plan_fsdp({.unit_mb = 4}, make_layout(untied), adamw, Precision::fp32, 2, 0).lenders,
+            0);
+}
+
 }  // namespace
 }  // namespace stratagem

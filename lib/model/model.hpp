@@ -43,6 +43,10 @@ struct Model {
   std::map<std::string, std::string> tied;
   /// The declared name for one that other programs write; "" for what is no state. None: the same.
   std::string (*declared_name)(std::string const& name) = nullptr;
+  /// Of a forward and a backward pass, for one label; 0: not known. By the rule of Chowdhery et
+  /// al., "PaLM", 2022, appendix B: 6 per parameter that is multiplied, 12 per layer, width and
+  /// token that attention sees.
+  double train_flops = 0;
   /// What other programs must know of the model to load its weights: config.json of Hugging Face's
   /// transformers. Empty: nothing.
   std::string card;

@@ -37,7 +37,7 @@ std::string about_speed(Runs const& runs) {
   auto const& fastest = *std::ranges::max_element(runs, {}, speed);
   if (speed(fastest) <= 0) return {};
   return str("fastest: ", fastest.summary.name, " with ",
-             format_number(fastest.summary.images_per_s, 0), " images/s; ",
+             format_number(fastest.summary.images_per_s, 0), " ", fastest.summary.labels, "/s; ",
              others_behind(runs, fastest));
 }
 

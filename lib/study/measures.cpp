@@ -45,8 +45,8 @@ std::vector<Measure> of_time() {
       {"train_time_s", "s", "training time of the slowest rank, evaluation and saving apart",
        [](auto& run) { return run.train_time_s; }, "time s", 1, 2},
       {"images_per_s", "1/s",
-       "images of all ranks over the training time; those of dropped pushes and skipped steps "
-       "apart",
+       "images, of text tokens, of all ranks over the training time; those of dropped pushes and "
+       "skipped steps apart; likewise below",
        [](auto& run) { return run.images_per_s; }, "images/s", 1, 0},
       {"wall_time_s", "s", "from the first step to the end of rank 0, with evaluation and saving",
        [](auto& run) { return run.wall_time_s; }},
@@ -55,6 +55,10 @@ std::vector<Measure> of_time() {
       {"steady_images_per_s", "1/s",
        "images per second of all workers at their median steps, the first one apart; likewise",
        [](auto& run) { return run.steady_images_per_s; }},
+      {"mfu", "1",
+       "model FLOPs of steady_images_per_s over what the GPUs could do: of transformers in 16 bit "
+       "on GPUs whose peak is known",
+       [](auto& run) { return run.mfu; }, "MFU %", 100, 1},
       {"applied_share", "1", "share of the images that were in no dropped push or skipped step",
        [](auto& run) { return run.applied_share; }},
       {"steady_step_s", "s", "time of a global batch at the median steps, dropped or not",
@@ -85,6 +89,12 @@ std::vector<Measure> of_learning() {
            "accuracy %", 100, 2},
           {"train_loss", "1", "mean of the last epoch", [](auto& run) { return run.train_loss; },
            "loss", 1, 4},
+          {"test_loss", "1", "last known", [](auto& run) { return run.test_loss; }},
+          {"perplexity", "1", "of text: exp of test_loss",
+           [](auto& run) { return run.labels == "tokens" ? std::exp(run.test_loss) : unknown; },
+           "perplexity", 1, 2},
+          {"bits_per_byte", "1", "of text: test_loss in bits, per byte that tokens stand for",
+           [](auto& run) { return run.bits_per_byte; }, "bits/byte", 1, 4},
           {"first_epoch_accuracy", "1", "test accuracy after one epoch",
            [](auto& run) { return run.first_epoch_accuracy; }},
           {"sent_per_step_B", "B", "sent by a worker in a step, as planned",
@@ -269,6 +279,20 @@ std::span<std::string const> shown_results() {
   static std::vector<std::string> const names{"test_accuracy", "train_loss", "train_time_s",
                                               "images_per_s",  "step_ms",    "exposed_comm_share",
                                               "peak_B"};
+  return names;
+}
+
+std::string title_of(Measure const& measure, std::vector<RunSummary> const& runs) {
+  auto title = measure.title;
+  constexpr std::string_view images = "images";
+  auto const is_text = [](RunSummary const& run) { return run.labels == "tokens"; };
+  if (!title.starts_with(images) || std::ranges::none_of(runs, is_text)) return title;
+  bool const all = std::ranges::all_of(runs, is_text);
+  return title.replace(0, images.size(), all ? "tokens" : "images or tokens");
+}
+
+std::span<std::string const> shown_text() {
+  static std::vector<std::string> const names{"perplexity", "bits_per_byte", "mfu"};
   return names;
 }
 

@@ -42,8 +42,13 @@ nlohmann::json json_number(double value);
 /// 1, and so on, empty without servers.
 void add_lists(nlohmann::json& row, RunSummary const& run);
 
-/// Names of the measures that tables of runs show: results, categories of the peak, and servers.
+/// What tables of these runs call a measure: images/s of runs of text are tokens/s.
+std::string title_of(Measure const& measure, std::vector<RunSummary> const& runs);
+
+/// Names of the measures that tables of runs show: results, also of text, categories of the peak,
+/// and servers.
 std::span<std::string const> shown_results();
+std::span<std::string const> shown_text();
 std::span<std::string const> shown_memory();
 std::span<std::string const> shown_servers();
 

@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "base/files/file.hpp"
 #include "config/print.hpp"
+#include "gpu/peak_flops.hpp"
 #include "run_files/outcome.hpp"
 
 namespace stratagem {
@@ -29,10 +30,18 @@ RunFacts read_run_facts(std::filesystem::path const& run) {
   RunFacts facts;
   try {
     auto const manifest = nlohmann::json::parse(read_text(run / "manifest.json", ExitCode::io));
-    facts.train_images = manifest.at("dataset").at("train_images").get<std::int64_t>();
-    facts.data_bytes = manifest.at("dataset").value("bytes", facts.data_bytes);
-    for (auto const& rank : manifest.at("ranks"))
+    auto const& dataset = manifest.at("dataset");
+    facts.labels = dataset.value("labels", facts.labels);
+    facts.train_labels =
+        dataset.value("train_labels", dataset.at("train_images").get<std::int64_t>());
+    facts.bytes_per_token = dataset.value("bytes_per_token", 0.0);
+    if (auto const& model = manifest.at("model"); model.value("computes_in_16_bit", false))
+      facts.train_flops = model.value("train_flops_per_label", 0.0);
+    facts.data_bytes = dataset.value("bytes", facts.data_bytes);
+    for (auto const& rank : manifest.at("ranks")) {
       facts.traced_data_bytes.push_back(rank.value("data_in_peaks_B", std::int64_t{0}));
+      facts.peak_flops += gpu::peak_flops_of_16_bit(rank.value("device", "")).value_or(0);
+    }
     facts.ranks = static_cast<int>(manifest.at("ranks").size());
     facts.global_batch = manifest.at("plan").at("global_batch").get<std::int64_t>();
     facts.sent_per_step = manifest.at("plan").at("bytes_sent_per_step").get<std::int64_t>();

@@ -13,7 +13,11 @@ namespace stratagem {
 /// Facts from the manifest of a run, and from its outcome, that its traces do not contain.
 struct RunFacts {
   std::string commit;               ///< of the program, "+" behind it where it had been changed
-  std::int64_t train_images = 0;    ///< of the data set
+  std::string labels = "images";    ///< what is counted: images, or tokens
+  std::int64_t train_labels = 0;    ///< of the data set
+  double bytes_per_token = 0;       ///< of text; 0: unknown
+  double train_flops = 0;           ///< of a label, in 16 bit; 0: unknown, or in other types
+  double peak_flops = 0;            ///< of all GPUs together, per second; 0: unknown
   std::int64_t data_bytes = -1;     ///< of the data set, in the host memory of every rank
   std::int64_t sent_per_step = -1;  ///< bytes that a worker sends in a step, as planned
   int ranks = 0;                    ///< that the run was started with

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <numbers>
 #include <numeric>
 
 #include "base/median.hpp"
@@ -408,8 +409,11 @@ RunSummary summarise(std::string const& name, trace::RunTraces const& traces,
   add_rates(traces.ranks, summary);
   add_wall_time(facts, summary);
   add_steady_rate(workers, summary);
-  if (facts.train_images > 0)
-    summary.epoch_s = static_cast<double>(facts.train_images) / summary.steady_images_per_s;
+  summary.labels = facts.labels;
+  if (facts.train_labels > 0)
+    summary.epoch_s = static_cast<double>(facts.train_labels) / summary.steady_images_per_s;
+  if (facts.train_flops > 0 && facts.peak_flops > 0)
+    summary.mfu = summary.steady_images_per_s * facts.train_flops / facts.peak_flops;
   if (facts.sent_per_step >= 0) summary.sent_per_step = static_cast<double>(facts.sent_per_step);
   add_memory(traces.ranks, facts, summary);
   add_devices(workers, summary);
@@ -422,6 +426,9 @@ RunSummary summarise(std::string const& name, trace::RunTraces const& traces,
   auto const& accuracies = first.table(trace::epochs_table()).reals("test_accuracy");
   summary.train_loss = last_known(first.table(trace::epochs_table()).reals("train_loss"));
   summary.test_accuracy = last_known(accuracies);
+  summary.test_loss = last_known(first.table(trace::epochs_table()).reals("test_loss"));
+  if (facts.bytes_per_token > 0)
+    summary.bits_per_byte = summary.test_loss / std::numbers::ln2 / facts.bytes_per_token;
   if (!accuracies.empty()) summary.first_epoch_accuracy = accuracies.front();
   return summary;
 }

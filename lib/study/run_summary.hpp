@@ -63,13 +63,17 @@ struct RunSummary {
   double wall_time_s = unknown;        ///< with evaluation and saving
   double wall_images_per_s = unknown;  ///< over that time
   double applied_share = unknown;      ///< of the images: whose gradients were applied
-  double images_per_s = unknown;       ///< of all ranks, over all epochs; those that were applied
+  double images_per_s = unknown;       ///< of all ranks, over all epochs; those that were applied;
+                                       ///< of text, tokens, likewise below
   double step_ms = unknown;            ///< median over steps and ranks
   double exposed_share = unknown;      ///< of step time spent waiting for communication
   double exposed_transfer_share = unknown;  ///< of it, see trace::ExposedTime
   double exposed_waiting_share = unknown;
   double exposed_server_share = unknown;
-  double train_loss = unknown, test_accuracy = unknown;  ///< last known
+  double train_loss = unknown, test_loss = unknown, test_accuracy = unknown;  ///< last known
+  std::string labels = "images";   ///< what rates count: images, or tokens
+  double bits_per_byte = unknown;  ///< of the test text, whose tokens stand for bytes
+  double mfu = unknown;            ///< model FLOPs per second, as a share of the GPUs' peak
   gpu::MemoryUse peak;  ///< of the rank with the highest peak; all peaks leave out the data set
   std::optional<ServerSummary> servers;  ///< empty if the run had none
 

@@ -13,18 +13,20 @@ namespace {
 
 using Names = std::span<std::string const>;
 
-void add_columns(std::vector<Table::Column>& columns, Names names) {
-  for (auto const& name : names) columns.push_back({measure(name).title});
+using Runs = std::vector<RunSummary>;
+
+void add_columns(std::vector<Table::Column>& columns, Names names, Runs const& runs) {
+  for (auto const& name : names) columns.push_back({title_of(measure(name), runs)});
 }
 
 void add_cells(std::vector<std::string>& row, RunSummary const& run, Names names) {
   for (auto const& name : names) row.push_back(measure(name).text(run));
 }
 
-std::vector<Table::Column> result_columns() {
+std::vector<Table::Column> result_columns(Runs const& runs) {
   std::vector<Table::Column> columns{
       {"run", Align::left}, {"strategy", Align::left}, {"ranks"}, {"steps"}};
-  add_columns(columns, shown_results());
+  add_columns(columns, shown_results(), runs);
   columns.push_back({"status", Align::left});
   return columns;
 }
@@ -37,14 +39,18 @@ std::vector<std::string> result_cells(RunSummary const& run) {
   return row;
 }
 
-bool has_servers(std::vector<RunSummary> const& runs) {
+bool has_text(Runs const& runs) {
+  return std::ranges::any_of(runs, [](RunSummary const& run) { return run.labels == "tokens"; });
+}
+
+bool has_servers(Runs const& runs) {
   return std::ranges::any_of(runs, [](RunSummary const& run) { return run.servers.has_value(); });
 }
 
 /// One row per run that has some of these measures, with its name in the first column.
-std::string table_of(std::string const& what, std::vector<RunSummary> const& runs, Names names) {
+std::string table_of(std::string const& what, Runs const& runs, Names names) {
   std::vector<Table::Column> columns{{what, Align::left}};
-  add_columns(columns, names);
+  add_columns(columns, names, runs);
   Table table(std::move(columns));
   for (auto const& run : runs) {
     auto const is_known = [&](auto const& name) { return std::isfinite(measure(name).get(run)); };
@@ -58,29 +64,32 @@ std::string table_of(std::string const& what, std::vector<RunSummary> const& run
 
 }  // namespace
 
-Table summary_table(std::vector<RunSummary> const& runs) {
-  auto columns = result_columns();
-  add_columns(columns, shown_memory());
-  if (has_servers(runs)) add_columns(columns, shown_servers());
+Table summary_table(Runs const& runs) {
+  auto columns = result_columns(runs);
+  add_columns(columns, shown_memory(), runs);
+  if (has_text(runs)) add_columns(columns, shown_text(), runs);
+  if (has_servers(runs)) add_columns(columns, shown_servers(), runs);
   Table table(std::move(columns));
   for (auto const& run : runs) {
     auto row = result_cells(run);
     add_cells(row, run, shown_memory());
+    if (has_text(runs)) add_cells(row, run, shown_text());
     if (has_servers(runs)) add_cells(row, run, shown_servers());
     table.add_row(std::move(row));
   }
   return table;
 }
 
-std::string summary_text(std::vector<RunSummary> const& runs) {
-  Table results(result_columns());
+std::string summary_text(Runs const& runs) {
+  Table results(result_columns(runs));
   for (auto const& run : runs) results.add_row(result_cells(run));
   auto text = results.render() + "\n" + table_of("peak MiB of a rank", runs, shown_memory());
+  if (has_text(runs)) text += "\n" + table_of("text", runs, shown_text());
   if (has_servers(runs)) text += "\n" + table_of("servers", runs, shown_servers());
   return text;
 }
 
-Table phase_table(std::vector<RunSummary> const& runs) {
+Table phase_table(Runs const& runs) {
   std::vector<Table::Column> columns{{"run", Align::left}, {"rank"}};
   for (auto const phase : trace::phase_names) columns.push_back({str(phase, " ms")});
   columns.push_back({"step ms"});

@@ -80,7 +80,9 @@ std::string to_json(Manifest const& manifest, RunPlan const& plan, Model const& 
                     Dataset const& dataset) {
   json ranks = json::array();
   for (auto const& line : manifest.rank_facts) ranks.push_back(json::parse(line));
-  auto const pixels = dataset.statistics(plan.input.channels);
+  auto const pixels =
+      plan.input.is_text() ? PixelStatistics() : dataset.statistics(plan.input.channels);
+  auto const& text = dataset.train.text;
   json decided = json::object();
   plan.strategy.strategy->add_to(decided);
   json const document{
@@ -98,6 +100,9 @@ std::string to_json(Manifest const& manifest, RunPlan const& plan, Model const& 
         {"fingerprint", dataset.fingerprint},
         {"train_images", dataset.train.size()},
         {"test_images", dataset.test.size()},
+        {"train_labels", dataset.train.size() * plan.labels_per_sample()},
+        {"labels", plan.labels_name()},
+        {"bytes_per_token", text ? text->bytes_per_token() : 0},
         {"bytes", dataset.bytes()},
         {"path", plan.config.data.path},
         {"classes", dataset.classes},
@@ -108,6 +113,8 @@ std::string to_json(Manifest const& manifest, RunPlan const& plan, Model const& 
        {{"name", model.name},
         {"parameters", model.parameter_count()},
         {"tensors", model.parameter_tensors()},
+        {"train_flops_per_label", model.train_flops},
+        {"computes_in_16_bit", size_of(compute_type(plan.config.precision.compute)) == 2},
         {"channels_last", model.memory_format == MemoryFormat::channels_last}}},
       {"plan",
        {{"hash", Hash().add(plan.strategy.hash()).hex()},

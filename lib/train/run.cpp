@@ -390,7 +390,7 @@ TrainResult Run::train(Communicator& communicator, Member const& member,
   std::optional<ProgressDisplay> display;
   if (leader_)
     display.emplace(request_.progress, plan.total_steps, plan.steps_per_epoch,
-                    plan.config.run.epochs);
+                    plan.config.run.epochs, std::string(plan.labels_name()));
   Trainer trainer(
       {.plan = plan,
        .format = input_format(plan, setup_.model, setup_.process.device, setup_.threads),

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <utility>
 
 #include <unistd.h>
 
@@ -18,21 +19,23 @@ constexpr std::int64_t between_redraws = second / 10, between_lines = 30 * secon
 }  // namespace
 
 ProgressDisplay::ProgressDisplay(ProgressStyle style, std::int64_t total_steps,
-                                 std::int64_t steps_per_epoch, std::int64_t epochs)
+                                 std::int64_t steps_per_epoch, std::int64_t epochs,
+                                 std::string counted)
     : style_(style),
       total_steps_(total_steps),
       steps_per_epoch_(std::max<std::int64_t>(steps_per_epoch, 1)),
       epochs_(epochs),
+      counted_(std::move(counted)),
       started_ns_(monotonic_ns()),
       shown_ns_(started_ns_) {
   if (style_ == ProgressStyle::automatic)
     style_ = shows_to_person(STDERR_FILENO) ? ProgressStyle::bar : ProgressStyle::line;
 }
 
-void ProgressDisplay::step(std::int64_t done, std::int64_t samples, double loss) {
+void ProgressDisplay::step(std::int64_t done, std::int64_t count, double loss) {
   if (style_ == ProgressStyle::none) return;
   if (first_done_ < 0) first_done_ = done - 1;
-  samples_ += samples;
+  count_ += count;
   auto const now = monotonic_ns();
   bool const tenth =
       done % std::max<std::int64_t>(steps_per_epoch_ / 10, 1) == 0 && now - shown_ns_ > second;
@@ -60,7 +63,8 @@ Progress ProgressDisplay::state(std::int64_t done, double loss, std::int64_t now
           .epoch = std::min((done - 1) / steps_per_epoch_ + 1, epochs_),
           .epochs = epochs_,
           .loss = loss,
-          .images_per_s = static_cast<std::int64_t>(static_cast<double>(samples_) / elapsed),
+          .per_s = static_cast<std::int64_t>(static_cast<double>(count_) / elapsed),
+          .counted = counted_,
           .left_s = elapsed / here * static_cast<double>(total_steps_ - done)};
 }
 

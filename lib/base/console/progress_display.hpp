@@ -13,13 +13,14 @@ enum class ProgressStyle { automatic, bar, line, none };
 /// its width, otherwise a line every 30 s or tenth of an epoch. Rank 0 shows it.
 class ProgressDisplay {
  public:
-  /// Automatic is a bar on a terminal and lines elsewhere.
+  /// Automatic is a bar on a terminal and lines elsewhere. `counted`: what step() is told of, such
+  /// as images.
   ProgressDisplay(ProgressStyle style, std::int64_t total_steps, std::int64_t steps_per_epoch,
-                  std::int64_t epochs);
+                  std::int64_t epochs, std::string counted = "images");
   ~ProgressDisplay() { clear(); }
 
-  /// After every step; `samples` of all ranks.
-  void step(std::int64_t done_steps, std::int64_t samples, double loss);
+  /// After every step; `count` of all ranks.
+  void step(std::int64_t done_steps, std::int64_t count, double loss);
   /// A line that stays, such as an epoch's result.
   void say(std::string const& line);
   /// Takes the bar away.
@@ -32,7 +33,8 @@ class ProgressDisplay {
   std::int64_t total_steps_, steps_per_epoch_, epochs_;
   std::int64_t started_ns_;
   std::int64_t shown_ns_;
-  std::int64_t samples_ = 0;
+  std::string counted_;
+  std::int64_t count_ = 0;
   std::int64_t first_done_ = -1;
   bool bar_visible_ = false;
 };

@@ -26,7 +26,7 @@ std::string line(Progress const& progress, Parts const& parts) {
   if (parts.epoch) text += str("epoch ", progress.epoch, "/", progress.epochs, "  ");
   text += str("step ", progress.done_steps, "/", progress.total_steps);
   if (parts.loss) text += "  loss " + format_number(progress.loss, 4);
-  if (parts.speed) text += str("  ", format_count(progress.images_per_s), " images/s");
+  if (parts.speed) text += str("  ", format_count(progress.per_s), " ", progress.counted, "/s");
   if (parts.left) text += "  left " + format_whole_seconds(progress.left_s);
   return text;
 }

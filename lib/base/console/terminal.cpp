@@ -68,8 +68,8 @@ void fold_line(std::string_view line, std::size_t columns, std::string& folded) 
 }  // namespace
 
 bool is_quantity(std::string_view number, std::string_view unit) {
-  static constexpr std::array<std::string_view, 8> units{"%",   "s",   "ms",    "us",
-                                                         "MiB", "GiB", "steps", "images/s"};
+  static constexpr std::array<std::string_view, 9> units{
+      "%", "s", "ms", "us", "MiB", "GiB", "steps", "images/s", "tokens/s"};
   auto const digit = number.find_first_of("0123456789");
   auto const bare = unit.substr(0, unit.find_last_not_of(",.;)") + 1);
   return digit != number.npos && digit == number.find_first_not_of('(') &&

@@ -160,9 +160,16 @@ std::string card_of(Gpt2Shape const& shape) {
   return card.dump(2) + "\n";
 }
 
+double train_flops(Model const& model, Gpt2Shape const& shape, std::int64_t tokens) {
+  auto const idle = shape.context * shape.width + (shape.tie ? 0 : shape.vocabulary * shape.width);
+  auto const multiplied = model.parameter_count() - idle;
+  return 6.0 * static_cast<double>(multiplied) +
+         12.0 * static_cast<double>(shape.layers * shape.width * tokens);
+}
+
 }  // namespace
 
-Model make_gpt2(std::string const& name, Gpt2Shape const& shape) {
+Model make_gpt2(std::string const& name, Gpt2Shape const& shape, std::int64_t tokens) {
   Model model{.name = name, .declared_name = declared_name, .card = card_of(shape)};
   if (shape.tie)
     model.tied = {{"lm_head.weight", kTokens}};
@@ -175,6 +182,7 @@ Model make_gpt2(std::string const& name, Gpt2Shape const& shape) {
     model.blocks.push_back(std::make_unique<MlpHalf>(layer, shape));
   }
   model.blocks.push_back(std::make_unique<Head>(shape));
+  model.train_flops = train_flops(model, shape, tokens);
   return model;
 }
 

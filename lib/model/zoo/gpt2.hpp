@@ -15,6 +15,7 @@ struct Gpt2Shape {
 };
 
 /// Blocks: embedding, then the attention and the MLP half of every layer, then the head.
-Model make_gpt2(std::string const& name, Gpt2Shape const& shape);
+/// `tokens`: of the sequences that it is trained on.
+Model make_gpt2(std::string const& name, Gpt2Shape const& shape, std::int64_t tokens);
 
 }  // namespace stratagem

@@ -72,13 +72,15 @@ Model make_transformer(ModelConfig const& config, InputShape const& input) {
   check(size, input);
   auto const classes = config.num_classes > 0 ? config.num_classes : input.vocabulary;
   if (size.takes_text())
-    return make_gpt2(size.name, {.layers = size.layers,
-                                 .heads = size.heads,
-                                 .width = size.width,
-                                 .context = size.context,
-                                 .vocabulary = classes,
-                                 .tie = config.tie,
-                                 .dropout = config.dropout_rate});
+    return make_gpt2(size.name,
+                     {.layers = size.layers,
+                      .heads = size.heads,
+                      .width = size.width,
+                      .context = size.context,
+                      .vocabulary = classes,
+                      .tie = config.tie,
+                      .dropout = config.dropout_rate},
+                     input.tokens);
   return make_vit(size.name,
                   {.layers = size.layers,
                    .heads = size.heads,

@@ -1,0 +1,126 @@
+#include <filesystem>
+#include <iostream>
+
+#include "app/configuration.hpp"
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "config/parse.hpp"
+#include "config/yaml_file.hpp"
+#include "data/tokens/token_bytes.hpp"
+#include "offline/text_sampler.hpp"
+#include "run_files/checkpoint.hpp"
+
+namespace stratagem::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t byte_values = 256;
+
+RunConfig config_of(fs::path const& run) {
+  auto const file = run / "config.yaml";
+  return parse_config(read_yaml_file(file), file.string(), {}, known_names(), process_variable);
+}
+
+double temperature_of(Options const& options) {
+  auto const text = options.text("temperature");
+  auto const value = parse_number(text);
+  if (!value || *value < 0)
+    throw Error(ExitCode::usage, "--temperature " + text, "it must be 0 or more");
+  return *value;
+}
+
+/// What each token stands for; empty where nothing tells, and tokens are shown as numbers.
+std::vector<std::string> token_bytes(Options const& options, RunConfig const& config,
+                                     std::int64_t vocabulary) {
+  if (options.has("tokenizer")) return read_token_bytes(options.text("tokenizer"));
+  if (auto const beside = fs::path(config.data.path) / "tokenizer.bin"; fs::exists(beside))
+    return read_token_bytes(beside);
+  std::vector<std::string> bytes;
+  if (vocabulary == byte_values)
+    for (int value = 0; value < byte_values; ++value)
+      bytes.emplace_back(1, static_cast<char>(value));
+  return bytes;
+}
+
+std::vector<std::int64_t> prompt_of(Options const& options, std::int64_t vocabulary) {
+  std::vector<std::int64_t> prompt;
+  if (options.has("prompt-tokens")) {
+    prompt = parse_integers(options.text("prompt-tokens"));
+    for (auto const token : prompt)
+      if (token < 0 || token >= vocabulary)
+        throw Error(ExitCode::usage, str("--prompt-tokens: ", token),
+                    str("the model has tokens 0 to ", vocabulary - 1));
+  } else if (options.has("prompt")) {
+    if (vocabulary != byte_values)
+      throw Error(ExitCode::usage, "--prompt is of models whose tokens are bytes",
+                  str("this one has ", vocabulary, " tokens"),
+                  "give the prompt as numbers, with --prompt-tokens");
+    for (unsigned char const byte : options.text("prompt")) prompt.push_back(byte);
+  }
+  if (prompt.empty()) prompt = {vocabulary == byte_values ? '\n' : 0};
+  return prompt;
+}
+
+void show(std::int64_t token, std::vector<std::string> const& bytes) {
+  if (bytes.empty())
+    std::cout << token << ' ';
+  else if (static_cast<std::size_t>(token) < bytes.size())
+    std::cout << bytes[static_cast<std::size_t>(token)];
+  std::cout.flush();
+}
+
+}  // namespace
+
+void declare_sample(Options& options) {
+  options.add_word({.name = "DIR", .meaning = "the run directory of a model of text"});
+  options.add(
+      {.name = "prompt",
+       .value = "TEXT",
+       .meaning = "what is continued, where tokens are bytes; default: the begin of a line"});
+  options.add({.name = "prompt-tokens",
+               .value = "NUMBERS",
+               .meaning = "the same as tokens, separated by spaces; default: token 0"});
+  options.add({.name = "tokens", .value = "N", .fallback = "200", .meaning = "to add"});
+  options.add({.name = "temperature",
+               .value = "X",
+               .fallback = "0.8",
+               .meaning = "below 1: likely tokens become likelier; 0: always the likeliest"});
+  options.add(
+      {.name = "top-k", .value = "K", .fallback = "0", .meaning = "only the K likeliest; 0: all"});
+  options.add({.name = "seed", .value = "N", .fallback = "1", .meaning = "another continuation"});
+  options.add({.name = "tokenizer",
+               .value = "FILE",
+               .meaning =
+                   "what tokens stand for, as llm.c writes it; default: tokenizer.bin beside "
+                   "the data"});
+  options.add_example("stratagem sample runs/king-james --prompt 'In the beginning'",
+                      "200 more characters");
+}
+
+ExitCode execute_sample(Options const& options) {
+  fs::path const run = options.words().front();
+  auto const common = options.common();
+  Log log(0, true, common.level, common.color);
+  auto const config = config_of(run);
+  auto const checkpoint = newest_checkpoint(run, log);
+  if (!checkpoint)
+    throw Error(ExitCode::checkpoint, "no checkpoint in " + run.string(),
+                "only a saved model can be continued with", "run it with checkpoint.every_steps");
+  TextSampler sampler(config, checkpoint->weights());
+  auto const bytes = token_bytes(options, config, sampler.vocabulary());
+  auto text = prompt_of(options, sampler.vocabulary());
+  Sampling const sampling{
+      .temperature = temperature_of(options),
+      .top_k = options.integer("top-k", 0, sampler.vocabulary()),
+      .seed = static_cast<std::uint64_t>(options.integer("seed", 0, std::int64_t{1} << 53))};
+  for (auto const token : text) show(token, bytes);
+  for (auto left = options.integer("tokens", 1, 1'000'000); left > 0; --left) {
+    text.push_back(sampler.next(text, sampling));
+    show(text.back(), bytes);
+  }
+  std::cout << '\n';
+  return ExitCode::done;
+}
+
+}  // namespace stratagem::app

@@ -1,0 +1,81 @@
+#include "predict/block_costs.hpp"
+
+#include <map>
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "gpu/memory.hpp"
+#include "model/block_tape.hpp"
+#include "strategy/shared/replica.hpp"
+#include "strategy/state/buffers.hpp"
+
+namespace stratagem {
+namespace {
+
+ModelConfig small(std::int64_t heads, std::int64_t width) {
+  return {.name = "gpt2", .num_classes = 0, .layers = 2, .heads = heads, .width = width};
+}
+
+/// Of a sequence and a layer: (16 C + 4 + h) 4 T bytes, in fp32. The attention half keeps 6 C of
+/// them: x, its norm, queries with keys and values, and what comes out; and h for the sums of
+/// softmax. The other half keeps 10 C: x, its norm, and 4 C before and after gelu. Each norm keeps
+/// a mean and a deviation.
+TEST(BlockCosts, LayersOfATransformerKeepWhatTheFormulaSays) {
+  struct {
+    std::int64_t heads, width, tokens;
+  } const cases[]{{4, 64, 32}, {4, 128, 64}, {12, 768, 128}};
+  for (auto const& [heads, width, tokens] : cases) {
+    auto const config = small(heads, width);
+    InputShape const input{.tokens = tokens, .vocabulary = 97};
+    auto const model = make_model(config, input);
+    for (auto const& cost : block_costs(model, config, input)) {
+      auto const c = width * tokens, one = tokens;
+      if (cost.name.ends_with(".attn")) {
+        EXPECT_EQ(cost.kept, 4 * (6 * c + (2 + heads) * one)) << cost.name << ' ' << width;
+      }
+      if (cost.name.ends_with(".mlp")) {
+        EXPECT_EQ(cost.kept, 4 * (10 * c + 2 * one)) << cost.name << ' ' << width;
+      }
+    }
+  }
+}
+
+/// Forward, of one sequence: matrices 2 x 12 C^2 T, attention 4 C T^2 in all of its square, and the
+/// head 2 C V T. Training takes three times as much: the rule that MFU goes by.
+TEST(BlockCosts, FlopsOfATransformerFollowTheRule) {
+  constexpr std::int64_t heads = 4, width = 128, tokens = 64, vocabulary = 97;
+  auto const config = small(heads, width);
+  InputShape const input{.tokens = tokens, .vocabulary = vocabulary};
+  auto const model = make_model(config, input);
+  double flops = 0;
+  for (auto const& cost : block_costs(model, config, input)) flops += cost.flops;
+  auto const matrices = 2.0 * (2 * 12 * width * width + vocabulary * width) * tokens;
+  auto const attention = 2 * 4.0 * width * tokens * tokens;
+  EXPECT_EQ(flops, matrices + attention);
+  // The rule counts biases and norms among the parameters that are multiplied.
+  EXPECT_NEAR(model.train_flops * tokens, 3 * flops, 0.02 * 3 * flops);
+}
+
+/// With recompute: all, nothing but the input of each block, BTC; of the first, no more than
+/// tokens.
+TEST(BlockCosts, RecomputedLayersKeepTheirInput) {
+  constexpr std::int64_t samples = 3, tokens = 32, width = 64;
+  InputShape const input{.tokens = tokens, .vocabulary = 97};
+  auto const model = make_model(small(4, width), input);
+  gpu::Device const host;
+  Replica const replica(model, Precision::fp32, host, 1);
+  auto const buffers = make_buffers(model, host, Precision::fp32);
+  BlockTape tape(model.blocks, {.every = 1});
+  Context const context{.training = true};
+  auto x = blank_input(input, samples);
+  auto const bytes = static_cast<std::int64_t>(4 * samples * tokens * width);
+  for (int block = 0; block + 1 < tape.blocks(); ++block) {
+    auto const before = gpu::live_memory(host).total();
+    x = tape.forward(block, x, {replica.parameters(block), buffers[0], context});
+    EXPECT_EQ(gpu::live_memory(host).total() - before, bytes) << "what the next block gets";
+  }
+}
+
+}  // namespace
+}  // namespace stratagem
