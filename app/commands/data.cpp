@@ -12,16 +12,17 @@
 #include "data/own_data.hpp"
 #include "data/read_rate.hpp"
 #include "data/survey.hpp"
+#include "data/tokens/text_survey.hpp"
 
 namespace stratagem::app {
 namespace {
 
 constexpr std::int64_t colours = 3;
-constexpr std::size_t most_shown = 20;  // damaged images
+constexpr std::size_t most_shown = 20;  // damaged images or files
 
 Dataset dataset_of(std::string const& path) {
   // Whatever there is: what to evaluate is the configuration's matter.
-  return open_own_data({.dataset = path, .path = path, .holdout = 1});
+  return open_own_data({.dataset = path, .path = path, .seq_len = 1, .holdout = 1});
 }
 
 std::int64_t channels_of(Dataset const& dataset) {
@@ -94,17 +95,51 @@ Table new_table() {
 }
 
 /// Ends with Error(bad_data) if some image is.
-void report_damage(std::vector<std::string> const& damaged) {
+void report_damage(std::vector<std::string> const& damaged, char const* what) {
   if (damaged.empty()) return;
   for (std::size_t i = 0; i < std::min(damaged.size(), most_shown); ++i)
     std::cerr << damaged[i] << '\n';
-  throw Error(ExitCode::bad_data, str(damaged.size(), " images cannot be read"),
+  throw Error(ExitCode::bad_data, str(damaged.size(), " ", what),
               damaged.size() > most_shown ? str("the first ", most_shown, " are listed above") : "",
               "replace them, or remove them");
 }
 
+void add_row(Table& table, std::string const& part, SampleSet const& set,
+             std::vector<std::string>& damaged) {
+  std::int64_t tokens = 0;
+  for (auto const& text : set.text->texts()) tokens += text.size();
+  ReadingLine const line(part, tokens);
+  auto const found = survey_text(set, [&](std::int64_t done) { line.tell(done); });
+  auto const bytes = set.text->bytes_per_token();
+  table.add_row({part, std::to_string(found.files), format_count(found.tokens),
+                 format_count(found.different), format_count(set.text->vocabulary()),
+                 bytes > 0 ? format_number(bytes, 2) : "-", format_number(found.entropy, 4)});
+  damaged.insert(damaged.end(), found.damaged.begin(), found.damaged.end());
+}
+
+ExitCode show_text(Options const& options, Dataset const& dataset) {
+  Table table({{"part", Align::left},
+               {"files"},
+               {"tokens"},
+               {"different"},
+               {"vocabulary"},
+               {"bytes per token"},
+               {"entropy"}});
+  std::vector<std::string> damaged;
+  add_row(table, "train", dataset.train, damaged);
+  if (dataset.test.size() > 0 && dataset.test.text != dataset.train.text)
+    add_row(table, "val", dataset.test, damaged);
+  auto const format = options.text("format");
+  std::cout << table.render(table_format(format));
+  report_damage(damaged, "files hold tokens that the vocabulary does not have");
+  if (format == "text")
+    std::cout << "\nentropy: the loss of a model that knows how often tokens are, and no more.\n";
+  return ExitCode::done;
+}
+
 ExitCode show_statistics(Options const& options, std::string const& path) {
   auto const dataset = dataset_of(path);
+  if (dataset.train.text) return show_text(options, dataset);
   auto const channels = channels_of(dataset);
   Crew crew(threads_of(options), "decode");
   auto table = new_table();
@@ -119,7 +154,7 @@ ExitCode show_statistics(Options const& options, std::string const& path) {
   auto const format = options.text("format");
   std::cout << table.render(table_format(format));
   for (auto const& remark : dataset.remarks) std::cerr << "note: " << remark << '\n';
-  report_damage(damaged);
+  report_damage(damaged, "images cannot be read");
   if (format == "text")
     std::cout
         << "\nWhere three numbers are given, they are the least, the middle and the largest.\n"
@@ -131,6 +166,9 @@ ExitCode show_statistics(Options const& options, std::string const& path) {
 
 ExitCode show_rate(Options const& options, std::string const& path) {
   auto const dataset = dataset_of(path);
+  if (dataset.train.text)
+    throw Error(ExitCode::usage, "data rate is of images", path + " is text",
+                "text needs no such measurement: it is read as it is");
   auto const threads = threads_of(options);
   auto const size = options.integer("input-size", 1, 4096);
   auto const seconds = options.integer("seconds", 1, 3600);
@@ -147,10 +185,11 @@ ExitCode show_rate(Options const& options, std::string const& path) {
 
 void declare_data(Options& options) {
   options.add_word({.name = "WHAT",
-                    .meaning = "stats reads all images: sizes, mean, deviation, damage; rate "
-                               "measures how fast they become a model's input",
+                    .meaning = "stats reads all images: sizes, mean, deviation, damage; or all "
+                               "text: tokens, entropy; rate measures how fast images become a "
+                               "model's input",
                     .choices = {"stats", "rate"}});
-  options.add_word({.name = "PATH", .meaning = "a folder, as data.path names it"});
+  options.add_word({.name = "PATH", .meaning = "a folder, or a text, as data.path names it"});
   options.add({.name = "threads",
                .value = "N",
                .meaning = "that read images; default: as many as the cores"});
@@ -169,9 +208,13 @@ void declare_data(Options& options) {
       "PATH holds images to train on and to evaluate: train/CLASS/*.jpg (or .png) and "
       "val/CLASS/...; or train*.tar and val*.tar with KEY.jpg and KEY.cls, as WebDataset writes "
       "them; or train*.h5 and val*.h5 with images, bytes [n, height, width, channels], and labels. "
-      "analysis/pack_images.py makes the others of the first.");
+      "analysis/pack_images.py makes the others of the first. Or text: a file, whose bytes are the "
+      "tokens; or a folder with train*.txt and val*.txt; or with train*.bin and val*.bin, tokens "
+      "as "
+      "llm.c writes them, which analysis/tokenize_text.py makes of text.");
   options.add_example("stratagem data stats flowers",
                       "whether every image can be read, and data.mean and data.stddev");
+  options.add_example("stratagem data stats book.txt", "how long a text is, and its entropy");
   options.add_example("stratagem data rate flowers --threads 4",
                       "images/s that four of data.decode_threads prepare");
 }

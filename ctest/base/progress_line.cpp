@@ -11,7 +11,7 @@ Progress sample() {
           .epoch = 1,
           .epochs = 6,
           .loss = 2.25,
-          .images_per_s = 1119,
+          .per_s = 1119,
           .left_s = 41};
 }
 

@@ -70,7 +70,7 @@ TEST_P(Transformers, MicroBatchesAddUpTheSame) {
   auto training = this->training();
   for (auto const accumulate : {Accumulate::sharded, Accumulate::unsharded}) {
     auto const wanted =
-        expected(training, world().size(), {.accumulate = accumulate, .micro_batches = 2});
+        expected(training, world().size(), {.micro_batches = 2, .accumulate = accumulate});
     for (int const kept : {0, 2}) {
       training.strategy = FsdpConfig{.unit_mb = kib,
                                      .keep_units = kept,

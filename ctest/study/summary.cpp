@@ -1,6 +1,7 @@
 #include "study/summary.hpp"
 
 #include <cmath>
+#include <numbers>
 #include <set>
 #include <utility>
 
@@ -152,7 +153,7 @@ TEST(Summary, ExposedCommunicationIsDividedAsInSampledSteps) {
 
 TEST(Summary, SteadyRatesAreOfMedianStepsButTheFirst) {
   trace::RunTraces const traces{{sample(0, 3, 0.5), sample(1, 6, 0.6)}, {}};
-  auto const summary = summarise("cell", traces, {.train_images = 640, .global_batch = 96});
+  auto const summary = summarise("cell", traces, {.train_labels = 640, .global_batch = 96});
   EXPECT_EQ(summary.steps, 3);
   // Steps of 10, 60 and 20 ms with 32 samples each; of the last two, the upper one is the median.
   EXPECT_DOUBLE_EQ(summary.steady_images_per_s, 2 * 32 / 0.06);
@@ -171,6 +172,34 @@ TEST(Summary, TimeIsKnownWithAndWithoutEvaluation) {
   EXPECT_DOUBLE_EQ(row.at("wall_images_per_s"), 80);
 }
 
+TEST(Summary, RunsOfTextTellWhatTheirReadersKnow) {
+  trace::RunTraces traces{{empty_trace(0)}, {}};
+  for (int step = 0; step < 3; ++step)
+    add_row(traces.ranks[0], "/steps", {{"samples", 500}, {"dur_step_ns", 100.0 * ms}});
+  add_row(traces.ranks[0], "/epochs",
+          {{"time_s", 0.3}, {"images_per_s", 5000}, {"test_loss", 2.5}, {"test_accuracy", 0.4}});
+  auto const text = summarise("cell", traces,
+                              {.labels = "tokens",
+                               .train_labels = 15'000,
+                               .bytes_per_token = 4,
+                               .train_flops = 2e9,
+                               .peak_flops = 4e13});
+  auto const row = json_of(text);
+  EXPECT_DOUBLE_EQ(row.at("perplexity"), std::exp(2.5));
+  EXPECT_DOUBLE_EQ(row.at("bits_per_byte"), 2.5 / std::numbers::ln2 / 4);
+  EXPECT_DOUBLE_EQ(row.at("mfu"), 0.25);
+  EXPECT_DOUBLE_EQ(row.at("epoch_s"), 3);
+  auto const images = summarise("cell", traces);
+  EXPECT_TRUE(json_of(images).at("perplexity").is_null());
+  EXPECT_TRUE(json_of(images).at("mfu").is_null());
+  auto const& rate = measure("images_per_s");
+  EXPECT_EQ(title_of(rate, {text}), "tokens/s");
+  EXPECT_EQ(title_of(rate, {images}), "images/s");
+  EXPECT_EQ(title_of(rate, {images, text}), "images or tokens/s");
+  EXPECT_NE(summary_text({text}).find("bits/byte"), std::string::npos);
+  EXPECT_EQ(summary_text({images}).find("bits/byte"), std::string::npos);
+}
+
 TEST(Summary, ImagesThatWereNotAppliedDoNotCount) {
   trace::RunTraces traces{{empty_trace(0), empty_trace(1)}, {}};
   for (auto& rank : traces.ranks) {
@@ -180,7 +209,7 @@ TEST(Summary, ImagesThatWereNotAppliedDoNotCount) {
     add_row(rank, "/epochs", {{"epoch", 0}, {"time_s", 0.5}, {"images_per_s", 240}});
     add_row(rank, "/epochs", {{"epoch", 1}, {"time_s", 0.7}, {"images_per_s", 90 / 0.7}});
   }
-  auto const summary = summarise("cell", traces, {.train_images = 210});
+  auto const summary = summarise("cell", traces, {.train_labels = 210});
   EXPECT_DOUBLE_EQ(summary.applied_share, 210.0 / 240);
   EXPECT_DOUBLE_EQ(summary.images_per_s, 210 / 1.2);
   EXPECT_DOUBLE_EQ(summary.steady_images_per_s, 600 * 210.0 / 240);

@@ -33,10 +33,19 @@ std::vector<Group> groups_of(std::vector<CellResult> const& cells) {
   return groups;
 }
 
-/// The measures by which groups are compared.
-std::vector<std::string> const& compared() {
-  static std::vector<std::string> const names{"test_accuracy", "train_time_s",       "images_per_s",
-                                              "step_ms",       "exposed_comm_share", "peak_B"};
+std::vector<RunSummary> summaries_of(std::vector<CellResult> const& cells) {
+  std::vector<RunSummary> all;
+  for (auto const& cell : cells)
+    if (cell.summary) all.push_back(*cell.summary);
+  return all;
+}
+
+/// The measures by which groups are compared; of text, its own as well.
+std::vector<std::string> compared(std::vector<RunSummary> const& runs) {
+  std::vector<std::string> names{"test_accuracy", "train_time_s",       "images_per_s",
+                                 "step_ms",       "exposed_comm_share", "peak_B"};
+  if (std::ranges::count(runs, "tokens", &RunSummary::labels) > 0)
+    std::ranges::copy(shown_text(), std::back_inserter(names));
   return names;
 }
 
@@ -182,11 +191,13 @@ std::vector<std::string> commits_of(std::vector<CellResult> const& cells) {
 }
 
 Table study_table(std::vector<CellResult> const& cells, bool mark_mixed) {
+  auto const runs = summaries_of(cells);
+  auto const names = compared(runs);
   std::vector<Table::Column> columns;
-  for (auto const& name : compared()) columns.push_back({measure(name).title});
-  auto const numbers = [](Group const& group) {
+  for (auto const& name : names) columns.push_back({title_of(measure(name), runs)});
+  auto const numbers = [&names](Group const& group) {
     std::vector<std::string> row;
-    for (auto const& name : compared()) {
+    for (auto const& name : names) {
       auto const& of = measure(name);
       bool const limited = name == "train_time_s" && is_limited(group);
       row.push_back((limited ? "> " : "") + spread_of(group, of, of.shown).text(of.digits));
@@ -197,14 +208,15 @@ Table study_table(std::vector<CellResult> const& cells, bool mark_mixed) {
 }
 
 Table study_numbers(std::vector<CellResult> const& cells, bool mark_mixed) {
+  auto const names = compared(summaries_of(cells));
   std::vector<Table::Column> columns;
-  for (auto const& name : compared())
+  for (auto const& name : names)
     for (auto const* part : {"_median", "_least", "_greatest", "_n"})
       columns.push_back({name + part});
   columns.push_back({"time_limited"});
-  auto const numbers = [](Group const& group) {
+  auto const numbers = [&names](Group const& group) {
     std::vector<std::string> row;
-    for (auto const& name : compared()) {
+    for (auto const& name : names) {
       auto const spread = spread_of(group, measure(name), 1);
       for (double const value : {spread.median, spread.least, spread.greatest})
         row.push_back(full(value));

@@ -14,6 +14,7 @@
 #include "base/system.hpp"
 #include "base/text.hpp"
 #include "h5/error.hpp"
+#include "strategy/shared/model_layout.hpp"
 
 extern char** environ;
 
