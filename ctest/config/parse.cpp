@@ -144,10 +144,9 @@ INSTANTIATE_TEST_SUITE_P(
         BadLine{"optimizer: {gamma: 0}", "c.yaml:4:20: optimizer.gamma: is 0, must be in (0, 1]"},
         BadLine{"optimizer: {nesterov: yes}",
                 "c.yaml:4:23: optimizer.nesterov: is \"yes\", must be true or false"},
-        BadLine{
-            "optimizer: {schedule: cosin}",
-            "c.yaml:4:23: optimizer.schedule: is \"cosin\", must be one of constant, cosine, step "
-            "(did you mean \"cosine\"?)"},
+        BadLine{"optimizer: {schedule: cosin}",
+                "c.yaml:4:23: optimizer.schedule: is \"cosin\", must be one of constant, cosine, "
+                "step, linear, wsd (did you mean \"cosine\"?)"},
         BadLine{"run: {epochs: -1}", "c.yaml:4:15: run.epochs: is -1, must be >= 0"},
         BadLine{"comm: {timeout_s: 0}", "c.yaml:4:19: comm.timeout_s: is 0, must be >= 1"},
         BadLine{"run: {out: \"${NOWHERE}/x\"}",
@@ -180,6 +179,7 @@ INSTANTIATE_TEST_SUITE_P(
          BadLine{"data=mnist",
                  "-s data=mnist: data: a section, not a key; its keys are dataset, path, mean, "
                  "stddev, flip, decode_threads, root, global_batch, batch_per_worker, input_size, "
+                 "seq_len, "
                  "augment, subset, holdout"},
          BadLine{"model.name=lennet",
                  "-s model.name=lennet: model.name: is \"lennet\", must be one of lenet, vgg16, "
@@ -195,7 +195,7 @@ INSTANTIATE_TEST_SUITE_P(
          BadLine{"strategy.bucket_mb=0",
                  "-s strategy.bucket_mb=0: strategy.bucket_mb: is 0, must be > 0"},
          BadLine{"model.num_classes=1",
-                 "-s model.num_classes=1: model.num_classes: is 1, must be in [2, 65536]"},
+                 "-s model.num_classes=1: model.num_classes: is 1, must be in [2, 1048576]"},
          BadLine{"model.head=fresh",
                  "-s model.head=fresh: model.head: is fresh, which needs model.weights"},
          BadLine{"data.global_batch=0",

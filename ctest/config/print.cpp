@@ -99,6 +99,7 @@ TEST(Print, ReloadsToTheSameConfiguration) {
     config.data.global_batch = trial % 3 == 0 ? 0 : 96;
     auto& sgd = std::get<SgdConfig>(config.optimizer.rule);
     sgd.nesterov = sgd.nesterov && sgd.momentum > 0;
+    config.data.seq_len = 0;
     if (config.model.weights.empty()) config.model.head = HeadWeights::strict;
     if (config.model.file.empty() && config.model.num_classes == 0) config.model.num_classes = 10;
     if (config.run.name.empty()) config.run.name = "x";

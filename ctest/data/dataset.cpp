@@ -10,7 +10,7 @@ namespace {
 using namespace test;
 
 TEST(Dataset, EveryCatalogueEntryIsFoundByName) {
-  ASSERT_EQ(dataset_catalogue().size(), 4u);
+  ASSERT_EQ(dataset_catalogue().size(), 5u);
   for (auto const& entry : dataset_catalogue()) EXPECT_EQ(&find_dataset(entry.name), &entry);
   try {
     find_dataset("cifar-10");

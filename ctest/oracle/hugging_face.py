@@ -11,7 +11,7 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 
-SHAPE = {"layers": 2, "heads": 4, "width": 48, "context": 16, "num_classes": 97}
+SHAPE = {"layers": 2, "heads": 4, "width": 48, "context": 16, "num_classes": 256}
 CONFIG = """\
 schema: 1
 run: {name: text, threads: 1, epochs: 1, max_steps: 4, evaluate_every: 1}
@@ -22,17 +22,16 @@ strategy: {name: serial}
 
 
 def make_text(folder):
-    """Tokens below 97, as bytes."""
     (folder / "text").mkdir()
     torch.manual_seed(3)
     for part, size in {"train": 2000, "val": 400}.items():
-        (folder / "text" / f"{part}.txt").write_bytes(bytes(torch.randint(97, (size,)).tolist()))
+        (folder / "text" / f"{part}.txt").write_bytes(bytes(torch.randint(256, (size,)).tolist()))
 
 
 def hugging_face():
     torch.manual_seed(1)
     return transformers.GPT2LMHeadModel(transformers.GPT2Config(
-        vocab_size=97, n_positions=16, n_embd=48, n_layer=2, n_head=4, attn_pdrop=0.0, embd_pdrop=0.0, resid_pdrop=0.0,
+        vocab_size=256, n_positions=16, n_embd=48, n_layer=2, n_head=4, attn_pdrop=0.0, embd_pdrop=0.0, resid_pdrop=0.0,
         bos_token_id=None, eos_token_id=None)).eval()
 
 
@@ -96,7 +95,7 @@ class Check:
         (self.folder / "ours").mkdir()
         self.run("run.out=runs/trained", "run.save_weights=ours/model.safetensors")
         model = transformers.GPT2LMHeadModel.from_pretrained(self.folder / "ours").eval()
-        assert model.config.vocab_size == 97 and model.config.n_layer == 2
+        assert model.config.vocab_size == 256 and model.config.n_layer == 2
         assert model.lm_head.weight is model.transformer.wte.weight
         self.same_loss("ours/model.safetensors", "ours", model)
         trained = json.loads((self.folder / "runs" / "trained" / "outcome.json").read_text())

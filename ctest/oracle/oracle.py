@@ -185,7 +185,7 @@ def header_of(path):
     with open(path, "rb") as file:
         (length,) = struct.unpack("<Q", file.read(8))
         header = json.loads(file.read(length))
-    return [(name, tuple(entry["shape"])) for name, entry in header.items()]
+    return [(name, tuple(entry["shape"])) for name, entry in header.items() if name != "__metadata__"]
 
 
 def use_masks(model, masks):

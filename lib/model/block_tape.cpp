@@ -12,25 +12,9 @@
 #include "gpu/memory.hpp"
 
 namespace stratagem {
-namespace {
-
-/// Of every block: which of the frame's parameters some later block uses too.
-std::vector<std::vector<bool>> used_later(Blocks const& blocks) {
-  std::set<std::string> seen;  // of the blocks after the present one
-  std::vector<std::vector<bool>> shared(blocks.size());
-  for (auto i = blocks.size(); i-- > 0;) {
-    auto const& declaration = blocks[i]->declaration();
-    for (auto const& spec : declaration.parameters())
-      shared[i].push_back(!spec.is_part() && seen.contains(spec.name));
-    for (auto const& name : declaration.borrowed()) shared[i].push_back(!seen.insert(name).second);
-  }
-  return shared;
-}
-
-}  // namespace
 
 BlockTape::BlockTape(Blocks const& blocks, Recompute recompute)
-    : blocks_(blocks), recompute_(recompute), shared_(used_later(blocks)), kept_(blocks.size()) {}
+    : blocks_(blocks), recompute_(recompute), uses_(uses_of(blocks)), kept_(blocks.size()) {}
 
 at::Tensor BlockTape::forward(int block, at::Tensor const& x, Frame const& frame) {
   gpu::MemoryScope const scope(gpu::MemoryCategory::activations);
@@ -85,19 +69,49 @@ at::Tensor BlockTape::backward(int block, at::Tensor const& grad_output,
   return index > 0 ? grad_output : std::exchange(input_gradient_, {});
 }
 
+std::string const& BlockTape::name_of(int block, std::size_t parameter) const {
+  auto const& declaration = blocks_[static_cast<std::size_t>(block)]->declaration();
+  auto const own = declaration.parameters().size();
+  return parameter < own ? declaration.parameters()[parameter].name
+                         : declaration.borrowed()[parameter - own];
+}
+
+std::vector<std::vector<BlockTape::Use>> BlockTape::uses_of(Blocks const& blocks) {
+  std::set<std::string> later;  // borrowed by the blocks after the present one
+  std::vector<std::vector<Use>> uses(blocks.size());
+  for (auto i = blocks.size(); i-- > 0;) {
+    auto const& declaration = blocks[i]->declaration();
+    for (auto const& spec : declaration.parameters())
+      uses[i].push_back(later.contains(spec.name) ? Use::first : Use::alone);
+    for (auto const& name : declaration.borrowed())
+      uses[i].push_back(later.insert(name).second ? Use::last : Use::between);
+  }
+  return uses;
+}
+
 /// One multi-tensor call for all gradients that replace others, one for those that are added. An
 /// undefined gradient means zero.
-void BlockTape::land(int block, std::span<at::Tensor const> gradients,
-                     std::span<at::Tensor const> fresh, GradWrite write) const {
+void BlockTape::land(int block, std::span<at::Tensor const> gradients, std::span<at::Tensor> fresh,
+                     GradWrite write) {
   std::vector<at::Tensor> to, from, sums, terms;
-  auto const& shared = shared_[static_cast<std::size_t>(block)];
   for (std::size_t i = 0; i < gradients.size(); ++i) {
-    bool const adds = write == GradWrite::accumulate || shared[i];
-    if (fresh[i].defined()) {
-      (adds ? sums : to).push_back(gradients[i]);
-      (adds ? terms : from).push_back(fresh[i]);
-    } else if (!adds) {
-      gradients[i].zero_();
+    auto const use = uses_[static_cast<std::size_t>(block)][i];
+    bool const begins = use == Use::alone || use == Use::last;
+    if (write == GradWrite::accumulate && use != Use::alone) {
+      auto& begun = begun_[name_of(block, i)];
+      if (use == Use::last)
+        begun = fresh[i].to(gradients[i].scalar_type());
+      else
+        begun.add_(fresh[i]);
+      if (use != Use::first) continue;
+      sums.push_back(gradients[i]);
+      terms.push_back(std::exchange(begun, {}));
+    } else if (!fresh[i].defined()) {
+      if (write == GradWrite::overwrite && begins) gradients[i].zero_();
+    } else {
+      bool const replaces = write == GradWrite::overwrite && begins;
+      (replaces ? to : sums).push_back(gradients[i]);
+      (replaces ? from : terms).push_back(fresh[i]);
     }
   }
   if (!to.empty()) at::_foreach_copy_(to, from);
@@ -146,6 +160,7 @@ int BlockTape::first_non_finite() const {
 void BlockTape::clear() {
   kept_.assign(kept_.size(), {});
   input_gradient_.reset();
+  begun_.clear();
 }
 
 }  // namespace stratagem

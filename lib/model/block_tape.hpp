@@ -1,6 +1,8 @@
 #pragma once
 
+#include <map>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "model/block.hpp"
@@ -36,8 +38,9 @@ class BlockTape {
   at::Tensor forward(int block, at::Tensor const& x, Frame const& frame);
 
   /// Writes the gradients of the block's parameters to `gradients`, in the frame's order; these may
-  /// have another floating type. The gradient of a parameter that a later block borrows is added to
-  /// what that block wrote. Returns the gradient of the block's input; undefined for block 0.
+  /// have another floating type. The gradients of a parameter that several blocks use are summed
+  /// from the last block to the first before anything else is added. Returns the gradient of the
+  /// block's input; undefined for block 0.
   at::Tensor backward(int block, at::Tensor const& grad_output,
                       std::span<at::Tensor const> gradients, GradWrite write);
 
@@ -62,17 +65,24 @@ class BlockTape {
 
   Kept& slot(int block) { return kept_[static_cast<std::size_t>(block)]; }
   Block::Part part(int block) const { return blocks_[static_cast<std::size_t>(block)]->part(); }
-  void land(int block, std::span<at::Tensor const> gradients, std::span<at::Tensor const> fresh,
-            GradWrite write) const;
+  void land(int block, std::span<at::Tensor const> gradients, std::span<at::Tensor> fresh,
+            GradWrite write);
   void recompute(int block, Kept& kept) const;
   at::Tensor join(int block, at::Tensor const& x) const;
   at::Tensor own_slice(int block, at::Tensor const& joined) const;
 
   Blocks const& blocks_;
   Recompute recompute_;
-  std::vector<std::vector<bool>> shared_;  ///< by block and parameter: a later block uses it too
+  /// How a block has a parameter: alone, or of several that run from the last block to the first.
+  enum class Use { alone, last, between, first };
+  static std::vector<std::vector<Use>> uses_of(Blocks const& blocks);
+  std::string const& name_of(int block, std::size_t parameter) const;
+
+  std::vector<std::vector<Use>> uses_;  ///< by block and parameter of its frame
   std::vector<Kept> kept_;
   at::Tensor input_gradient_;  ///< sum over the parts of one layer so far
+  /// Sums over the blocks that have run backward, by parameter, where others are added later.
+  std::map<std::string, at::Tensor> begun_;
 };
 
 }  // namespace stratagem

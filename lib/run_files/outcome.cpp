@@ -75,6 +75,7 @@ std::string to_json(Outcome const& outcome) {
       {"in_vain", outcome.in_vain},
       {"digest", outcome.digest},
       {"test_accuracy", number(outcome.test_accuracy)},
+      {"test_loss", number(outcome.test_loss)},
       {"train_time_s", number(outcome.train_time_s)},
       {"wall_time_s", number(outcome.wall_time_s)},
       {"trace_complete", outcome.trace_complete},
@@ -104,6 +105,7 @@ std::optional<Outcome> read_outcome(fs::path const& run_directory) {
                    .in_vain = document.value("in_vain", 0),
                    .digest = document.at("digest").get<std::string>(),
                    .test_accuracy = number(document.at("test_accuracy")),
+                   .test_loss = number(document.value("test_loss", json())),
                    .train_time_s = number(document.at("train_time_s")),
                    .wall_time_s = document.value("wall_time_s", 0.0),
                    .trace_complete = document.at("trace_complete").get<bool>()};

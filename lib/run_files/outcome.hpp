@@ -31,6 +31,7 @@ struct Outcome {
   int in_vain = 0;               ///< attempts in a row before it that began there and saved nothing
   std::string digest;            ///< of the final parameters; empty before
   double test_accuracy = 0;      ///< NaN when not evaluated
+  double test_loss = 0;          ///< likewise
   double train_time_s = 0;       ///< without evaluation and saving
   double wall_time_s = 0;        ///< with them; of all attempts
   bool trace_complete = true;

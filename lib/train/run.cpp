@@ -495,6 +495,7 @@ ExitCode Run::finish(End const& end) {
   outcome.steps = result.steps;
   outcome.digest = end.digest;
   outcome.test_accuracy = result.last.accuracy;
+  outcome.test_loss = result.last.loss;
   outcome.train_time_s = result.train_time_s;
   outcome.wall_time_s = result.wall_time_s;
   outcome.trace_complete = end.trace_complete;

@@ -44,6 +44,7 @@ RunEnd::RunEnd(RunDirectory const& directory, bool tells, Log& log)
                .host = host_name(),
                .process = ::getpid(),
                .test_accuracy = trace::unknown,
+               .test_loss = trace::unknown,
                .train_time_s = trace::unknown} {}
 
 void RunEnd::continue_after(std::int64_t step, int in_vain) {
