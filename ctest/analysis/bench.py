@@ -14,6 +14,7 @@ import harness
 
 sys.path.insert(0, str(support.ANALYSIS / "bench"))
 import before_after  # noqa: E402
+import gpt_vs_torch  # noqa: E402
 import paired  # noqa: E402
 import programs  # noqa: E402
 import ps_speed  # noqa: E402
@@ -40,6 +41,15 @@ class Configurations(harness.ProgramTest):
         for name, strategy in before_after.STRATEGIES.items():
             with self.subTest(name):
                 self.check(options, strategy, int(name.startswith("ps")))
+
+    def test_gpt(self):
+        (pathlib.Path(self.folder) / "words.txt").write_text("words " * 100, encoding="ascii")
+        for size, shape in gpt_vs_torch.SIZES.items():
+            for precision in ("fp32", "bf16"):
+                config = gpt_vs_torch.CONFIG.format(**shape, ranks=2, threads=1, precision=precision, text="words.txt")
+                (pathlib.Path(self.folder) / "config.yaml").write_text(config, encoding="utf-8")
+                with self.subTest(size, precision=precision):
+                    self.expect(0, "plan", "config.yaml", "--no-activations")
 
 
 class Program:

@@ -34,7 +34,8 @@ def with_own(*settings):
 REFUSED = [
     Refusal("no such folder", with_own("data.path=none"), BAD_DATA,
             ["data.path: none is missing", "train/CLASS/*.jpg"], WITH_OWN, ranks=(1, 2)),
-    Refusal("a file", with_own("data.path=own.yaml"), BAD_DATA, ["own.yaml is not a folder"], WITH_OWN),
+    Refusal("a file, which is text", with_own("data.path=own.yaml"), USAGE,
+            ["model lenet takes images, and the data are text"], WITH_OWN),
     Refusal("a folder of something else", with_own("data.path=own/train"), BAD_DATA,
             ["holds no train/, train*.tar or train*.h5"], WITH_OWN),
     Refusal("a name, too", with_own("data.dataset=mnist"), USAGE,

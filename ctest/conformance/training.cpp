@@ -32,7 +32,8 @@ Dataset const& data_of(Training const& training) {
   static Dataset const digits = load_dataset({.dataset = "synthetic-digits", .subset = 600});
   static Dataset const text =
       load_dataset({.dataset = "synthetic-text", .seq_len = text_length, .subset = 600});
-  return training.model == "tiny_gpt" ? text : digits;
+  bool const reads = training.model == "tiny_gpt" || training.model == "tiny_experts";
+  return reads ? text : digits;
 }
 
 }  // namespace
@@ -44,13 +45,14 @@ Model test_model(std::string const& name) {
   if (name == "tiny_exported")
     return make_model({.name = name, .file = tiny_exported().string(), .num_classes = 0},
                       {.channels = 1, .size = 28});
-  if (name == "tiny_gpt")
+  if (name == "tiny_gpt" || name == "tiny_experts")
     return make_gpt2(name,
                      {.layers = 2,
                       .heads = 3,
                       .width = 24,
                       .context = text_length,
                       .vocabulary = 17,
+                      .experts = name == "tiny_experts" ? 4 : 0,
                       .dropout = 0.2},
                      text_length);
   if (name == "tiny_vit")

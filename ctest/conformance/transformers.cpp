@@ -103,7 +103,7 @@ TEST_P(Transformers, SynchronousServersEqualTheEmulator) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Transformers, testing::Values("tiny_gpt", "tiny_vit"),
+INSTANTIATE_TEST_SUITE_P(All, Transformers, testing::Values("tiny_gpt", "tiny_vit", "tiny_experts"),
                          [](auto const& info) { return std::string(info.param); });
 
 }  // namespace

@@ -131,7 +131,7 @@ TEST(Tokens, DamagedShardsAreNamed) {
   auto const path = folder / "train.bin";
   auto const open = [&](std::string const& bytes) {
     replace_file(path, bytes);
-    return [&] { static_cast<void>(open_shard(path)); };
+    return [&] { read_shard_header(RandomAccessFile(path)); };
   };
   expect_bad_data(open("short"), "too short for its header (expected 1024 bytes, found 5 bytes)");
   expect_bad_data(open(shard(9, 20240326)), "20240326 (a model of llm.c)");

@@ -49,6 +49,17 @@ TEST(Model, TransformersHaveThePublishedSizes) {
   EXPECT_EQ(small.parameter_tensors(), 52);
 }
 
+/// GPT-2 with 8 experts in 6 of its 12 layers: all parameters, and those that a token meets.
+TEST(Model, ExpertsAddWhatTheyShould) {
+  ModelConfig const config{.name = "gpt2", .num_classes = 0, .experts = 8};
+  InputShape const input{.tokens = 64, .vocabulary = 50257};
+  auto const model = make_model(config, input);
+  EXPECT_EQ(model.parameter_count(), 322'818'816);
+  auto const positions = 1024.0 * 768, attention = 12.0 * 12 * 768 * 64;
+  EXPECT_EQ(model.train_flops, 6 * (152'811'264 - positions) + attention);
+  EXPECT_TRUE(model.card.empty()) << "transformers has no such model";
+}
+
 TEST(Model, AHeadOfItsOwnIsOneTensorMore) {
   ModelConfig config{.name = "gpt2", .num_classes = 97, .layers = 2, .heads = 4, .width = 48};
   InputShape const input{.tokens = 8, .vocabulary = 97};
@@ -71,6 +82,8 @@ TEST(Model, TransformersRefuseWhatDoesNotFit) {
       {{.name = "gpt2", .num_classes = 0}, images, "takes text, and the data are images"},
       {{.name = "gpt2", .num_classes = 0, .patch = 4}, text, "patch is of transformers of images"},
       {{.name = "gpt2", .head = HeadWeights::fresh}, text, "model.head: fresh"},
+      {{.name = "gpt2", .num_classes = 0, .experts = 1}, text, "every token has two experts"},
+      {{.name = "vit_tiny_4", .experts = 4}, images, "model.experts is of models of text"},
       {{.name = "lenet"}, text, "takes images, and the data are text"},
       {{.name = "lenet", .width = 5}, images, "model.width is of transformers"},
       {{.name = "vit_tiny_4", .context = 64}, images, "model.context is of models of text"},

@@ -1,12 +1,16 @@
 """Weights of GPT-2 between stratagem and Hugging Face's transformers: what each writes the other loads, with the same
-logits, whole or in several files. And a checkpoint's weights, and what nanoGPT's matrices lack."""
+loss, whole or in several files. Ten steps of AdamW from the same weights have the same losses as in PyTorch, with and
+without clipping. With the published weights of GPT-2 (124M), they have the losses that llm.c publishes."""
 
 import argparse
+import csv
 import json
+import os
 import subprocess
 import tempfile
 from pathlib import Path
 
+import numpy as np
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
@@ -26,6 +30,20 @@ def make_text(folder):
     torch.manual_seed(3)
     for part, size in {"train": 2000, "val": 400}.items():
         (folder / "text" / f"{part}.txt").write_bytes(bytes(torch.randint(256, (size,)).tolist()))
+    (folder / "batch").mkdir()
+    for part in ("train", "val"):
+        (folder / "batch" / f"{part}.txt").write_bytes(bytes(torch.randint(256, (65,)).tolist()))
+
+
+# Recipe of ten steps, and the losses that llm.c publishes for it (test_gpt2.c and test_gpt2.cu, commit f1e2ace) with the
+# published weights and the batch of gpt2_124M_debug_state.bin, 4 x 64 tokens.
+RECIPES = [
+    ({"lr": 1e-4, "beta1": 0.9, "beta2": 0.999, "weight_decay": 0.01, "clip_norm": 0},
+     [5.270007, 4.059707, 3.375123, 2.800783, 2.315382, 1.849029, 1.394656, 0.999147, 0.624080, 0.376511]),
+    ({"lr": 1e-4, "beta1": 0.9, "beta2": 0.95, "weight_decay": 0.0, "clip_norm": 1},
+     [5.270009, 4.060681, 3.320085, 2.717550, 2.181066, 1.653923, 1.168050, 0.736873, 0.401021, 0.187493]),
+]
+LLM_C_TOLERANCE = 1e-2  # its own, in fp32
 
 
 def hugging_face():
@@ -33,6 +51,24 @@ def hugging_face():
     return transformers.GPT2LMHeadModel(transformers.GPT2Config(
         vocab_size=256, n_positions=16, n_embd=48, n_layer=2, n_head=4, attn_pdrop=0.0, embd_pdrop=0.0, resid_pdrop=0.0,
         bos_token_id=None, eos_token_id=None)).eval()
+
+
+def train(model, text, recipe):
+    """The losses of ten steps on all of `text`."""
+    tokens = torch.frombuffer(bytearray(text.read_bytes()), dtype=torch.uint8).long()
+    inputs, labels = tokens[:-1].view(-1, 16), tokens[1:].view(-1, 16)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=recipe["lr"], betas=(recipe["beta1"], recipe["beta2"]),
+                                  weight_decay=recipe["weight_decay"])
+    losses = []
+    for _ in range(10):
+        loss = torch.nn.functional.cross_entropy(model(inputs).logits.flatten(0, 1), labels.flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        if recipe["clip_norm"]:
+            torch.nn.utils.clip_grad_norm_(model.parameters(), recipe["clip_norm"])
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
 
 
 class Check:
@@ -70,6 +106,44 @@ class Check:
         ours, theirs = self.evaluated(weights, name), self.expected(model)
         assert abs(ours - theirs) < 1e-5, (name, ours, theirs)
         print(f"{name}: loss {ours:.6f}, transformers {theirs:.6f}")
+
+    def losses(self, name, recipe, *overrides):
+        """Of ten steps of one batch, which is the whole text."""
+        self.run(f"run.out=runs/{name}", "run.epochs=10", "run.max_steps=0", "run.evaluate_every=0",
+                 *(f"optimizer.{key}={value}" for key, value in recipe.items()), *overrides)
+        with open(self.folder / "runs" / name / "metrics.csv", encoding="ascii") as file:
+            return [float(row["train_loss"]) for row in csv.DictReader(file)]
+
+    def ten_steps(self):
+        """In PyTorch and here, from the same weights."""
+        for number, (recipe, _) in enumerate(RECIPES):
+            recipe = recipe | {"lr": 1e-2}
+            ours = self.losses(f"steps-{number}", recipe, "data.path=batch", "model.weights=theirs/model.safetensors")
+            theirs = train(hugging_face(), self.folder / "batch" / "train.txt", recipe)
+            worst = max(abs(mine - other) for mine, other in zip(ours, theirs, strict=True))
+            print(f"ten steps {number}: {ours[0]:.6f} to {ours[-1]:.6f}, largest difference {worst:.1e}")
+            assert worst < 1e-4, (ours, theirs)
+            assert ours[-1] < ours[0] - 0.5, "they learn"
+
+    def published(self, given):
+        """The losses of llm.c, with GPT-2's weights."""
+        state = np.fromfile(given / "gpt2_124M_debug_state.bin", np.int32, 256 + 2 * 4 * 64)
+        assert state[:4].tolist()[0] == 20240327 and state[2:4].tolist() == [4, 64], state[:4]
+        inputs, labels = state[256:512], state[512:768]
+        assert (inputs[1:] == labels[:-1]).all(), "the four sequences stand one behind the other"
+        (self.folder / "gpt2").mkdir()
+        tokens = np.append(inputs, labels[-1]).astype(np.uint16)
+        header = np.zeros(256, np.int32)
+        header[:3] = 20240520, 1, len(tokens)
+        for part in ("train", "val"):
+            (self.folder / "gpt2" / f"{part}.bin").write_bytes(header.tobytes() + tokens.tobytes())
+        shape = [f"model.{key}=0" for key in SHAPE]
+        for number, (recipe, expected) in enumerate(RECIPES):
+            ours = self.losses(f"gpt2-{number}", recipe, "data.path=gpt2", "data.seq_len=64", *shape,
+                               f"model.weights={given / 'model.safetensors'}")
+            worst = max(abs(mine - other) for mine, other in zip(ours, expected, strict=True))
+            print(f"GPT-2 {number}: largest difference from llm.c {worst:.1e}")
+            assert worst < LLM_C_TOLERANCE, (ours, expected)
 
     def theirs(self):
         model = hugging_face()
@@ -114,6 +188,12 @@ def main():
         check = Check(options, folder)
         check.theirs()
         check.ours()
+        check.ten_steps()
+        if "STRATAGEM_GPT2" in os.environ:
+            check.published(Path(os.environ["STRATAGEM_GPT2"]).absolute())
+        else:
+            print("not compared with llm.c: STRATAGEM_GPT2 names no folder of model.safetensors (GPT-2, 124M) and"
+                  " gpt2_124M_debug_state.bin")
 
 
 if __name__ == "__main__":

@@ -192,6 +192,10 @@ Keys keys_of(ModelConfig& model, KnownNames const& names) {
        "of transformers of images: edge of a patch [pixels]"},
       {"context", unless_zero(integer(model.context, at_least(0))),
        "of transformers of text: longest sequence [tokens]"},
+      {"experts", unless_zero(integer(model.experts, at_least(0))),
+       "of transformers of text: MLPs between which each token has a choice of two, in every "
+       "second "
+       "layer (mixture of experts); 0: one for all"},
       {"tie", flag(model.tie), "of transformers of text: the head uses the token embedding"},
       {"dropout_rate", number(model.dropout_rate, {0, true, 1, false}),
        "of transformers: share of what each half of a layer adds that is dropped"},

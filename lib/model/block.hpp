@@ -20,6 +20,7 @@ struct Context {
   std::uint64_t seed = 0;
   std::int64_t step = 0;
   std::int64_t first_slot = 0;  ///< index of the first sample in the global batch
+  double loss_scale = 1;        ///< of what a block itself adds to the loss
 };
 
 /// The tensors of one block for one pass, in the order in which the block declared them; borrowed

@@ -13,6 +13,7 @@
 #include "model/zoo/lenet.hpp"
 #include "model/zoo/mlp.hpp"
 #include "model/zoo/resnet.hpp"
+#include "model/zoo/transformer.hpp"
 #include "model/zoo/transformer_sizes.hpp"
 #include "model/zoo/vgg.hpp"
 
@@ -71,12 +72,17 @@ void check_keys(ModelEntry const& entry, ModelConfig const& config) {
                                      {"heads", config.heads},
                                      {"width", config.width},
                                      {"patch", config.patch},
-                                     {"context", config.context}})
+                                     {"context", config.context},
+                                     {"experts", config.experts}})
       if (value != 0) refuse(key, "transformers");
     if (config.dropout_rate != 0) refuse("dropout_rate", "transformers");
   }
   if (entry.takes_text && config.patch != 0) refuse("patch", "transformers of images");
   if (!entry.takes_text && config.context != 0) refuse("context", "models of text");
+  if (!entry.takes_text && config.experts != 0) refuse("experts", "models of text");
+  if (config.experts == 1)
+    throw Error(ExitCode::usage, "model.experts: 1", "every token has two experts",
+                "take 2 or more, or 0 for none");
   if (!entry.takes_text && !config.tie) refuse("tie", "models of text");
   if (entry.takes_text && config.tie && config.head == HeadWeights::fresh)
     throw Error(ExitCode::usage, "model.head: fresh",
@@ -125,12 +131,6 @@ ModelEntry const& find_model(std::string const& name) {
   for (auto const& entry : zoo) names.push_back(entry.name);
   throw Error(ExitCode::usage, str("unknown model \"", name, "\"", did_you_mean(name, names)),
               str("known are ", join(names, ", ")), "set model.name to one of these");
-}
-
-bool takes_text(ModelConfig const& config) {
-  if (!config.file.empty()) return false;
-  auto const found = std::ranges::find(model_zoo(), config.name, &ModelEntry::name);
-  return found != model_zoo().end() && found->takes_text;
 }
 
 std::int64_t input_channels(ModelConfig const& config) {

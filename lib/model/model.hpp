@@ -82,7 +82,5 @@ Model make_model(ModelConfig const& config, InputShape const& input);
 /// Channels of the images that the model wants; 0: the dataset's. Errors as make_model().
 std::int64_t input_channels(ModelConfig const& config);
 ModelEntry const& find_model(std::string const& name);
-/// Whether it is a model of the zoo that takes text.
-bool takes_text(ModelConfig const& config);
 
 }  // namespace stratagem

@@ -33,6 +33,7 @@ struct ModelConfig {
   std::int64_t layers = 0, heads = 0, width = 0;
   std::int64_t patch = 0;    ///< of those of images, edge [pixels]
   std::int64_t context = 0;  ///< of those of text, longest sequence [tokens]
+  std::int64_t experts = 0;  ///< of those of text, in every second layer; 0: none
   bool tie = true;           ///< of those of text: the head shares the token embedding
   double dropout_rate = 0;
 };

@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "base/random.hpp"
 #include "base/text.hpp"
+#include "model/zoo/transformer_sizes.hpp"
 #include "plan/run_plan.hpp"
 
 namespace stratagem {

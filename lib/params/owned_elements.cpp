@@ -18,7 +18,7 @@ void note_vectors(OwnedElements& owned, ParameterLayout const& layout, FlatRange
 }
 
 void note_vector(OwnedElements& owned, ParameterSpec const& spec, FlatRange range) {
-  if (range.size() <= 0 || spec.shape.size() > 1) return;
+  if (range.size() <= 0 || !spec.is_vector()) return;
   owned.vectors.push_back(range);
 }
 

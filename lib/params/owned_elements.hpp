@@ -10,8 +10,7 @@ namespace stratagem {
 /// The elements that a rank updates, one after the other in a flat space of their own.
 struct OwnedElements {
   std::int64_t size = 0;
-  /// Those that belong to parameters of one dimension, biases and the scales of norms: in any
-  /// order, without overlap.
+  /// Those that belong to vectors, biases and the scales of norms: in any order, without overlap.
   std::vector<FlatRange> vectors = {};
 };
 

@@ -35,7 +35,10 @@ struct ParameterSpec {
   /// rows: not a part.
   std::int64_t row_begin = 0;
   std::int64_t total_rows = 0;
+  bool stacked = false;  ///< the first dimension counts equal parameters that stand together
 
+  /// A bias or the scale of a norm, or several.
+  bool is_vector() const { return shape.size() <= (stacked ? 2 : 1); }
   std::int64_t numel() const {
     std::int64_t product = 1;
     for (auto extent : shape) product *= extent;

@@ -15,19 +15,27 @@
 namespace stratagem {
 namespace {
 
+std::string input_text(RunPlan const& plan, Model const& model) {
+  auto const& input = plan.input;
+  if (input.is_text())
+    return str("sequences of ", input.tokens, " tokens, of ", format_count(input.vocabulary),
+               " different ones");
+  return str(
+      input.channels, " x ", input.size, " x ", input.size,
+      model.memory_format == MemoryFormat::channels_last ? ", channels_last" : ", contiguous");
+}
+
 std::string run_table(RunPlan const& plan, Model const& model) {
   auto const& config = plan.config;
   Table table({{"plan", Align::left}, {config.run.name, Align::left}});
   table.add_row(
       {"model", str(model.name, ", ", format_count(model.parameter_count()), " parameters in ",
                     model.parameter_tensors(), " tensors, ", model.blocks.size(), " blocks")});
+  table.add_row({"input", input_text(plan, model)});
   table.add_row(
-      {"input", str(plan.input.channels, " x ", plan.input.size, " x ", plan.input.size,
-                    model.memory_format == MemoryFormat::channels_last ? ", channels_last"
-                                                                       : ", contiguous")});
-  table.add_row({"data", str(config.data.dataset, ", ", format_count(plan.images.train),
-                             " training and ", format_count(plan.images.test),
-                             config.data.holdout > 0 ? " held-out" : " test", " images")});
+      {"data", str(config.data.dataset, ", ", format_count(plan.images.train), " training and ",
+                   format_count(plan.images.test),
+                   config.data.holdout > 0 ? " held-out " : " test ", plan.samples_name())});
   table.add_row({"strategy", str(name_of(config.strategy), ", ", plan.ranks,
                                  plan.ranks == 1 ? " rank, " : " ranks, ", plan.strategy.workers,
                                  plan.strategy.workers == 1 ? " worker" : " workers")});

@@ -25,13 +25,14 @@ struct StrategyParts {
   /// By which a server finds that a worker is missing; else none ever is.
   WatchdogConfig watchdog = {.enabled = false};
 
-  /// Of a training pass.
-  Context context_of(Batch const& batch) const {
+  /// Of a training pass whose loss is scaled.
+  Context context_of(Batch const& batch, double loss_scale) const {
     return {.training = true,
             .dropout = dropout,
             .seed = seed,
             .step = batch.step,
-            .first_slot = batch.first_slot};
+            .first_slot = batch.first_slot,
+            .loss_scale = loss_scale};
   }
   /// Zeroed memory for so many elements of the master type, which the communicator moves well.
   at::Tensor allocate(gpu::MemoryCategory category, std::int64_t numel) const;

@@ -47,14 +47,15 @@ Texts bytes_of(std::vector<fs::path> const& paths) {
 Texts shards_of(std::vector<fs::path> const& paths) {
   Texts found{.vocabulary = 0, .bytes_per_token = 0, .width = 0};
   for (auto const& path : paths) {
-    auto shard = open_shard(path);
-    if (found.width != 0 && shard.width != found.width)
+    auto file = std::make_shared<RandomAccessFile const>(path);
+    auto const header = read_shard_header(*file);
+    if (found.width != 0 && header.width != found.width)
       throw bad_data(path.string(), "tokens of another width than in the first file",
-                     str(found.width, " bytes"), str(shard.width, " bytes"),
+                     str(found.width, " bytes"), str(header.width, " bytes"),
                      "take files of one tokenizer");
-    found.width = shard.width;
-    found.vocabulary = shard.vocabulary;
-    found.texts.push_back(std::move(shard.tokens));
+    found.width = header.width;
+    found.vocabulary = header.vocabulary;
+    found.texts.emplace_back(std::move(file), ShardHeader::bytes, header.count, header.width);
   }
   if (auto const notes = read_token_notes(paths.front().parent_path())) {
     found.vocabulary = notes->vocabulary;

@@ -1,18 +1,17 @@
 #include "data/tokens/shards.hpp"
 
 #include <array>
-#include <fstream>
-#include <memory>
-#include <utility>
+#include <span>
+#include <string>
 
 #include <nlohmann/json.hpp>
 
 #include "base/bad_data.hpp"
+#include "base/files/file.hpp"
 
 namespace stratagem {
 namespace {
 
-constexpr std::int64_t header_bytes = 1024;
 constexpr char cure[] = "write it with analysis/tokenize_text.py, or as llm.c does";
 
 struct Format {
@@ -51,46 +50,62 @@ Format const& format_of(std::string const& name, std::int32_t magic, std::int32_
 
 }  // namespace
 
-TokenShard open_shard(std::filesystem::path const& path) {
-  auto file = std::make_shared<RandomAccessFile const>(path);
-  auto const name = path.string();
-  if (file->size() < header_bytes)
-    throw bad_data(name, "too short for its header", str(header_bytes, " bytes"),
-                   str(file->size(), " bytes"), cure);
-  std::array<std::int32_t, 3> header{};
-  file->read(0, std::as_writable_bytes(std::span(header)));
-  auto const& format = format_of(name, header[0], header[1]);
-  auto const count = std::int64_t{header[2]};
+ShardHeader read_shard_header(RandomAccessFile const& file) {
+  auto const name = file.path().string();
+  if (file.size() < ShardHeader::bytes)
+    throw bad_data(name, "too short for its header", str(ShardHeader::bytes, " bytes"),
+                   str(file.size(), " bytes"), cure);
+  std::array<std::int32_t, 3> start{};
+  file.read(0, std::as_writable_bytes(std::span(start)));
+  auto const& format = format_of(name, start[0], start[1]);
+  auto const count = std::int64_t{start[2]};
   if (count <= 0)
     throw bad_data(name, "the header counts no tokens", "1 or more", std::to_string(count), cure);
-  if (auto const bytes = header_bytes + count * format.width; bytes != file->size())
+  if (auto const bytes = ShardHeader::bytes + count * format.width; bytes != file.size())
     throw bad_data(name, str("the size does not fit the ", count, " tokens of its header"),
-                   str(bytes, " bytes"), str(file->size(), " bytes"), cure);
-  return {TokenText(std::move(file), header_bytes, count, format.width), format.width,
-          format.vocabulary};
+                   str(bytes, " bytes"), str(file.size(), " bytes"), cure);
+  return {count, format.width, format.vocabulary};
 }
+
+namespace {
+
+/// A whole number in [least, most]; nothing for anything else.
+std::optional<std::int64_t> whole(nlohmann::json const& object, char const* key, std::int64_t least,
+                                  std::int64_t most) {
+  if (!object.is_object() || !object.contains(key)) return std::nullopt;
+  auto const& value = object[key];
+  if (!value.is_number_integer()) return std::nullopt;
+  bool const huge =
+      value.is_number_unsigned() && value.get<std::uint64_t>() > static_cast<std::uint64_t>(most);
+  if (huge || value.get<std::int64_t>() < least || value.get<std::int64_t>() > most)
+    return std::nullopt;
+  return value.get<std::int64_t>();
+}
+
+std::optional<TokenNotes> notes_in(nlohmann::json const& document) {
+  constexpr std::int64_t most_tokens = 1 << 20, most_bytes = std::int64_t{1} << 53;
+  auto const vocabulary = whole(document, "vocabulary", 2, most_tokens);
+  auto const evaluated = document.is_object() ? document.value("val", nlohmann::json()) : document;
+  auto const tokens = whole(evaluated, "tokens", 0, most_bytes);
+  auto const bytes = whole(evaluated, "bytes", 0, most_bytes);
+  if (!vocabulary || !tokens || !bytes) return std::nullopt;
+  auto const ratio = *tokens > 0 ? static_cast<double>(*bytes) / static_cast<double>(*tokens) : 0;
+  return TokenNotes{.vocabulary = *vocabulary, .bytes_per_token = ratio};
+}
+
+}  // namespace
 
 std::optional<TokenNotes> read_token_notes(std::filesystem::path const& folder) {
   auto const path = folder / "tokens.json";
   std::error_code failed;
   if (!std::filesystem::exists(path, failed)) return std::nullopt;
-  try {
-    std::ifstream file(path);
-    auto const notes = nlohmann::json::parse(file);
-    auto const& evaluated = notes.at("val");
-    auto const tokens = evaluated.at("tokens").get<std::int64_t>();
-    auto const bytes = evaluated.at("bytes").get<std::int64_t>();
-    TokenNotes const found{
-        .vocabulary = notes.at("vocabulary").get<std::int64_t>(),
-        .bytes_per_token =
-            tokens > 0 ? static_cast<double>(bytes) / static_cast<double>(tokens) : 0};
-    if (found.vocabulary > 1 && tokens >= 0 && bytes >= 0) return found;
-  } catch (nlohmann::json::exception const&) {
-    // told below
-  }
-  throw bad_data(path.string(), "damaged notes on the tokens",
-                 "vocabulary, and tokens and bytes of val", "something else",
-                 "write the shards again with analysis/tokenize_text.py");
+  auto const text = read_text(path, ExitCode::bad_data);
+  auto const notes = notes_in(nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false));
+  if (!notes)
+    throw bad_data(path.string(), "damaged notes on the tokens",
+                   "vocabulary, and tokens and bytes of val", "something else",
+                   "write the shards again with analysis/tokenize_text.py");
+  return notes;
 }
 
 }  // namespace stratagem

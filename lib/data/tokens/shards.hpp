@@ -3,23 +3,24 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
-#include <vector>
 
-#include "data/tokens/token_text.hpp"
+#include "base/files/random_access_file.hpp"
 
 namespace stratagem {
 
 /// What a file of tokens says of itself.
-struct TokenShard {
-  TokenText tokens;
-  int width;                ///< of a token [B]
-  std::int64_t vocabulary;  ///< of the tokenizer that usually writes such files
+struct ShardHeader {
+  static constexpr std::int64_t bytes = 1024;  ///< of the header; tokens follow
+
+  std::int64_t count = 0;       ///< of tokens
+  int width = 0;                ///< of a token [B]
+  std::int64_t vocabulary = 0;  ///< of the tokenizer that usually writes such files
 };
 
-/// Opens a file of tokens in the format of llm.c: 256 int32 (magic number, version, count), then
-/// the tokens; 20240520 and version 1: uint16 of GPT-2, 20240801 and version 7: uint32 of Llama 3.
+/// Of a file in the format of llm.c: 256 int32 (magic number, version, count), then the tokens;
+/// 20240520 and version 1: uint16 of GPT-2, 20240801 and version 7: uint32 of Llama 3.
 /// Error(bad_data) names what is expected and what was found.
-TokenShard open_shard(std::filesystem::path const& path);
+ShardHeader read_shard_header(RandomAccessFile const& file);
 
 /// What analysis/tokenize_text.py notes beside the shards it writes, in tokens.json.
 struct TokenNotes {

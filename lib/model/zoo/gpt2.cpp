@@ -10,6 +10,7 @@
 #include "base/text.hpp"
 #include "model/attention.hpp"
 #include "model/layers.hpp"
+#include "model/zoo/experts.hpp"
 
 namespace stratagem {
 namespace {
@@ -160,8 +161,26 @@ std::string card_of(Gpt2Shape const& shape) {
   return card.dump(2) + "\n";
 }
 
+ExpertsShape experts_of(Gpt2Shape const& shape) {
+  return {.width = shape.width,
+          .experts = shape.experts,
+          .norm_eps = kEpsilon,
+          .weight_stddev = kStddev,
+          .projection_stddev = projection(shape).b,
+          .dropout = shape.dropout};
+}
+
+/// Of the experts of all layers, those that a token does not meet.
+std::int64_t idle_experts(Gpt2Shape const& shape) {
+  constexpr std::int64_t met = 2;
+  if (shape.experts == 0) return 0;
+  auto const of_expert = 8 * shape.width * shape.width + 5 * shape.width;
+  return shape.layers / 2 * (shape.experts - met) * of_expert;
+}
+
 double train_flops(Model const& model, Gpt2Shape const& shape, std::int64_t tokens) {
-  auto const idle = shape.context * shape.width + (shape.tie ? 0 : shape.vocabulary * shape.width);
+  auto const idle = shape.context * shape.width + (shape.tie ? 0 : shape.vocabulary * shape.width) +
+                    idle_experts(shape);
   auto const multiplied = model.parameter_count() - idle;
   return 6.0 * static_cast<double>(multiplied) +
          12.0 * static_cast<double>(shape.layers * shape.width * tokens);
@@ -170,7 +189,8 @@ double train_flops(Model const& model, Gpt2Shape const& shape, std::int64_t toke
 }  // namespace
 
 Model make_gpt2(std::string const& name, Gpt2Shape const& shape, std::int64_t tokens) {
-  Model model{.name = name, .declared_name = declared_name, .card = card_of(shape)};
+  Model model{.name = name, .declared_name = declared_name};
+  if (shape.experts == 0) model.card = card_of(shape);
   if (shape.tie)
     model.tied = {{"lm_head.weight", kTokens}};
   else
@@ -179,7 +199,10 @@ Model make_gpt2(std::string const& name, Gpt2Shape const& shape, std::int64_t to
   for (std::int64_t i = 0; i < shape.layers; ++i) {
     auto const layer = str("transformer.h.", i);
     model.blocks.push_back(std::make_unique<AttentionHalf>(layer, shape));
-    model.blocks.push_back(std::make_unique<MlpHalf>(layer, shape));
+    if (shape.experts > 0 && i % 2 == 1)
+      model.blocks.push_back(make_experts_half(layer, experts_of(shape)));
+    else
+      model.blocks.push_back(std::make_unique<MlpHalf>(layer, shape));
   }
   model.blocks.push_back(std::make_unique<Head>(shape));
   model.train_flops = train_flops(model, shape, tokens);

@@ -1,10 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "model/model.hpp"
+#include "model/model_config.hpp"
 
 namespace stratagem {
 
@@ -21,12 +22,12 @@ struct TransformerSize {
 
 std::vector<TransformerSize> const& transformer_sizes();
 
+/// The one that config.name names, with what the configuration changes. Empty for other models.
+std::optional<TransformerSize> size_of(ModelConfig const& config);
+
+/// Whether it is a model of the zoo that takes text.
+bool takes_text(ModelConfig const& config);
 /// The longest sequence that a model of text takes.
 std::int64_t context_of(ModelConfig const& config);
-
-/// The transformer that config.name names, with what the configuration changes of it. Error(usage)
-/// for heads that do not divide the width, patches that do not divide the image, and sequences
-/// longer than the context.
-Model make_transformer(ModelConfig const& config, InputShape const& input);
 
 }  // namespace stratagem

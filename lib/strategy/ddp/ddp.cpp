@@ -68,7 +68,8 @@ void Ddp::hash_replicas(bool wanted) {
 }
 
 at::Tensor Ddp::forward(Batch const& micro) {
-  return stratagem::forward(replica_, buffers_, tape_, micro.inputs, parts_.context_of(micro));
+  return stratagem::forward(replica_, buffers_, tape_, micro.inputs,
+                            parts_.context_of(micro, update_.loss_scale()));
 }
 
 void Ddp::backward(at::Tensor gradient, GradWrite write, bool last_micro_batch) {

@@ -52,7 +52,7 @@ StepResult Fsdp::step(Batch const& batch, StepOptions const& options) {
 }
 
 at::Tensor Fsdp::forward(Batch const& micro) {
-  auto const context = parts_.context_of(micro);
+  auto const context = parts_.context_of(micro, update_.loss_scale());
   at::Tensor x = micro.inputs;
   for (int unit = 0; unit < plan_.units(); ++unit) {
     unshard_for_forward(unit);

@@ -91,7 +91,7 @@ void LocalSgd::pass(std::size_t worker, Batch const& share, StepResult& own) {
   for (auto const& micro : split(share, plan_.config.micro_batches)) {
     parts_.recorder.enter(Phase::forward);
     auto const logits =
-        forward(replica, buffers_[worker], tape_, micro.inputs, parts_.context_of(micro));
+        forward(replica, buffers_[worker], tape_, micro.inputs, parts_.context_of(micro, 1));
     auto const loss = cross_entropy(logits, micro.labels);
     control_.note(loss, tape_);
     auto const value = loss.loss.item<double>();

@@ -66,7 +66,7 @@ void PsWorker::note(CrossEntropy const& pass, Batch const& micro, PushHeader& li
 }
 
 at::Tensor PsWorker::forward(Batch const& micro) {
-  auto const context = parts_.context_of(micro);
+  auto const context = parts_.context_of(micro, scale_.loss_scale());
   // Autograd would take rounding what came late for a change of what the pass has kept.
   auto const precision = parts_.precision.compute;
   if (compute_type(precision) != master_type(precision)) await_parameters(replica_.layout().size());

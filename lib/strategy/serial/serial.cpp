@@ -90,7 +90,8 @@ void Serial::pass(int worker, Batch const& micro, Gradients const& gradients, Gr
                   StepResult& result) {
   parts_.recorder.enter(Phase::forward);
   auto const& statistics = buffers_[static_cast<std::size_t>(worker)];
-  auto const x = forward(replica_, statistics, tape_, micro.inputs, parts_.context_of(micro));
+  auto const x = forward(replica_, statistics, tape_, micro.inputs,
+                         parts_.context_of(micro, update_.loss_scale()));
   auto const [loss, correct, start] = cross_entropy(x, micro.labels, update_.loss_scale());
   auto const value = loss.item<double>();
   if (!std::isfinite(value)) refuse_loss(micro.step, worker, tape_.first_non_finite());
