@@ -32,8 +32,8 @@ readonly oracle_wheels=(torchvision==0.26.0 numpy pillow safetensors h5py typing
   networkx jinja2 markupsafe filelock fsspec
   transformers==5.24.0 tokenizers==0.23.3 huggingface_hub==2.4.0 httpx2==2.16.2 httpcore2==2.16.2 truststore h11 idna
   packaging pyyaml regex tqdm)
-# The packages of analysis/requirements.txt, in the versions that the tests use.
-readonly analysis_wheels=(h5py==3.16.0 pandas==2.3.3 matplotlib==3.10.8 jinja2==3.1.6 scipy==1.17.1)
+# The packages of analysis/requirements.txt and of analysis/tokenize_text.py, in the versions that the tests use.
+readonly analysis_wheels=(h5py==3.16.0 pandas==2.3.3 matplotlib==3.10.8 jinja2==3.1.6 scipy==1.17.1 tokenizers==0.23.3)
 
 say() { printf '\n== %s\n' "$*"; }
 fail() { printf 'bootstrap: %s\n' "$*" >&2; exit 3; }

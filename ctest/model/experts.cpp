@@ -83,11 +83,11 @@ TEST(Experts, BalanceEntersTheGradientOfTheRouterAlone) {
 
   auto const scores = at::mm(at::layer_norm(x, {width}, p[0], p[1], 1e-5).flatten(0, 1), p[2]);
   auto const shares = at::one_hot(std::get<1>(scores.topk(2, 1)), experts)
-                          .sum({0, 1})
+                          .sum(at::IntArrayRef{0, 1})
                           .to(at::kDouble)
                           .div(2 * scores.size(0));
   auto const loss = 0.01 * experts * (shares * scores.softmax(1).mean(0)).sum();
-  auto const expected = torch::autograd::grad({loss}, {p[2]});
+  auto const expected = torch::autograd::grad({loss}, std::vector<at::Tensor>{p[2]});
   EXPECT_TRUE(at::allclose(once[2], expected[0], 1e-10, 1e-12));
 }
 

@@ -102,8 +102,9 @@ InputShape input_shape(RunConfig const& config) {
   constexpr std::int64_t colours = 3;
   if (is_text(config.data)) {
     auto const length = config.data.seq_len;  // 0: the model takes images
-    if (length == 0) return {.tokens = 1};
-    return {.tokens = length, .vocabulary = whole_size(config.data).classes};
+    InputShape text{.channels = 0, .size = 0, .tokens = std::max<std::int64_t>(length, 1)};
+    if (length > 0) text.vocabulary = whole_size(config.data).classes;
+    return text;
   }
   auto channels = input_channels(config.model);
   if (channels == 0) channels = channels_of(config.data);
@@ -152,14 +153,16 @@ int decode_threads(DataConfig const& config, bool on_gpu, int threads) {
 InputFormat input_format(RunPlan const& plan, Model const& model, gpu::Device const& device,
                          int threads) {
   bool const on_gpu = device.kind == gpu::DeviceKind::cuda;
-  return {.channels = plan.input.channels,
-          .size = plan.input.size,
-          .type = compute_type(plan.config.precision.compute),
-          .memory_format = model.memory_format == MemoryFormat::channels_last
-                               ? at::MemoryFormat::ChannelsLast
-                               : at::MemoryFormat::Contiguous,
-          .device = device,
-          .threads = decode_threads(plan.config.data, on_gpu, threads)};
+  InputFormat format{.type = compute_type(plan.config.precision.compute),
+                     .memory_format = model.memory_format == MemoryFormat::channels_last
+                                          ? at::MemoryFormat::ChannelsLast
+                                          : at::MemoryFormat::Contiguous,
+                     .device = device,
+                     .threads = decode_threads(plan.config.data, on_gpu, threads)};
+  if (plan.input.is_text()) return format;
+  format.channels = plan.input.channels;
+  format.size = plan.input.size;
+  return format;
 }
 
 }  // namespace stratagem

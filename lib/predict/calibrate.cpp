@@ -324,7 +324,7 @@ std::vector<ReadTimes> time_reading(std::vector<WantedPass> const& wanted,
     bool const known = std::ranges::any_of(times, [&](ReadTimes const& one) {
       return one.dataset == data.dataset && one.size == data.input_size;
     });
-    if (data.path.empty() || known) continue;
+    if (data.path.empty() || data.seq_len > 0 || known) continue;
     log.info(str("reading of ", data.dataset, " at ", data.input_size, " pixels"));
     auto const dataset = on_all_ranks(world, [&] { return open_own_data(data); });
     world.barrier();

@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "base/files/file.hpp"
 #include "base/text.hpp"
+#include "model/zoo/transformer_sizes.hpp"
 #include "plan/run_plan.hpp"
 
 namespace stratagem {
@@ -156,12 +157,28 @@ void put(std::vector<Item>& items, Item const& newer, Alike alike) {
 
 }  // namespace
 
+namespace {
+
+/// What its name does not say: the digest of a file's graph, or the size of a transformer.
+std::string name_of(RunConfig const& config, Model const& model) {
+  if (!model.graph.empty()) return model.name + " " + model.graph;
+  auto const size = size_of(config.model);
+  if (!size) return model.name;
+  auto name = str(model.name, " ", size->layers, "/", size->heads, "/", size->width);
+  if (size->patch > 0) name += str(", patch ", size->patch);
+  if (config.model.experts > 0) name += str(", ", config.model.experts, " experts");
+  if (config.model.dropout_rate > 0) name += ", dropout";
+  return name;
+}
+
+}  // namespace
+
 PassKind pass_kind(RunConfig const& config, Model const& model, int threads) {
   auto const input = input_shape(config);
-  return {.model = model.graph.empty() ? model.name : model.name + " " + model.graph,
+  return {.model = name_of(config, model),
           .classes = model.classes,
           .channels = input.channels,
-          .size = input.size,
+          .size = input.is_text() ? input.tokens : input.size,
           .memory_format =
               model.memory_format == MemoryFormat::channels_last ? "channels_last" : "contiguous",
           .precision = precision_names.at(static_cast<std::size_t>(config.precision.compute)),
@@ -171,8 +188,10 @@ PassKind pass_kind(RunConfig const& config, Model const& model, int threads) {
 }
 
 std::string describe(PassKind const& kind) {
-  auto text = str(kind.model, " at ", kind.size, " x ", kind.size, ", ", kind.precision, ", ",
-                  kind.threads, kind.threads == 1 ? " thread" : " threads");
+  auto const shape =
+      kind.channels == 0 ? str(kind.size, " tokens") : str(kind.size, " x ", kind.size);
+  auto text = str(kind.model, " at ", shape, ", ", kind.precision, ", ", kind.threads,
+                  kind.threads == 1 ? " thread" : " threads");
   if (kind.recompute > 0) text += ", with recompute";
   if (!kind.dropout) text += ", without dropout";
   return text;

@@ -16,8 +16,8 @@ namespace stratagem {
 struct PassKind {
   std::string model;
   std::int64_t classes = 10;
-  std::int64_t channels = 3;
-  std::int64_t size = 32;     ///< of the images [pixels]
+  std::int64_t channels = 3;  ///< 0: text
+  std::int64_t size = 32;     ///< of the images [pixels], or of sequences [tokens]
   std::string memory_format;  ///< contiguous or channels_last
   std::string precision;      ///< one of precision_names
   std::int64_t recompute = 0;

@@ -39,7 +39,8 @@ double training_time(RunPlan const& plan, Model const& model, Calibration const&
 std::optional<Reading> reading_of(RunPlan const& plan, StepCosts const& costs,
                                   Calibration const& calibration) {
   auto const& data = plan.config.data;
-  if (data.path.empty() || !calibration.published.empty()) return std::nullopt;
+  bool const own_images = !data.path.empty() && !plan.input.is_text();
+  if (!own_images || !calibration.published.empty()) return std::nullopt;
   return Reading{.image_s = calibration.read_s(data, costs.ranks_on_node),
                  .threads = decode_threads(data, calibration.on_gpu, costs.threads)};
 }

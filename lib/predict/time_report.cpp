@@ -42,6 +42,8 @@ std::string time_text(Forecast const& forecast) {
                                          : "no time prediction: " + forecast.time_problem + "\n";
   auto const& [step, sync_every, epoch_s, run_s, save_s, reading, published] = *forecast.time;
   bool const measured = published.empty();
+  auto const labels_per_step =
+      static_cast<double>(forecast.plan.global_batch * forecast.plan.labels_per_sample());
   Table table({{measured ? "time, predicted" : "time, from published figures", Align::left},
                {measured ? "" : "not measured", Align::left}});
   table.add_row({"step", format_duration(step.total())});
@@ -49,11 +51,9 @@ std::string time_text(Forecast const& forecast) {
   table.add_row({"  waits for communication", format_duration(step.exposed_s)});
   table.add_row({"  waits for cores", format_duration(step.cores_s)});
   if (reading) table.add_row({"  waits for images", format_duration(step.images_s)});
-  table.add_row(
-      {"epoch",
-       str(format_duration(epoch_s), ", ",
-           format_number(static_cast<double>(forecast.plan.global_batch) / step.total(), 0),
-           " images/s")});
+  table.add_row({"epoch", str(format_duration(epoch_s), ", ",
+                              format_number(labels_per_step / step.total(), 0), " ",
+                              forecast.plan.labels_name(), "/s")});
   table.add_row({"run", str(format_duration(run_s),
                             " with evaluations; ask for --time=", forecast.time->request())});
   table.add_row(
