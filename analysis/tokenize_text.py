@@ -30,7 +30,7 @@ import threading
 import time
 
 import pack_images
-from pack_images import BAD_DATA, ENVIRONMENT, INTERRUPTED, IO, USAGE, PackError, positive
+from pack_images import ENVIRONMENT, INTERRUPTED, IO, USAGE, PackError, positive
 
 STARTS = ("<|endoftext|>", "<|begin_of_text|>")  # of a document; the first that the tokenizer has
 HEADER = 256  # int32 before the tokens
@@ -438,7 +438,8 @@ def encoded(batch, coder):
         tokens = [found.ids for found in coder.tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
         decoded = coder.tokenizer.decode_batch(tokens, skip_special_tokens=False)
     except Exception as problem:  # it raises nothing more specific
-        raise PackError(f"{batch[0].path} cannot be encoded with {coder.name}: {problem}") from None
+        raise PackError(f"{batch[0].path} cannot be encoded with {coder.name}:"
+                        f" {' '.join(str(problem).split())}") from None
     for piece, text, again in zip(batch, texts, decoded):
         if text != again:
             at = piece.at + len(os.path.commonprefix([text, again]).encode())

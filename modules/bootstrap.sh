@@ -29,9 +29,8 @@ readonly torch_wheels=("torch==$torch_version" nvidia-cuda-runtime==13.0.96 nvid
 # What `import torch` and CUDA programs load in addition, apart from the libraries of a CUDA toolkit.
 readonly cuda_wheels=(nvidia-cusparselt-cu13==0.8.0 nvidia-nvshmem-cu13==3.4.5 nvidia-cufile==1.15.1.6)
 readonly oracle_wheels=(torchvision==0.26.0 numpy pillow safetensors h5py typing_extensions sympy mpmath
-  networkx jinja2 markupsafe filelock fsspec
-  transformers==5.24.0 tokenizers==0.23.3 huggingface_hub==2.4.0 httpx2==2.16.2 httpcore2==2.16.2 truststore h11 idna
-  packaging pyyaml regex tqdm)
+  networkx jinja2 markupsafe filelock fsspec transformers==5.24.0 tokenizers==0.23.3 huggingface_hub==2.4.0
+  httpx2==2.16.2 httpcore2==2.16.2 truststore h11 idna packaging pyyaml regex tqdm)
 # The packages of analysis/requirements.txt and of analysis/tokenize_text.py, in the versions that the tests use.
 readonly analysis_wheels=(h5py==3.16.0 pandas==2.3.3 matplotlib==3.10.8 jinja2==3.1.6 scipy==1.17.1 tokenizers==0.23.3)
 
@@ -171,20 +170,17 @@ END
   mv "$1.$$" "$1"
 }
 
-# pins_of PACKAGES...: a number that stands for them.
-pins_of() { printf '%s\n' "$@" | cksum | cut -d' ' -f1; }
-
+pins_of() { printf '%s\n' "$@" | cksum | cut -d' ' -f1; } # a number that stands for the packages
 # The Python that the tests compare with. If a CUDA toolkit has the libraries that `import torch` loads, LibTorch's own
 # wheel is enough; otherwise it needs all of torch's wheels (5 GB).
 provide_oracle() {
-  local wheel=$LIBTORCH_ROOT/.. pins
-  pins=$(pins_of "${oracle_wheels[@]}")
+  local wheel=$LIBTORCH_ROOT/..
   if has_cuda_toolkit && [[ -e $wheel/torch/__init__.py ]]; then
-    oracle=$deps/oracle-$torch_version-$pins-$python_tag
+    oracle=$deps/oracle-$torch_version-$(pins_of "${oracle_wheels[@]}")-$python_tag
     [[ -d $oracle ]] || unpack "$oracle" --no-deps "${oracle_wheels[@]}" "${cuda_wheels[@]}"
   else
     wheel=
-    oracle=$deps/oracle-full-$torch_version-$pins-$python_tag
+    oracle=$deps/oracle-full-$torch_version-$(pins_of "${oracle_wheels[@]}")-$python_tag
     [[ -d $oracle ]] || unpack "$oracle" "torch==$torch_version" "${oracle_wheels[@]}"
   fi
   cuda_libraries=$(printf '%s:' "$oracle"/nvidia/*/lib)$cuda_home/lib64
@@ -197,9 +193,7 @@ print("oracle: torch", torch.__version__)'
 
 # The Python that makes reports.
 provide_analysis() {
-  local pins
-  pins=$(pins_of "${analysis_wheels[@]}")
-  analysis=$deps/analysis-$pins-$python_tag
+  analysis=$deps/analysis-$(pins_of "${analysis_wheels[@]}")-$python_tag
   if [[ ! -d $analysis ]]; then
     unpack "$analysis" "${analysis_wheels[@]}"
     python3 -m compileall -q "$analysis" > /dev/null || true # saves every test seconds

@@ -1,8 +1,10 @@
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 
 #include "app/configuration.hpp"
 #include "base/error.hpp"
+#include "base/portable_text.hpp"
 #include "base/text.hpp"
 #include "config/parse.hpp"
 #include "config/yaml_file.hpp"
@@ -62,13 +64,42 @@ std::vector<std::int64_t> prompt_of(Options const& options, std::int64_t vocabul
   return prompt;
 }
 
-void show(std::int64_t token, std::vector<std::string> const& bytes) {
-  if (bytes.empty())
-    std::cout << token << ' ';
-  else if (static_cast<std::size_t>(token) < bytes.size())
-    std::cout << bytes[static_cast<std::size_t>(token)];
-  std::cout.flush();
-}
+/// Shows tokens on stdout as they come: what they stand for, or their numbers. Code points of UTF-8
+/// are shown when they are whole; what cannot become one is shown as U+FFFD.
+class TokenPrinter {
+ public:
+  explicit TokenPrinter(std::vector<std::string> bytes) : bytes_(std::move(bytes)) {}
+  void add(std::int64_t token) {
+    if (bytes_.empty())
+      std::cout << token << ' ';
+    else if (static_cast<std::size_t>(token) < bytes_.size())
+      pending_ += bytes_[static_cast<std::size_t>(token)];
+    show(true);
+    std::cout.flush();
+  }
+  void end() {
+    show(false);
+    std::cout << '\n';
+  }
+
+ private:
+  void show(bool more_may_come) {
+    constexpr std::size_t longest = 4;            // bytes of a code point
+    constexpr unsigned char first_of_two = 0xC2;  // begins one of two bytes or more
+    while (!pending_.empty()) {
+      auto const size = code_point_size(pending_);
+      bool const may_grow = more_may_come && pending_.size() < longest &&
+                            static_cast<unsigned char>(pending_[0]) >= first_of_two &&
+                            std::all_of(pending_.begin() + 1, pending_.end(), is_continuation);
+      if (size == 0 && may_grow) return;
+      std::cout << (size > 0 ? pending_.substr(0, size) : "\xef\xbf\xbd");
+      pending_.erase(0, std::max<std::size_t>(size, 1));
+    }
+  }
+
+  std::vector<std::string> bytes_;
+  std::string pending_;
+};
 
 }  // namespace
 
@@ -108,18 +139,18 @@ ExitCode execute_sample(Options const& options) {
     throw Error(ExitCode::checkpoint, "no checkpoint in " + run.string(),
                 "only a saved model can be continued with", "run it with checkpoint.every_steps");
   TextSampler sampler(config, checkpoint->weights());
-  auto const bytes = token_bytes(options, config, sampler.vocabulary());
+  TokenPrinter printer(token_bytes(options, config, sampler.vocabulary()));
   auto text = prompt_of(options, sampler.vocabulary());
   Sampling const sampling{
       .temperature = temperature_of(options),
       .top_k = options.integer("top-k", 0, sampler.vocabulary()),
       .seed = static_cast<std::uint64_t>(options.integer("seed", 0, std::int64_t{1} << 53))};
-  for (auto const token : text) show(token, bytes);
+  for (auto const token : text) printer.add(token);
   for (auto left = options.integer("tokens", 1, 1'000'000); left > 0; --left) {
     text.push_back(sampler.next(text, sampling));
-    show(text.back(), bytes);
+    printer.add(text.back());
   }
-  std::cout << '\n';
+  printer.end();
   return ExitCode::done;
 }
 

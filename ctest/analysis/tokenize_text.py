@@ -193,7 +193,8 @@ class TokenizeText(harness.ProgramTest):
 
     def test_lines_longer_than_a_piece(self):
         size = tokenize_text.PIECE
-        lines = ["x" * (size - 1) + "---", "木" * size, "a" + "ä" * size, "--- " + "x" * size, "word " * size, "\n" * size]
+        lines = ["x" * (size - 1) + "---", "木" * size, "a" + "ä" * size, "--- " + "x" * size, "word " * size,
+                 "\n" * size]
         self.write("long.txt", "\n---\n".join(lines))
         self.tokenize("long.txt", "--tokenizer", "json", "--separator=---", "--val", "book.txt")
         for document, line in zip(self.decoded("train"), lines, strict=True):

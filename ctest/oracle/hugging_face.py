@@ -35,8 +35,8 @@ def make_text(folder):
         (folder / "batch" / f"{part}.txt").write_bytes(bytes(torch.randint(256, (65,)).tolist()))
 
 
-# Recipe of ten steps, and the losses that llm.c publishes for it (test_gpt2.c and test_gpt2.cu, commit f1e2ace) with the
-# published weights and the batch of gpt2_124M_debug_state.bin, 4 x 64 tokens.
+# Recipe of ten steps, and the losses that llm.c publishes for it (test_gpt2.c and test_gpt2.cu, commit f1e2ace) with
+# the published weights and the batch of gpt2_124M_debug_state.bin, 4 x 64 tokens.
 RECIPES = [
     ({"lr": 1e-4, "beta1": 0.9, "beta2": 0.999, "weight_decay": 0.01, "clip_norm": 0},
      [5.270007, 4.059707, 3.375123, 2.800783, 2.315382, 1.849029, 1.394656, 0.999147, 0.624080, 0.376511]),

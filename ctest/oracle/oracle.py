@@ -294,7 +294,7 @@ def main():
     parser.add_argument("--model", required=True, choices=CASES)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    print(f"{arguments.model}: stratagem against Python, torchvision {torchvision.__version__}, torch {torch.__version__}")
+    print(f"{arguments.model}: stratagem against torchvision {torchvision.__version__}, torch {torch.__version__}")
     with tempfile.TemporaryDirectory(prefix="stratagem-oracle-") as folder:
         sys.exit(0 if check(arguments.program, arguments.model, Path(folder)) else 1)
 
