@@ -39,8 +39,11 @@ std::vector<std::string> result_cells(RunSummary const& run) {
   return row;
 }
 
+/// Some run of text has something to tell beyond what all runs have.
 bool has_text(Runs const& runs) {
-  return std::ranges::any_of(runs, [](RunSummary const& run) { return run.labels == "tokens"; });
+  return std::ranges::any_of(runs, [](RunSummary const& run) {
+    return run.labels == "tokens" && (std::isfinite(run.test_loss) || std::isfinite(run.mfu));
+  });
 }
 
 bool has_servers(Runs const& runs) {
