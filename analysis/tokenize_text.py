@@ -4,11 +4,12 @@
   analysis/tokenize_text.py tokens --train-vocabulary 8192 books/*.txt          with a vocabulary made of the text
   analysis/tokenize_text.py tokens --tokenizer tokenizer.json books/*.txt       with one that is given, such as GPT-2's
 
-tokens/ then holds train_000000.bin, ..., val_000000.bin, ..., tokenizer.json, and tokens.json, which counts tokens and
-bytes. Each file is a document; with --separator '<|endoftext|>' lines of a file that equal it divide it into documents.
-A document begins with the token <|endoftext|>, if the tokenizer has it. Without --val, the end of the text is kept to
-evaluate: documents if there are 10 or more, otherwise lines. Texts may be larger than the memory. Tokens are decoded
-again and compared with the text; where anything is wrong, no file is left. Needs the package tokenizers.
+tokens/ then holds train_000000.bin, ..., val_000000.bin, ..., tokenizer.json, tokenizer.bin, from which `stratagem
+sample` shows tokens, and tokens.json, which counts tokens and bytes. Each file is a document; with --separator
+'<|endoftext|>' lines of a file that equal it divide it into documents. A document begins with the token <|endoftext|>,
+if the tokenizer has it. Without --val, the end of the text is kept to evaluate: documents if there are 10 or more,
+otherwise lines. Texts may be larger than the memory. Tokens are decoded again and compared with the text; where
+anything is wrong, no file is left. Needs the package tokenizers.
 """
 
 import argparse
@@ -464,9 +465,31 @@ def write_part(folder, part, spans, coder, separator, most):
     return {**counts, "files": shards.files, "tokens": shards.tokens}
 
 
+def alphabet():
+    """{character: byte}: how byte-level tokenizers write bytes."""
+    shown = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    hidden = [byte for byte in range(256) if byte not in shown]
+    return {chr(byte): byte for byte in shown} | {chr(256 + i): byte for i, byte in enumerate(hidden)}
+
+
+def token_bytes(coder):
+    """What each token stands for."""
+    letters, special = alphabet(), coder.tokenizer.get_added_tokens_decoder()
+    texts = [coder.tokenizer.id_to_token(token) or "" for token in range(coder.vocabulary)]
+    return [text.encode() if token in special or not letters.keys() >= set(text) else bytes(map(letters.get, text))
+            for token, text in enumerate(texts)]
+
+
 def write_notes(folder, coder, counts):
-    """tokenizer.json and tokens.json."""
+    """tokenizer.json, tokens.json, and tokenizer.bin, what tokens stand for, as llm.c has it: the latter if no token
+    is too long for it."""
     (folder / "tokenizer.json").write_bytes(coder.content)
+    stand_for = token_bytes(coder)
+    if max(map(len, stand_for)) < 256:
+        start = 0 if coder.start is None else coder.start
+        header = struct.pack("<4I", 20240328, 2, len(stand_for), start).ljust(4 * HEADER, b"\0")
+        lengths = (bytes([len(of)]) + of for of in stand_for)
+        (folder / "tokenizer.bin").write_bytes(header + b"".join(lengths))
     notes = {"format": "stratagem tokens 1", "vocabulary": coder.vocabulary,
              "tokenizer_sha256": hashlib.sha256(coder.content).hexdigest()}
     for part, found in counts.items():

@@ -110,7 +110,7 @@ ExitCode execute_export_weights(Options const& options) {
   bool const is_run = found.front() != fs::path(paths[0]);
   auto const checkpoint = is_run ? newest_checkpoint(paths[0], log) : Checkpoint(found.front());
   auto const weights = checkpoint->weights();
-  write_safetensors(file, {weights.begin(), weights.end()});
+  write_safetensors(file, {weights.begin(), weights.end()}, weights_metadata());
   log.info(str(file, ": ", weights.size(), " tensors of step ",
                format_count(checkpoint->record().position.step), ", from ",
                checkpoint->folder().string()));

@@ -261,7 +261,8 @@ class TokenizeText(harness.ProgramTest):
         for _ in range(3):
             self.tokenize("book.txt", "--train-vocabulary", "420")
             made.append({path.name: path.read_bytes() for path in self.again().iterdir()})
-        self.assertEqual(sorted(made[0]), ["tokenizer.json", "tokens.json", "train_000000.bin", "val_000000.bin"])
+        self.assertEqual(sorted(made[0]), ["tokenizer.bin", "tokenizer.json", "tokens.json", "train_000000.bin",
+                                            "val_000000.bin"])
         self.assertEqual(made, [made[0]] * 3)
 
     def test_the_text_to_evaluate_does_not_train_the_tokenizer(self):
@@ -290,6 +291,19 @@ class TokenizeText(harness.ProgramTest):
                              [0, len(self.read("train"))] if begins else [])
             self.assertEqual(tokenizer.decode(tokens), self.text)
             self.again()
+
+    def test_tokens_stand_for_the_bytes_of_the_text(self):
+        self.tokenize("book.txt", "--train-vocabulary", "400")
+        content = (self.tokens / "tokenizer.bin").read_bytes()
+        magic, version, count, start = struct.unpack("<4I", content[:16])
+        self.assertEqual((magic, version, count), (20240328, 2, 400))
+        stand_for, at = [], 1024
+        while at < len(content):
+            stand_for.append(content[at + 1 : at + 1 + content[at]])
+            at += 1 + content[at]
+        self.assertEqual((len(stand_for), stand_for[start]), (400, START.encode()))
+        tokens = self.read("train") + self.read("val")
+        self.assertEqual(b"".join(stand_for[token] for token in tokens).decode().replace(START, ""), self.text)
 
     def test_the_program_reads_them(self):
         self.tokenize("book.txt", "--train-vocabulary", "400", "--shard-tokens", "900")

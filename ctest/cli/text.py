@@ -169,5 +169,37 @@ class Text(harness.ProgramTest):
         self.assertIn("transformer.h.11.attn", self.succeed("model", "gpt2").stdout)
 
 
+LEARNS = """schema: 1
+run: {name: learns, threads: 1, epochs: 2, evaluate_every: 1, out: out}
+data: {dataset: synthetic-text, global_batch: 12}
+optimizer: {name: adamw, lr: 0.003, beta2: 0.99, weight_decay: 0.1, decay: weights, clip_norm: 1}
+strategy: {name: ddp}
+"""
+ENTROPY = 1.2080  # of synthetic-text, per token [nats]
+
+
+class Learns(harness.ProgramTest):
+    """The entropy is a bound that only a model that sees what it should predict can pass."""
+
+    def loss(self, *settings):
+        self.folder = self.new_folder({"learns.yaml": LEARNS})
+        self.succeed(*overridden(*settings, config="learns.yaml"), "-q", ranks=2)
+        return json.loads((self.folder / "out/outcome.json").read_text())["test_loss"]
+
+    def test_a_small_model_learns_and_sees_nothing_of_the_future(self):
+        loss = self.loss("model.name=gpt2", "model.layers=2", "model.heads=4", "model.width=64", "model.context=32",
+                         "run.max_steps=400")
+        self.assertGreater(loss, ENTROPY)
+        self.assertLess(loss, 2.4)
+
+
+class LearnsAll(Learns):
+    def test_it_comes_near_the_entropy(self):
+        loss = self.loss("model.name=gpt2", "model.layers=4", "model.heads=4", "model.width=128", "model.context=64",
+                         "optimizer.lr=0.001", "run.max_steps=1000")
+        self.assertGreater(loss, 1.22)
+        self.assertLess(loss, 1.33)
+
+
 if __name__ == "__main__":
     harness.main()

@@ -34,9 +34,16 @@ void expect_everywhere(Training const& training, std::string const& wanted,
   expect_result(training, text, replicas);
 }
 
+/// 20 updates were made, as the optimizer of this rank counts them.
+void expect_updates(Participant& participant, Communicator& /*all*/) {
+  EXPECT_EQ(*participant.state().counters.at("optimizer_updates"), 20);
+}
+
 class Transformers : public testing::TestWithParam<char const*> {
  protected:
-  Training training() const { return {.model = GetParam(), .optimizer = recipe()}; }
+  Training training() const {
+    return {.model = GetParam(), .optimizer = recipe(), .after = expect_updates};
+  }
 };
 
 TEST_P(Transformers, DdpEqualsTheEmulator) {
@@ -96,6 +103,7 @@ TEST_P(Transformers, Bf16EqualsTheEmulator) {
 TEST_P(Transformers, SynchronousServersEqualTheEmulator) {
   if (world().size() < 2) return;  // a server and a worker
   auto training = this->training();
+  training.after = nullptr;  // the server counts
   training.strategy = PsConfig{.servers = 1, .chunk_mb = 4 * kib};
   auto const own = train_here(training);
   if (world().rank() == 0) {

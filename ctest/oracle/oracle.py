@@ -231,7 +231,7 @@ def steady(gradient):
     return gradient.abs() >= SMALLEST_SHARE * gradient.abs().max()
 
 
-def compare_state(table, mode, model, ours, start, only):
+def compare_state(table, mode, model, ours, start, only=None):
     """Compares parameters by their change since the open file `start`, and statistics by their values. `only`: the
     elements to look at, by name; all of parameters that are not there."""
     parameters = dict(model.named_parameters())
@@ -239,7 +239,8 @@ def compare_state(table, mode, model, ours, start, only):
     total = sum(torch.linalg.vector_norm(move).item() ** 2 for move in moves.values()) ** 0.5
     errors = {}
     for name, move in moves.items():
-        here, mine = only.get(name, ...), ours.get_tensor("state." + name) - start.get_tensor(name)
+        here = (only or {}).get(name, ...)
+        mine = ours.get_tensor("state." + name) - start.get_tensor(name)
         errors[name] = relative(mine[here], move[here], SMALLEST_SHARE * total)
     table.row(mode, "moves", errors, STATE_TOLERANCE)
     buffers = {

@@ -163,7 +163,7 @@ Value class_count(std::int64_t& place) {
     place = 0;
     return {};
   };
-  return value;
+  return unless_zero(value);
 }
 
 Keys keys_of(ModelConfig& model, KnownNames const& names) {

@@ -233,7 +233,8 @@ void read_safetensors(
 }
 
 void write_safetensors(std::filesystem::path const& path,
-                       std::vector<std::pair<std::string, at::Tensor>> const& tensors) {
+                       std::vector<std::pair<std::string, at::Tensor>> const& tensors,
+                       std::map<std::string, std::string> const& metadata) {
   // Wide types first, so that every tensor is aligned when a reader maps the file.
   std::vector<std::size_t> order(tensors.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -246,7 +247,8 @@ void write_safetensors(std::filesystem::path const& path,
     position += tensors[i].second.nbytes();
     offsets[i] = {begin, position};
   }
-  nlohmann::ordered_json header{{"__metadata__", {{"format", "pt"}}}};  // some readers insist on it
+  auto header = nlohmann::ordered_json::object();
+  if (!metadata.empty()) header["__metadata__"] = metadata;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     auto const& [name, tensor] = tensors[i];
     header[name] = {{"dtype", type_name(tensor)},

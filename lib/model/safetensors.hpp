@@ -23,8 +23,14 @@ void read_safetensors(std::filesystem::path const& path,
                       std::function<void(std::string const& name, at::Tensor const&)> const& visit);
 
 /// Writes the tensors to a temporary file next to `path`, in this order in header and data, and
-/// renames the complete file to `path`. Error(io).
+/// renames the complete file to `path`. `metadata` stands before them. Error(io).
 void write_safetensors(std::filesystem::path const& path,
-                       std::vector<std::pair<std::string, at::Tensor>> const& tensors);
+                       std::vector<std::pair<std::string, at::Tensor>> const& tensors,
+                       std::map<std::string, std::string> const& metadata = {});
+
+/// Says that tensors are as PyTorch has them: some readers insist on it.
+inline std::map<std::string, std::string> weights_metadata() {
+  return {{"format", "pt"}};
+}
 
 }  // namespace stratagem

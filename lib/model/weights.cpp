@@ -149,7 +149,7 @@ TensorMap read_weights_files(std::filesystem::path const& path) {
 
 void write_weights(std::filesystem::path const& path, Model const& model,
                    std::vector<std::pair<std::string, at::Tensor>> const& tensors) {
-  write_safetensors(path, tensors);
+  write_safetensors(path, tensors, weights_metadata());
   if (!model.card.empty() && path.filename() == "model.safetensors")
     replace_file(path.parent_path() / "config.json", model.card);
 }
