@@ -1,11 +1,11 @@
 #include "model/block.hpp"
 
-#include "base/contract.hpp"
+#include <stdexcept>
 
 namespace stratagem {
 
 int Declaration::parameter(ParameterSpec spec) {
-  expects(borrowed_.empty(), "a block's own parameters come first");
+  if (!borrowed_.empty()) throw std::logic_error("a block's own parameters come first");
   names_.push_back(spec.name);
   parameters_.push_back(std::move(spec));
   return static_cast<int>(parameters_.size()) - 1;
