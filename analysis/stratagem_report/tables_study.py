@@ -75,7 +75,8 @@ def facts_of(run):
         "threads per rank": process["threads"],
         "data set": (
             f"{run.manifest['dataset']['name']}, {run.manifest['dataset']['train_images']:,}"
-            f" training images, fingerprint {run.manifest['dataset']['fingerprint']}"
+            f" training {'sequences' if run.manifest['dataset'].get('labels') == 'tokens' else 'images'},"
+            f" fingerprint {run.manifest['dataset']['fingerprint']}"
         ),
         "optimizer": ", ".join(
             f"{key.split('.')[1]} {run.config[key]}"
@@ -87,6 +88,7 @@ def facts_of(run):
                 "optimizer.lr_scaling",
                 "optimizer.schedule",
             )
+            if key in run.config
         ),
     }
 
