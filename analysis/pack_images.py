@@ -282,8 +282,8 @@ def write_part(folder, part, images, classes, options):
     return [part, f"{len(begins):,}", f"{len(images):,}", f"{size / 2**20:,.1f}"]
 
 
-def show(rows):
-    table = [["part", "files", "images", "MiB"], *rows]
+def show(table):
+    """The first row has the titles."""
     widths = [max(map(len, column)) for column in zip(*table)]
     for part, *numbers in table:
         print("  ".join([part.ljust(widths[0]), *map(str.rjust, numbers, widths[1:])]))
@@ -298,7 +298,7 @@ def run(options):
             rows = [write_part(folder, part, images, classes, options) for part, images in parts.items()]
     except (OSError, RuntimeError) as problem:  # h5py raises one or the other where a disk is full
         raise PackError(f"{options.output} cannot be written: {' '.join(str(problem).split())}", IO) from None
-    show(rows)
+    show([["part", "files", "images", "MiB"], *rows])
     pixels = "" if options.format == "tar" else f", {options.size} x {options.size} pixels"
     print(f"wrote {options.output}: {len(classes):,} classes{pixels}, in the order of seed {options.seed}")
     if "val" not in parts:

@@ -501,9 +501,7 @@ def show(counts):
     table = [["part", "files", "documents", "tokens", "bytes", "bytes per token"]]
     for part, found in counts.items():
         table.append([part, *(f"{number:,}" for number in found.values()), f"{found['bytes'] / found['tokens']:.2f}"])
-    widths = [max(map(len, column)) for column in zip(*table)]
-    for part, *numbers in table:
-        print("  ".join([part.ljust(widths[0]), *map(str.rjust, numbers, widths[1:])]))
+    pack_images.show(table)
 
 
 def run(options):

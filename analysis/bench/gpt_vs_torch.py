@@ -92,14 +92,7 @@ def options_of():
     parser.add_argument("--program", default=str(programs.HERE.parent.parent / "build/stratagem"))
     parser.add_argument("--launcher", default="mpirun --bind-to none -n {ranks}")
     parser.add_argument("--json", help="also write everything to this file")
-    parser.add_argument("--starts", type=int, default=4, help="of both programs, each first in every second one")
-    parser.add_argument("--pairs", type=int, default=6, help="of windows, per start")
-    parser.add_argument("--steps", type=float, default=5, help="least window, in steps of the slower program")
-    parser.add_argument("--min-window", type=float, default=4, help="least window [s]")
-    parser.add_argument("--warm-up", type=int, default=3, help="steps before measuring")
-    parser.add_argument("--timeout", type=float, default=600, help="for starting and warming up [s]")
-    parser.add_argument("--control", action="store_true",
-                        help="the second program on both sides: the smallest difference that the method can show")
+    paired.add_pairing(parser)
     return parser.parse_args()
 
 

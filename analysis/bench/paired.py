@@ -27,6 +27,12 @@ import traces
 def arguments(description, ranks):
     """The options of a paired benchmark."""
     parser = programs.arguments(description, ranks, batches=[64, 16])
+    add_pairing(parser)
+    return parser
+
+
+def add_pairing(parser):
+    """The options that say how two programs are paired."""
     parser.add_argument("--starts", type=int, default=4, help="of both programs, each first in every second one")
     parser.add_argument("--pairs", type=int, default=6, help="of windows, per start")
     parser.add_argument("--steps", type=float, default=5, help="least window, in steps of the slower program")
@@ -35,7 +41,6 @@ def arguments(description, ranks):
     parser.add_argument("--timeout", type=float, default=600, help="for starting and warming up [s]")
     parser.add_argument("--control", action="store_true",
                         help="the second program on both sides: the smallest difference that the method can show")
-    return parser
 
 
 def mean_step(steps, window):

@@ -127,8 +127,7 @@ ExitCode show_text(Options const& options, Dataset const& dataset) {
                {"entropy"}});
   std::vector<std::string> damaged;
   add_row(table, "train", dataset.train, damaged);
-  if (dataset.test.size() > 0 && dataset.test.text != dataset.train.text)
-    add_row(table, "val", dataset.test, damaged);
+  if (dataset.test.size() > 0) add_row(table, "val", dataset.test, damaged);
   auto const format = options.text("format");
   std::cout << table.render(table_format(format));
   report_damage(damaged, "files hold tokens that the vocabulary does not have");
@@ -210,8 +209,7 @@ void declare_data(Options& options) {
       "them; or train*.h5 and val*.h5 with images, bytes [n, height, width, channels], and labels. "
       "analysis/pack_images.py makes the others of the first. Or text: a file, whose bytes are the "
       "tokens; or a folder with train*.txt and val*.txt; or with train*.bin and val*.bin, tokens "
-      "as "
-      "llm.c writes them, which analysis/tokenize_text.py makes of text.");
+      "as llm.c writes them, which analysis/tokenize_text.py makes of text.");
   options.add_example("stratagem data stats flowers",
                       "whether every image can be read, and data.mean and data.stddev");
   options.add_example("stratagem data stats book.txt", "how long a text is, and its entropy");

@@ -186,6 +186,10 @@ TEST(Tokens, AFileThatShrinksIsNoticed) {
 TEST(Tokens, SyntheticTextHasItsEntropy) {
   auto const dataset = load_dataset({.dataset = "synthetic-text", .seq_len = 64});
   EXPECT_EQ(dataset.classes, 16);
+  auto const known = whole_size({.dataset = "synthetic-text", .seq_len = 64});
+  EXPECT_EQ(known.train, dataset.train.size()) << "without making the text";
+  EXPECT_EQ(known.test, dataset.test.size());
+  EXPECT_EQ(known.classes, dataset.classes);
   EXPECT_EQ(dataset.fingerprint,
             load_dataset({.dataset = "synthetic-text", .seq_len = 64}).fingerprint);
   auto const size = dataset.train.size();

@@ -129,7 +129,9 @@ bool is_text(DataConfig const& config) {
 DatasetSize whole_size(DataConfig const& config) {
   if (!config.path.empty()) return open_own_data(config).size();
   auto const& entry = find_dataset(config.dataset);
-  if (entry.vocabulary > 0) return make_synthetic_text(config.seq_len).size();
+  if (entry.vocabulary > 0)
+    return {sequences_in(synthetic_train_tokens, config.seq_len),
+            sequences_in(synthetic_test_tokens, config.seq_len), entry.vocabulary};
   // Files may have more images than the published ones.
   return {std::max(entry.train_images, config.subset), entry.test_images};
 }

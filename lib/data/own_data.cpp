@@ -33,30 +33,15 @@ struct Part {
   std::vector<fs::path> paths;  ///< the folder, or the files in order of their names
 };
 
-bool is_hdf5(fs::path const& path) {
-  return path.extension() == ".h5" || path.extension() == ".hdf5";
-}
-
-std::vector<fs::path> files_of(fs::path const& root, std::string const& prefix,
-                               bool (*wanted)(fs::path const&)) {
-  std::vector<fs::path> files;
-  for (auto const& entry : list_folder(root))
-    if (entry.path().filename().native().starts_with(prefix) && wanted(entry.path()))
-      files.push_back(entry.path());
-  std::ranges::sort(files);
-  return files;
-}
-
 /// Empty if `root` has nothing whose name begins with `prefix`. Error(bad_data) if there are
 /// several layouts of it.
 std::optional<Part> find_part(fs::path const& root, std::string const& prefix) {
   std::vector<Part> found;
   std::error_code failed;
   if (fs::is_directory(root / prefix, failed)) found.push_back({Layout::folder, {root / prefix}});
-  auto const is_tar = [](fs::path const& path) { return path.extension() == ".tar"; };
-  if (auto files = files_of(root, prefix, is_tar); !files.empty())
+  if (auto files = files_named(root, prefix, {".tar"}); !files.empty())
     found.push_back({Layout::tar, std::move(files)});
-  if (auto files = files_of(root, prefix, is_hdf5); !files.empty())
+  if (auto files = files_named(root, prefix, {".h5", ".hdf5"}); !files.empty())
     found.push_back({Layout::hdf5, std::move(files)});
   if (found.size() > 1)
     throw Error(ExitCode::bad_data,

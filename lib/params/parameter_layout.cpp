@@ -67,6 +67,13 @@ std::size_t ParameterLayout::find_lender(std::string const& name, std::size_t bo
   return entry;
 }
 
+std::vector<ParameterEntry const*> ParameterLayout::used_by(int block) const {
+  std::vector<ParameterEntry const*> used;
+  for (auto const& entry : entries(block)) used.push_back(&entry);
+  for (auto const entry : borrowed(block)) used.push_back(&entries_[entry]);
+  return used;
+}
+
 bool ParameterLayout::lends(int block) const {
   auto const of_block = [&](std::size_t entry) { return entries_[entry].block == block; };
   return std::ranges::any_of(borrowed_,
@@ -124,9 +131,7 @@ at::Tensor view_of(at::Tensor const& flat, ParameterEntry const& entry) {
 
 std::vector<at::Tensor> views_of(at::Tensor const& flat, ParameterLayout const& layout, int block) {
   std::vector<at::Tensor> views;
-  for (auto const& entry : layout.entries(block)) views.push_back(view_of(flat, entry));
-  for (auto const entry : layout.borrowed(block))
-    views.push_back(view_of(flat, layout.entries()[entry]));
+  for (auto const* entry : layout.used_by(block)) views.push_back(view_of(flat, *entry));
   return views;
 }
 

@@ -60,6 +60,8 @@ class ParameterLayout {
   std::span<std::size_t const> borrowed(int block) const {
     return borrowed_[static_cast<std::size_t>(block)];
   }
+  /// What a block runs with: its own parameters, then those that it borrows.
+  std::vector<ParameterEntry const*> used_by(int block) const;
   /// Some later block borrows a parameter of this one.
   bool lends(int block) const;
   FlatRange range(int block) const { return ranges_[static_cast<std::size_t>(block)]; }

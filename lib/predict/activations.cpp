@@ -164,12 +164,10 @@ ActivationPass ActivationPredictor::Probe::run(std::int64_t samples) {
 std::vector<at::Tensor> ActivationPredictor::Probe::parameters(int block) const {
   auto const layout = layout_of_block(model_, block);
   std::vector<at::Tensor> views;
-  auto const add = [&](ParameterEntry const& entry) {
-    auto const& home = entry.spec.keep_fp32 ? zeros_ : zeros_.view(type_);
-    views.push_back(view_of(home, entry).detach().requires_grad_());
-  };
-  for (auto const& entry : layout.entries(layout.blocks() - 1)) add(entry);
-  for (auto const entry : layout.borrowed(layout.blocks() - 1)) add(layout.entries()[entry]);
+  for (auto const* entry : layout.used_by(layout.blocks() - 1)) {
+    auto const& home = entry->spec.keep_fp32 ? zeros_ : zeros_.view(type_);
+    views.push_back(view_of(home, *entry).detach().requires_grad_());
+  }
   return views;
 }
 

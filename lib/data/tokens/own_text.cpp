@@ -16,16 +16,6 @@ namespace fs = std::filesystem;
 constexpr std::int64_t byte_values = 256;
 constexpr std::int64_t held_out_share = 10;  // one part of so many is evaluated
 
-std::vector<fs::path> files_of(fs::path const& folder, std::string const& prefix,
-                               std::string const& ending) {
-  std::vector<fs::path> files;
-  for (auto const& entry : list_folder(folder))
-    if (entry.path().filename().native().starts_with(prefix) && entry.path().extension() == ending)
-      files.push_back(entry.path());
-  std::ranges::sort(files);
-  return files;
-}
-
 /// Tokens of one part of the data, and what is known of them.
 struct Texts {
   std::vector<TokenText> texts;
@@ -105,8 +95,8 @@ struct Layout {
 Layout layout_of(fs::path const& path) {
   std::error_code failed;
   if (fs::is_regular_file(path, failed)) return {.train = {path}};
-  Layout layout{.train = files_of(path, "train", ".txt")};
-  auto shards = files_of(path, "train", ".bin");
+  Layout layout{.train = files_named(path, "train", {".txt"})};
+  auto shards = files_named(path, "train", {".bin"});
   if (!layout.train.empty() && !shards.empty())
     throw Error(ExitCode::bad_data,
                 str(path.string(), " holds ", layout.train.front().filename().string(), " and ",
@@ -114,7 +104,7 @@ Layout layout_of(fs::path const& path) {
                 "only one of them can be what to read", "move one of them elsewhere");
   layout.shards = !shards.empty();
   if (layout.shards) layout.train = std::move(shards);
-  layout.val = files_of(path, "val", layout.shards ? ".bin" : ".txt");
+  layout.val = files_named(path, "val", {layout.shards ? ".bin" : ".txt"});
   return layout;
 }
 
@@ -124,7 +114,8 @@ bool is_text(fs::path const& path) {
   std::error_code failed;
   if (fs::is_regular_file(path, failed)) return true;
   if (!fs::is_directory(path, failed)) return false;
-  return !files_of(path, "train", ".txt").empty() || !files_of(path, "train", ".bin").empty();
+  return !files_named(path, "train", {".txt"}).empty() ||
+         !files_named(path, "train", {".bin"}).empty();
 }
 
 Dataset open_own_text(DataConfig const& config) {

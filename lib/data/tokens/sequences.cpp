@@ -18,7 +18,7 @@ Sequences::Sequences(std::vector<TokenText> texts, std::int64_t length, std::int
       bytes_per_token_(bytes_per_token) {
   expects(length > 0, "a sequence has tokens");
   for (auto const& text : texts_)
-    first_.push_back(first_.back() + std::max<std::int64_t>(text.size() - 1, 0) / length);
+    first_.push_back(first_.back() + sequences_in(text.size(), length));
 }
 
 void Sequences::read(std::int64_t sequence, std::span<std::int64_t> tokens,

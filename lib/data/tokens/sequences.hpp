@@ -9,6 +9,11 @@
 
 namespace stratagem {
 
+/// Sequences that a text of so many tokens is cut into: the last token is a label alone.
+constexpr std::int64_t sequences_in(std::int64_t tokens, std::int64_t length) {
+  return tokens > 0 ? (tokens - 1) / length : 0;
+}
+
 /// Texts cut into sequences of equal length, one after the other. A sequence lies within one text;
 /// what is left over at a text's end is not used. Immutable; any number of threads may read.
 class Sequences {

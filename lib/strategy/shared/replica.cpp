@@ -18,12 +18,10 @@ Replica::Replica(Model const& model, Precision precision, gpu::Device const& dev
     rounded_ = flat_.to(compute_type(precision));
   for (int block = 0; block < layout_.blocks(); ++block) {
     auto& of_block = parameters_.emplace_back();
-    auto const add = [&](ParameterEntry const& entry) {
-      auto const& home = rounded_.defined() && !entry.spec.keep_fp32 ? rounded_ : flat_;
-      of_block.push_back(view_of(home, entry).detach().requires_grad_());
-    };
-    for (auto const& entry : layout_.entries(block)) add(entry);
-    for (auto const entry : layout_.borrowed(block)) add(layout_.entries()[entry]);
+    for (auto const* entry : layout_.used_by(block)) {
+      auto const& home = rounded_.defined() && !entry->spec.keep_fp32 ? rounded_ : flat_;
+      of_block.push_back(view_of(home, *entry).detach().requires_grad_());
+    }
   }
 }
 
