@@ -25,9 +25,9 @@ ProgressDisplay::ProgressDisplay(ProgressStyle style, std::int64_t total_steps,
       total_steps_(total_steps),
       steps_per_epoch_(std::max<std::int64_t>(steps_per_epoch, 1)),
       epochs_(epochs),
-      counted_(std::move(counted)),
       started_ns_(monotonic_ns()),
-      shown_ns_(started_ns_) {
+      shown_ns_(started_ns_),
+      counted_(std::move(counted)) {
   if (style_ == ProgressStyle::automatic)
     style_ = shows_to_person(STDERR_FILENO) ? ProgressStyle::bar : ProgressStyle::line;
 }
