@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Accuracy, time and lag of a parameter server's modes over numbers of workers, from `stratagem simulate`.
+"""Accuracy or loss, time and lag of a parameter server's modes over numbers of workers, from `stratagem simulate`.
 
 For each number of workers, every mode chooses from the same grid of learning rates (and momenta): on training images
 that are held out, with seeds of its own. Then the seeds that are scored are trained on all training images with this
@@ -16,6 +16,7 @@ import statistics
 import scores
 import simulations
 import tuning
+from scores import ACCURACY, LOSS
 from simulations import Training, mean
 
 MANY_EPOCHS = 8  # may reach a plateau
@@ -26,7 +27,7 @@ def reached_text(results, target, what):
     if not any("curve" in result for result in results):
         return "no curve"
     when = [
-        next((point[what] for point in result.get("curve", []) if 100 * point["test_accuracy"] >= target), math.inf)
+        next((point[what] for point in result.get("curve", []) if ACCURACY.point(point) >= target), math.inf)
         for result in results
     ]
     count = sum(map(math.isfinite, when))
@@ -36,7 +37,7 @@ def reached_text(results, target, what):
 
 def last_gain(results):
     """Points gained in the last quarter of the epochs, on average: near 0 on a plateau."""
-    curves = [[100 * point["test_accuracy"] for point in result["curve"]] for result in results if "curve" in result]
+    curves = [[ACCURACY.point(point) for point in result["curve"]] for result in results if "curve" in result]
     return statistics.fmean(curve[-1] - curve[-1 - len(curve) // 4] for curve in curves) if curves else math.nan
 
 
@@ -48,7 +49,7 @@ class Modes:
     """The modes' trainings at each number of workers."""
 
     def __init__(self, simulated, options):
-        self.simulated, self.options = simulated, options
+        self.simulated, self.options, self.score = simulated, options, simulated.score
         self.seeds = range(1, options.seeds + 1)
         self.tuner = tuning.Tuner(simulated, options)
         self.keys = [
@@ -60,9 +61,9 @@ class Modes:
         self.best = {key: self.tuner.best(key[1], key[0]) for key in self.keys}
         self.fewest = next(key for key in self.keys if key[1] == options.baseline)
         # Known before anything is scored:
-        self.margin = options.margin or scores.MARGIN * (100 - self.best[self.fewest].accuracy)
+        self.margin = options.margin or scores.MARGIN * (100 - self.best[self.fewest].merit)
         self.results = {key: self.scored(key, self.best[key]) for key in self.keys}
-        points = {key: scores.by_seed(results) for key, results in self.results.items()}
+        points = {key: self.score.by_seed(results) for key, results in self.results.items()}
         self.judged = scores.judge(points, options.compared, self.margin)
 
     def scored(self, key, chosen):
@@ -72,14 +73,20 @@ class Modes:
     def transferred_text(self, key):
         """The mean with what was chosen for the fewest workers."""
         chosen = self.best.get((self.options.workers[0], key[1]))
-        return f"{simulations.accuracy(self.scored(key, chosen)):.2f}" if chosen else "-"
+        points = self.score.by_seed(self.scored(key, chosen)) if chosen else {}
+        return self.score.number(statistics.fmean(points.values())) if points else "-"
+
+    @property
+    def tells_plateau(self):
+        return self.score is ACCURACY and self.options.epochs >= MANY_EPOCHS
 
     def titles(self):
         options = self.options
-        titles = ["W", "mode", "lr", *(["momentum"] if len(options.momentum) > 1 else []), "accuracy %", "against"]
-        titles += ["difference", scores.verdict_title(self.margin), f"at the lr for W={options.workers[0]}"]
+        tuned = ["lr", *([simulations.inertia(options.set)] if len(options.momentum) > 1 else [])]
+        titles = ["W", "mode", *tuned, self.score.title, "against"]
+        titles += ["difference", self.score.verdict_title(self.margin), f"at the lr for W={options.workers[0]}"]
         titles += ["predicted time", "mean lag", "pulls per push"]
-        if options.epochs >= MANY_EPOCHS:
+        if self.tells_plateau:
             titles.append("gained in the last quarter")
         if options.target:
             titles += [f"{what} to {options.target:g} %" for what in ("epochs", "predicted time")]
@@ -90,21 +97,21 @@ class Modes:
         results, best = self.results[key], self.best[key]
         base = self.results.get((workers, options.compared.get(mode, mode)), [])
         row = [str(workers), mode, best.text("lr"), *([best.text("momentum")] if len(options.momentum) > 1 else [])]
-        row += [scores.accuracy_text(results), *scores.comparison_cells(self.judged, key, options.compared)]
+        row += [self.score.text(results), *self.score.comparison_cells(self.judged, key, options.compared)]
         row += [
             self.transferred_text(key),
             scores.number(mean(results, "predicted_time") / mean(base, "predicted_time")),
             scores.number(mean(results, "lag_mean")),
             scores.number(mean(results, "pulls") / mean(results, "pushes")),
         ]
-        if options.epochs >= MANY_EPOCHS:
+        if self.tells_plateau:
             row.append(scores.number(last_gain(results), "{:+.2f}"))
         if options.target:
             row += [reached_text(results, options.target, what) for what in ("epoch", "predicted_time")]
         return row
 
     def table(self):
-        words = ("mode", "against", scores.verdict_title(self.margin))
+        words = ("mode", "against", self.score.verdict_title(self.margin))
         return simulations.markdown(self.titles(), map(self.row, self.keys), words)
 
     def notes(self):
@@ -114,7 +121,7 @@ class Modes:
         )
         return (
             f"Scored with {scores.count(len(self.seeds), 'seed')}; ± is their sample standard deviation."
-            f" {self.tuner.text()} {scores.family_text(self.margin, origin)}"
+            f" {self.tuner.text()} {self.score.family_text(self.margin, origin)}"
         )
 
 
@@ -127,10 +134,15 @@ def parse_options():
     parser.add_argument("--modes", nargs="+", default=["sync", "async", "dana"], metavar="MODE[,KEY=VALUE]",
                         help="with parts of the policy or keys: dana,pull_at_lag=8 sync,optimizer.nesterov=true")
     parser.add_argument("--seeds", type=int, default=10, help="that are scored: 1, 2, ...")
+    parser.add_argument("--score", choices=["accuracy", "loss"], default="accuracy",
+                        help="what modes are compared by; of text the loss, which needs --margin [nats]")
     parser.add_argument("--target", type=float, metavar="PERCENT", help="shows when this test accuracy is reached")
     parser.add_argument("-o", "--output", type=pathlib.Path, help="draw test errors over time into this file")
     options = parser.parse_args()
     tuning.check_options(parser, options)
+    options.scored = {of.word: of for of in (ACCURACY, LOSS)}[options.score]
+    if options.scored is LOSS and (not options.margin or options.target or options.output):
+        parser.error("--score loss needs --margin, and has neither --target nor --output")
     options.baseline, options.compared = scores.baselines(parser, options)
     if not any(can_run(options.baseline, workers) for workers in options.workers):
         parser.error(f"the baseline {options.baseline} needs several workers")
@@ -139,7 +151,7 @@ def parse_options():
 
 def main():
     options = parse_options()
-    modes = Modes(simulations.Simulations(options), options)
+    modes = Modes(simulations.Simulations(options, options.scored), options)
     print(f"{modes.table()}\n{modes.notes()}")
     if options.output:
         import curves  # needs matplotlib

@@ -10,6 +10,7 @@ import argparse
 import itertools
 
 import scores
+from scores import ACCURACY
 import simulations
 from simulations import Training
 
@@ -42,7 +43,7 @@ def trained(simulated, options):
 
 
 def rows(found, options):
-    points = {key: scores.by_seed(results) for key, results in found.items()}
+    points = {key: ACCURACY.by_seed(results) for key, results in found.items()}
     first, last = options.workers[0], options.workers[-1]
     judged = scores.judge(points, {last: first})
     for row in dict.fromkeys(row for row, _ in found):
@@ -52,9 +53,9 @@ def rows(found, options):
             f"{options.batch} per {'worker' if fixed == 'worker' else 'step'}",
             reduction,
             scaling,
-            *(scores.accuracy_text(found[row, workers]) for workers in options.workers),
-            scores.difference_text(change) if change else "",
-            scores.verdict_text(change) if change else "",
+            *(ACCURACY.text(found[row, workers]) for workers in options.workers),
+            ACCURACY.difference_text(change) if change else "",
+            ACCURACY.verdict_text(change) if change else "",
         ]
 
 

@@ -17,6 +17,7 @@ import sys
 
 import scores
 import simulations
+from scores import ACCURACY
 from stratagem_report import inference
 
 MEASURES = ("cell", "status", "reason", "test_accuracy", "train_time_s", "lag_mean")
@@ -93,14 +94,14 @@ class Table:
             str(key[0]),
             key[1],
             str(len(self.points[key])),
-            scores.mean_sd(self.points[key]),
-            *scores.comparison_cells(self.judged, key, self.options.compared),
+            ACCURACY.mean_sd(self.points[key]),
+            *ACCURACY.comparison_cells(self.judged, key, self.options.compared),
             time_text(self.times, key, timed, inference.simultaneous(ratios)),
             f"{statistics.fmean(row['lag_mean'] for row in self.runs[key].values()):.2f}",
         ]
 
     def text(self):
-        verdict = scores.verdict_title(self.margin)
+        verdict = ACCURACY.verdict_title(self.margin)
         titles = ["W", "mode", "seeds", "accuracy %", "against", "difference", verdict]
         titles += [f"time over {self.options.timed}'s", "mean lag"]
         return simulations.markdown(titles, map(self.row, self.keys), ("mode", "against", verdict))
@@ -110,7 +111,7 @@ class Table:
             f"{100 * scores.MARGIN:.0f} % of the error of {self.options.baseline} in these runs: fix it with --margin"
         )
         return (
-            f"± is the sample standard deviation. {scores.family_text(self.margin, origin)} Ratios of times"
+            f"± is the sample standard deviation. {ACCURACY.family_text(self.margin, origin)} Ratios of times"
             " are geometric means; their intervals hold together, too."
         )
 

@@ -15,6 +15,7 @@ import pathlib
 import statistics
 
 import scores
+from scores import ACCURACY
 import simulations
 import tuning
 from simulations import Training, mean
@@ -40,7 +41,7 @@ class Map:
 
     def loss(self, *key):
         """Points that are lost with each seed."""
-        return inference.paired(scores.by_seed(self.cells[key[0]]), scores.by_seed(self.cells[key]))
+        return inference.paired(ACCURACY.by_seed(self.cells[key[0]]), ACCURACY.by_seed(self.cells[key]))
 
     def diverged(self, *key):
         return sum("diverged" in result for result in self.cells[key])

@@ -137,7 +137,7 @@ def rows(found):
 
 def accuracy_text(ended, statistics):
     points = {number: 100 * result[statistics] for number, result in enumerate(ended)}
-    return scores.mean_sd(points) if points else "-"
+    return scores.ACCURACY.mean_sd(points)
 
 
 def note(found, options):

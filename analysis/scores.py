@@ -1,15 +1,22 @@
-"""Accuracies of repeated trainings in tables: means, and what their comparisons show. All comparisons of a table are
-one family, see stratagem_report/inference.py."""
+"""Accuracies or losses of repeated trainings in tables: means, and what their comparisons show. All comparisons of a
+table are one family, see stratagem_report/inference.py."""
 
+import dataclasses
 import math
 import statistics
 
 from stratagem_report import inference
-from stratagem_report.inference import EQUIVALENT, HIGHER, LEAST_PAIRS, LOWER, TOO_FEW, UNDERPOWERED
+from stratagem_report.inference import HIGHER, LEAST_PAIRS, LOWER, UNDERPOWERED
 
-WORDS = {HIGHER: "better", LOWER: "worse", EQUIVALENT: "equivalent", TOO_FEW: TOO_FEW, UNDERPOWERED: UNDERPOWERED}
 MARGIN = 0.1  # of the baseline's error, unless it is given in points
 BASELINE = "(baseline)"
+FALSE = f"{100 * inference.LEVEL:.0f} %"
+FAMILY = (
+    "Differences are paired by seed; all of a table are one family: their intervals hold together with"
+    f" {100 - 100 * inference.LEVEL:.0f} %, and the probability that any `better` or `worse` is false is at most"
+    f" {FALSE} (Holm). `finds`: the smallest difference that would be found with a probability of"
+    f" {100 * inference.POWER:.0f} %."
+)
 
 
 def add_options(parser):
@@ -38,72 +45,98 @@ def baselines(parser, options):
     return baseline, found
 
 
-def by_seed(results):
-    """Accuracies [%] of trainings with the seeds 1, 2, ..."""
-    return {seed: 100 * result["test_accuracy"] for seed, result in enumerate(results, 1)}
+@dataclasses.dataclass(frozen=True)
+class Score:
+    """What trainings are compared by. `measure` is a member of their results; points are `factor` times it. A training
+    that diverged counts with `diverged`, or not at all."""
+
+    measure: str
+    word: str
+    samples: str  # what such trainings train on
+    title: str
+    unit: str
+    factor: float
+    digits: int
+    greatest: bool
+    diverged: float | None
+
+    def point(self, result):
+        """None of a training that diverged and does not count."""
+        value = self.diverged if "diverged" in result else result[self.measure]
+        return None if value is None else self.factor * value
+
+    def by_seed(self, results):
+        """Points of trainings with the seeds 1, 2, ..."""
+        points = {seed: self.point(result) for seed, result in enumerate(results, 1)}
+        return {seed: point for seed, point in points.items() if point is not None}
+
+    def merit(self, results):
+        """What a choice makes as great as possible: the mean, or its negative."""
+        points = self.by_seed(results).values()
+        if len(points) < len(results):
+            return -math.inf
+        return statistics.fmean(points) * (1 if self.greatest else -1)
+
+    def text(self, results):
+        """Mean and sample standard deviation."""
+        diverged = sum("diverged" in result for result in results)
+        return self.mean_sd(self.by_seed(results)) + (f" ({diverged} of {len(results)} diverged)" if diverged else "")
+
+    def mean_sd(self, points):
+        values = list(points.values())
+        if not values:
+            return "-"
+        deviation = f" ± {self.number(statistics.stdev(values))}" if len(values) > 1 else ""
+        return self.number(statistics.fmean(values)) + deviation
+
+    def number(self, value, sign=""):
+        return f"{value:{sign}.{self.digits}f}"
+
+    def difference_text(self, judgement):
+        """The mean with an interval, of which all in the table hold together."""
+        found = judgement.interval
+        if judgement.pairs.n < LEAST_PAIRS:
+            return self.number(found.mean, "+")
+        return "{} [{}, {}]".format(*(self.number(value, "+") for value in (found.mean, found.low, found.high)))
+
+    def verdict_text(self, judgement):
+        if judgement.pairs.n and judgement.pairs.mean == judgement.pairs.error == 0:
+            return "the same"  # to the last image
+        if judgement.verdict in (HIGHER, LOWER):
+            return "better" if (judgement.verdict == HIGHER) == self.greatest else "worse"
+        found = f" (finds {self.number(judgement.detectable)})" if judgement.verdict == UNDERPOWERED else ""
+        return judgement.verdict + found
+
+    def verdict_title(self, margin):
+        return f"verdict, margin {self.number(margin)}"
+
+    def comparison_cells(self, judged, key, against):
+        """Three cells: the baseline, the difference, and the verdict."""
+        other = against.get(key[1])
+        if other is None:
+            return ["", "", BASELINE]
+        if key not in judged:
+            return [other, "", "baseline not run"]
+        return [other, self.difference_text(judged[key]), self.verdict_text(judged[key])]
+
+    def family_text(self, margin, origin):
+        """How the verdicts are made; `origin` tells where the margin comes from."""
+        within = f"{self.number(margin)} {self.unit}"
+        return f"{FAMILY} `equivalent`: within {within} ({origin}), false with at most {FALSE}, too."
 
 
-def accuracy_text(results):
-    diverged = sum("diverged" in result for result in results)
-    return mean_sd(by_seed(results)) + (f" ({diverged} of {len(results)} diverged)" if diverged else "")
+GUESS = 0.1  # accuracy of guessing among ten classes
+ACCURACY = Score("test_accuracy", "accuracy", "images", "accuracy %", "points", 100, 2, True, GUESS)
+LOSS = Score("test_loss", "loss", "sequences", "test loss", "nats", 1, 3, False, None)
 
 
 def judge(points, against, margin=None):
-    """{key: Judgement} of rows with a baseline. `points` are {(row, mode): {seed: accuracy %}}; a mode is compared with
+    """{key: Judgement} of rows with a baseline. `points` are {(row, mode): {seed: point}}; a mode is compared with
     another one in the same row."""
     pairs = {key: (key[0], against[key[1]]) for key in points if key[1] in against}
     pairs = {key: other for key, other in pairs.items() if other in points}
     differences = [inference.paired(points[key], points[other]) for key, other in pairs.items()]
     return dict(zip(pairs, inference.judge_family(differences, margin)))
-
-
-def mean_sd(points):
-    """Mean and sample standard deviation."""
-    values = list(points.values())
-    return f"{statistics.fmean(values):.2f}" + (f" ± {statistics.stdev(values):.2f}" if len(values) > 1 else "")
-
-
-def difference_text(judgement):
-    """The mean with an interval, of which all in the table hold together."""
-    found = judgement.interval
-    if judgement.pairs.n < LEAST_PAIRS:
-        return f"{found.mean:+.2f}"
-    return f"{found.mean:+.2f} [{found.low:+.2f}, {found.high:+.2f}]"
-
-
-def verdict_text(judgement):
-    if judgement.pairs.mean == judgement.pairs.error == 0:
-        return "the same"  # to the last image
-    word = WORDS[judgement.verdict]
-    return f"{word} (finds {judgement.detectable:.2f})" if judgement.verdict == UNDERPOWERED else word
-
-
-def verdict_title(margin):
-    return f"verdict, margin {margin:.2f}"
-
-
-def comparison_cells(judged, key, against):
-    """Three cells: the baseline, the difference, and the verdict."""
-    other = against.get(key[1])
-    if other is None:
-        return ["", "", BASELINE]
-    if key not in judged:
-        return [other, "", "baseline not run"]
-    return [other, difference_text(judged[key]), verdict_text(judged[key])]
-
-
-FALSE = f"{100 * inference.LEVEL:.0f} %"
-FAMILY = (
-    "Differences are paired by seed; all of a table are one family: their intervals hold together with"
-    f" {100 - 100 * inference.LEVEL:.0f} %, and the probability that any `better` or `worse` is false is at most"
-    f" {FALSE} (Holm). `finds`: the smallest difference that would be found with a probability of"
-    f" {100 * inference.POWER:.0f} %."
-)
-
-
-def family_text(margin, origin):
-    """How the verdicts are made; `origin` tells where the margin comes from."""
-    return f"{FAMILY} `equivalent`: within {margin:.2f} points ({origin}), false with at most {FALSE}, too."
 
 
 def count(number_of, noun):

@@ -11,15 +11,16 @@ import sys
 import tempfile
 import time
 
+import scores
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 NON_FINITE = 84  # the exit code of a training whose loss is not finite
-GUESS = 0.1  # accuracy of guessing among ten classes
-DIVERGED = {"test_accuracy": GUESS, "diverged": True}
+DIVERGED = {"test_accuracy": scores.GUESS, "diverged": True}
 NESTEROV = "optimizer.nesterov=true"
 HOLDOUT = "data.holdout="
 WORKERS = "workers="  # a part of a mode
-# What is kept of a training; of one that only chooses a learning rate, the first.
-KEPT = ("test_accuracy", "predicted_time", "lag_mean", "pulls", "pushes", "curve")
+# What is kept of a training, beside its score; of one that only chooses a learning rate, nothing.
+KEPT = ("predicted_time", "lag_mean", "pulls", "pushes", "curve")
 
 # Parts of a policy that belong to section `advanced` of the configuration.
 ADVANCED = {"gate", "over_cap", "weight", "momentum", "pushes", "pull_every", "pull_at_lag", "pulls", "warm_start",
@@ -42,7 +43,7 @@ class Training:
     mode: str = "sync"  # MODE[,PART...], see setting_of(); workers=1 is a control with other workers than its row
     workers: int = 1
     lr: float = 0.01
-    momentum: float = 0.9
+    momentum: float = 0.9  # of AdamW: beta1
     seed: int = 1
     further: tuple = ()  # KEY=VALUE
 
@@ -91,8 +92,8 @@ class Simulations:
 
     names = SHARED  # of the settings
 
-    def __init__(self, options):
-        self.options = options
+    def __init__(self, options, score=scores.ACCURACY):
+        self.options, self.score = options, score
         self.shared = {name: getattr(options, name) for name in self.names}
         self.shared |= {name: in_project(path) for name in ("config", "emulated") if (path := self.shared.get(name))}
         self.program = None  # its version, as soon as something is trained
@@ -162,7 +163,7 @@ class Simulations:
         if ended.returncode != 0:
             sys.exit(f"{' '.join(words)}\n{ended.stderr}")
         told = json.loads(ended.stdout)
-        return {name: told[name] for name in (KEPT[:1] if training.holds_out() else KEPT)}
+        return {name: told[name] for name in (self.score.measure, *(() if training.holds_out() else KEPT))}
 
     def _train_emulated(self, training):
         """The same numbers as mode sync, computed by one process for all workers, on a GPU if there is one."""
@@ -183,7 +184,7 @@ class Simulations:
                 return dict(DIVERGED)
             if ended.returncode != 0:
                 sys.exit(f"{' '.join(map(str, words))}\n{ended.stderr}")
-            return {"test_accuracy": json.loads((out / "outcome.json").read_text())["test_accuracy"]}
+            return {self.score.measure: json.loads((out / "outcome.json").read_text())[self.score.measure]}
 
     def _settings(self, training):
         options = self.options
@@ -199,7 +200,7 @@ class Simulations:
             f"data.batch_per_worker={options.batch}",
             f"model.name={options.model}",
             f"optimizer.lr={training.lr}",
-            f"optimizer.momentum={training.momentum}",
+            f"optimizer.{inertia(options.set)}={training.momentum}",
             "strategy.name=ps",
             f"strategy.mode={mode}",
             *(setting_of(part) for part in parts if not part.startswith(WORKERS)),
@@ -222,15 +223,15 @@ class Simulations:
         beside.replace(self.options.json)
 
 
+def inertia(settings):
+    """The optimizer's key for what momentum is."""
+    return "beta1" if "optimizer.name=adamw" in settings else "momentum"
+
+
 def mean(results, name):
     """Over the trainings that did not diverge; NaN if all did."""
     known = [result[name] for result in results if name in result]
     return statistics.fmean(known) if known else math.nan
-
-
-def accuracy(results):
-    """Mean test accuracy [%]."""
-    return 100 * mean(results, "test_accuracy")
 
 
 def markdown(titles, rows, words=()):

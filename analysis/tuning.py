@@ -1,20 +1,20 @@
-"""Chooses learning rate and momentum of a mode: on held-out training images, with seeds that are not scored."""
+"""Chooses learning rate and momentum of a mode: on held-out training samples, with seeds that are not scored."""
 
 import dataclasses
 import functools
 import itertools
 
-from simulations import HOLDOUT, Training, accuracy
+from simulations import HOLDOUT, Training, inertia
 
 FIRST_SEED = 1001  # scored are seeds from 1 on
 
 
 def add_options(parser, rates, momenta):
     parser.add_argument("--lr", type=float, nargs="+", default=rates, help="of the grid; a single one is fixed")
-    parser.add_argument("--momentum", type=float, nargs="+", default=momenta, help="likewise")
+    parser.add_argument("--momentum", type=float, nargs="+", default=momenta, help="likewise; of AdamW beta1")
     parser.add_argument("--tune-seeds", type=int, default=3, help=f"to choose from the grid: {FIRST_SEED}, ...")
     parser.add_argument("--holdout", type=int, default=2000, metavar="N",
-                        help="to choose on: the last N training images, which are not trained on meanwhile")
+                        help="to choose on: the last N training samples, which are not trained on meanwhile")
     parser.add_argument("--widen", type=int, default=6, metavar="TIMES",
                         help="while the best is at an end of the grid, add a value by a factor of 2; 0: never")
 
@@ -30,7 +30,7 @@ def check_options(parser, options):
 class Optimum:
     lr: float
     momentum: float
-    accuracy: float  # on the held-out images [%]
+    merit: float  # on the held-out samples
     edges: tuple  # those of "lr" and "momentum" that are at an end of the grid
 
     def text(self, name):
@@ -55,7 +55,7 @@ def wider_momenta(momenta, momentum):
 
 
 def search(score, rates, momenta, widenings):
-    """The best point of a grid, which grows at most `widenings` times. `score` returns {(lr, momentum): accuracy} of
+    """The best point of a grid, which grows at most `widenings` times. `score` returns {(lr, momentum): merit} of
     given points."""
     rates, momenta = sorted(set(rates)), sorted(set(momenta))
     for left in range(widenings, -1, -1):
@@ -70,7 +70,7 @@ def search(score, rates, momenta, widenings):
 
 
 class Tuner:
-    """Trainings that diverge count with the accuracy of guessing."""
+    """Trainings that diverge count with the accuracy of guessing, or are not chosen."""
 
     def __init__(self, simulated, options):
         self.simulated, self.options = simulated, options
@@ -88,14 +88,15 @@ class Tuner:
                 for point in points
             }
             self.simulated.run(itertools.chain.from_iterable(of.values()))  # all at once, so that --jobs helps
-            return {point: accuracy(self.simulated.run(trainings)) for point, trainings in of.items()}
+            return {point: self.simulated.score.merit(self.simulated.run(trainings)) for point, trainings in of.items()}
 
         return search(score, options.lr, momenta or options.momentum, options.widen)
 
     def text(self):
         """How rates were chosen, as a sentence."""
+        score = self.simulated.score
         return (
-            f"Rates are chosen by mean accuracy on the last {self.options.holdout:,} training images, not trained on"
+            f"Rates are chosen by mean {score.word} on the last {self.options.holdout:,} training {score.samples}, not trained on"
             f" then, with {len(self.seeds)} other seed{'' if len(self.seeds) == 1 else 's'} (from {FIRST_SEED} on)."
             " (edge): the best of the grid is at its end."
         )

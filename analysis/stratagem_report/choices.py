@@ -4,17 +4,19 @@ import dataclasses
 import itertools
 import math
 
-from . import inference
+from . import inference, yardstick
 from .inference import EQUIVALENT, UNDERPOWERED
 from .standing import ESTABLISHED, ONE_RUN, WEAKEST_FIRST, standing
 
 LEAST_MARGIN = 1e-4  # of accuracies: an error of 0 would leave none
+LEARNED = "accuracy"  # respect of goals that tell how much was learned
 
 
 @dataclasses.dataclass(frozen=True)
 class Goal:
     """A reason to choose a strategy. `margin`: a smaller difference is of no interest, as a share of the best value,
-    or of its error where greater is better. `single_run`: a hint, the share that two single runs must differ by."""
+    or of its error where greater is better. `single_run`: a hint, the share that two single runs must differ by.
+    `of`: only of families with this yardstick."""
 
     respect: str
     name: str
@@ -25,6 +27,7 @@ class Goal:
     margin: float
     greatest: bool = False
     single_run: float = 0.0
+    of: yardstick.Yardstick = None
 
     def number(self, value, like):
         """Formatted with as many digits as `like` needs: three significant ones if it is small."""
@@ -33,12 +36,17 @@ class Goal:
         return f"{value * self.factor:,.{digits}f}"
 
     def median_text(self, value):
-        return f"{self.number(value.median, value.median)} {self.unit}"
+        return f"{self.number(value.median, value.median)} {self.unit}".rstrip()
 
     def text(self, value):
         """Median and, if several runs differ, their range."""
         low, high = (self.number(end, value.median) for end in (value.low, value.high))
         return self.median_text(value) + ("" if low == high else f" ({low} to {high})")
+
+    @property
+    def verb(self):
+        """Of a strategy that is behind: "needs" 3 % more time, "has" 3 % more perplexity."""
+        return "has" if self.respect == LEARNED else "needs"
 
     def behind(self, best, other):
         """How far `other` is behind, from values by seed: in differences, or in logarithms of ratios."""
@@ -56,19 +64,26 @@ class Goal:
 
 
 MIB = 1 / 2**20
-TIME_MARGIN, MEMORY_MARGIN, ERROR_MARGIN = 0.05, 0.01, 0.1
+TIME_MARGIN, MEMORY_MARGIN, ERROR_MARGIN, PERPLEXITY_MARGIN = 0.05, 0.01, 0.1, 0.02
 IN_MIB = {"unit": "MiB", "factor": MIB, "margin": MEMORY_MARGIN, "single_run": 0.01}
 TIME = Goal("time", "time per epoch", "epoch_s", "s", 1, 2, TIME_MARGIN, single_run=0.1)
 PEAK = Goal("memory", "peak memory of a rank", "peak_B", digits=1, **IN_MIB)
 LASTING = Goal("memory", "lasting memory of a rank", "state_B", digits=2, **IN_MIB)
 TOTAL = Goal("memory", "peak memory of all ranks", "total_peak_B", digits=1, **IN_MIB)
-ACCURACY = Goal("accuracy", "final accuracy", "test_accuracy", "%", 100, 2, ERROR_MARGIN, greatest=True)
-TO_TARGET = Goal("time", "time to the target accuracy", "time_to_target", "s", 1, 2, TIME_MARGIN)
-GOALS = [TIME, PEAK, LASTING, TOTAL, ACCURACY, TO_TARGET]
+ACCURACY = Goal(
+    LEARNED, "final accuracy", "test_accuracy", "%", 100, 2, ERROR_MARGIN, greatest=True, of=yardstick.ACCURACY
+)
+PERPLEXITY = Goal(LEARNED, "final perplexity", "perplexity", "", 1, 2, PERPLEXITY_MARGIN, of=yardstick.PERPLEXITY)
+TARGET = "time_to_target"
+TO_ACCURACY, TO_PERPLEXITY = (
+    Goal("time", f"time to the target {of.word}", TARGET, "s", 1, 2, TIME_MARGIN, of=of)
+    for of in (yardstick.ACCURACY, yardstick.PERPLEXITY)
+)
+GOALS = [TIME, PEAK, LASTING, TOTAL, ACCURACY, PERPLEXITY, TO_ACCURACY, TO_PERPLEXITY]
 MARGINS = (
     f"Equivalent: times within {100 * TIME_MARGIN:.0f} %, memory within {100 * MEMORY_MARGIN:.0f} %, accuracies within"
-    f" {100 * ERROR_MARGIN:.0f} % of the best's error (at least {100 * LEAST_MARGIN:.2f} points). Single runs are not"
-    f" judged; as a hint, those within {100 * TIME.single_run:.0f} % in time or {100 * PEAK.single_run:.0f} % in memory"
+    f" {100 * ERROR_MARGIN:.0f} % of the best's error (at least {100 * LEAST_MARGIN:.2f} points), perplexities within"
+    f" {100 * PERPLEXITY_MARGIN:.0f} %. Single runs are not judged; as a hint, those within {100 * TIME.single_run:.0f} % in time or {100 * PEAK.single_run:.0f} % in memory"
     " are not told apart."
 )
 
@@ -157,12 +172,14 @@ class Candidates:
 
 
 def candidates(comparison, family, workers, goal):
-    """None if fewer than two strategies can be compared. Accuracies of runs that reached their time limit are left
-    out, because they made fewer steps."""
-    timed = goal is TO_TARGET
+    """None if fewer than two strategies can be compared. Accuracies and perplexities of runs that reached their time
+    limit are left out, because they made fewer steps."""
+    if goal.of not in (None, family.yardstick):
+        return None
+    timed = goal.quantity == TARGET
     values, by_seed = {}, {}
     for variant in family.variants_with(workers):
-        if goal is ACCURACY and family.limited(variant, workers):
+        if goal.respect == LEARNED and family.limited(variant, workers):
             continue
         at = variant, workers
         value = comparison.time_to_target(family, *at) if timed else family.spread(goal.quantity, *at)
@@ -203,6 +220,11 @@ def choice_of(of, goal, judged):
         for other in others
     }
     return Choice(of.family, of.workers, goal, of.values, standings)
+
+
+def learned_goal(family):
+    """The goal that tells how much was learned."""
+    return next(goal for goal in (ACCURACY, PERPLEXITY) if goal.of is family.yardstick)
 
 
 def choose(comparison, family, workers, goal):

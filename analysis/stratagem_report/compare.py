@@ -5,11 +5,9 @@ import math
 
 import pandas as pd
 
-from . import measures, style
+from . import measures, style, yardstick
 from .spread import UNKNOWN, Spread, ratio, spread
 from .study import FAMILY, Study
-
-REACHED = 0.98  # share of the best final accuracy of a family: the target of "time to accuracy"
 
 
 @dataclasses.dataclass
@@ -106,6 +104,12 @@ class Family:
     def on_gpu(self):
         return bool(self.cells["gpu"].eq(True).all())
 
+    @property
+    def yardstick(self):
+        """What tells how much its runs have learned."""
+        of_text = self.cells["counted"].eq(yardstick.PERPLEXITY.counted).any()
+        return yardstick.PERPLEXITY if of_text else yardstick.ACCURACY
+
     def base_of(self, variant):
         """The (variant, workers) that its speed-up is relative to: the same variant on one worker, else the serial
         run."""
@@ -120,11 +124,11 @@ class Family:
             return UNKNOWN
         return ratio(self.spread("epoch_s", *base), self.spread("epoch_s", variant, workers))
 
-    def target_accuracy(self):
-        """The accuracy for "time to accuracy": close to the best median of final accuracies."""
-        finals = [self.spread("test_accuracy", *pair).median for pair in self.pairs()]
+    def target(self):
+        """The accuracy or perplexity of "time to the target": close to the best median of final ones."""
+        finals = [self.spread(self.yardstick.quantity, *pair).median for pair in self.pairs()]
         known = [value for value in finals if math.isfinite(value)]
-        return REACHED * max(known) if known else math.nan
+        return self.yardstick.near * self.yardstick.best(known) if known else math.nan
 
 
 @dataclasses.dataclass
@@ -163,11 +167,11 @@ class Comparison:
         return self.run(family.of(variant, workers).sort_values("seed")["cell"].iloc[0])
 
     def times_to_target(self, family, variant, workers):
-        """By seed, as Family.by_seed. Nothing if a run did not reach the accuracy: leaving it out would distort."""
-        target = family.target_accuracy()
+        """By seed, as Family.by_seed. Nothing if a run did not reach the target: leaving it out would distort."""
+        target = family.target()
         times = keyed(
             family.of(variant, workers),
-            lambda cells: [measures.time_to(self.run(cell), target) for cell in cells["cell"]],
+            lambda cells: [measures.time_to(self.run(cell), family.yardstick, target) for cell in cells["cell"]],
         )
         return times if all(map(math.isfinite, times.values())) else {}
 

@@ -47,7 +47,7 @@ def sections(comparison):
     found = [
         Section(
             "Which strategy to take",
-            [tables_study.t6_decision(comparison)],
+            [tables_study.t6_decision(comparison), tables_training.t12_text(comparison)],
             [
                 figures_memory.f9_pareto(comparison) if several else None,
                 figures_time.f14_batch(comparison),

@@ -183,7 +183,7 @@ def dominated(points):
 
 
 def f9_pareto(comparison):
-    """Time to accuracy against peak memory; time per epoch if most strategies did not reach the accuracy."""
+    """Time to the target accuracy or perplexity against peak memory; time per epoch if most did not reach it."""
     families = comparison.drawn
     figure, axes = style.panels(len(families), height=3.0)
     rows = []
@@ -192,7 +192,7 @@ def f9_pareto(comparison):
         reached = sum(math.isfinite(time) for time in timed.values()) > len(timed) / 2
         if not reached:
             timed = {pair: family.spread("epoch_s", *pair).median for pair in family.pairs()}
-        label = "time to target accuracy [s]" if reached else "time per epoch [s]"
+        label = f"time to target {family.yardstick.word} [s]" if reached else "time per epoch [s]"
         shown = [
             (variant, workers, family.spread("peak_B", variant, workers).median * MIB, time)
             for (variant, workers), time in timed.items()

@@ -9,28 +9,31 @@ from . import measures, style
 from .figures_memory import at_most_workers
 from .figures_time import collect, grouped_bars
 from .style import Figure, look_of
+from .yardstick import ACCURACY, yardsticks_of
 
 
 def learning_curves(comparison, family, variant, workers):
     """Median and range over the seeds, for every evaluated epoch."""
     cells = family.of(variant, workers)["cell"]
     curves = pd.concat([measures.learning_curve(comparison.run(cell)) for cell in cells])
-    curves = curves[np.isfinite(curves["test_accuracy"])]
+    quantity = family.yardstick.quantity
+    curves = curves[np.isfinite(curves[quantity])]
     return (
         curves.groupby("epoch")
         .agg(
             time_s=("time_s", "median"),
-            accuracy=("test_accuracy", "median"),
-            least=("test_accuracy", "min"),
-            greatest=("test_accuracy", "max"),
-            runs=("test_accuracy", "size"),
+            learned=(quantity, "median"),
+            least=(quantity, "min"),
+            greatest=(quantity, "max"),
+            runs=(quantity, "size"),
         )
+        .rename(columns={"learned": family.yardstick.word})
         .reset_index()
     )
 
 
 def f6_accuracy(comparison):
-    """Accuracy over epochs and over time."""
+    """Accuracy or perplexity over epochs and over time."""
     drawn = []
     for family in comparison.drawn:
         curves = {
@@ -41,9 +44,11 @@ def f6_accuracy(comparison):
             drawn.append((family, curves))
     if not drawn:
         return None
+    words = " and ".join(of.word for of in yardsticks_of([family for family, _ in drawn]))
     figure, axes = style.panels(2 * len(drawn), columns=2, height=2.7)
     rows = []
     for index, (family, curves) in enumerate(drawn):
+        factor = family.yardstick.factor
         for axis, (column, label) in zip(
             axes[2 * index :], [("epoch", "epoch"), ("time_s", "training time [s]")]
         ):
@@ -51,7 +56,7 @@ def f6_accuracy(comparison):
                 look = look_of(variant)
                 axis.plot(
                     curve[column],
-                    100 * curve["accuracy"],
+                    factor * curve[family.yardstick.word],
                     linestyle=look.line,
                     label=look.label,
                     markersize=4,
@@ -59,8 +64,8 @@ def f6_accuracy(comparison):
                 )
                 axis.fill_between(
                     curve[column],
-                    100 * curve["least"],
-                    100 * curve["greatest"],
+                    factor * curve["least"],
+                    factor * curve["greatest"],
                     color=look.colour,
                     alpha=0.13,
                     linewidth=0,
@@ -69,15 +74,16 @@ def f6_accuracy(comparison):
                     rows.append(curve.assign(**family.key, variant=variant, workers=workers))
             workers = max(count for _, count in curves)
             axis.set(
-                title=f"{family.heading}, {style.workers_text(workers)}", xlabel=label, ylabel="test accuracy [%]"
+                title=f"{family.heading}, {style.workers_text(workers)}", xlabel=label, ylabel=family.yardstick.axis
             )
             if column == "epoch":
                 axis.xaxis.get_major_locator().set_params(integer=True)
-        zoom(axes[2 * index : 2 * index + 2], [curve["least"].min() for curve in curves.values()])
+        if family.yardstick is ACCURACY:
+            zoom(axes[2 * index : 2 * index + 2], [curve["least"].min() for curve in curves.values()])
     style.legend_below(figure, axes)
     return Figure(
         "F6-accuracy",
-        "Accuracy over epochs and over time",
+        f"{words.capitalize()} over epochs and over time",
         "Median over seeds, shaded their range. Left: what an epoch teaches. Right: what a second"
         " does.",
         figure,

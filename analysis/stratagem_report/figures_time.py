@@ -222,7 +222,7 @@ def f14_batch(comparison):
     for index, family in enumerate(families):
         for axis, (quantity, factor, label) in zip(
             axes[2 * index :],
-            [("steady_images_per_s", 1, "images/s"), ("worker_peak_B", 2**-20, "peak live memory [MiB]")],
+            [("steady_images_per_s", 1, f"{family.yardstick.counted}/s"), ("worker_peak_B", 2**-20, "peak live memory [MiB]")],
         ):
             for variant, workers in family.pairs():
                 look, cells = look_of(variant), family.of(variant, workers)
@@ -254,7 +254,7 @@ def f14_batch(comparison):
                 ]
             axis.set(
                 title=family.heading,
-                xlabel="global batch [images]",
+                xlabel=f"global batch [{family.yardstick.batch}]",
                 ylabel=label,
                 xscale="log",
                 ylim=(0, None),

@@ -4,9 +4,11 @@ something is unknown."""
 
 import json
 
+import numpy as np
 import pandas as pd
 
 from .study import settled_of
+from .yardstick import ACCURACY
 
 NAN = float("nan")
 
@@ -21,17 +23,17 @@ def numbers_of(row):
 
 
 def learning_curve(run):
-    """epoch (from 1), time_s (training time so far, of rank 0), train_loss, test_accuracy."""
+    """epoch (from 1), time_s (training time so far, of rank 0), train_loss, test_loss, test_accuracy, perplexity."""
     curve = pd.DataFrame(
-        run.row.get("curve", []), columns=["epoch", "time_s", "train_loss", "test_accuracy"]
+        run.row.get("curve", []), columns=["epoch", "time_s", "train_loss", "test_loss", "test_accuracy"]
     ).astype(float)
-    return curve.assign(epoch=curve["epoch"] + 1)
+    return curve.assign(epoch=curve["epoch"] + 1, perplexity=np.exp(curve["test_loss"]))
 
 
-def time_to(run, accuracy):
-    """Training time until an evaluation first reached `accuracy` [s]; NaN if none did."""
+def time_to(run, yardstick, target):
+    """Training time until an evaluation first reached the target [s]; NaN if none did."""
     curve = learning_curve(run)
-    reached = curve[curve["test_accuracy"] >= accuracy]
+    reached = curve[yardstick.reached(curve[yardstick.quantity], target)]
     return float(reached["time_s"].iloc[0]) if len(reached) else NAN
 
 
@@ -55,6 +57,7 @@ def facts_of(run):
         "limited": run.row["reason"] == "time_limit",
         "git_sha": run.row["git_sha"],
         "device": first["device"],
+        "counted": manifest["dataset"].get("labels", ACCURACY.counted),
         "damaged": bool(trace.remarks),
         "gpu": manifest["build"]["flavour"] != "cpu" and run.config.get("run.device") != "cpu",
         "host": first["host"],

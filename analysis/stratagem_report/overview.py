@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from . import style
-from .choices import ACCURACY, PEAK, TIME, choose
+from .choices import PEAK, TIME, choose, learned_goal
 from .standing import ESTABLISHED, ONE_RUN
 from .style import Figure, look_of
 from .table import Column, Note, Table
@@ -19,10 +19,11 @@ def shown_pairs(comparison, family, workers):
     """(variant, workers) of the rows, fastest first: those in the verdict, DDP, the best ones for other goals and
     the usual ones, ROWS at most; and the serial run on one worker."""
     variants = family.variants_with(workers)
-    choices = {goal: choose(comparison, family, workers, goal) for goal in (TIME, PEAK, ACCURACY)}
+    learned = learned_goal(family)
+    choices = {goal: choose(comparison, family, workers, goal) for goal in (TIME, PEAK, learned)}
     best = {goal: [choice.best] for goal, choice in choices.items() if choice is not None}
     level = choices[TIME].level[: ROWS // 2 - 1] if choices[TIME] else ()
-    wanted = [*best.get(TIME, ()), *level, *best.get(PEAK, ()), "ddp", *best.get(ACCURACY, ())]
+    wanted = [*best.get(TIME, ()), *level, *best.get(PEAK, ()), "ddp", *best.get(learned, ())]
     wanted = [name for name in (*wanted, *USUAL, *variants) if name in variants]
     serial = [("serial", 1)] if workers > 1 and family.has("serial", 1) else []
     chosen = list(dict.fromkeys(wanted))[: ROWS - len(serial)]
@@ -59,7 +60,7 @@ def t0_overview(comparison, family, workers):
             Column("peak MiB: worker", 1, MIB),
             Column("server", 1, MIB),
             Column("all ranks", 1, MIB),
-            Column("accuracy %", 2, 100),
+            family.yardstick.column,
             Column("runs", 0),
         ],
     )
@@ -71,7 +72,7 @@ def t0_overview(comparison, family, workers):
             "worker_peak_B",
             "server_peak_B",
             "total_peak_B",
-            "test_accuracy",
+            family.yardstick.quantity,
         )
         table.add(
             look_of(variant).label,

@@ -5,6 +5,7 @@ from .spread import difference, ratio
 from .style import kind_of
 from .table import Column, Note, Table
 from .tables_training import MIB, WHAT, of_run, time_or_limit
+from .yardstick import yardsticks_of
 
 
 def with_servers(comparison):
@@ -16,13 +17,16 @@ def with_servers(comparison):
 
 
 def t3_servers(comparison):
-    """Accuracy, time and staleness of every mode, next to the synchronous strategies."""
+    """Accuracy or perplexity, time and staleness of every mode, next to the synchronous strategies."""
+    learned = yardsticks_of(with_servers(comparison))
+    words = " or ".join(of.word for of in learned)
+    targets = " or ".join(f"{100 * of.near:.0f} % of the best final {of.word}" for of in learned)
     table = Table(
         "T3",
-        "Parameter servers: accuracy, time, staleness",
+        f"Parameter servers: {words}, time, staleness",
         [
             *WHAT,
-            Column("accuracy %", 2, 100),
+            *(of.column for of in learned),
             Column("published %", 1),
             Column("loss", 4),
             Column("training s", 2),
@@ -38,7 +42,7 @@ def t3_servers(comparison):
         ],
         note=(
             "Lag: updates made since the parameters that a gradient was computed with, over all pushes."
-            " The target is 98 % of the best final accuracy of the comparison; a dash there: a run did"
+            f" The target is {targets} of the comparison; a dash there: a run did"
             " not reach it. Updates/s: versions of the parameters over the training time. Server busy:"
             " share of the training time in which servers computed, mean over servers. Training time"
             " leaves evaluation and saving out, and so does the limit behind `>` (run.max_time_s)."
@@ -59,7 +63,10 @@ def t3_servers(comparison):
             model = family.key["model"]
             table.add(
                 *of_run(family, variant, workers),
-                family.spread("test_accuracy", variant, workers),
+                *(
+                    family.spread(of.quantity, variant, workers) if of is family.yardstick else None
+                    for of in learned
+                ),
                 published.lookup(accuracies, model, kind_of(variant), workers),
                 family.spread("train_loss", variant, workers),
                 time_or_limit(family, variant, workers),

@@ -7,6 +7,7 @@ from .spread import Spread, difference, ratio, spread
 from .style import kind_of, look_of
 from .table import COMPARISON, Column, Note, Table
 from .trace import MEMORY_CATEGORIES, PHASES, STATE_CATEGORIES
+from .yardstick import PERPLEXITY, counted_of
 
 MIB = 1 / 2**20
 WHAT = [COMPARISON, Column("strategy", keep=True), Column("workers", 0)]
@@ -25,6 +26,7 @@ def time_or_limit(family, variant, workers):
 
 def t1_time(comparison):
     """Time, speed-up, efficiency, and FSDP against DDP next to the published ratio."""
+    counted = counted_of(comparison.cells)
     table = Table(
         "T1",
         "Training time",
@@ -32,9 +34,9 @@ def t1_time(comparison):
             *WHAT,
             Column("training s", 2),
             Column("s per epoch", 2),
-            Column("images/s", 0),
+            Column(f"{counted}/s", 0),
             Column("with evaluation s", 2),
-            Column("images/s with evaluation", 0),
+            Column(f"{counted}/s with evaluation", 0),
             Column("step ms", 2),
             Column("speed-up", 2),
             Column("efficiency %", 0, 100),
@@ -44,7 +46,7 @@ def t1_time(comparison):
         ],
         note=(
             "Median and, of several runs, their range. An epoch's time is that of its median steps,"
-            " so that short runs count as well; training time and images/s are the whole run's,"
+            f" so that short runs count as well; training time and {counted}/s are the whole run's,"
             " evaluation and saving apart. The limit behind `>` (run.max_time_s) is of the same time."
             " With evaluation: the wall time of the whole loop, saving included."
             " Speed-up is against the same strategy on one worker, else the serial run (strong"
@@ -76,6 +78,41 @@ def t1_time(comparison):
                 ),
                 len(family.of(variant, workers)),
             )
+    return table
+
+
+def t12_text(comparison):
+    """Models of text: the figures that their users know."""
+    table = Table(
+        "T12",
+        "Text: speed, and what was learned",
+        [
+            *WHAT,
+            Column("tokens/s", 0),
+            Column("MFU %", 1, 100),
+            Column("peak of a rank MiB", 1, MIB),
+            Column("train loss", 4),
+            Column("test loss", 4),
+            Column("perplexity", 2),
+            Column("bits/byte", 4),
+            Column("runs", 0),
+        ],
+        note=(
+            "Tokens/s: of all workers at their median steps. MFU: model FLOPs over what the GPUs could do; known of"
+            " transformers in 16 bit on GPUs whose peak is known. Losses in nats per token, in training of the last"
+            " epoch; perplexity: exp of the test loss; bits/byte: the test loss per byte of text, if tokens stand for"
+            " a known number of bytes."
+        ),
+    )
+    quantities = ("steady_images_per_s", "mfu", "peak_B", "train_loss", "test_loss", "perplexity", "bits_per_byte")
+    for family in comparison.families:
+        if family.yardstick is PERPLEXITY:
+            for variant, workers in family.pairs():
+                table.add(
+                    *of_run(family, variant, workers),
+                    *(family.spread(name, variant, workers) for name in quantities),
+                    len(family.of(variant, workers)),
+                )
     return table
 
 
@@ -217,7 +254,7 @@ def t9_prediction(comparison):
         ],
         note=(
             "Planned by `stratagem plan` from the configuration alone, times from a calibration of"
-            " the machine, where there is one. Errors are measured over planned. The images of batches"
+            " the machine, where there is one. Errors are measured over planned. The data of batches"
             " are taken off the measured peak, as a plan does not hold them. A step is a global batch at the rate of"
             " the workers' median steps, the first one apart."
         ),

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from .choices import ACCURACY, PEAK, TIME, TOTAL, choices, choose
+from .choices import PEAK, TIME, TOTAL, choices, choose, learned_goal
 from .inference import EQUIVALENT, LEAST_PAIRS
 from .spread import ratio
 from .style import look_of
@@ -56,7 +56,7 @@ def leading(choice, per=""):
     told = f"{joined(names, 'and' if choice.verdict == EQUIVALENT else 'or')} [{choice.verdict_text}]"
     if choice.second is None:
         return told
-    return f"{told}; {label(choice.second)} {'has' if choice.goal.greatest else 'needs'} {choice.margin_text}"
+    return f"{told}; {label(choice.second)} {choice.goal.verb} {choice.margin_text}"
 
 
 def headline(family, workers, time, memory):
@@ -98,14 +98,17 @@ def servers_line(family, workers, total):
     return f"A server is a rank in addition to the workers, with a peak of its own: {', '.join(told)}.{together}"
 
 
-def accuracy_line(choice):
+def learned_line(family, choice):
+    """Of the final accuracy or perplexity."""
     if choice is None:
-        return "No two strategies were evaluated: nothing is said about accuracy."
+        return f"No two strategies were evaluated: nothing is said about {family.yardstick.word}."
+    goal = choice.goal
     medians = [value.median for value in choice.values.values()]
-    low, high = (f"{100 * value:.2f}" for value in (min(medians), max(medians)))
+    low, high = (goal.number(end, max(medians)) for end in (min(medians), max(medians)))
+    name, unit = goal.name.capitalize(), f" {goal.unit}" if goal.unit else ""
     if low == high:
-        return f"Final accuracy: all {high} % [{choice.verdict_text}]."
-    return f"Final accuracy: {low} to {high} %. Best: {leading(choice)}."
+        return f"{name}: all {high}{unit} [{choice.verdict_text}]."
+    return f"{name}: {low} to {high}{unit}. Best: {leading(choice)}."
 
 
 def conditions(comparison, family, workers):
@@ -156,13 +159,13 @@ def elsewhere(comparison, family, workers):
 def verdict(comparison):
     """The verdict on the main comparison."""
     family, workers = main_comparison(comparison)
-    time, memory, total, accuracy = (
-        choose(comparison, family, workers, goal) for goal in (TIME, PEAK, TOTAL, ACCURACY)
+    time, memory, total, learned = (
+        choose(comparison, family, workers, goal) for goal in (TIME, PEAK, TOTAL, learned_goal(family))
     )
     lines = [
         against_one_worker(family, workers, time),
         servers_line(family, workers, total),
-        accuracy_line(accuracy) if time else None,
+        learned_line(family, learned) if time else None,
         elsewhere(comparison, family, workers),
         conditions(comparison, family, workers),
     ]

@@ -118,7 +118,14 @@ std::string to_text(std::vector<Row> const& rows) {
   return table.render();
 }
 
-std::string to_json(std::vector<Row> const& rows, std::string_view backend, int ranks) {
+/// How tensors travel: "mpi, node memory".
+struct Route {
+  std::string backend;
+  bool node_memory;
+  int ranks;
+};
+
+std::string to_json(std::vector<Row> const& rows, Route const& route) {
   auto list = nlohmann::json::array();
   for (auto const& [operation, result] : rows)
     list.push_back({{"operation", operation},
@@ -129,14 +136,18 @@ std::string to_json(std::vector<Row> const& rows, std::string_view backend, int 
                     {"algbw_B_per_s", result.algbw},
                     {"busbw_B_per_s", result.busbw},
                     {"wrong", result.wrong}});
-  return nlohmann::json{{"backend", backend}, {"ranks", ranks}, {"rows", list}}.dump(2) + "\n";
+  return nlohmann::json{{"backend", route.backend},
+                        {"node_memory", route.node_memory},
+                        {"ranks", route.ranks},
+                        {"rows", list}}
+             .dump(2) +
+         "\n";
 }
 
-ExitCode report(Options const& options, std::vector<Row> const& rows, std::string_view backend,
-                int ranks) {
-  std::cout << "backend " << backend << ", " << ranks << (ranks == 1 ? " rank\n" : " ranks\n")
-            << to_text(rows);
-  if (options.has("json")) replace_file(options.text("json"), to_json(rows, backend, ranks));
+ExitCode report(Options const& options, std::vector<Row> const& rows, Route const& route) {
+  std::cout << "backend " << route.backend << (route.node_memory ? ", node memory" : "") << ", "
+            << route.ranks << (route.ranks == 1 ? " rank\n" : " ranks\n") << to_text(rows);
+  if (options.has("json")) replace_file(options.text("json"), to_json(rows, route));
   auto const wrong =
       std::any_of(rows.begin(), rows.end(), [](auto const& row) { return row.result.wrong > 0; });
   return wrong ? ExitCode::unexpected : ExitCode::done;
@@ -149,20 +160,24 @@ ExitCode measure_threads(Options const& options, Plan const& plan) {
     auto own = measure(plan, communicator);
     if (communicator.rank() == 0) rows = std::move(own);
   });
-  return report(options, rows, "inprocess", ranks);
+  return report(options, rows, {"inprocess", false, ranks});
 }
 
-ExitCode measure_processes(Options const& options, Plan const& plan, CommBackend backend,
+ExitCode measure_processes(Options const& options, Plan const& plan, CommConfig const& config,
                            mpi::Comm const& world, Log& log) {
   auto const process = discover_process(world);
-  auto const communicator = make_communicator({.backend = backend}, process, world, nullptr);
+  auto const communicator = make_communicator(config, process, world, nullptr);
+  if (world.rank() == 0 && !communicator->remark().empty())
+    log.warning(std::string(communicator->remark()));
   if (world.rank() == 0 && world.size() == 1)
     log.warning(
         "one rank has no other to communicate with; start with `mpirun --bind-to none -n 2 ...`");
   auto rows = measure(plan, *communicator);
   add_reference(plan, *communicator, world, rows);
-  return world.rank() == 0 ? report(options, rows, communicator->backend(), world.size())
-                           : ExitCode::done;
+  if (world.rank() != 0) return ExitCode::done;
+  return report(
+      options, rows,
+      {std::string(communicator->backend()), communicator->shares_memory(), world.size()});
 }
 
 }  // namespace
@@ -189,6 +204,11 @@ void declare_commbench(Options& options) {
                .choices = {"auto", "mpi", "nccl", "inprocess"},
                .fallback = "auto",
                .meaning = "inprocess is threads of one process, without a launcher"});
+  options.add({.name = "node-memory",
+               .value = "MODE",
+               .choices = {"auto", "required", "off"},
+               .fallback = "auto",
+               .meaning = "as comm.node_memory; off: all by messages"});
   options.add({.name = "ranks", .value = "N", .fallback = "2", .meaning = "of backend inprocess"});
   options.add({.name = "json", .value = "FILE", .meaning = "also write the table to this file"});
   options.add_note(
@@ -210,11 +230,13 @@ ExitCode execute_commbench(Options const& options) {
   auto const plan = make_plan(options);
   auto const backend = options.text("backend");
   if (backend == "inprocess") return measure_threads(options, plan);
-  auto const chosen = backend == "mpi"    ? CommBackend::mpi
-                      : backend == "nccl" ? CommBackend::nccl
-                                          : CommBackend::automatic;
+  auto const node_memory = options.text("node-memory");
+  CommConfig config;
+  if (backend != "auto") config.backend = backend == "mpi" ? CommBackend::mpi : CommBackend::nccl;
+  if (node_memory != "auto")
+    config.node_memory = node_memory == "off" ? NodeMemoryMode::off : NodeMemoryMode::required;
   return with_mpi(options.common(), options.arguments(), [&](mpi::Comm const& world, Log& log) {
-    return measure_processes(options, plan, chosen, world, log);
+    return measure_processes(options, plan, config, world, log);
   });
 }
 

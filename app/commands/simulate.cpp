@@ -40,10 +40,11 @@ std::string text_of(ClusterModel const& cluster) {
 std::string text_of(SimulatedEpoch const& epoch) {
   auto const& counts = epoch.counts;
   return str("epoch ", epoch.epoch + 1, "  loss ", format_number(epoch.train_loss, 4), "  test ",
-             format_number(100 * epoch.test_accuracy, 2), " %  predicted time ",
-             format_number(counts.time, 1), "  idle ", format_number(100 * counts.idle_share, 1),
-             " %  server busy ", format_number(100 * counts.server_share, 1), " %  ",
-             describe(counts.lags), ", dropped ", counts.dropped, "\n");
+             format_number(epoch.test.loss, 4), ", ", format_number(100 * epoch.test.accuracy, 2),
+             " %  predicted time ", format_number(counts.time, 1), "  idle ",
+             format_number(100 * counts.idle_share, 1), " %  server busy ",
+             format_number(100 * counts.server_share, 1), " %  ", describe(counts.lags),
+             ", dropped ", counts.dropped, "\n");
 }
 
 nlohmann::json curve_of(std::vector<SimulatedEpoch> const& evaluated) {
@@ -51,7 +52,8 @@ nlohmann::json curve_of(std::vector<SimulatedEpoch> const& evaluated) {
   for (auto const& epoch : evaluated)
     curve.push_back({{"epoch", epoch.epoch + 1},
                      {"train_loss", epoch.train_loss},
-                     {"test_accuracy", epoch.test_accuracy},
+                     {"test_loss", epoch.test.loss},
+                     {"test_accuracy", epoch.test.accuracy},
                      {"predicted_time", epoch.counts.time}});
   return curve;
 }
@@ -63,7 +65,8 @@ std::string json_of(std::vector<SimulatedEpoch> const& evaluated, int workers) {
   nlohmann::json const document{{"workers", workers},
                                 {"epochs", last.epoch + 1},
                                 {"train_loss", last.train_loss},
-                                {"test_accuracy", last.test_accuracy},
+                                {"test_loss", last.test.loss},
+                                {"test_accuracy", last.test.accuracy},
                                 {"curve", curve_of(evaluated)},
                                 {"predicted_time", counts.time},
                                 {"idle_share", counts.idle_share},

@@ -7,7 +7,7 @@ import support  # noqa: F401 (paths, or a visible skip)
 import harness
 from claims import cell, comparison
 from stratagem_report import choices, document, inference, overview, standing, verdict
-from stratagem_report.choices import ACCURACY, PEAK, TIME
+from stratagem_report.choices import ACCURACY, PEAK, PERPLEXITY, TIME
 
 STUDIES = 200
 SEEDS = 5
@@ -46,6 +46,18 @@ class Judged(unittest.TestCase):
         self.assertEqual(self.text(ACCURACY, **{"ps-sync": sync, "ps-dana": other}), "equivalent within 0.50 points")
         alike = [1.0] * 3
         self.assertEqual(self.text(ACCURACY, **{"ps-sync": alike, "ps-dana": alike}), "equivalent within 0.01 points")
+
+    def test_text_is_judged_by_perplexity(self):
+        values = {"ddp": [4.0, 4.01, 3.99, 4.0], "ps-async": [4.4, 4.41, 4.39, 4.41], "ps-dc": [4.01, 4.0, 4.0, 4.02]}
+        made = comparison([{**row, "counted": "tokens"} for row in rows_of("perplexity", values)])
+        family = made.families[0]
+        self.assertIsNone(choices.choose(made, family, 2, ACCURACY))
+        choice = choices.choose(made, family, 2, PERPLEXITY)
+        self.assertEqual((choice.best, choice.level, choice.second), ("ddp", ("ps-dc",), "ps-async"))
+        told = verdict.verdict(made).details
+        line = next(line for line in told if line.startswith("Final perplexity"))
+        self.assertRegex(line, r"^Final perplexity: 4.00 to 4.41. Best: DDP \(4.00\) .*; PS async has 10.1 % more.$")
+        self.assertIn("perplexity", overview.t0_overview(made, family, 2).markdown())
 
     def test_few_seeds_are_described(self):
         for words, ddp, fsdp in [

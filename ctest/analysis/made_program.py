@@ -22,7 +22,8 @@ settings = dict(word.split("=", 1) for flag, word in zip(words, words[1:]) if fl
 settings["workers"] = words[words.index("--workers") + 1]
 with open("asked.jsonl", "a") as file:
     file.write(json.dumps(settings) + "\\n")
-lr, momentum, seed = float(settings["optimizer.lr"]), float(settings["optimizer.momentum"]), int(settings["run.seed"])
+lr, seed = float(settings["optimizer.lr"]), int(settings["run.seed"])
+momentum = float(settings.get("optimizer.momentum") or settings["optimizer.beta1"])
 mode = settings["strategy.mode"]
 if mode == "dc" and seed == 2:
     sys.exit(84)
@@ -34,7 +35,7 @@ accuracy = 94 - loss - abs(math.log2(lr / (1 - momentum) / {best})) + seed % 7 /
 curve = [{{"epoch": n, "test_accuracy": accuracy / 100 - (3 - n) / 100, "train_loss": 1 / n, "predicted_time": 10 * n}}
          for n in (1, 2, 3)]
 counts = {{"predicted_time": 30, "lag_mean": 1, "pulls": 9, "pushes": 9}}
-print(json.dumps({{"test_accuracy": accuracy / 100, "curve": curve, **counts}}))
+print(json.dumps({{"test_accuracy": accuracy / 100, "test_loss": (100 - accuracy) / 10, "curve": curve, **counts}}))
 """
 
 

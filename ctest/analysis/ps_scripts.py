@@ -26,8 +26,8 @@ class Accuracy(Scripts):
 
     def test_the_deviation_is_that_of_a_sample(self):
         values = {1: 90.0, 2: 91.0, 3: 95.0}
-        self.assertEqual(scores.mean_sd(values), f"92.00 ± {statistics.stdev([90, 91, 95]):.2f}")
-        self.assertEqual(scores.mean_sd({1: 90.0}), "90.00")
+        self.assertEqual(scores.ACCURACY.mean_sd(values), f"92.00 ± {statistics.stdev([90, 91, 95]):.2f}")
+        self.assertEqual(scores.ACCURACY.mean_sd({1: 90.0}), "90.00")
 
     def test_the_margin_is_a_tenth_of_the_baseline_s_error(self):
         ended = self.accuracy(*self.fixed, "--modes", "sync", "dana", "--json", "kept.json")
@@ -50,6 +50,22 @@ class Accuracy(Scripts):
     def test_what_could_not_be_found_is_told(self):
         ended = self.accuracy(*self.fixed, "--modes", "sync", "dana", "--seeds", "3", "--margin", "0.001")
         self.assertRegex(self.rows(ended)[1]["verdict, margin 0.00"], r"^underpowered \(finds 0\.\d\d\)$")
+
+    def test_losses_are_better_where_they_are_lower(self):
+        text = ["--score", "loss", "--margin", "0.02", "--set", "optimizer.name=adamw", "--momentum", "0.5", "0.9"]
+        words = ["--lr", "0.02", "--workers", "2", *text, "--modes", "async", "sync", "dc", "--seeds", "6"]
+        ended = self.accuracy(*words)
+        late, sync, lost = self.rows(ended)
+        self.assertEqual(sync["verdict, margin 0.020"], "better")
+        self.assertRegex(sync["difference"], r"^-0\.\d{3} \[")
+        self.assertLess(float(sync["test loss"].split()[0]), float(late["test loss"].split()[0]))
+        self.assertRegex(lost["test loss"], r"^\d\.\d{3} ± \d\.\d{3} \(1 of 6 diverged\)$", "of those that did not")
+        self.assertIn("Rates are chosen by mean loss on the last 2,000 training sequences", ended.stdout)
+        self.assertIn("`equivalent`: within 0.020 nats (as given)", ended.stdout)
+        self.assertTrue(all("optimizer.momentum" not in of for of in self.asked()))
+        self.assertEqual({of["optimizer.beta1"] for of in self.asked()} & {"0.5", "0.9"}, {"0.5", "0.9"})
+        # The made trainings are the better the closer lr / (1 - beta1) is to 0.2.
+        self.assertEqual(sync["beta1"], "0.9")
 
     def test_diverged_trainings_are_told(self):
         ended = self.accuracy(*self.fixed, "--modes", "sync", "dc", "--seeds", "4")
@@ -99,6 +115,7 @@ class Accuracy(Scripts):
             (["--against", "dana=async"], "the baseline async is not among"),
             (["--against", "dc=sync"], "--against dc=sync: MODE=BASELINE is expected"),
             (["--margin", "0"], "--margin 0: more than 0 points"),
+            (["--score", "loss"], "--score loss needs --margin"),
         ]:
             ended = self.accuracy(*self.fixed, "--modes", "sync", "dana", *words, code=2)
             self.assertIn(told, ended.stderr)
@@ -162,7 +179,7 @@ class Collapse(Scripts):
     def test_what_is_the_same_is_not_underpowered(self):
         same = dict.fromkeys((1, 2, 3), 90.0)
         (judgement,) = scores.judge({("row", 1): same, ("row", 2): dict(same)}, {2: 1}).values()
-        self.assertEqual(scores.verdict_text(judgement), "the same")
+        self.assertEqual(scores.ACCURACY.verdict_text(judgement), "the same")
 
     def test_the_change_is_judged_in_pairs(self):
         ended = self.script("ps_collapse.py", "--samples", "worker", "--gradients", "mean", "--rates", "unscaled")

@@ -1,6 +1,7 @@
 """The report of a small study is complete, and shows what is missing or unusual."""
 
 import json
+import math
 import re
 import shutil
 import sys
@@ -241,6 +242,46 @@ class Report(support.StudyTest):
         ended = self.report("study/head-lenet-ddp-w2-s1", "--step", "7", script="timeline.py")
         self.assertEqual(ended.code, USAGE)
         self.assertIn("step 7 was not kept", ended.stderr)
+
+
+class ReportOfText(support.StudyTest):
+    cells = [("ddp", 2, 1), ("ps-async", 2, 1)]
+    common = [
+        "model.name=gpt2",
+        "model.layers=1",
+        "model.heads=2",
+        "model.width=16",
+        "model.context=16",
+        "data.dataset=synthetic-text",
+        "data.input_size=0",
+        "data.subset=96",
+        "data.global_batch=8",
+        "optimizer={name: adamw, lr: 0.01}",
+        "run.max_steps=0",
+        "run.epochs=2",
+    ]
+    described = {"model": "gpt2", "dataset": "synthetic-text", "global_batch": 8, "input_size": 0}
+
+    def test_rates_are_of_tokens_and_scores_are_perplexities(self):
+        ended = self.report("study")
+        self.assertEqual(ended.code, 0, str(ended))
+        for row in self.table("T12"):
+            self.assertAlmostEqual(math.log(float(row["perplexity"])), float(row["test loss"]))
+            self.assertAlmostEqual(float(row["bits/byte"]) * math.log(2), float(row["test loss"]))
+            self.assertGreater(float(row["tokens/s"]), 0)
+            self.assertEqual(row["MFU %"], "", "is unknown without a GPU")
+        self.assertIn("tokens/s with evaluation", self.table("T1")[0])
+        for name in "T0", "T3":
+            self.assertIn("perplexity", self.table(name)[0])
+            self.assertNotIn("accuracy %", self.table(name)[0])
+        goals = {row["goal"] for row in self.table("T6")}
+        self.assertIn("final perplexity", goals)
+        self.assertFalse({goal for goal in goals if "accuracy" in goal})
+        text = (self.study / "report" / "report.md").read_text(encoding="utf-8")
+        self.assertIn("Final perplexity", text)
+        self.assertIn("Perplexity over epochs and over time", text)
+        self.assertNotIn("images/s", text)
+        self.assertNotIn(" px", text)
 
 
 class WithoutPackages(harness.ProgramTest):

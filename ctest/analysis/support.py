@@ -48,6 +48,8 @@ class StudyTest(harness.ProgramTest):
 
     cells = []  # (variant, workers, seed)
     strategies = STRATEGIES  # settings by variant
+    common = COMMON  # settings of all cells
+    described = {}  # what the study says of all cells, if it is not what describe() says
     servers = {}  # by variant, where a parameter server has several
 
     @classmethod
@@ -59,10 +61,10 @@ class StudyTest(harness.ProgramTest):
         maker = cls()
         rows = []
         for index, (variant, workers, seed) in enumerate(cls.cells):
-            row = describe(index, variant, workers, seed, cls.servers.get(variant, 1))
+            row = {**describe(index, variant, workers, seed, cls.servers.get(variant, 1)), **cls.described}
             rows.append(row)
             settings = [
-                *COMMON,
+                *cls.common,
                 *cls.strategies[variant],
                 f"run.seed={seed}",
                 f"run.out=study/{row['cell']}",

@@ -15,8 +15,9 @@ constexpr std::int64_t sizes[] = {0, 1, 7, 63, 1000, (1 << 18) + 3};
 constexpr at::ScalarType types[] = {at::kFloat, at::kDouble, at::kBFloat16, at::kLong};
 constexpr std::int64_t many_pieces = 3'000'017;  // several MiB for each of four ranks
 
-at::Tensor empty(std::int64_t numel, at::ScalarType type, at::Device device) {
-  return at::empty({numel}, at::TensorOptions().dtype(type).device(device));
+/// A copy in the memory that the group transfers fastest.
+at::Tensor given(Communicator& comm, at::Tensor const& values) {
+  return comm.allocate(values.numel(), values.scalar_type()).copy_(values);
 }
 
 /// Every size in every type.
@@ -28,25 +29,24 @@ void for_all_shapes(std::function<void(std::int64_t, at::ScalarType)> const& che
     }
 }
 
-void check_all_reduce(Communicator& comm, at::Device device, std::int64_t numel,
-                      at::ScalarType type) {
-  auto const tensor = values_of(comm.rank(), numel, type).to(device);
+void check_all_reduce(Communicator& comm, std::int64_t numel, at::ScalarType type) {
+  auto const tensor = given(comm, values_of(comm.rank(), numel, type));
   comm.all_reduce(tensor).wait_on_host();
   EXPECT_TRUE(same_bits(tensor, sum_of_ranks(comm.size(), numel, type)));
 }
 
-void all_reduce(Communicator& comm, at::Device device) {
-  for_all_shapes([&](auto numel, auto type) { check_all_reduce(comm, device, numel, type); });
+void all_reduce(Communicator& comm) {
+  for_all_shapes([&](auto numel, auto type) { check_all_reduce(comm, numel, type); });
 }
 
-void all_reduce_in_many_pieces(Communicator& comm, at::Device device) {
-  check_all_reduce(comm, device, many_pieces, at::kFloat);
+void all_reduce_in_many_pieces(Communicator& comm) {
+  check_all_reduce(comm, many_pieces, at::kFloat);
 }
 
-void reduce_scatter(Communicator& comm, at::Device device) {
+void reduce_scatter(Communicator& comm) {
   for_all_shapes([&](auto numel, auto type) {
-    auto const input = values_of(comm.rank(), comm.size() * numel, type).to(device);
-    auto const kept = input.clone(), output = empty(numel, type, device);
+    auto const input = given(comm, values_of(comm.rank(), comm.size() * numel, type));
+    auto const kept = input.clone(), output = comm.allocate(numel, type);
     comm.reduce_scatter(output, input).wait_on_host();
     auto const sum = sum_of_ranks(comm.size(), comm.size() * numel, type);
     EXPECT_TRUE(same_bits(output, sum.narrow(0, comm.rank() * numel, numel)));
@@ -60,17 +60,17 @@ at::Tensor gathered(int ranks, std::int64_t numel, at::ScalarType type) {
   return at::cat(parts);
 }
 
-void all_gather(Communicator& comm, at::Device device) {
+void all_gather(Communicator& comm) {
   for_all_shapes([&](auto numel, auto type) {
-    auto const output = empty(comm.size() * numel, type, device);
-    comm.all_gather(output, values_of(comm.rank(), numel, type).to(device)).wait_on_host();
+    auto const output = comm.allocate(comm.size() * numel, type);
+    comm.all_gather(output, given(comm, values_of(comm.rank(), numel, type))).wait_on_host();
     EXPECT_TRUE(same_bits(output, gathered(comm.size(), numel, type)));
   });
 }
 
-void all_gather_in_place(Communicator& comm, at::Device device) {
+void all_gather_in_place(Communicator& comm) {
   for_all_shapes([&](auto numel, auto type) {
-    auto const output = empty(comm.size() * numel, type, device);
+    auto const output = comm.allocate(comm.size() * numel, type);
     auto const own = output.narrow(0, comm.rank() * numel, numel);
     own.copy_(values_of(comm.rank(), numel, type));
     comm.all_gather(output, own).wait_on_host();
@@ -78,10 +78,10 @@ void all_gather_in_place(Communicator& comm, at::Device device) {
   });
 }
 
-void broadcast_from_every_root(Communicator& comm, at::Device device) {
+void broadcast_from_every_root(Communicator& comm) {
   for (int root = 0; root < comm.size(); ++root)
     for_all_shapes([&](auto numel, auto type) {
-      auto const tensor = values_of(comm.rank(), numel, type).to(device);
+      auto const tensor = given(comm, values_of(comm.rank(), numel, type));
       comm.broadcast(tensor, root).wait_on_host();
       EXPECT_TRUE(same_bits(tensor, values_of(root, numel, type)));
     });
@@ -89,20 +89,20 @@ void broadcast_from_every_root(Communicator& comm, at::Device device) {
 
 /// Everybody to everybody: two messages under one tag, whose order counts, and one under another,
 /// received first.
-void send_and_receive(Communicator& comm, at::Device device) {
+void send_and_receive(Communicator& comm) {
   for_all_shapes([&](auto numel, auto type) {
     std::vector<Work> works;
     std::vector<std::pair<at::Tensor, at::Tensor>> received_expected;
     for (int peer = 0; peer < comm.size(); ++peer) {
       if (peer == comm.rank()) continue;
       for (auto const& [tag, content] : {std::pair(9, 200), std::pair(4, 0), std::pair(4, 100)}) {
-        auto const tensor = empty(numel, type, device);
+        auto const tensor = comm.allocate(numel, type);
         works.push_back(comm.receive(tensor, peer, tag));
         received_expected.emplace_back(tensor, values_of(peer + content, numel, type));
       }
       for (auto const& [tag, content] : {std::pair(4, 0), std::pair(4, 100), std::pair(9, 200)})
         works.push_back(
-            comm.send(values_of(comm.rank() + content, numel, type).to(device), peer, tag));
+            comm.send(given(comm, values_of(comm.rank() + content, numel, type)), peer, tag));
     }
     for (auto& work : works) work.wait_on_host();
     for (auto const& [received, expected] : received_expected)
@@ -111,9 +111,9 @@ void send_and_receive(Communicator& comm, at::Device device) {
 }
 
 /// Nobody leaves before the last has come; all ranks share one clock here.
-void barrier(Communicator& comm, at::Device device) {
+void barrier(Communicator& comm) {
   for (int i = 0; i < 20; ++i) {
-    auto const times = empty(2, at::kLong, device), all = empty(2 * comm.size(), at::kLong, device);
+    auto const times = comm.allocate(2, at::kLong), all = comm.allocate(2 * comm.size(), at::kLong);
     times[0].fill_(monotonic_ns());
     comm.barrier().wait_on_host();
     times[1].fill_(monotonic_ns());
@@ -124,16 +124,16 @@ void barrier(Communicator& comm, at::Device device) {
   }
 }
 
-void many_operations_in_flight(Communicator& comm, at::Device device) {
+void many_operations_in_flight(Communicator& comm) {
   auto const ranks = comm.size();
   for (int round = 0; round < 5; ++round) {
     std::vector<at::Tensor> sums, copies;
     std::vector<Work> works;
     for (int i = 0; i < 6; ++i) {
       auto const numel = 40'000 * ((i + round) % 3) + i;
-      sums.push_back(values_of(comm.rank(), numel, at::kFloat).to(device));
+      sums.push_back(given(comm, values_of(comm.rank(), numel, at::kFloat)));
       works.push_back(comm.all_reduce(sums.back()));
-      copies.push_back(values_of(comm.rank() + i, numel, at::kDouble).to(device));
+      copies.push_back(given(comm, values_of(comm.rank() + i, numel, at::kDouble)));
       works.push_back(comm.broadcast(copies.back(), i % ranks));
     }
     while (!works.empty()) {
@@ -149,13 +149,35 @@ void many_operations_in_flight(Communicator& comm, at::Device device) {
   }
 }
 
+/// Memory of others on some ranks or all, for inputs and outputs.
+void tensors_from_elsewhere(Communicator& comm) {
+  constexpr std::int64_t numel = 70'000;
+  auto const ranks = comm.size();
+  for (int foreign = 0; foreign < 1 << 3; ++foreign) {
+    auto const made = [&](std::int64_t count, int bit) {
+      auto const own = comm.allocate(count, at::kFloat);
+      bool const elsewhere = (foreign >> bit & 1) != 0 && (comm.rank() + bit) % 2 == 0;
+      return elsewhere ? at::empty_like(own) : own;
+    };
+    auto const sum = made(numel, 0).copy_(values_of(comm.rank(), numel, at::kFloat));
+    auto const wide =
+        made(ranks * numel, 1).copy_(values_of(comm.rank(), ranks * numel, at::kFloat));
+    auto const part = made(numel, 2), all = made(ranks * numel, 1);
+    comm.all_reduce(sum).wait_on_host();
+    comm.reduce_scatter(part, wide).wait_on_host();
+    comm.all_gather(all, part).wait_on_host();
+    EXPECT_TRUE(same_bits(sum, sum_of_ranks(ranks, numel, at::kFloat)));
+    EXPECT_TRUE(same_bits(all, sum_of_ranks(ranks, ranks * numel, at::kFloat)));
+  }
+}
+
 /// A Work that nobody waits for completes when it is dropped, together with its tensors.
-void dropped_work(Communicator& comm, at::Device device) {
+void dropped_work(Communicator& comm) {
   for (int i = 0; i < 50; ++i) {
-    auto const tensor = values_of(comm.rank(), 1000 + i, at::kFloat).to(device);
+    auto const tensor = given(comm, values_of(comm.rank(), 1000 + i, at::kFloat));
     { auto const dropped = comm.all_reduce(tensor); }
     EXPECT_TRUE(same_bits(tensor, sum_of_ranks(comm.size(), 1000 + i, at::kFloat)));
-    auto work = comm.all_reduce(values_of(comm.rank(), 5000, at::kFloat).to(device));
+    auto work = comm.all_reduce(given(comm, values_of(comm.rank(), 5000, at::kFloat)));
     work = comm.barrier();  // drops the other
     work.wait_on_host();
     work.wait_on_host();  // harmless
@@ -164,8 +186,8 @@ void dropped_work(Communicator& comm, at::Device device) {
 }
 
 /// More operations than a communicator has tags.
-void repeated_without_end(Communicator& comm, at::Device device) {
-  auto const tensor = empty(3, at::kLong, device);
+void repeated_without_end(Communicator& comm) {
+  auto const tensor = comm.allocate(3, at::kLong);
   std::vector<Work> works;
   for (std::int64_t i = 0; i < 4500; ++i) {
     tensor.fill_(comm.rank() + i);
@@ -175,10 +197,10 @@ void repeated_without_end(Communicator& comm, at::Device device) {
   }
 }
 
-void counts_bytes(Communicator& comm, at::Device device) {
+void counts_bytes(Communicator& comm) {
   auto const before = comm.bytes_sent();
-  auto const own = empty(1000, at::kFloat, device);
-  comm.all_gather(empty(comm.size() * 1000, at::kFloat, device), own).wait_on_host();
+  auto const own = comm.allocate(1000, at::kFloat);
+  comm.all_gather(comm.allocate(comm.size() * 1000, at::kFloat), own).wait_on_host();
   EXPECT_EQ(comm.bytes_sent() - before, 4000 * (comm.size() - 1));
 }
 
@@ -194,6 +216,7 @@ std::vector<CommunicatorCase> communicator_cases() {
           {"SendAndReceive", send_and_receive},
           {"Barrier", barrier},
           {"ManyOperationsInFlight", many_operations_in_flight},
+          {"TensorsFromElsewhere", tensors_from_elsewhere},
           {"DroppedWork", dropped_work},
           {"RepeatedWithoutEnd", repeated_without_end},
           {"CountsBytes", counts_bytes}};

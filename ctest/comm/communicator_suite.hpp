@@ -12,11 +12,10 @@
 
 namespace stratagem::test {
 
-/// What every Communicator has to do, whatever the group's size, with tensors of a device.
+/// What every Communicator has to do, whatever the group's size.
 struct CommunicatorCase {
   std::string name;
-  std::function<void(Communicator&, at::Device)> body;
-  void on_cpu(Communicator& comm) const { body(comm, at::kCPU); }
+  std::function<void(Communicator&)> body;
 };
 
 std::vector<CommunicatorCase> communicator_cases();

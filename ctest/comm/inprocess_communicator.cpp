@@ -19,7 +19,7 @@ class InprocessCommunicator : public testing::TestWithParam<CommunicatorCase> {}
 TEST_P(InprocessCommunicator, Does) {
   for (int ranks = 1; ranks <= 4; ++ranks) {
     SCOPED_TRACE(ranks);
-    run_ranks(ranks, 7, [](Communicator& comm) { GetParam().on_cpu(comm); });
+    run_ranks(ranks, 7, [](Communicator& comm) { GetParam().body(comm); });
   }
 }
 

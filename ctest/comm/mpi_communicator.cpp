@@ -1,6 +1,7 @@
 #include "comm/mpi/mpi_communicator.hpp"
 
 #include <chrono>
+#include <memory>
 #include <optional>
 #include <thread>
 
@@ -18,16 +19,30 @@ using namespace std::chrono_literals;
 using stratagem::Communicator;
 using stratagem::Error;
 using stratagem::ExitCode;
+using stratagem::NodeMemoryMode;
 using stratagem::str;
 using stratagem::Work;
 using stratagem::test::CommunicatorCase;
 using stratagem::test::world;
 
+constexpr NodeMemoryMode modes[] = {NodeMemoryMode::required, NodeMemoryMode::off};
+
 class MpiCommunicator : public testing::TestWithParam<CommunicatorCase> {};
 
+/// With and without memory that the ranks share.
+std::unique_ptr<stratagem::MpiCommunicator> communicator(NodeMemoryMode mode,
+                                                         std::chrono::nanoseconds timeout) {
+  return std::make_unique<stratagem::MpiCommunicator>(world(), stratagem::gpu::Device(), nullptr,
+                                                      timeout, 0ns, nullptr, mode);
+}
+
 TEST_P(MpiCommunicator, Does) {
-  stratagem::MpiCommunicator comm(world(), {}, nullptr, 60s);
-  GetParam().on_cpu(comm);
+  for (auto const mode : modes) {
+    SCOPED_TRACE(mode == NodeMemoryMode::off ? "messages" : "node memory");
+    auto const comm = communicator(mode, 60s);
+    EXPECT_EQ(comm->shares_memory(), mode == NodeMemoryMode::required);
+    GetParam().body(*comm);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Suite, MpiCommunicator,
@@ -36,11 +51,11 @@ INSTANTIATE_TEST_SUITE_P(Suite, MpiCommunicator,
 
 /// A rank that never comes does not hang the others for longer than the time they were given.
 TEST(MpiCommunicator, AMissingPeerIsAStall) {
-  {
-    stratagem::MpiCommunicator comm(world(), {}, nullptr, 300ms);
+  for (auto const mode : modes) {
+    auto const made = communicator(mode, 300ms);
+    auto& comm = *made;
     if (world().rank() != 0) {
-      auto const tensor = at::zeros({1000}, at::kFloat);
-      auto work = comm.all_reduce(tensor);
+      auto work = comm.all_reduce(comm.allocate(1000, at::kFloat));
       try {
         work.wait_on_host();
         FAIL() << "no error";
@@ -50,22 +65,22 @@ TEST(MpiCommunicator, AMissingPeerIsAStall) {
       }
       EXPECT_THROW(comm.barrier().wait_on_host(), Error) << "nothing goes on after a failure";
     }
+    world().barrier();
   }
-  world().barrier();
 }
 
 /// What a wait ends with where rank 1 calls `odd` and the others `even`; nothing for no error.
 template <class Even, class Odd>
-std::optional<Error> end_of(Even even, Odd odd) {
+std::optional<Error> end_of(NodeMemoryMode mode, Even even, Odd odd) {
   std::optional<Error> end;
   try {
-    stratagem::MpiCommunicator comm(world(), {}, nullptr, 20s);
-    comm.barrier().wait_on_host();
+    auto const comm = communicator(mode, 20s);
+    comm->barrier().wait_on_host();
     if (world().rank() == 1)
-      odd(comm);
+      odd(*comm);
     else
-      even(comm);
-    comm.barrier().wait_on_host();
+      even(*comm);
+    comm->barrier().wait_on_host();
   } catch (Error const& error) {
     end = error;
   }
@@ -84,26 +99,29 @@ TEST(MpiCommunicator, DifferentSizesEndAllRanks) {
   if (world().size() < 2) return;
   auto const sum_of = [](std::int64_t numel) {
     return [numel](Communicator& comm) {
-      comm.all_reduce(at::zeros({numel}, at::kFloat)).wait_on_host();
+      comm.all_reduce(comm.allocate(numel, at::kFloat)).wait_on_host();
     };
   };
-  for (std::int64_t const odd : {400, 4'000'000})
-    expect_mismatch(end_of(sum_of(40'000), sum_of(odd)),
-                    str("all_reduce of ", odd, " Float on rank 1"));
+  for (auto const mode : modes)
+    for (std::int64_t const odd : {0, 400, 4'000'000})
+      expect_mismatch(end_of(mode, sum_of(40'000), sum_of(odd)),
+                      str("all_reduce of ", odd, " Float on rank 1"));
 }
 
 TEST(MpiCommunicator, ASkippedCollectiveEndsAllRanks) {
   if (world().size() < 2) return;
   auto const call = [](bool all) {
     return [all](Communicator& comm) {
-      auto const large = at::zeros({1000}, at::kFloat), small = at::zeros({100}, at::kFloat);
+      auto const large = comm.allocate(1000, at::kFloat), small = comm.allocate(100, at::kFloat);
       auto first = all ? comm.all_reduce(large) : Work();
       comm.all_reduce(small).wait_on_host();
       first.wait_on_host();
     };
   };
-  expect_mismatch(end_of(call(true), call(false)),
-                  "collective 1 is all_reduce of 100 Float on rank 1 and all_reduce of 1000 Float");
+  for (auto const mode : modes)
+    expect_mismatch(
+        end_of(mode, call(true), call(false)),
+        "collective 1 is all_reduce of 100 Float on rank 1 and all_reduce of 1000 Float");
 }
 
 /// No message shows that anything is wrong: all wait for one another, until time is over.

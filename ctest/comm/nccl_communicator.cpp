@@ -34,7 +34,7 @@ TEST_P(NcclCommunicator, Does) {
 /// Tensors of a device go through pinned copies where ranks share a GPU.
 TEST_P(NcclCommunicator, StagedOverMpiDoes) {
   stratagem::MpiCommunicator comm(world(), device, nullptr, 60s);
-  GetParam().on_cpu(comm);
+  GetParam().body(comm);
 }
 
 INSTANTIATE_TEST_SUITE_P(Suite, NcclCommunicator,

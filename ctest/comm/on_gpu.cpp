@@ -25,12 +25,12 @@ class OnGpu : public testing::TestWithParam<CommunicatorCase> {
 TEST_P(OnGpu, SerialDoes) {
   if (world().size() > 1) return;
   stratagem::SerialCommunicator comm(*own_gpu());
-  GetParam().body(comm, own_gpu()->torch());
+  GetParam().body(comm);
 }
 
 TEST_P(OnGpu, MpiDoes) {
   stratagem::MpiCommunicator comm(world(), *own_gpu(), nullptr, 60s);
-  GetParam().body(comm, own_gpu()->torch());
+  GetParam().body(comm);
 }
 
 /// With more than two ranks NCCL adds in an order of its own.
@@ -38,7 +38,7 @@ TEST_P(OnGpu, NcclDoes) {
   if (world().size() > 2) return;
   if (auto const lacks = stratagem::test::what_nccl_lacks()) GTEST_SKIP() << *lacks;
   auto const comm = stratagem::make_nccl_communicator(world(), *own_gpu(), nullptr, 60s);
-  GetParam().body(*comm, own_gpu()->torch());
+  GetParam().body(*comm);
 }
 
 INSTANTIATE_TEST_SUITE_P(Suite, OnGpu, testing::ValuesIn(stratagem::test::communicator_cases()),

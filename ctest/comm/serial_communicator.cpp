@@ -12,7 +12,7 @@ class SerialCommunicator : public testing::TestWithParam<CommunicatorCase> {};
 
 TEST_P(SerialCommunicator, Does) {
   stratagem::SerialCommunicator comm(stratagem::gpu::Device{});
-  GetParam().on_cpu(comm);
+  GetParam().body(comm);
 }
 
 INSTANTIATE_TEST_SUITE_P(Suite, SerialCommunicator,

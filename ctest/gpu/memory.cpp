@@ -1,11 +1,13 @@
 #include "gpu/memory.hpp"
 
+#include <optional>
 #include <thread>
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
+#include "gpu/counted_bytes.hpp"
 
 namespace stratagem::gpu {
 namespace {
@@ -53,6 +55,20 @@ TEST(Memory, ABlockIsFreedFromTheCategoryItCameFrom) {
   }).join();
   EXPECT_EQ(growth.of(MemoryCategory::activations), 0);
   EXPECT_EQ(growth.of(MemoryCategory::optimizer), 0);
+}
+
+TEST(Memory, BytesFromElsewhereCountWhileTheyAreHeld) {
+  Growth const growth;
+  std::optional<CountedBytes> held;
+  {
+    MemoryScope const scope(MemoryCategory::gradients);
+    held.emplace(4096);
+  }
+  EXPECT_EQ(growth.of(MemoryCategory::gradients), 4096);
+  EXPECT_GE(peak_memory(cpu).total(), live_memory(cpu).total());
+  MemoryScope const scope(MemoryCategory::optimizer);
+  held.reset();
+  EXPECT_EQ(growth.total(), 0);
 }
 
 TEST(Memory, ScopesBelongToTheirThread) {

@@ -108,6 +108,15 @@ std::int64_t available_bytes() {
   return std::clamp<std::int64_t>(left, 0, available);
 }
 
+bool limits_address_space() {
+  rlimit limit{};
+  return ::getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+}
+
+std::int64_t machine_bytes() {
+  return std::int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGESIZE);
+}
+
 double process_cpu_seconds() {
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);

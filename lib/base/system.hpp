@@ -35,6 +35,10 @@ std::int64_t resident_bytes();
 /// What this process may still allocate: the smaller of what its limit on address space and the
 /// machine's memory leave [B]; 0 if the system does not say.
 std::int64_t available_bytes();
+/// Whether this process has a limit on its address space (`ulimit -v`).
+bool limits_address_space();
+/// Memory of the machine [B].
+std::int64_t machine_bytes();
 /// CPU time used by all threads of this process, user and system [s].
 double process_cpu_seconds();
 

@@ -27,6 +27,10 @@ class Communicator {
   virtual int rank() const = 0;
   virtual int size() const = 0;
   virtual std::string_view backend() const = 0;
+  /// Whether allocate() gives memory that all ranks of the group read and write.
+  virtual bool shares_memory() const { return false; }
+  /// What users should know of how this was set up, the same on all ranks; empty for nothing.
+  virtual std::string_view remark() const { return {}; }
 
   /// A zeroed 1-D tensor of `numel` elements, in the memory that this group transfers fastest.
   virtual at::Tensor allocate(std::int64_t numel, at::ScalarType type) = 0;

@@ -48,7 +48,7 @@ std::unique_ptr<Communicator> make_communicator(CommConfig const& config,
                                   std::move(periodic_task));
   return std::make_unique<MpiCommunicator>(world, process.device, recorder, timeout,
                                            std::chrono::microseconds(config.delay_us),
-                                           std::move(periodic_task));
+                                           std::move(periodic_task), config.node_memory);
 }
 
 }  // namespace stratagem

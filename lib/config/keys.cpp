@@ -215,6 +215,8 @@ Keys keys_of(CommConfig& comm) {
   return {
       {"backend", choice(comm.backend, {"auto", "mpi", "nccl"}),
        "auto: nccl on GPUs with one rank each, else mpi"},
+      {"node_memory", choice(comm.node_memory, {"auto", "required", "off"}),
+       "sums on CPUs of one node in memory that its ranks share; else by messages"},
       {"timeout_s", integer(comm.timeout_s, at_least(1)), "of one wait for other ranks [s]"},
   };
 }

@@ -12,6 +12,7 @@
 #include "base/error.hpp"
 #include "base/system.hpp"
 #include "base/text.hpp"
+#include "gpu/counted_bytes.hpp"
 
 namespace stratagem::gpu {
 namespace {
@@ -36,13 +37,23 @@ class CountingAllocator final : public c10::Allocator {
     if (bytes == 0) return {nullptr, nullptr, &free_block, c10::DeviceType::CPU};
     auto* block = static_cast<std::byte*>(take(bytes + header_bytes));
     auto* header = new (block) Header{static_cast<std::int64_t>(bytes), current_category};
-    add(*header);
+    add(header->category, header->bytes);
     void* data = block + header_bytes;
     return {data, data, &free_block, c10::DeviceType::CPU};
   }
   c10::DeleterFnPtr raw_deleter() const override { return &free_block; }
   void copy_data(void* destination, void const* source, std::size_t bytes) const override {
     default_copy_data(destination, source, bytes);
+  }
+
+  void add(MemoryCategory category, std::int64_t bytes) {
+    live_[static_cast<std::size_t>(category)].fetch_add(bytes, std::memory_order_relaxed);
+    auto const total = live_total_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+    if (total > peak_total_.load(std::memory_order_relaxed)) note_peak(total);
+  }
+  void subtract(MemoryCategory category, std::int64_t bytes) {
+    live_[static_cast<std::size_t>(category)].fetch_sub(bytes, std::memory_order_relaxed);
+    live_total_.fetch_sub(bytes, std::memory_order_relaxed);
   }
 
   MemoryUse live() const { return load(live_); }
@@ -81,18 +92,6 @@ class CountingAllocator final : public c10::Allocator {
                   "strategy that shards");
     }
   }
-  void add(Header const& header) {
-    live_[static_cast<std::size_t>(header.category)].fetch_add(header.bytes,
-                                                               std::memory_order_relaxed);
-    auto const total =
-        live_total_.fetch_add(header.bytes, std::memory_order_relaxed) + header.bytes;
-    if (total > peak_total_.load(std::memory_order_relaxed)) note_peak(total);
-  }
-  void subtract(Header const& header) {
-    live_[static_cast<std::size_t>(header.category)].fetch_sub(header.bytes,
-                                                               std::memory_order_relaxed);
-    live_total_.fetch_sub(header.bytes, std::memory_order_relaxed);
-  }
   void note_peak(std::int64_t total) {
     auto highest = peak_total_.load(std::memory_order_relaxed);
     while (total > highest && !peak_total_.compare_exchange_weak(highest, total)) {
@@ -116,11 +115,20 @@ CountingAllocator& allocator() {
 void CountingAllocator::free_block(void* data) {
   if (data == nullptr) return;
   auto* block = static_cast<std::byte*>(data) - header_bytes;
-  allocator().subtract(*reinterpret_cast<Header*>(block));
+  auto const& header = *reinterpret_cast<Header*>(block);
+  allocator().subtract(header.category, header.bytes);
   c10::free_cpu(block);
 }
 
 }  // namespace
+
+CountedBytes::CountedBytes(std::int64_t bytes) : bytes_(bytes), category_(current_category) {
+  allocator().add(category_, bytes_);
+}
+
+CountedBytes::~CountedBytes() {
+  allocator().subtract(category_, bytes_);
+}
 
 void install_host_allocator() {
   // One arena on the program break: never mmap, never returned to the kernel, so blocks of any size

@@ -10,6 +10,7 @@
 #include "base/text.hpp"
 #include "optim/schedule.hpp"
 #include "strategy/planned_strategy.hpp"
+#include "strategy/shared/cross_entropy.hpp"
 
 namespace stratagem {
 namespace {
@@ -81,17 +82,19 @@ Batch LocalRun::batch(Share const& share) {
   return *loader_.next();
 }
 
-double LocalRun::test_accuracy(
-    std::function<at::Tensor(at::Tensor const& images)> const& predict) const {
+LocalRun::Tested LocalRun::test(
+    std::function<at::Tensor(at::Tensor const& inputs)> const& predict) const {
   at::NoGradGuard const no_grad;
-  std::int64_t correct = 0, labels = 0;
+  double loss = 0, correct = 0, labels = 0;
   for (std::int64_t begin = 0; begin < dataset_.test.size(); begin += evaluation_batch) {
     auto const end = std::min(begin + evaluation_batch, dataset_.test.size());
     auto const batch = test_maker_.evaluation_batch(dataset_.test, {begin, end});
-    correct += predict(batch.inputs).argmax(-1).eq(batch.labels).sum().item<std::int64_t>();
-    labels += batch.labels.numel();
+    auto const sums = loss_sums(predict(batch.inputs), batch.labels);
+    loss += sums.loss.item<double>();
+    correct += sums.correct.item<double>();
+    labels += static_cast<double>(batch.labels.numel());
   }
-  return static_cast<double>(correct) / static_cast<double>(labels);
+  return {loss / labels, correct / labels};
 }
 
 Replayed replay_run(RunConfig const& config, trace::RunTraces const& traces) {
@@ -140,8 +143,7 @@ SimulatedEpoch simulate_run(RunConfig const& config, ClusterModel const& cluster
     last.train_loss = simulation->run_round(begin, end);
     auto const every = config.run.evaluate_every;
     if (end < plan.total_steps && (every == 0 || (last.epoch + 1) % every != 0)) continue;
-    last.test_accuracy =
-        run.test_accuracy([&](at::Tensor const& images) { return simulation->predict(images); });
+    last.test = run.test([&](at::Tensor const& inputs) { return simulation->predict(inputs); });
     last.counts = simulation->counts();
     told(last);
   }

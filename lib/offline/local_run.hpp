@@ -28,8 +28,11 @@ class LocalRun {
   StrategyParts parts();
 
   Batch batch(Share const& share);
-  /// Of the test images; `predict` gives the logits of a batch.
-  double test_accuracy(std::function<at::Tensor(at::Tensor const& images)> const& predict) const;
+  struct Tested {
+    double loss = 0, accuracy = 0;  ///< means over all labels of the test data
+  };
+  /// `predict` gives the logits of a batch.
+  Tested test(std::function<at::Tensor(at::Tensor const& inputs)> const& predict) const;
 
  private:
   Model model_;
@@ -57,7 +60,8 @@ Replayed replay_run(RunConfig const& config, trace::RunTraces const& traces);
 /// After an epoch of a simulated training.
 struct SimulatedEpoch {
   std::int64_t epoch = 0;
-  double train_loss = 0, test_accuracy = 0;
+  double train_loss = 0;
+  LocalRun::Tested test;
   SimulatedCounts counts;  ///< since the begin
   ClusterModel cluster;    ///< times are predicted with this
 };

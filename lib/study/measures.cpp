@@ -259,6 +259,7 @@ void add_lists(nlohmann::json& row, RunSummary const& run) {
     curve.push_back({{"epoch", point.epoch},
                      {"time_s", json_number(point.time_s)},
                      {"train_loss", json_number(point.train_loss)},
+                     {"test_loss", json_number(point.test_loss)},
                      {"test_accuracy", json_number(point.test_accuracy)}});
   for (auto const& rank : run.by_rank) {
     by_rank.push_back({{"rank", rank.rank},

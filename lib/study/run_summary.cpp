@@ -233,7 +233,7 @@ std::vector<CurvePoint> curve_of(RankTrace const& rank) {
   for (std::size_t i = 0; i < static_cast<std::size_t>(epochs.rows); ++i) {
     time_s += epochs.reals("time_s")[i];
     curve.push_back({epochs.integers("epoch")[i], time_s, epochs.reals("train_loss")[i],
-                     epochs.reals("test_accuracy")[i]});
+                     epochs.reals("test_loss")[i], epochs.reals("test_accuracy")[i]});
   }
   return curve;
 }

@@ -46,7 +46,7 @@ struct RankSummary {
 struct CurvePoint {
   std::int64_t epoch = 0;          ///< from 0
   double time_s = trace::unknown;  ///< training time so far, without evaluation; of rank 0
-  double train_loss = trace::unknown, test_accuracy = trace::unknown;
+  double train_loss = trace::unknown, test_loss = trace::unknown, test_accuracy = trace::unknown;
 };
 
 /// The numbers of one run, all from its traces; NaN if a number is unknown. A worker is a rank that

@@ -216,6 +216,8 @@ ExitCode Run::execute() {
         make_communicator(comm_of(config.strategy, config.comm), setup_.process, world_, &recorder_,
                           status_table_ ? status_table_->ring() : nullptr);
     open_trace(*communicator);
+    if (leader_ && !communicator->remark().empty())
+      log_.warning(std::string(communicator->remark()));
     recorder_.enter(trace::Activity::init);
     auto const member = build_member(*communicator);
     auto& own = member.participant();

@@ -3,8 +3,9 @@
 #include <ATen/ATen.h>
 
 #include "base/contract.hpp"
+#include "base/text.hpp"
 #include "comm/mpi/mpi_memory.hpp"
-#include "comm/mpi/operations.hpp"
+#include "comm/node/node_collective.hpp"
 #include "comm/reduction.hpp"
 #include "comm/work/delayed_operation.hpp"
 
@@ -21,32 +22,31 @@ void expect_movable(at::Tensor const& tensor) {
   expects(tensor.is_contiguous(), "a contiguous tensor");
 }
 
-Made sliced(mpi::Comm const& comm, Kind kind, at::Tensor const& input, at::Tensor const& output,
-            int tag) {
-  auto operation = std::make_unique<SlicedCollective>(comm, kind, input, output, tag);
-  auto const bytes = operation->bytes_to_send();
-  return {std::move(operation), bytes};
-}
-
 }  // namespace
 
 MpiCommunicator::MpiCommunicator(mpi::Comm const& comm, gpu::Device const& device,
                                  trace::Recorder* recorder, std::chrono::nanoseconds timeout,
                                  std::chrono::nanoseconds delay,
-                                 std::unique_ptr<PeriodicTask> periodic_task)
+                                 std::unique_ptr<PeriodicTask> periodic_task,
+                                 NodeMemoryMode node_memory)
     : comm_(comm.duplicate()),
       device_(device),
       delay_(delay),
       random_(static_cast<std::uint64_t>(comm.rank()), "delays"),
       staging_(device),
+      node_(open_arena(comm_, node_memory, device, NodeCollective::room)),
       mismatch_check_(comm_, collectives()),
       progress_(recorder, timeout, &mismatch_check_, std::move(periodic_task)) {
   for (auto const* name : {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "barrier",
                            "send", "receive", "rma"})
     names_.push_back(recorder != nullptr ? recorder->intern(name) : 0);
+  if (!node_.failure.empty())
+    remark_ = str("ranks exchange messages, because they cannot share memory: ", node_.failure);
 }
 
 at::Tensor MpiCommunicator::allocate(std::int64_t numel, at::ScalarType type) {
+  if (node_.arena)
+    if (auto const tensor = node_.arena->allocate(numel, type)) return *tensor;
   return at::zeros({numel}, at::TensorOptions().dtype(type).device(device_.torch()));
 }
 
@@ -76,12 +76,20 @@ Work MpiCommunicator::submit(std::unique_ptr<Operation> operation, trace::SpanRe
   return progress_.submit(std::move(operation), span);
 }
 
+Made MpiCommunicator::sliced(Kind kind, at::Tensor const& input, at::Tensor const& output) {
+  auto messages = std::make_unique<SlicedCollective>(comm_, kind, input, output, next_tag());
+  auto const bytes = messages->bytes_to_send();
+  if (!node_.arena) return {std::move(messages), bytes};
+  return {std::make_unique<NodeCollective>(*node_.arena, kind, input, output, ++node_collectives_,
+                                           std::move(messages)),
+          bytes};
+}
+
 Work MpiCommunicator::start_all_reduce(at::Tensor const& tensor) {
   expect_movable(tensor);
   expects(is_summable(tensor.scalar_type()), "a type that can be summed");
-  return run(Name::all_reduce, {{tensor, Role::in_out}}, -1, [&](auto const& t) {
-    return sliced(comm_, Kind::all_reduce, t[0], t[0], next_tag());
-  });
+  return run(Name::all_reduce, {{tensor, Role::in_out}}, -1,
+             [&](auto const& t) { return sliced(Kind::all_reduce, t[0], t[0]); });
 }
 
 Work MpiCommunicator::start_reduce_scatter(at::Tensor const& output, at::Tensor const& input) {
@@ -89,18 +97,16 @@ Work MpiCommunicator::start_reduce_scatter(at::Tensor const& output, at::Tensor 
   expect_movable(input);
   expects(is_summable(input.scalar_type()), "a type that can be summed");
   expects(input.numel() == output.numel() * size(), "input is N times as large as output");
-  return run(
-      Name::reduce_scatter, {{input, Role::in}, {output, Role::out}}, -1,
-      [&](auto const& t) { return sliced(comm_, Kind::reduce_scatter, t[0], t[1], next_tag()); });
+  return run(Name::reduce_scatter, {{input, Role::in}, {output, Role::out}}, -1,
+             [&](auto const& t) { return sliced(Kind::reduce_scatter, t[0], t[1]); });
 }
 
 Work MpiCommunicator::start_all_gather(at::Tensor const& output, at::Tensor const& input) {
   expect_movable(output);
   expect_movable(input);
   expects(output.numel() == input.numel() * size(), "output is N times as large as input");
-  return run(Name::all_gather, {{input, Role::in}, {output, Role::out}}, -1, [&](auto const& t) {
-    return sliced(comm_, Kind::all_gather, t[0], t[1], next_tag());
-  });
+  return run(Name::all_gather, {{input, Role::in}, {output, Role::out}}, -1,
+             [&](auto const& t) { return sliced(Kind::all_gather, t[0], t[1]); });
 }
 
 Work MpiCommunicator::start_broadcast(at::Tensor const& tensor, int root) {

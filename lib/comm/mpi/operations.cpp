@@ -37,17 +37,26 @@ std::span<std::byte> Slices::part(int rank, std::int64_t begin, std::int64_t cou
   return {data + from * element_size, static_cast<std::size_t>((to - from) * element_size)};
 }
 
+Slices slices_of(SlicedCollective::Kind kind, at::Tensor const& input, at::Tensor const& output,
+                 int ranks) {
+  using Kind = SlicedCollective::Kind;
+  auto const& whole = kind == Kind::all_gather ? output : input;
+  auto const slice = kind == Kind::all_reduce ? slice_of(whole, ranks) : whole.numel() / ranks;
+  return {bytes(whole).data(), whole.numel(), slice,
+          static_cast<std::int64_t>(whole.element_size())};
+}
+
 SlicedCollective::SlicedCollective(mpi::Comm const& comm, Kind kind, at::Tensor input,
                                    at::Tensor output, int tag)
-    : comm_(comm), kind_(kind), input_(std::move(input)), output_(std::move(output)) {
-  auto const& whole = kind == Kind::all_gather ? output_ : input_;
-  auto const size = static_cast<std::int64_t>(whole.element_size());
-  auto const slice =
-      kind == Kind::all_reduce ? slice_of(whole, comm.size()) : whole.numel() / comm.size();
-  sliced_ = {bytes(whole).data(), whole.numel(), slice, size};
-  own_ = kind == Kind::reduce_scatter ? bytes(output_).data()
-                                      : sliced_.data + comm.rank() * slice * size;
-  piece_ = std::max<std::int64_t>(piece_bytes / size, 1);
+    : comm_(comm),
+      kind_(kind),
+      input_(std::move(input)),
+      output_(std::move(output)),
+      sliced_(slices_of(kind, input_, output_, comm.size())) {
+  own_ = kind == Kind::reduce_scatter
+             ? bytes(output_).data()
+             : sliced_.data + comm.rank() * sliced_.slice * sliced_.element_size;
+  piece_ = std::max<std::int64_t>(piece_bytes / sliced_.element_size, 1);
   for (auto& piece : pieces_) piece.tag = std::exchange(tag, tag + 2);
 }
 
@@ -117,8 +126,10 @@ void SlicedCollective::exchange(Piece& piece) {
   piece.state = Piece::State::exchanging;
   auto const own = sliced_.part(comm_.rank(), piece.begin, piece_).size();
   auto const others = static_cast<std::size_t>(comm_.size() - 1);
+  // The first piece is the largest. Where sizes differ, Open MPI 4.1 writes a message that is too
+  // long as a whole before it says so: there is room for the longest.
   if (!piece.scratch)
-    piece.scratch = std::make_unique_for_overwrite<std::byte[]>(own * others);  // first is largest
+    piece.scratch = std::make_unique_for_overwrite<std::byte[]>(own * others + piece_bytes);
   std::size_t place = 0;
   for (int peer = 0; peer < comm_.size(); ++peer) {
     if (peer == comm_.rank()) continue;

@@ -79,6 +79,10 @@ class SlicedCollective final : public Operation {
   std::array<Piece, pieces_under_way> pieces_;
 };
 
+/// The tensor of N slices of a collective among `ranks` ranks; arguments as above.
+Slices slices_of(SlicedCollective::Kind kind, at::Tensor const& input, at::Tensor const& output,
+                 int ranks);
+
 /// From the root to all ranks along a binomial tree.
 class Broadcast final : public Operation {
  public:

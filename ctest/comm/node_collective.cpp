@@ -1,0 +1,169 @@
+#include "comm/node/node_collective.hpp"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "base/random.hpp"
+#include "comm/communicator_suite.hpp"
+#include "gpu/memory.hpp"
+
+namespace stratagem::test {
+namespace {
+
+/// The arenas of ranks that are threads of this process.
+std::vector<std::shared_ptr<NodeArena>> arenas(int ranks) {
+  std::vector<std::shared_ptr<NodeArena>> made;
+  std::vector<std::string> addresses;
+  for (int rank = 0; rank < ranks; ++rank) {
+    made.push_back(std::make_shared<NodeArena>(NodeCollective::room, ranks));
+    addresses.push_back(made.back()->address());
+  }
+  for (int rank = 0; rank < ranks; ++rank)
+    made[static_cast<std::size_t>(rank)]->open(addresses, rank);
+  return made;
+}
+
+TEST(NodeArena, TensorsAreZeroAndCountAsMemoryOfTheirScope) {
+  auto const arena = arenas(1).front();
+  auto const before = gpu::live_memory({})[gpu::MemoryCategory::gradients];
+  std::optional<at::Tensor> first;
+  {
+    gpu::MemoryScope const scope(gpu::MemoryCategory::gradients);
+    first = arena->allocate(1000, at::kDouble);
+  }
+  ASSERT_TRUE(first.has_value());
+  EXPECT_EQ(gpu::live_memory({})[gpu::MemoryCategory::gradients] - before, 8000);
+  auto const place = arena->place_of(first->data_ptr());
+  ASSERT_TRUE(place.has_value());
+  first->fill_(1);
+  first.reset();
+  EXPECT_EQ(gpu::live_memory({})[gpu::MemoryCategory::gradients], before);
+  auto const second = *arena->allocate(1000, at::kDouble);
+  EXPECT_EQ(arena->place_of(second.data_ptr()), place) << "the place is used again";
+  EXPECT_EQ(second.sum().item<double>(), 0);
+  EXPECT_FALSE(arena->place_of(at::zeros({3}).data_ptr()).has_value());
+  EXPECT_EQ(arena->allocate(0, at::kFloat)->numel(), 0);
+}
+
+TEST(NodeArena, PlacesAreGivenBackInAnyOrder) {
+  auto const arena = arenas(1).front();
+  std::vector<at::Tensor> tensors;
+  for (int i = 1; i <= 6; ++i) tensors.push_back(*arena->allocate(5000 * i, at::kFloat));
+  auto const first = arena->place_of(tensors.front().data_ptr());
+  for (auto const place : {4U, 0U, 2U, 5U, 1U, 3U}) tensors[place].reset();
+  EXPECT_EQ(arena->place_of(arena->allocate(100'000, at::kFloat)->data_ptr()), first);
+}
+
+TEST(NodeArena, MoreThanThereIsIsRefused) {
+  EXPECT_FALSE(arenas(1).front()->allocate(std::int64_t{1} << 44, at::kFloat).has_value());
+}
+
+TEST(NodeArena, TensorsOutliveIt) {
+  auto tensor = *arenas(1).front()->allocate(10, at::kFloat);
+  EXPECT_EQ(tensor.fill_(3).sum().item<float>(), 30);
+}
+
+using Kind = NodeCollective::Kind;
+
+/// Stands for a collective that sends messages, which threads of one process cannot.
+class NoMessages final : public Operation {
+ public:
+  std::string_view name() const override { return "no_messages"; }
+  State advance() override {
+    ADD_FAILURE() << "all tensors are in the arena";
+    return State::finished;
+  }
+  bool collective() const override { return true; }
+};
+
+/// A rank's calls, moved in a random order, two at a time.
+class Calls {
+ public:
+  Calls(NodeArena& arena, std::uint64_t seed) : arena_(arena), random_(seed, "order") {}
+
+  at::Tensor given(at::Tensor const& values) const {
+    return arena_.allocate(values.numel(), values.scalar_type())->copy_(values);
+  }
+  void add(Kind kind, at::Tensor const& input, at::Tensor const& output) {
+    calls_.push_back(std::make_unique<NodeCollective>(
+        arena_, kind, input, output, calls_.size() + 1, std::make_unique<NoMessages>()));
+  }
+  void run() {
+    std::size_t next = 0;
+    std::vector<NodeCollective*> active;
+    while (next < calls_.size() || !active.empty()) {
+      if (active.size() < 2 && next < calls_.size()) active.push_back(calls_[next++].get());
+      auto const word = random_.word(moves_++);
+      auto const chosen = active.begin() + word % static_cast<std::uint32_t>(active.size());
+      if ((*chosen)->advance() == Operation::State::finished) active.erase(chosen);
+      if (word >> 28 == 0) std::this_thread::yield();
+    }
+  }
+
+ private:
+  NodeArena& arena_;
+  CounterRandom random_;
+  std::uint64_t moves_ = 0;
+  std::vector<std::unique_ptr<NodeCollective>> calls_;
+};
+
+/// Everything a rank computes in one round, and what it must be.
+struct Results {
+  at::Tensor sum, part, all, expected_sum, expected_part, expected_all;
+  bool right() const {
+    return same_bits(sum, expected_sum) && same_bits(part, expected_part) &&
+           same_bits(all, expected_all);
+  }
+};
+
+std::vector<Results> calls_of(Calls& calls, NodeArena const& arena, int rounds) {
+  constexpr std::int64_t sizes[] = {0, 1, 63, 1000, 40'000, 100'003};
+  constexpr at::ScalarType types[] = {at::kFloat, at::kBFloat16, at::kLong, at::kDouble};
+  int const ranks = arena.size(), rank = arena.rank();
+  std::vector<Results> results;
+  for (int round = 0; round < rounds; ++round) {
+    auto const numel = sizes[round % 6];
+    auto const type = types[round % 4];
+    auto const sum = calls.given(values_of(rank, numel, type));
+    auto const wide = calls.given(values_of(rank, ranks * numel, type));
+    auto const part = calls.given(at::zeros({numel}, type));
+    auto const all = calls.given(at::zeros({ranks * numel}, type));
+    auto const expected = sum_of_ranks(ranks, ranks * numel, type);
+    calls.add(Kind::all_reduce, sum, sum);
+    calls.add(Kind::reduce_scatter, wide, part);
+    all.narrow(0, rank * numel, numel).copy_(values_of(rank, numel, type));
+    calls.add(Kind::all_gather, all.narrow(0, rank * numel, numel), all);
+    std::vector<at::Tensor> parts;
+    for (int other = 0; other < ranks; ++other) parts.push_back(values_of(other, numel, type));
+    results.push_back({sum, part, all, sum_of_ranks(ranks, numel, type),
+                       expected.narrow(0, rank * numel, numel), at::cat(parts)});
+  }
+  return results;
+}
+
+TEST(NodeCollective, InAnyOrderOfMovesTheBitsAreThoseOfTheSumInRankOrder) {
+  for (int ranks = 1; ranks <= 4; ++ranks) {
+    auto const made = arenas(ranks);
+    std::vector<std::vector<Results>> results(made.size());
+    std::vector<std::thread> threads;
+    for (std::size_t rank = 0; rank < made.size(); ++rank)
+      threads.emplace_back([&, rank] {
+        Calls calls(*made[rank], 10 * rank + static_cast<std::uint64_t>(ranks));
+        results[rank] = calls_of(calls, *made[rank], 24);
+        calls.run();
+      });
+    for (auto& thread : threads) thread.join();
+    for (std::size_t rank = 0; rank < made.size(); ++rank)
+      for (std::size_t round = 0; round < results[rank].size(); ++round)
+        EXPECT_TRUE(results[rank][round].right()) << ranks << " ranks, " << rank << ", " << round;
+  }
+}
+
+}  // namespace
+}  // namespace stratagem::test
