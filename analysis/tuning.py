@@ -88,7 +88,8 @@ class Tuner:
                 for point in points
             }
             self.simulated.run(itertools.chain.from_iterable(of.values()))  # all at once, so that --jobs helps
-            return {point: self.simulated.score.merit(self.simulated.run(trainings)) for point, trainings in of.items()}
+            merit = self.simulated.score.merit
+            return {point: merit(self.simulated.run(trainings)) for point, trainings in of.items()}
 
         return search(score, options.lr, momenta or options.momentum, options.widen)
 
@@ -96,7 +97,8 @@ class Tuner:
         """How rates were chosen, as a sentence."""
         score = self.simulated.score
         return (
-            f"Rates are chosen by mean {score.word} on the last {self.options.holdout:,} training {score.samples}, not trained on"
-            f" then, with {len(self.seeds)} other seed{'' if len(self.seeds) == 1 else 's'} (from {FIRST_SEED} on)."
+            f"Rates are chosen by mean {score.word} on the last {self.options.holdout:,} training {score.samples}, not"
+            f" trained on then, with {len(self.seeds)} other seed{'' if len(self.seeds) == 1 else 's'}"
+            f" (from {FIRST_SEED} on)."
             " (edge): the best of the grid is at its end."
         )

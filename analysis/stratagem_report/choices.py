@@ -83,8 +83,8 @@ GOALS = [TIME, PEAK, LASTING, TOTAL, ACCURACY, PERPLEXITY, TO_ACCURACY, TO_PERPL
 MARGINS = (
     f"Equivalent: times within {100 * TIME_MARGIN:.0f} %, memory within {100 * MEMORY_MARGIN:.0f} %, accuracies within"
     f" {100 * ERROR_MARGIN:.0f} % of the best's error (at least {100 * LEAST_MARGIN:.2f} points), perplexities within"
-    f" {100 * PERPLEXITY_MARGIN:.0f} %. Single runs are not judged; as a hint, those within {100 * TIME.single_run:.0f} % in time or {100 * PEAK.single_run:.0f} % in memory"
-    " are not told apart."
+    f" {100 * PERPLEXITY_MARGIN:.0f} %. Single runs are not judged; as a hint, those within"
+    f" {100 * TIME.single_run:.0f} % in time or {100 * PEAK.single_run:.0f} % in memory are not told apart."
 )
 
 

@@ -222,7 +222,10 @@ def f14_batch(comparison):
     for index, family in enumerate(families):
         for axis, (quantity, factor, label) in zip(
             axes[2 * index :],
-            [("steady_images_per_s", 1, f"{family.yardstick.counted}/s"), ("worker_peak_B", 2**-20, "peak live memory [MiB]")],
+            [
+                ("steady_images_per_s", 1, f"{family.yardstick.counted}/s"),
+                ("worker_peak_B", 2**-20, "peak live memory [MiB]"),
+            ],
         ):
             for variant, workers in family.pairs():
                 look, cells = look_of(variant), family.of(variant, workers)

@@ -1,8 +1,6 @@
 #include "comm/node/node_collective.hpp"
 
 #include <memory>
-#include <optional>
-#include <string>
 #include <thread>
 #include <vector>
 
@@ -10,64 +8,11 @@
 #include <gtest/gtest.h>
 
 #include "base/random.hpp"
+#include "comm/arenas.hpp"
 #include "comm/communicator_suite.hpp"
-#include "gpu/memory.hpp"
 
 namespace stratagem::test {
 namespace {
-
-/// The arenas of ranks that are threads of this process.
-std::vector<std::shared_ptr<NodeArena>> arenas(int ranks) {
-  std::vector<std::shared_ptr<NodeArena>> made;
-  std::vector<std::string> addresses;
-  for (int rank = 0; rank < ranks; ++rank) {
-    made.push_back(std::make_shared<NodeArena>(NodeCollective::room, ranks));
-    addresses.push_back(made.back()->address());
-  }
-  for (int rank = 0; rank < ranks; ++rank)
-    made[static_cast<std::size_t>(rank)]->open(addresses, rank);
-  return made;
-}
-
-TEST(NodeArena, TensorsAreZeroAndCountAsMemoryOfTheirScope) {
-  auto const arena = arenas(1).front();
-  auto const before = gpu::live_memory({})[gpu::MemoryCategory::gradients];
-  std::optional<at::Tensor> first;
-  {
-    gpu::MemoryScope const scope(gpu::MemoryCategory::gradients);
-    first = arena->allocate(1000, at::kDouble);
-  }
-  ASSERT_TRUE(first.has_value());
-  EXPECT_EQ(gpu::live_memory({})[gpu::MemoryCategory::gradients] - before, 8000);
-  auto const place = arena->place_of(first->data_ptr());
-  ASSERT_TRUE(place.has_value());
-  first->fill_(1);
-  first.reset();
-  EXPECT_EQ(gpu::live_memory({})[gpu::MemoryCategory::gradients], before);
-  auto const second = *arena->allocate(1000, at::kDouble);
-  EXPECT_EQ(arena->place_of(second.data_ptr()), place) << "the place is used again";
-  EXPECT_EQ(second.sum().item<double>(), 0);
-  EXPECT_FALSE(arena->place_of(at::zeros({3}).data_ptr()).has_value());
-  EXPECT_EQ(arena->allocate(0, at::kFloat)->numel(), 0);
-}
-
-TEST(NodeArena, PlacesAreGivenBackInAnyOrder) {
-  auto const arena = arenas(1).front();
-  std::vector<at::Tensor> tensors;
-  for (int i = 1; i <= 6; ++i) tensors.push_back(*arena->allocate(5000 * i, at::kFloat));
-  auto const first = arena->place_of(tensors.front().data_ptr());
-  for (auto const place : {4U, 0U, 2U, 5U, 1U, 3U}) tensors[place].reset();
-  EXPECT_EQ(arena->place_of(arena->allocate(100'000, at::kFloat)->data_ptr()), first);
-}
-
-TEST(NodeArena, MoreThanThereIsIsRefused) {
-  EXPECT_FALSE(arenas(1).front()->allocate(std::int64_t{1} << 44, at::kFloat).has_value());
-}
-
-TEST(NodeArena, TensorsOutliveIt) {
-  auto tensor = *arenas(1).front()->allocate(10, at::kFloat);
-  EXPECT_EQ(tensor.fill_(3).sum().item<float>(), 30);
-}
 
 using Kind = NodeCollective::Kind;
 

@@ -12,7 +12,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "base/shared_segment.hpp"
+#include "comm/node/shared_segment.hpp"
 
 namespace stratagem {
 

@@ -1,4 +1,4 @@
-#include "base/shared_segment.hpp"
+#include "comm/node/shared_segment.hpp"
 
 #include <algorithm>
 #include <array>
