@@ -28,7 +28,7 @@ data: {{dataset: cifar10, root: "{root}", global_batch: {images}, input_size: {s
 model: {model}
 precision: {{compute: {precision}}}
 strategy: {strategy}
-comm: {{timeout_s: 3600}}
+comm: {{timeout_s: 3600{comm}}}
 trace: {{spans_every: {spans_every}, device_sample_hz: 0}}
 """
 
@@ -81,7 +81,7 @@ def write_config(path, options, cell, strategy, spans_every):
     path.write_text(CONFIG.format(ranks=cell.processes, threads=options.threads, images=cell.images,
                                   model=f"{{file: {cell.file}}}" if cell.file else f"{{name: {cell.model}}}",
                                   root=Path(options.data).resolve().parent, strategy=strategy,
-                                  device=options.device, precision=options.precision, size=options.size,
+                                  comm=getattr(options, "comm", ""), device=options.device, precision=options.precision, size=options.size,
                                   spans_every=spans_every), encoding="utf-8")
 
 

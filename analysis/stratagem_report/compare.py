@@ -36,7 +36,8 @@ class Family:
     def label(self):
         """Part of a file name."""
         words = [self.key[name] for name in ("part", "model", "dataset")]
-        words += [f"b{self.key['global_batch']}", f"{self.key['input_size']}px"]
+        of_images = self.yardstick is yardstick.ACCURACY
+        words += [f"b{self.key['global_batch']}", f"{self.key['input_size']}px" if of_images else ""]
         words += [self.key["precision"] if self.key["precision"] != "fp32" else ""]
         words += [word.replace(" ", "-").replace(",", "") for word in self.apart if word != self.key["part"]]
         return "-".join(str(word) for word in words if word)

@@ -318,7 +318,7 @@ def f12_prediction(comparison):
         "F12-predicted",
         "Predicted and measured memory and time",
         "Planned by `stratagem plan` before anything ran: the peak of live tensors without the"
-        " images of batches, and, from a calibration of the machine, the time of a global batch.",
+        " data of batches, and, from a calibration of the machine, the time of a global batch.",
         figure,
         data,
     )

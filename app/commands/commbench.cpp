@@ -18,6 +18,7 @@ namespace {
 struct Row {
   std::string operation;
   BenchResult result;
+  double speed_up = 0;  ///< over MPI_Allreduce, median of pairs; 0: not measured
 };
 
 struct Plan {
@@ -91,30 +92,46 @@ std::vector<Row> measure(Plan const& plan, Communicator& communicator) {
   return rows;
 }
 
-/// The MPI library's own all-reduce beside ours.
-void add_reference(Plan const& plan, Communicator& communicator, mpi::Comm const& world,
+/// The MPI library's own all-reduce beside ours, which it is compared with in `pairs` pairs of
+/// runs.
+void add_reference(Plan const& plan, int pairs, Communicator& communicator, mpi::Comm const& world,
                    std::vector<Row>& rows) {
   if (std::find(plan.operations.begin(), plan.operations.end(), BenchOperation::all_reduce) ==
       plan.operations.end())
     return;
   for (auto const size : plan.sizes)
     rows.push_back({"MPI_Allreduce", bench_library_all_reduce(communicator, world, size)});
+  if (pairs == 0) return;
+  auto const name = bench_operation_names[static_cast<std::size_t>(BenchOperation::all_reduce)];
+  auto row = std::ranges::find(rows, name, &Row::operation);
+  for (auto const size : plan.sizes)
+    (row++)->speed_up = speed_up_over_library(communicator, world, size, pairs);
 }
 
 std::string to_text(std::vector<Row> const& rows) {
-  Table table({{"operation", Align::left},
-               {"size B"},
-               {"elements"},
-               {"iterations"},
-               {"time us"},
-               {"algbw GB/s"},
-               {"busbw GB/s"},
-               {"wrong"}});
-  for (auto const& [operation, result] : rows)
-    table.add_row({operation, std::to_string(result.bytes), std::to_string(result.numel),
-                   std::to_string(result.iterations), format_number(result.time_s * 1e6, 1),
-                   format_number(result.algbw * 1e-9, 3), format_number(result.busbw * 1e-9, 3),
-                   std::to_string(result.wrong)});
+  std::vector<Table::Column> columns{{"operation", Align::left},
+                                     {"size B"},
+                                     {"elements"},
+                                     {"iterations"},
+                                     {"time us"},
+                                     {"algbw GB/s"},
+                                     {"busbw GB/s"},
+                                     {"wrong"}};
+  bool const compares = std::ranges::any_of(rows, [](auto const& row) { return row.speed_up > 0; });
+  if (compares) columns.push_back({"x MPI_Allreduce"});
+  Table table(columns);
+  for (auto const& [operation, result, speed_up] : rows) {
+    std::vector<std::string> cells{operation,
+                                   std::to_string(result.bytes),
+                                   std::to_string(result.numel),
+                                   std::to_string(result.iterations),
+                                   format_number(result.time_s * 1e6, 1),
+                                   format_number(result.algbw * 1e-9, 3),
+                                   format_number(result.busbw * 1e-9, 3),
+                                   std::to_string(result.wrong)};
+    if (compares) cells.push_back(speed_up > 0 ? format_number(speed_up, 2) : "-");
+    table.add_row(cells);
+  }
   return table.render();
 }
 
@@ -127,7 +144,7 @@ struct Route {
 
 std::string to_json(std::vector<Row> const& rows, Route const& route) {
   auto list = nlohmann::json::array();
-  for (auto const& [operation, result] : rows)
+  for (auto const& [operation, result, speed_up] : rows) {
     list.push_back({{"operation", operation},
                     {"bytes", result.bytes},
                     {"elements", result.numel},
@@ -136,6 +153,8 @@ std::string to_json(std::vector<Row> const& rows, Route const& route) {
                     {"algbw_B_per_s", result.algbw},
                     {"busbw_B_per_s", result.busbw},
                     {"wrong", result.wrong}});
+    if (speed_up > 0) list.back()["speed_up_over_MPI_Allreduce"] = speed_up;
+  }
   return nlohmann::json{{"backend", route.backend},
                         {"node_memory", route.node_memory},
                         {"ranks", route.ranks},
@@ -154,6 +173,10 @@ ExitCode report(Options const& options, std::vector<Row> const& rows, Route cons
 }
 
 ExitCode measure_threads(Options const& options, Plan const& plan) {
+  for (auto const* name : {"pairs", "node-memory"})
+    if (options.has(name))
+      throw Error(ExitCode::usage, str("--", name, " with --backend inprocess"),
+                  "threads of one process use no MPI", "leave it out, or take --backend mpi");
   auto const ranks = static_cast<int>(options.integer("ranks", 1, 64));
   std::vector<Row> rows;
   run_ranks(ranks, 1, [&](Communicator& communicator) {
@@ -173,7 +196,8 @@ ExitCode measure_processes(Options const& options, Plan const& plan, CommConfig 
     log.warning(
         "one rank has no other to communicate with; start with `mpirun --bind-to none -n 2 ...`");
   auto rows = measure(plan, *communicator);
-  add_reference(plan, *communicator, world, rows);
+  add_reference(plan, static_cast<int>(options.integer("pairs", 0, 1000)), *communicator, world,
+                rows);
   if (world.rank() != 0) return ExitCode::done;
   return report(
       options, rows,
@@ -209,6 +233,11 @@ void declare_commbench(Options& options) {
                .choices = {"auto", "required", "off"},
                .fallback = "auto",
                .meaning = "as comm.node_memory; off: all by messages"});
+  options.add({.name = "pairs",
+               .value = "N",
+               .fallback = "0",
+               .meaning = "compare all_reduce with MPI_Allreduce in so many pairs of runs; the "
+                          "median above 1: all_reduce is faster"});
   options.add({.name = "ranks", .value = "N", .fallback = "2", .meaning = "of backend inprocess"});
   options.add({.name = "json", .value = "FILE", .meaning = "also write the table to this file"});
   options.add_note(

@@ -253,21 +253,21 @@ class ReportOfText(support.StudyTest):
         "model.width=16",
         "model.context=16",
         "data.dataset=synthetic-text",
-        "data.input_size=0",
         "data.subset=96",
         "data.global_batch=8",
-        "optimizer={name: adamw, lr: 0.01}",
+        "optimizer.name=adamw",
+        "optimizer.lr=0.01",
         "run.max_steps=0",
         "run.epochs=2",
     ]
-    described = {"model": "gpt2", "dataset": "synthetic-text", "global_batch": 8, "input_size": 0}
+    described = {"model": "gpt2", "dataset": "synthetic-text", "global_batch": 8}
 
     def test_rates_are_of_tokens_and_scores_are_perplexities(self):
         ended = self.report("study")
         self.assertEqual(ended.code, 0, str(ended))
         for row in self.table("T12"):
             self.assertAlmostEqual(math.log(float(row["perplexity"])), float(row["test loss"]))
-            self.assertAlmostEqual(float(row["bits/byte"]) * math.log(2), float(row["test loss"]))
+            self.assertEqual(row["bits/byte"], "", "these tokens stand for no bytes")
             self.assertGreater(float(row["tokens/s"]), 0)
             self.assertEqual(row["MFU %"], "", "is unknown without a GPU")
         self.assertIn("tokens/s with evaluation", self.table("T1")[0])
@@ -280,8 +280,8 @@ class ReportOfText(support.StudyTest):
         text = (self.study / "report" / "report.md").read_text(encoding="utf-8")
         self.assertIn("Final perplexity", text)
         self.assertIn("Perplexity over epochs and over time", text)
-        self.assertNotIn("images/s", text)
-        self.assertNotIn(" px", text)
+        for words in "images/s", " px", "px-":
+            self.assertNotIn(words, text)
 
 
 class WithoutPackages(harness.ProgramTest):

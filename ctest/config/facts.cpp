@@ -43,6 +43,8 @@ std::vector<Row> const& rows() {
       {"name=fsdp", "reduce=compute", "order of sums"},
       {"name=local", "inner_steps=2", "strategy.inner_steps"},
       {"name=local", "begin_step=5", "strategy.begin_step"},
+      {"name=local", "outer_lr=0.7", "strategy.outer_lr"},
+      {"name=local", "outer_momentum=0.9", "strategy.outer_momentum"},
       {"name=local", "workers=6", "workers"},
       {"name=local", "micro_batches=2", "order of sums"},
       {"name=ps", "servers=2", ""},

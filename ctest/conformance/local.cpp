@@ -1,3 +1,5 @@
+#include <utility>
+
 #include <gtest/gtest.h>
 
 #include "conformance/expected.hpp"
@@ -38,12 +40,15 @@ TEST(Local, SoDoWorkersThatShareARank) {
 }
 
 TEST(Local, EqualsItselfOnOneRankBitForBit) {
-  for (auto const* model : {"lenet", "tiny_residual", "tiny_odd"}) {
+  LocalConfig const local{.workers = workers, .inner_steps = 3, .begin_step = 4};
+  auto diloco = local;
+  diloco.outer_lr = 0.7;
+  diloco.outer_momentum = 0.9;
+  for (auto const& [model, strategy] :
+       {std::pair("lenet", local), std::pair("tiny_residual", local), std::pair("tiny_odd", local),
+        std::pair("tiny_residual", diloco)}) {
     SCOPED_TRACE(model);
-    Training const training{
-        .model = model,
-        .strategy = LocalConfig{.workers = workers, .inner_steps = 3, .begin_step = 4},
-        .steps = 12};
+    Training const training{.model = model, .strategy = strategy, .steps = 12};
     auto expected = world().rank() == 0 ? digest_alone(training) : "";
     world().broadcast(expected, 0);
     auto const communicator = make_communicator({}, discover_process(world()), world(), nullptr);

@@ -18,6 +18,42 @@ NamedTensors mean_of(std::vector<NamedTensors> const& workers) {
   return mean;
 }
 
+/// One parameter's element, with all it had before.
+struct OuterElement {
+  double begin = 0;
+  std::vector<double> differences;
+};
+
+std::vector<OuterElement> outer_elements(NamedTensors const& parameters) {
+  std::vector<OuterElement> elements;
+  for (auto const& [name, tensor] : parameters) {
+    auto const values = tensor.contiguous();
+    for (std::int64_t i = 0; i < values.numel(); ++i)
+      elements.push_back({.begin = values.data_ptr<float>()[i], .differences = {}});
+  }
+  return elements;
+}
+
+NamedTensors outer_step(std::vector<OuterElement>& elements, NamedTensors const& mean,
+                        Outer const& outer) {
+  NamedTensors moved;
+  auto element = elements.begin();
+  for (auto const& [name, tensor] : mean) {
+    auto const values = tensor.contiguous().clone();
+    for (std::int64_t i = 0; i < values.numel(); ++i, ++element) {
+      auto& [begin, differences] = *element;
+      differences.push_back(begin - values.data_ptr<float>()[i]);
+      double sum = 0, weight = 1;
+      for (auto d = differences.rbegin(); d != differences.rend(); ++d, weight *= outer.momentum)
+        sum += weight * *d;
+      begin -= outer.lr * (differences.back() + outer.momentum * sum);
+      values.data_ptr<float>()[i] = static_cast<float>(begin);
+    }
+    moved.emplace_back(name, values);
+  }
+  return moved;
+}
+
 }  // namespace
 
 std::string digest_on(Training const& training, Communicator& communicator) {
@@ -38,7 +74,8 @@ std::string digest_alone(Training const& training) {
   return digest_on(training, alone);
 }
 
-NamedTensors averaged_serials(Training training, int workers, int inner_steps) {
+NamedTensors averaged_serials(Training training, int workers, int inner_steps,
+                              std::optional<Outer> const& outer) {
   training.strategy = SerialConfig{};
   auto const model = test_model(training.model);
   SerialCommunicator alone({});
@@ -47,6 +84,10 @@ NamedTensors averaged_serials(Training training, int workers, int inner_steps) {
   for (int worker = 0; worker < workers; ++worker)
     members.push_back(make_member(training.strategy, parts_of(training, model, alone, recorder)));
   NamedTensors mean;
+  std::vector<OuterElement> elements;
+  if (outer)
+    elements = outer_elements(
+        gather(members.front().strategy->state(), State::parameters, model, all_tensors, alone));
   for (std::int64_t step = 0; step < training.steps; ++step) {
     std::vector<NamedTensors> after;
     for (int worker = 0; worker < workers; ++worker) {
@@ -58,6 +99,7 @@ NamedTensors averaged_serials(Training training, int workers, int inner_steps) {
     }
     mean = mean_of(after);
     if ((step + 1) % inner_steps != 0) continue;
+    if (outer) mean = outer_step(elements, mean, *outer);
     for (auto const& member : members) {
       load(member.strategy->state(), State::parameters, model, {mean.begin(), mean.end()});
       member.strategy->state_replaced();

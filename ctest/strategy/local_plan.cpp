@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "comm/inprocess/inprocess_communicator.hpp"
 #include "conformance/training.hpp"
+#include "strategy/shared/model_layout.hpp"
 
 namespace stratagem::test {
 namespace {
@@ -42,6 +43,20 @@ TEST(LocalPlan, RefusesWhatGoesByTheGradientsOfAll) {
   EXPECT_NE(refusal({}, 2, {.reduction = Reduction::sum}).find("reduction: sum"),
             std::string::npos);
   EXPECT_NE(refusal({}, 2, {}, scaled_bf16).find("precision.loss_scale"), std::string::npos);
+}
+
+TEST(LocalPlan, TheOuterStepNeedsMeansOfParameters) {
+  EXPECT_NE(refusal({.outer_lr = 0.7}, 1).find("one worker"), std::string::npos);
+  EXPECT_NE(refusal({.inner_steps = 1, .outer_momentum = 0.9}, 2).find("inner_steps: 1"),
+            std::string::npos);
+  auto const plain = plan({}, 2), outer = plan({.outer_lr = 0.7, .outer_momentum = 0.9}, 2);
+  using gpu::MemoryCategory;
+  auto const layout = static_cast<std::int64_t>(make_layout(test_model("lenet")).size());
+  EXPECT_EQ(outer.memory[MemoryCategory::optimizer] - plain.memory[MemoryCategory::optimizer],
+            2 * 4 * layout);
+  EXPECT_EQ(outer.choices.at("strategy.outer_lr"), "0.7");
+  EXPECT_NE(outer.hash(), plain.hash());
+  EXPECT_EQ(outer.saved_copies, plain.saved_copies + 1);
 }
 
 TEST(LocalPlan, SaysOnWhatItsNumbersDepend) {

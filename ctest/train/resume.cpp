@@ -182,7 +182,8 @@ TEST(Resume, KeepsTheLossScale) {
 /// there, or on other ranks.
 TEST(Resume, LocalWorkersGoOnFromWhatEachHasOfItsOwn) {
   Training const training{.model = "tiny_residual", .steps = 9};
-  LocalConfig const local{.workers = 4, .inner_steps = 3, .begin_step = 1};
+  LocalConfig const local{
+      .workers = 4, .inner_steps = 3, .begin_step = 1, .outer_lr = 0.7, .outer_momentum = 0.9};
   auto const straight = train_on(training, {"local", local, 2});
   for (std::int64_t const stop : {1, 4, 5, 6})
     for (int const ranks : {1, 2, 4}) {

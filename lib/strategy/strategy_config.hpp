@@ -36,7 +36,9 @@ void derive_defaults(StrategyConfig& config, GivenKeys const& given);
 /// Kinds of state that strategies keep for each parameter beside the optimizer's: checkpoints name
 /// these, too.
 inline std::vector<std::string> own_state_kinds() {
-  return {ServerPolicy::kinds.begin(), ServerPolicy::kinds.end()};
+  std::vector<std::string> kinds(ServerPolicy::kinds.begin(), ServerPolicy::kinds.end());
+  kinds.insert(kinds.end(), {LocalConfig::outer_parameters, LocalConfig::outer_momentum_sum});
+  return kinds;
 }
 
 /// Ranks that serve.

@@ -15,6 +15,12 @@ Keys keys_of(LocalConfig& local) {
       {"begin_step", integer(local.begin_step, at_least(0)),
        "before it gradients are averaged in every step (post-local SGD)", false,
        InFirstFile::as_comment},
+      {"outer_lr", number(local.outer_lr, above(0)),
+       "of the step from the last averaging that the mean is taken for; 1: goes to the mean", false,
+       InFirstFile::as_comment},
+      {"outer_momentum", number(local.outer_momentum, {0, true, 1, false}),
+       "of the same step, Nesterov's (DiLoCo: outer_lr 0.7, outer_momentum 0.9)", false,
+       InFirstFile::as_comment},
       micro_batches_key(local.micro_batches),
   };
 }

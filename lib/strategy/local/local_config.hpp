@@ -11,14 +11,21 @@
 namespace stratagem {
 
 /// Workers that step on their own and average their parameters every few steps: local SGD (Stich
-/// 2019, arXiv 1805.09767), post-local SGD (Lin et al. 2020, arXiv 1808.07217).
+/// 2019, arXiv 1805.09767), post-local SGD (Lin et al. 2020, arXiv 1808.07217), and DiLoCo, which
+/// takes the mean for a gradient (Douillard et al. 2023, arXiv 2311.08105).
 struct LocalConfig {
   static constexpr std::string_view name = "local";
   static constexpr std::string_view description =
       "workers step on their own; their parameters are averaged every few steps";
+  /// Of its own state for each parameter, as checkpoints name it.
+  static constexpr char const* outer_parameters = "outer_parameters";
+  static constexpr char const* outer_momentum_sum = "outer_momentum";
+
   int workers = 0;              ///< of which each rank plays equally many; 0: one on each rank
   int inner_steps = 16;         ///< from one averaging to the next; 1: gradients, every step
   std::int64_t begin_step = 0;  ///< gradients are averaged in every step before
+  double outer_lr = 1;          ///< of the step that is made with the mean; 1: goes to the mean
+  double outer_momentum = 0;    ///< of the same step, Nesterov's
   int micro_batches = 1;        ///< forward and backward passes of a worker per step
 };
 

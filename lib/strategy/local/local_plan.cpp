@@ -7,6 +7,7 @@
 #include "base/hash/hash.hpp"
 #include "base/text.hpp"
 #include "strategy/local/local_sgd.hpp"
+#include "strategy/local/outer_step.hpp"
 #include "strategy/local/worker_sum.hpp"
 #include "strategy/planned_strategy.hpp"
 #include "strategy/shared/control.hpp"
@@ -33,6 +34,7 @@ class LocalSteps {
       if (plan_.apart()) update(lanes);
     }
     lanes.await(lanes.communicate(exchange()));
+    if (plan_.has_outer_step()) lanes.compute(parts_.costs.optimizer_s);
     if (!plan_.apart()) update(lanes);
   }
 
@@ -81,17 +83,22 @@ class PlannedLocal final : public PlannedStrategy {
                          {"workers_of_rank", plan_.workers_of_rank()},
                          {"inner_steps", plan_.config.inner_steps},
                          {"begin_step", plan_.config.begin_step},
+                         {"outer_lr", plan_.config.outer_lr},
+                         {"outer_momentum", plan_.config.outer_momentum},
                          {"exchange_B", plan_.exchange_bytes}};
   }
 
  private:
   std::string averaged() const {
-    auto const& [workers, inner_steps, begin_step, micro_batches] = plan_.config;
+    auto const& config = plan_.config;
     if (!plan_.apart()) return "gradients, in every step";
-    auto const parameters = str("parameters, every ", inner_steps, " steps");
-    return begin_step == 0
-               ? parameters
-               : str("gradients, in each of the first ", begin_step, " steps; then ", parameters);
+    auto parameters = str("parameters, every ", config.inner_steps, " steps");
+    if (plan_.has_outer_step())
+      parameters += str(", as a gradient: lr ", shortest(config.outer_lr), ", momentum ",
+                        shortest(config.outer_momentum));
+    return config.begin_step == 0 ? parameters
+                                  : str("gradients, in each of the first ", config.begin_step,
+                                        " steps; then ", parameters);
   }
 
   LocalPlan plan_;
@@ -106,6 +113,11 @@ void check(LocalPlan const& plan, PlanInput const& input) {
     refuse(str("strategy.workers: ", plan.workers, " workers on ", plan.ranks, " ranks"),
            "each rank plays equally many",
            str("take a multiple of ", plan.ranks, ", or 0 for one on each rank"));
+  if (plan.has_outer_step() && !plan.apart())
+    refuse("strategy.outer_lr or outer_momentum",
+           plan.workers == 1 ? "one worker has no others to average with"
+                             : "with inner_steps: 1 gradients are averaged, not parameters",
+           "leave them out, or take several workers and more inner steps");
   std::string const why = "a worker that steps on its own does not know the others' gradients";
   if (input.optimizer.clip_norm > 0)
     refuse("optimizer.clip_norm", why, "set it to 0, or take strategy ddp");
@@ -120,6 +132,9 @@ gpu::MemoryUse memory_of(LocalPlan const& plan, StrategyPlan const& of_replicas)
   auto memory = of_replicas.memory;
   memory[gpu::MemoryCategory::parameters] *= plan.replicas_of_rank();
   memory[gpu::MemoryCategory::optimizer] *= plan.replicas_of_rank();
+  if (plan.has_outer_step())
+    memory[gpu::MemoryCategory::optimizer] +=
+        OuterStep::tensors * of_replicas.memory[gpu::MemoryCategory::gradients];
   memory[gpu::MemoryCategory::gradients] *= plan.workers_of_rank();
   memory[gpu::MemoryCategory::gradients] += control_room * of_replicas.element_size;
   memory[gpu::MemoryCategory::buffers] *= plan.workers_of_rank();
@@ -130,13 +145,18 @@ gpu::MemoryUse memory_of(LocalPlan const& plan, StrategyPlan const& of_replicas)
 void set_apart(StrategyPlan& plan, LocalConfig const& config, PlanInput const& input) {
   plan.sync_every = config.inner_steps;
   plan.saved_copies = plan.workers + 1;
+  if (config.outer_lr != 1 || config.outer_momentum != 0) ++plan.saved_copies;
   plan.bytes_sent_per_step /= config.inner_steps;
   plan.numbers_of_serial = false;
   plan.choices = {{"strategy.inner_steps", std::to_string(config.inner_steps)},
-                  {"strategy.begin_step", std::to_string(config.begin_step)}};
+                  {"strategy.begin_step", std::to_string(config.begin_step)},
+                  {"strategy.outer_lr", shortest(config.outer_lr)},
+                  {"strategy.outer_momentum", shortest(config.outer_momentum)}};
   if (config.begin_step == 0) return;
   auto synchronous = config;
   synchronous.inner_steps = 1;
+  synchronous.outer_lr = 1;
+  synchronous.outer_momentum = 0;
   plan.warm_start = config.begin_step;
   plan.begins_like = std::make_shared<StrategyPlan const>(plan_of(synchronous, input));
 }
@@ -162,6 +182,8 @@ StrategyPlan plan_of(LocalConfig const& config, PlanInput const& input) {
                                                          .add(std::uint64_t(local.workers))
                                                          .add(std::uint64_t(config.inner_steps))
                                                          .add(std::uint64_t(config.begin_step))
+                                                         .add(shortest(config.outer_lr))
+                                                         .add(shortest(config.outer_momentum))
                                                          .value());
   if (local.apart()) set_apart(plan, config, input);
   plan.most_bytes_sent_per_step = plan.bytes_sent_per_step;

@@ -15,6 +15,8 @@ struct LocalPlan {
   int workers_of_rank() const { return workers / ranks; }
   /// Whether workers ever differ; else every step averages gradients, as DDP does.
   bool apart() const { return workers > 1 && config.inner_steps > 1; }
+  /// Whether averagings end with a step of their own, see OuterStep.
+  bool has_outer_step() const { return config.outer_lr != 1 || config.outer_momentum != 0; }
   /// Parameters with their optimizer state that a rank holds: workers that never differ share them.
   int replicas_of_rank() const { return apart() ? workers_of_rank() : 1; }
   bool averages_gradients(std::int64_t step) const { return !apart() || step < config.begin_step; }

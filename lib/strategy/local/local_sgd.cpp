@@ -48,13 +48,17 @@ LocalSgd::LocalSgd(LocalPlan const& plan, StrategyParts const& parts)
       views.push_back(views_of(gradients_.back(), learners_.front().replica.layout(), block));
   }
   if (plan_.apart()) gradients_.front().copy_(learners_.front().replica.flat());
+  if (plan_.has_outer_step())
+    outer_.emplace(plan_.config.outer_lr, plan_.config.outer_momentum, layout.size(),
+                   gradients_.front().scalar_type(), parts.device);
 }
 
-void LocalSgd::begin_round(Round const& /*round*/) {
+void LocalSgd::begin_round(Round const& round) {
   if (!plan_.apart()) return;
   auto& first = learners_.front().replica;
   first.flat().copy_(gradients_.front());
   first.refresh(all());
+  if (outer_ && round.first_step <= plan_.config.begin_step) outer_->begin_at(first.flat());
 }
 
 StepResult LocalSgd::step(Batch const& batch, StepOptions const& options) {
@@ -74,8 +78,11 @@ StepResult LocalSgd::step(Batch const& batch, StepOptions const& options) {
     auto const agreed = step_together(batch, options.lr);
     if (!plan_.apart()) return agreed;
     own.requests = agreed.requests;
+    if (outer_ && batch.step + 1 == plan_.config.begin_step)
+      outer_->begin_at(learners_.front().replica.flat());
   } else if (plan_.averages_parameters(batch.step)) {
     own.requests = average_parameters(batch).requests;
+    if (outer_) outer_->apply(learners_.front().replica.flat());
     for (auto& learner : learners_) {
       learner.replica.flat().copy_(learners_.front().replica.flat());
       learner.replica.refresh(all());
@@ -185,6 +192,9 @@ void LocalSgd::drain() {
 NamedTensors LocalSgd::replicas() const {
   auto const& [replica, update] = learners_.front();
   auto tensors = replica.views(replica.flat(), "parameters/");
+  if (outer_)
+    for (auto const& [kind, flat] : outer_->state())
+      std::ranges::copy(replica.views(flat, kind + "/"), std::back_inserter(tensors));
   if (plan_.apart()) return tensors;
   for (auto const& [kind, flat] : update.state()) {
     auto const views = replica.views(flat, kind + "/");
@@ -208,8 +218,8 @@ std::vector<ParameterState> LocalSgd::own_state(int number) const {
 
 State LocalSgd::state() {
   auto const& [replica, update] = learners_.front();
-  State state{.of_parameters = replica.state(plan_.apart() ? OptimizerState() : update.state()),
-              .replicas = replicas()};
+  auto const shared = outer_ ? outer_->state() : plan_.apart() ? OptimizerState() : update.state();
+  State state{.of_parameters = replica.state(shared), .replicas = replicas()};
   if (plan_.apart())
     for (int worker = 0; worker < plan_.workers; ++worker)
       std::ranges::move(own_state(worker), std::back_inserter(state.of_parameters));
@@ -220,6 +230,7 @@ State LocalSgd::state() {
 
 void LocalSgd::state_replaced() {
   for (auto& learner : learners_) learner.replica.refresh(all());
+  if (outer_ && !outer_->has_begun()) outer_->begin_at(learners_.front().replica.flat());
 }
 
 }  // namespace stratagem

@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "model/block_tape.hpp"
 #include "strategy/local/local_plan.hpp"
+#include "strategy/local/outer_step.hpp"
 #include "strategy/shared/control.hpp"
 #include "strategy/shared/replica.hpp"
 #include "strategy/shared/update.hpp"
@@ -18,7 +19,8 @@ namespace stratagem {
 /// Local SGD: every worker makes its own steps from its own part of each global batch; every
 /// inner_steps steps all continue from the mean of their parameters. Of its own a worker keeps its
 /// momentum, as in Lin et al. (arXiv 1808.07217) and PyTorch's PostLocalSGDOptimizer, and its
-/// running statistics, as in every strategy. Before begin_step, and always with inner_steps 1,
+/// running statistics, as in every strategy. With an outer step all go on from where that leads, as
+/// in DiLoCo (arXiv 2311.08105). Before begin_step, and always with inner_steps 1,
 /// gradients are averaged in place of parameters: these steps are DDP's, bit for bit.
 ///
 /// Between two averagings ranks hear nothing of each other: requests, and losses and gradients that
@@ -72,6 +74,7 @@ class LocalSgd final : public Strategy {
   LocalPlan plan_;
   StrategyParts parts_;
   std::vector<Learner> learners_;
+  std::optional<OuterStep> outer_;
   std::vector<Buffers> buffers_;  ///< running statistics, by worker of this rank
   /// By worker of this rank, laid out as the parameters. Between rounds, where workers may differ,
   /// the first one holds the first worker's parameters, whose own place shows the mean.

@@ -1,0 +1,36 @@
+#include "strategy/local/outer_step.hpp"
+
+#include <ATen/ATen.h>
+
+#include "gpu/memory.hpp"
+
+namespace stratagem {
+
+OuterStep::OuterStep(double lr, double momentum, std::int64_t numel, at::ScalarType type,
+                     gpu::Device const& device)
+    : lr_(lr), momentum_(momentum) {
+  gpu::MemoryScope const scope(gpu::MemoryCategory::optimizer, device);
+  begin_ = at::zeros({numel}, at::TensorOptions().dtype(type).device(device.torch()));
+  sum_ = at::zeros_like(begin_);
+}
+
+void OuterStep::begin_at(at::Tensor const& parameters) {
+  begin_.copy_(parameters);
+  sum_.zero_();
+}
+
+bool OuterStep::has_begun() const {
+  return begin_.any().item<bool>();
+}
+
+/// `mean` holds d meanwhile.
+void OuterStep::apply(at::Tensor const& mean) {
+  at::NoGradGuard const no_grad;
+  mean.neg_().add_(begin_);
+  sum_.mul_(momentum_).add_(mean);
+  mean.add_(sum_, momentum_);
+  begin_.sub_(mean, lr_);
+  mean.copy_(begin_);
+}
+
+}  // namespace stratagem
