@@ -81,7 +81,8 @@ def write_config(path, options, cell, strategy, spans_every):
     path.write_text(CONFIG.format(ranks=cell.processes, threads=options.threads, images=cell.images,
                                   model=f"{{file: {cell.file}}}" if cell.file else f"{{name: {cell.model}}}",
                                   root=Path(options.data).resolve().parent, strategy=strategy,
-                                  comm=getattr(options, "comm", ""), device=options.device, precision=options.precision, size=options.size,
+                                  comm=getattr(options, "comm", ""), device=options.device,
+                                  precision=options.precision, size=options.size,
                                   spans_every=spans_every), encoding="utf-8")
 
 
