@@ -32,8 +32,9 @@ class OutOfMemory(harness.ProgramTest):
         return int(re.search(r"VmPeak:\s+(\d+) kB", status.read_text())[1])
 
     def limited(self, limits, *settings):
-        """A run with one rank per limit of its address space [KiB]; None is no limit."""
-        program = [self.program, *overridden(*settings), "--progress", "none"]
+        """A run with one rank per limit of its address space [KiB]; None is no limit. Memory that ranks share is
+        mapped far beyond what they take, and not at all under a limit."""
+        program = [self.program, *overridden("comm.node_memory=off", *settings), "--progress", "none"]
         shells = [["sh", "-c", 'ulimit -v "$0"; exec "$@"', limit] if limit else [] for limit in limits]
         return different_ranks([[*shell, *program] for shell in shells])
 

@@ -1,9 +1,11 @@
 #include "comm/node/open_arena.hpp"
 
 #include <algorithm>
+#include <string>
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/system.hpp"
 #include "base/text.hpp"
 
 namespace stratagem {
@@ -13,6 +15,13 @@ namespace {
 std::string first_of(std::vector<std::string> const& texts) {
   auto const found = std::ranges::find_if(texts, [](auto const& text) { return !text.empty(); });
   return found == texts.end() ? std::string() : *found;
+}
+
+/// Processes in other namespaces cannot be found under the ids that they have there.
+void require_one_process_space(mpi::Comm const& comm) {
+  auto const all = comm.all_gather(std::to_string(process_space()));
+  if (std::ranges::count(all, all.front()) < comm.size())
+    throw Error(ExitCode::environment, "the ranks are in containers of their own");
 }
 
 /// Runs `part` on all ranks. The first failure of any, or nothing; the same on all.
@@ -45,6 +54,7 @@ OpenedArena open_arena(mpi::Comm const& comm, NodeMemoryMode mode, gpu::Device c
   auto absent = reason_against(comm, device);
   if (absent.empty()) {
     opened.failure = failure_of_any(comm, [&] {
+      require_one_process_space(comm);
       opened.arena = std::make_shared<NodeArena>(room, comm.size());
       address = opened.arena->address();
     });
