@@ -8,6 +8,7 @@
 #include "comm/communicator_suite.hpp"
 #include "comm/mpi/mpi_communicator.hpp"
 #include "support/fakes/faults.hpp"
+#include "support/fakes/host_communicator.hpp"
 #include "support/world.hpp"
 
 // On the fakes: host memory takes the place of the device's.
@@ -19,6 +20,7 @@ using stratagem::ExitCode;
 using stratagem::make_nccl_communicator;
 using stratagem::test::CommunicatorCase;
 using stratagem::test::faults;
+using stratagem::test::HostCommunicator;
 using stratagem::test::world;
 
 constexpr stratagem::gpu::Device device{stratagem::gpu::DeviceKind::cuda, 0};
@@ -26,14 +28,15 @@ constexpr stratagem::gpu::Device device{stratagem::gpu::DeviceKind::cuda, 0};
 class NcclCommunicator : public testing::TestWithParam<CommunicatorCase> {};
 
 TEST_P(NcclCommunicator, Does) {
-  auto const comm = make_nccl_communicator(world(), device, nullptr, 60s);
-  EXPECT_EQ(comm->backend(), "nccl");
-  GetParam().on_cpu(*comm);
+  HostCommunicator comm(make_nccl_communicator(world(), device, nullptr, 60s));
+  EXPECT_EQ(comm.backend(), "nccl");
+  GetParam().body(comm);
 }
 
 /// Tensors of a device go through pinned copies where ranks share a GPU.
 TEST_P(NcclCommunicator, StagedOverMpiDoes) {
-  stratagem::MpiCommunicator comm(world(), device, nullptr, 60s);
+  HostCommunicator comm(
+      std::make_unique<stratagem::MpiCommunicator>(world(), device, nullptr, 60s));
   GetParam().body(comm);
 }
 
