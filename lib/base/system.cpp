@@ -31,6 +31,12 @@ OwnMemory own_memory() {
   return {pages.mapped * size, pages.resident * size};
 }
 
+/// [B]; RLIM_INFINITY: none.
+rlim_t address_space_limit() {
+  rlimit limit{};
+  return ::getrlimit(RLIMIT_AS, &limit) == 0 ? limit.rlim_cur : RLIM_INFINITY;
+}
+
 }  // namespace
 
 std::vector<int> usable_cores() {
@@ -102,15 +108,14 @@ std::int64_t available_bytes() {
   for (std::string name, rest; info >> name; std::getline(info, rest))
     if (name == "MemAvailable:" && info >> available) break;
   available *= 1024;
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return available;
-  auto const left = static_cast<std::int64_t>(limit.rlim_cur) - own_memory().mapped;
+  auto const limit = address_space_limit();
+  if (limit == RLIM_INFINITY) return available;
+  auto const left = static_cast<std::int64_t>(limit) - own_memory().mapped;
   return std::clamp<std::int64_t>(left, 0, available);
 }
 
 bool limits_address_space() {
-  rlimit limit{};
-  return ::getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+  return address_space_limit() != RLIM_INFINITY;
 }
 
 std::int64_t machine_bytes() {

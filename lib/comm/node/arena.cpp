@@ -12,11 +12,6 @@
 namespace stratagem {
 namespace {
 
-std::size_t to_pages(std::size_t bytes) {
-  auto const page = SharedSegment::page();
-  return (bytes + page - 1) / page * page;
-}
-
 constexpr std::size_t address_space = std::size_t{1} << 46;  // half of what a process has
 
 /// What a rank could need at most, so that the segments of all can be mapped.
@@ -26,7 +21,8 @@ std::size_t size_of_segment(int ranks) {
     throw Error(ExitCode::environment, "no memory can be shared between processes",
                 "their address space is limited (ulimit -v)");
   auto const machine = static_cast<std::size_t>(machine_bytes());
-  return to_pages(std::min(machine, address_space / static_cast<std::size_t>(ranks)));
+  return SharedSegment::to_pages(
+      std::min(machine, address_space / static_cast<std::size_t>(ranks)));
 }
 
 }  // namespace
@@ -47,7 +43,7 @@ class NodeArena::Lease {
 };
 
 NodeArena::NodeArena(std::size_t room, int ranks)
-    : NodeArena(to_pages(room), size_of_segment(ranks)) {}
+    : NodeArena(SharedSegment::to_pages(room), size_of_segment(ranks)) {}
 
 NodeArena::NodeArena(std::size_t room, std::size_t rest)
     : own_(SharedSegment::create(room + rest)), free_{{room, rest}} {
@@ -73,7 +69,7 @@ std::optional<at::Tensor> NodeArena::allocate(std::int64_t numel, at::ScalarType
   auto const bytes = static_cast<std::size_t>(numel) * at::elementSize(type);
   auto const options = at::TensorOptions().dtype(type);
   if (bytes == 0) return at::empty({numel}, options);
-  auto const range = take(to_pages(bytes));
+  auto const range = take(SharedSegment::to_pages(bytes));
   if (!range) return std::nullopt;
   auto lease =
       std::make_shared<Lease>(shared_from_this(), *range, static_cast<std::int64_t>(bytes));

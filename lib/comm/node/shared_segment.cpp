@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/arithmetic.hpp"
 #include "base/contract.hpp"
 #include "base/error.hpp"
 #include "base/system.hpp"
@@ -41,11 +42,6 @@ class Descriptor {
   int number_;
 };
 
-std::size_t to_pages(std::size_t bytes) {
-  auto const page = SharedSegment::page();
-  return (bytes + page - 1) / page * page;
-}
-
 std::uint64_t random_token() {
   std::uint64_t token = 0;
   if (::getrandom(&token, sizeof token, 0) != sizeof token) throw refused("getrandom");
@@ -56,6 +52,11 @@ std::uint64_t random_token() {
 
 std::size_t SharedSegment::page() {
   return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+}
+
+std::size_t SharedSegment::to_pages(std::size_t bytes) {
+  return static_cast<std::size_t>(
+      round_up(static_cast<std::int64_t>(bytes), static_cast<std::int64_t>(page())));
 }
 
 SharedSegment::SharedSegment(int descriptor, std::size_t bytes)

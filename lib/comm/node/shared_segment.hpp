@@ -33,6 +33,8 @@ class SharedSegment {
   void release(std::size_t offset, std::size_t bytes);
 
   static std::size_t page();  ///< [B]
+  /// The bytes of the fewest pages that hold so many.
+  static std::size_t to_pages(std::size_t bytes);
 
  private:
   SharedSegment(int descriptor, std::size_t bytes);

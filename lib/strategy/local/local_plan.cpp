@@ -142,10 +142,11 @@ gpu::MemoryUse memory_of(LocalPlan const& plan, StrategyPlan const& of_replicas)
 }
 
 /// What holds only where workers step on their own.
-void set_apart(StrategyPlan& plan, LocalConfig const& config, PlanInput const& input) {
+void set_apart(StrategyPlan& plan, LocalPlan const& local, PlanInput const& input) {
+  auto const& config = local.config;
   plan.sync_every = config.inner_steps;
   plan.saved_copies = plan.workers + 1;
-  if (config.outer_lr != 1 || config.outer_momentum != 0) ++plan.saved_copies;
+  if (local.has_outer_step()) ++plan.saved_copies;
   plan.bytes_sent_per_step /= config.inner_steps;
   plan.numbers_of_serial = false;
   plan.choices = {{"strategy.inner_steps", std::to_string(config.inner_steps)},
@@ -185,7 +186,7 @@ StrategyPlan plan_of(LocalConfig const& config, PlanInput const& input) {
                                                          .add(shortest(config.outer_lr))
                                                          .add(shortest(config.outer_momentum))
                                                          .value());
-  if (local.apart()) set_apart(plan, config, input);
+  if (local.apart()) set_apart(plan, local, input);
   plan.most_bytes_sent_per_step = plan.bytes_sent_per_step;
   plan.strategy = std::make_shared<PlannedLocal>(local);
   return plan;
