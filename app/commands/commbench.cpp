@@ -135,14 +135,13 @@ std::string to_text(std::vector<Row> const& rows) {
   return table.render();
 }
 
-/// How tensors travel: "mpi, node memory".
-struct Route {
+struct Setting {
   std::string backend;
-  bool node_memory;
+  std::string route;  ///< of the communicator
   int ranks;
 };
 
-std::string to_json(std::vector<Row> const& rows, Route const& route) {
+std::string to_json(std::vector<Row> const& rows, Setting const& setting) {
   auto list = nlohmann::json::array();
   for (auto const& [operation, result, speed_up] : rows) {
     list.push_back({{"operation", operation},
@@ -155,25 +154,26 @@ std::string to_json(std::vector<Row> const& rows, Route const& route) {
                     {"wrong", result.wrong}});
     if (speed_up > 0) list.back()["speed_up_over_MPI_Allreduce"] = speed_up;
   }
-  return nlohmann::json{{"backend", route.backend},
-                        {"node_memory", route.node_memory},
-                        {"ranks", route.ranks},
+  return nlohmann::json{{"backend", setting.backend},
+                        {"route", setting.route},
+                        {"ranks", setting.ranks},
                         {"rows", list}}
              .dump(2) +
          "\n";
 }
 
-ExitCode report(Options const& options, std::vector<Row> const& rows, Route const& route) {
-  std::cout << "backend " << route.backend << (route.node_memory ? ", node memory" : "") << ", "
-            << route.ranks << (route.ranks == 1 ? " rank\n" : " ranks\n") << to_text(rows);
-  if (options.has("json")) replace_file(options.text("json"), to_json(rows, route));
+ExitCode report(Options const& options, std::vector<Row> const& rows, Setting const& setting) {
+  std::cout << "backend " << setting.backend << (setting.route.empty() ? "" : ", ") << setting.route
+            << ", " << setting.ranks << (setting.ranks == 1 ? " rank\n" : " ranks\n")
+            << to_text(rows);
+  if (options.has("json")) replace_file(options.text("json"), to_json(rows, setting));
   auto const wrong =
       std::any_of(rows.begin(), rows.end(), [](auto const& row) { return row.result.wrong > 0; });
   return wrong ? ExitCode::unexpected : ExitCode::done;
 }
 
 ExitCode measure_threads(Options const& options, Plan const& plan) {
-  for (auto const* name : {"pairs", "node-memory"})
+  for (auto const* name : {"pairs", "node-memory", "algorithm", "ranks-per-node"})
     if (options.has(name))
       throw Error(ExitCode::usage, str("--", name, " with --backend inprocess"),
                   "threads of one process use no MPI", "leave it out, or take --backend mpi");
@@ -183,7 +183,7 @@ ExitCode measure_threads(Options const& options, Plan const& plan) {
     auto own = measure(plan, communicator);
     if (communicator.rank() == 0) rows = std::move(own);
   });
-  return report(options, rows, {"inprocess", false, ranks});
+  return report(options, rows, {"inprocess", "", ranks});
 }
 
 ExitCode measure_processes(Options const& options, Plan const& plan, CommConfig const& config,
@@ -199,9 +199,8 @@ ExitCode measure_processes(Options const& options, Plan const& plan, CommConfig 
   add_reference(plan, static_cast<int>(options.integer("pairs", 0, 1000)), *communicator, world,
                 rows);
   if (world.rank() != 0) return ExitCode::done;
-  return report(
-      options, rows,
-      {std::string(communicator->backend()), communicator->shares_memory(), world.size()});
+  return report(options, rows,
+                {std::string(communicator->backend()), communicator->route(), world.size()});
 }
 
 }  // namespace
@@ -233,6 +232,15 @@ void declare_commbench(Options& options) {
                .choices = {"auto", "required", "off"},
                .fallback = "auto",
                .meaning = "as comm.node_memory; off: all by messages"});
+  options.add({.name = "algorithm",
+               .value = "NAME",
+               .choices = {"auto", "flat", "chain"},
+               .fallback = "auto",
+               .meaning = "as comm.algorithm"});
+  options.add({.name = "ranks-per-node",
+               .value = "N",
+               .fallback = "0",
+               .meaning = "as comm.ranks_per_node, for tests"});
   options.add({.name = "pairs",
                .value = "N",
                .fallback = "0",
@@ -259,11 +267,14 @@ ExitCode execute_commbench(Options const& options) {
   auto const plan = make_plan(options);
   auto const backend = options.text("backend");
   if (backend == "inprocess") return measure_threads(options, plan);
-  auto const node_memory = options.text("node-memory");
+  auto const node_memory = options.text("node-memory"), algorithm = options.text("algorithm");
   CommConfig config;
   if (backend != "auto") config.backend = backend == "mpi" ? CommBackend::mpi : CommBackend::nccl;
   if (node_memory != "auto")
-    config.node_memory = node_memory == "off" ? NodeMemoryMode::off : NodeMemoryMode::required;
+    config.node.memory = node_memory == "off" ? NodeMemoryMode::off : NodeMemoryMode::required;
+  if (algorithm != "auto")
+    config.node.algorithm = algorithm == "flat" ? CommAlgorithm::flat : CommAlgorithm::chain;
+  config.node.ranks_per_node = static_cast<int>(options.integer("ranks-per-node", 0, 1 << 20));
   return with_mpi(options.common(), options.arguments(), [&](mpi::Comm const& world, Log& log) {
     return measure_processes(options, plan, config, world, log);
   });

@@ -44,12 +44,12 @@ class NodeMemory(harness.ProgramTest):
 
     def test_commbench(self):
         words = ["commbench", "--ops", "all_reduce,all_gather", "-b", "4K", "-e", "1M", "-f", "256", "--json", "b.json"]
-        for mode, named in ("required", "backend mpi, node memory, 2 ranks"), ("off", "backend mpi, 2 ranks"):
+        for mode, named in ("required", "backend mpi, node memory, 2 ranks"), ("off", "backend mpi, messages, 2 ranks"):
             ended = self.expect(0, *words, "--node-memory", mode, "--pairs", "3", ranks=2)
             self.assertIn(named, ended.stdout)
             self.assertIn("x MPI_Allreduce", ended.stdout)
             told = json.loads((self.folder / "b.json").read_text())
-            self.assertEqual(told["node_memory"], mode == "required")
+            self.assertEqual(told["route"], "node memory" if mode == "required" else "messages")
             self.assertTrue(all(row["wrong"] == 0 for row in told["rows"]))
             compared = [row["bytes"] for row in told["rows"] if row.get("speed_up_over_MPI_Allreduce", 0) > 0]
             self.assertEqual(compared, [4096, 1048576])

@@ -3,7 +3,9 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -16,31 +18,45 @@
 namespace {
 
 using namespace std::chrono_literals;
+using stratagem::CommAlgorithm;
 using stratagem::Communicator;
 using stratagem::Error;
 using stratagem::ExitCode;
 using stratagem::NodeMemoryMode;
+using stratagem::NodeUse;
 using stratagem::str;
 using stratagem::Work;
 using stratagem::test::CommunicatorCase;
 using stratagem::test::world;
 
-constexpr NodeMemoryMode modes[] = {NodeMemoryMode::required, NodeMemoryMode::off};
+/// By messages, in node memory, and over as many nodes of 1 and 2 ranks as there are.
+std::vector<NodeUse> uses() {
+  std::vector<NodeUse> all{{.memory = NodeMemoryMode::off}, {.memory = NodeMemoryMode::required}};
+  for (int ranks : {1, 2})
+    if (world().size() > ranks && world().size() % ranks == 0)
+      all.push_back({NodeMemoryMode::required, CommAlgorithm::chain, ranks});
+  return all;
+}
+
+std::string route_of(NodeUse const& use) {
+  if (use.ranks_per_node > 0)
+    return str("chain of ", world().size() / use.ranks_per_node, " nodes");
+  return use.memory == NodeMemoryMode::off ? "messages" : "node memory";
+}
 
 class MpiCommunicator : public testing::TestWithParam<CommunicatorCase> {};
 
-/// With and without memory that the ranks share.
-std::unique_ptr<stratagem::MpiCommunicator> communicator(NodeMemoryMode mode,
+std::unique_ptr<stratagem::MpiCommunicator> communicator(NodeUse const& use,
                                                          std::chrono::nanoseconds timeout) {
   return std::make_unique<stratagem::MpiCommunicator>(world(), stratagem::gpu::Device(), nullptr,
-                                                      timeout, 0ns, nullptr, mode);
+                                                      timeout, 0ns, nullptr, use);
 }
 
 TEST_P(MpiCommunicator, Does) {
-  for (auto const mode : modes) {
-    SCOPED_TRACE(mode == NodeMemoryMode::off ? "messages" : "node memory");
-    auto const comm = communicator(mode, 60s);
-    EXPECT_EQ(comm->shares_memory(), mode == NodeMemoryMode::required);
+  for (auto const& use : uses()) {
+    SCOPED_TRACE(route_of(use));
+    auto const comm = communicator(use, 60s);
+    EXPECT_EQ(comm->route(), route_of(use));
     GetParam().body(*comm);
   }
 }
@@ -51,8 +67,8 @@ INSTANTIATE_TEST_SUITE_P(Suite, MpiCommunicator,
 
 /// A rank that never comes does not hang the others for longer than the time they were given.
 TEST(MpiCommunicator, AMissingPeerIsAStall) {
-  for (auto const mode : modes) {
-    auto const made = communicator(mode, 300ms);
+  for (auto const& use : uses()) {
+    auto const made = communicator(use, 300ms);
     auto& comm = *made;
     if (world().rank() != 0) {
       auto work = comm.all_reduce(comm.allocate(1000, at::kFloat));
@@ -71,10 +87,10 @@ TEST(MpiCommunicator, AMissingPeerIsAStall) {
 
 /// What a wait ends with where rank 1 calls `odd` and the others `even`; nothing for no error.
 template <class Even, class Odd>
-std::optional<Error> end_of(NodeMemoryMode mode, Even even, Odd odd) {
+std::optional<Error> end_of(NodeUse const& use, Even even, Odd odd) {
   std::optional<Error> end;
   try {
-    auto const comm = communicator(mode, 20s);
+    auto const comm = communicator(use, 20s);
     comm->barrier().wait_on_host();
     if (world().rank() == 1)
       odd(*comm);
@@ -102,9 +118,9 @@ TEST(MpiCommunicator, DifferentSizesEndAllRanks) {
       comm.all_reduce(comm.allocate(numel, at::kFloat)).wait_on_host();
     };
   };
-  for (auto const mode : modes)
+  for (auto const& use : uses())
     for (std::int64_t const odd : {0, 400, 4'000'000})
-      expect_mismatch(end_of(mode, sum_of(40'000), sum_of(odd)),
+      expect_mismatch(end_of(use, sum_of(40'000), sum_of(odd)),
                       str("all_reduce of ", odd, " Float on rank 1"));
 }
 
@@ -118,9 +134,9 @@ TEST(MpiCommunicator, ASkippedCollectiveEndsAllRanks) {
       first.wait_on_host();
     };
   };
-  for (auto const mode : modes)
+  for (auto const& use : uses())
     expect_mismatch(
-        end_of(mode, call(true), call(false)),
+        end_of(use, call(true), call(false)),
         "collective 1 is all_reduce of 100 Float on rank 1 and all_reduce of 1000 Float");
 }
 

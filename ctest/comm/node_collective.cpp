@@ -14,7 +14,7 @@
 namespace stratagem::test {
 namespace {
 
-using Kind = NodeCollective::Kind;
+using Kind = SlicedCollective::Kind;
 
 /// Stands for a collective that sends messages, which threads of one process cannot.
 class NoMessages final : public Operation {

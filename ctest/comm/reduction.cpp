@@ -63,6 +63,29 @@ TEST(Reduction, OutputMayBeASource) {
   }
 }
 
+/// Sums handed from one to the next, with a few sources each, have the bits of one sum.
+TEST(Reduction, GoesOnWithAPrefix) {
+  constexpr std::int64_t numel = 5000;
+  for (auto const type : {at::kFloat, at::kDouble, at::kLong, at::kBFloat16, at::kHalf}) {
+    auto const sums = at::empty({numel}, sum_type(type));
+    auto* const bytes = static_cast<std::byte*>(sums.data_ptr());
+    int rank = 0;
+    for (int const more : {1, 3, 2}) {
+      bool const has_prefix = rank > 0;
+      std::vector<at::Tensor> tensors;
+      std::vector<std::byte const*> sources;
+      for (int i = 0; i < more; ++i) {
+        tensors.push_back(values_of(rank++, numel, type));
+        sources.push_back(static_cast<std::byte const*>(tensors.back().data_ptr()));
+      }
+      add_in_order(sources, bytes, has_prefix, numel, type);
+    }
+    round_sums(bytes, numel, type);
+    auto const rounded = at::from_blob(sums.data_ptr(), {numel}, at::TensorOptions().dtype(type));
+    EXPECT_TRUE(same_bits(rounded, sum_of_ranks(rank, numel, type))) << at::toString(type);
+  }
+}
+
 TEST(Reduction, RefusesTypesWithoutASum) {
   EXPECT_FALSE(is_summable(at::kBool));
   EXPECT_THROW(sum({at::zeros({4}, at::kBool)}), std::logic_error);

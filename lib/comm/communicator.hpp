@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include <ATen/core/Tensor.h>
@@ -27,8 +29,8 @@ class Communicator {
   virtual int rank() const = 0;
   virtual int size() const = 0;
   virtual std::string_view backend() const = 0;
-  /// Whether allocate() gives memory that all ranks of the group read and write.
-  virtual bool shares_memory() const { return false; }
+  /// How sums and gathers travel: "node memory", "chain of 2 nodes"; empty where there is one way.
+  virtual std::string route() const { return {}; }
   /// What users should know of how this was set up, the same on all ranks; empty for nothing.
   virtual std::string_view remark() const { return {}; }
 
@@ -75,6 +77,11 @@ class Communicator {
 /// Bytes in a tensor's elements.
 inline std::int64_t bytes_of(at::Tensor const& tensor) {
   return tensor.numel() * static_cast<std::int64_t>(tensor.element_size());
+}
+
+/// Where they begin.
+inline std::byte* data_of(at::Tensor const& tensor) {
+  return static_cast<std::byte*>(tensor.data_ptr());
 }
 
 }  // namespace stratagem

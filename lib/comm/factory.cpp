@@ -19,9 +19,21 @@ bool nccl_shares_gpus() {
   return set != nullptr && std::string_view(set) == "1";
 }
 
+/// Error(usage) for a chain that could never be.
+void check_chain(CommConfig const& config) {
+  if (config.node.algorithm != CommAlgorithm::chain) return;
+  if (config.node.memory == NodeMemoryMode::off)
+    throw Error(ExitCode::usage, "comm.algorithm: chain together with comm.node_memory: off",
+                "the ranks of a node add up in memory that they share", "leave one of the two out");
+  if (config.backend == CommBackend::nccl)
+    throw Error(ExitCode::usage, "comm.algorithm: chain together with comm.backend: nccl",
+                "NCCL chooses its algorithms itself", "leave one of the two out");
+}
+
 }  // namespace
 
 CommBackend choose_backend(CommConfig const& config, ProcessInfo const& process) {
+  check_chain(config);
   bool const has_gpu = process.device.kind == gpu::DeviceKind::cuda;
   if (config.backend == CommBackend::automatic)
     return has_gpu && !process.shares_device ? CommBackend::nccl : CommBackend::mpi;
@@ -48,7 +60,7 @@ std::unique_ptr<Communicator> make_communicator(CommConfig const& config,
                                   std::move(periodic_task));
   return std::make_unique<MpiCommunicator>(world, process.device, recorder, timeout,
                                            std::chrono::microseconds(config.delay_us),
-                                           std::move(periodic_task), config.node_memory);
+                                           std::move(periodic_task), config.node);
 }
 
 }  // namespace stratagem

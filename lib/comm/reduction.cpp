@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
+#include <type_traits>
+#include <utility>
 
 #include <ATen/ATen.h>
 
@@ -26,26 +29,55 @@ STRATAGEM_SIMD_CLONES void add_pair(float* out, float const* a, float const* b, 
   for (std::int64_t i = 0; i < n; ++i) out[i] = a[i] + b[i];
 }
 
-/// Accumulates block by block, so that the running sum stays in the L1 cache.
+constexpr std::int64_t block = 2048;  // elements; running sums stay in the L1 cache
+
+/// Adds n elements of each source, from `begin` on, to n sums.
 template <class Element, class Sum>
-void sum_blocks(std::span<std::byte const* const> sources, std::byte* out, std::int64_t count) {
-  constexpr std::int64_t block = 2048;
-  std::array<Sum, block> sum{}, converted{};
+void add_block(std::span<std::byte const* const> sources, std::int64_t begin, std::int64_t n,
+               bool has_prefix, Sum* sums) {
+  std::array<Sum, block> converted;
+  for (auto const* bytes : sources) {
+    auto const* source = reinterpret_cast<Element const*>(bytes) + begin;
+    if (!std::exchange(has_prefix, true)) {
+      std::copy_n(source, n, sums);
+    } else if constexpr (std::is_same_v<Element, Sum>) {
+      add(sums, source, n);
+    } else {
+      std::copy_n(source, n, converted.begin());
+      add(sums, converted.data(), n);
+    }
+  }
+}
+
+template <class Element, class Sum>
+void round_block(Sum const* sums, std::int64_t n, Element* out) {
+  std::transform(sums, sums + n, out, [](Sum value) { return static_cast<Element>(value); });
+}
+
+/// Calls `act.operator()<Element, Sum>(begin, n)` for each block.
+template <class Act>
+void for_blocks(std::int64_t count, at::ScalarType type, Act act) {
   for (std::int64_t begin = 0; begin < count; begin += block) {
     auto const n = std::min(block, count - begin);
-    for (std::size_t s = 0; s < sources.size(); ++s) {
-      auto const* source = reinterpret_cast<Element const*>(sources[s]) + begin;
-      if (s == 0) {
-        std::copy_n(source, n, sum.begin());
-      } else if constexpr (std::is_same_v<Element, Sum>) {
-        add(sum.data(), source, n);
-      } else {
-        std::copy_n(source, n, converted.begin());
-        add(sum.data(), converted.data(), n);
-      }
+    switch (type) {
+      case at::kFloat:
+        act.template operator()<float, float>(begin, n);
+        break;
+      case at::kDouble:
+        act.template operator()<double, double>(begin, n);
+        break;
+      case at::kLong:
+        act.template operator()<std::int64_t, std::int64_t>(begin, n);
+        break;
+      case at::kBFloat16:
+        act.template operator()<at::BFloat16, float>(begin, n);
+        break;
+      case at::kHalf:
+        act.template operator()<at::Half, float>(begin, n);
+        break;
+      default:
+        expects(false, "a type that can be summed");
     }
-    std::transform(sum.begin(), sum.begin() + n, reinterpret_cast<Element*>(out) + begin,
-                   [](Sum value) { return static_cast<Element>(value); });
   }
 }
 
@@ -53,23 +85,35 @@ void sum_blocks(std::span<std::byte const* const> sources, std::byte* out, std::
 
 void sum_in_order(std::span<std::byte const* const> sources, std::byte* out, std::int64_t count,
                   at::ScalarType type) {
-  switch (type) {
-    case at::kFloat:
-      if (sources.size() == 2)
-        return add_pair(reinterpret_cast<float*>(out), reinterpret_cast<float const*>(sources[0]),
-                        reinterpret_cast<float const*>(sources[1]), count);
-      return sum_blocks<float, float>(sources, out, count);
-    case at::kDouble:
-      return sum_blocks<double, double>(sources, out, count);
-    case at::kLong:
-      return sum_blocks<std::int64_t, std::int64_t>(sources, out, count);
-    case at::kBFloat16:
-      return sum_blocks<at::BFloat16, float>(sources, out, count);
-    case at::kHalf:
-      return sum_blocks<at::Half, float>(sources, out, count);
-    default:
-      expects(false, "a type that can be summed");
-  }
+  if (type == at::kFloat && sources.size() == 2)
+    return add_pair(reinterpret_cast<float*>(out), reinterpret_cast<float const*>(sources[0]),
+                    reinterpret_cast<float const*>(sources[1]), count);
+  for_blocks(count, type, [&]<class Element, class Sum>(std::int64_t begin, std::int64_t n) {
+    std::array<Sum, block> sums;
+    add_block<Element>(sources, begin, n, false, sums.data());
+    round_block(sums.data(), n, reinterpret_cast<Element*>(out) + begin);
+  });
+}
+
+at::ScalarType sum_type(at::ScalarType type) {
+  return type == at::kBFloat16 || type == at::kHalf ? at::kFloat : type;
+}
+
+void add_in_order(std::span<std::byte const* const> sources, std::byte* sums, bool has_prefix,
+                  std::int64_t count, at::ScalarType type) {
+  for_blocks(count, type, [&]<class Element, class Sum>(std::int64_t begin, std::int64_t n) {
+    add_block<Element>(sources, begin, n, has_prefix, reinterpret_cast<Sum*>(sums) + begin);
+  });
+}
+
+void round_sums(std::byte* sums, std::int64_t count, at::ScalarType type) {
+  if (sum_type(type) == type) return;
+  for_blocks(count, type, [&]<class Element, class Sum>(std::int64_t begin, std::int64_t n) {
+    std::array<Sum, block> exact;
+    std::memcpy(exact.data(), reinterpret_cast<Sum const*>(sums) + begin,
+                static_cast<std::size_t>(n) * sizeof(Sum));
+    round_block(exact.data(), n, reinterpret_cast<Element*>(sums) + begin);
+  });
 }
 
 bool is_summable(at::ScalarType type) {

@@ -215,8 +215,12 @@ Keys keys_of(CommConfig& comm) {
   return {
       {"backend", choice(comm.backend, {"auto", "mpi", "nccl"}),
        "auto: nccl on GPUs with one rank each, else mpi"},
-      {"node_memory", choice(comm.node_memory, {"auto", "required", "off"}),
+      {"node_memory", choice(comm.node.memory, {"auto", "required", "off"}),
        "sums on CPUs of one node in memory that its ranks share; else by messages"},
+      {"algorithm", choice(comm.node.algorithm, {"auto", "flat", "chain"}),
+       "of sums over several nodes; auto: chain, where each has as many ranks, more than one"},
+      {"ranks_per_node", integer(comm.node.ranks_per_node, at_least(0)),
+       "for tests: so many consecutive ranks count as a node; 0: as they are"},
       {"timeout_s", integer(comm.timeout_s, at_least(1)), "of one wait for other ranks [s]"},
   };
 }

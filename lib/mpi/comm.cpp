@@ -26,6 +26,13 @@ Comm Comm::split_node() const {
   return Comm(std::make_shared<Shared>(node, true, shared_->patience));
 }
 
+Comm Comm::split(int group) const {
+  MPI_Comm part = MPI_COMM_NULL;
+  auto const wait = shared_->wait("MPI_Comm_split");
+  check(MPI_Comm_split(shared_->handle, group, rank_, &part), "MPI_Comm_split");
+  return Comm(std::make_shared<Shared>(part, true, shared_->patience));
+}
+
 Comm Comm::duplicate() const {
   return duplicate(true);
 }

@@ -20,6 +20,8 @@ class Comm {
 
   /// The ranks that share a node's memory, in the order of their ranks here. Collective.
   Comm split_node() const;
+  /// The ranks with an equal `group`, at least 0, in the order of their ranks here. Collective.
+  Comm split(int group) const;
   /// The same ranks, with messages that never mix with those of this communicator. Collective.
   Comm duplicate() const;
   /// The same, never freed: for messages that nobody may have received at its end. Those of a freed

@@ -19,10 +19,6 @@ std::string describe(at::Tensor const& tensor) {
   return str(tensor.numel(), " ", at::toString(tensor.scalar_type()));
 }
 
-std::byte* data(at::Tensor const& tensor) {
-  return static_cast<std::byte*>(tensor.data_ptr());
-}
-
 class InProcessWork final : public WorkState {
  public:
   InProcessWork(std::shared_ptr<InProcessGroup> group, int rank, std::string what,
@@ -46,8 +42,8 @@ class InProcessWork final : public WorkState {
 at::Tensor sum_of(std::vector<at::Tensor> const& inputs) {
   auto const sum = at::empty_like(inputs.front());
   std::vector<std::byte const*> sources;
-  for (auto const& input : inputs) sources.push_back(data(input));
-  sum_in_order(sources, data(sum), sum.numel(), sum.scalar_type());
+  for (auto const& input : inputs) sources.push_back(data_of(input));
+  sum_in_order(sources, data_of(sum), sum.numel(), sum.scalar_type());
   return sum;
 }
 

@@ -5,7 +5,9 @@
 #include "base/contract.hpp"
 #include "base/text.hpp"
 #include "comm/mpi/mpi_memory.hpp"
+#include "comm/node/chained_sum.hpp"
 #include "comm/node/node_collective.hpp"
+#include "comm/node/spread_gather.hpp"
 #include "comm/reduction.hpp"
 #include "comm/work/delayed_operation.hpp"
 
@@ -27,14 +29,13 @@ void expect_movable(at::Tensor const& tensor) {
 MpiCommunicator::MpiCommunicator(mpi::Comm const& comm, gpu::Device const& device,
                                  trace::Recorder* recorder, std::chrono::nanoseconds timeout,
                                  std::chrono::nanoseconds delay,
-                                 std::unique_ptr<PeriodicTask> periodic_task,
-                                 NodeMemoryMode node_memory)
+                                 std::unique_ptr<PeriodicTask> periodic_task, NodeUse const& node)
     : comm_(comm.duplicate()),
       device_(device),
       delay_(delay),
       random_(static_cast<std::uint64_t>(comm.rank()), "delays"),
       staging_(device),
-      node_(open_arena(comm_, node_memory, device, NodeCollective::room)),
+      node_(open_arena(comm_, node, device, NodeOperation::room)),
       mismatch_check_(comm_, collectives()),
       progress_(recorder, timeout, &mismatch_check_, std::move(periodic_task)) {
   for (auto const* name : {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "barrier",
@@ -48,6 +49,11 @@ at::Tensor MpiCommunicator::allocate(std::int64_t numel, at::ScalarType type) {
   if (node_.arena)
     if (auto const tensor = node_.arena->allocate(numel, type)) return *tensor;
   return at::zeros({numel}, at::TensorOptions().dtype(type).device(device_.torch()));
+}
+
+std::string MpiCommunicator::route() const {
+  if (!node_.arena) return "messages";
+  return node_.nodes == 1 ? "node memory" : str("chain of ", node_.nodes, " nodes");
 }
 
 int MpiCommunicator::next_tag() {
@@ -77,11 +83,18 @@ Work MpiCommunicator::submit(std::unique_ptr<Operation> operation, trace::SpanRe
 }
 
 Made MpiCommunicator::sliced(Kind kind, at::Tensor const& input, at::Tensor const& output) {
-  auto messages = std::make_unique<SlicedCollective>(comm_, kind, input, output, next_tag());
+  auto const tag = next_tag();
+  auto messages = std::make_unique<SlicedCollective>(comm_, kind, input, output, tag);
   auto const bytes = messages->bytes_to_send();
   if (!node_.arena) return {std::move(messages), bytes};
-  return {std::make_unique<NodeCollective>(*node_.arena, kind, input, output, ++node_collectives_,
-                                           std::move(messages)),
+  auto const number = ++node_collectives_;
+  if (node_.nodes == 1)
+    return {std::make_unique<NodeCollective>(*node_.arena, kind, input, output, number,
+                                             std::move(messages)),
+            bytes};
+  if (kind == Kind::all_gather)
+    return {std::make_unique<SpreadGather>(comm_, *node_.arena, input, output, number, tag), bytes};
+  return {std::make_unique<ChainedSum>(comm_, *node_.arena, kind, input, output, number, tag),
           bytes};
 }
 

@@ -21,25 +21,24 @@ namespace stratagem {
 
 /// Uses MPI point-to-point messages of host memory; does not need a GPU-aware MPI. GPU tensors
 /// travel through pinned host buffers. Ranks of one node sum and gather CPU tensors in memory that
-/// all of them map. From construction to destruction, the progress thread is the
-/// only thread of this process that may call MPI.
+/// all of them map. From construction to destruction, the progress thread is the only thread of
+/// this process that may call MPI.
 class MpiCommunicator final : public Communicator {
  public:
   /// Collective over `comm`. `recorder` may be null. If nothing moves for `timeout`, an operation
   /// ends in Error(stall). If ranks have called different collectives, it ends in Error(mismatch),
   /// at once if sizes differ. Each operation is delayed by a random time up to `delay`.
-  /// `periodic_task` is passed to the progress thread. AgreedError(environment) where node memory
-  /// is required and cannot be had.
+  /// `periodic_task` is passed to the progress thread. AgreedError(environment) as
+  /// open_arena().
   MpiCommunicator(mpi::Comm const& comm, gpu::Device const& device, trace::Recorder* recorder,
                   std::chrono::nanoseconds timeout, std::chrono::nanoseconds delay = {},
-                  std::unique_ptr<PeriodicTask> periodic_task = nullptr,
-                  NodeMemoryMode node_memory = NodeMemoryMode::automatic);
+                  std::unique_ptr<PeriodicTask> periodic_task = nullptr, NodeUse const& node = {});
 
   int rank() const override { return comm_.rank(); }
   int size() const override { return comm_.size(); }
   std::string_view backend() const override { return "mpi"; }
   std::string_view remark() const override { return remark_; }
-  bool shares_memory() const override { return node_.arena != nullptr; }
+  std::string route() const override;
   at::Tensor allocate(std::int64_t numel, at::ScalarType type) override;
 
   Work send(at::Tensor const& tensor, int peer, int tag) override;
@@ -68,7 +67,8 @@ class MpiCommunicator final : public Communicator {
   /// Makes the operation with host copies of `arguments`, and submits it.
   template <class Make>
   Work run(Name name, std::vector<Argument> arguments, int peer, Make make);
-  /// All-reduce, reduce-scatter or all-gather, in node memory if there is any.
+  /// All-reduce, reduce-scatter or all-gather, in node memory if there is any, and the bytes that
+  /// this rank would send by messages.
   std::pair<std::unique_ptr<Operation>, std::int64_t> sliced(SlicedCollective::Kind kind,
                                                              at::Tensor const& input,
                                                              at::Tensor const& output);

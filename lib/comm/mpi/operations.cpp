@@ -21,7 +21,7 @@ std::int64_t slice_of(at::Tensor const& tensor, int ranks) {
 }
 
 std::span<std::byte> bytes(at::Tensor const& tensor) {
-  return {static_cast<std::byte*>(tensor.data_ptr()), static_cast<std::size_t>(bytes_of(tensor))};
+  return {data_of(tensor), static_cast<std::size_t>(bytes_of(tensor))};
 }
 
 std::vector<std::span<std::byte>> messages(at::Tensor const& tensor) {
@@ -35,6 +35,19 @@ std::span<std::byte> Slices::part(int rank, std::int64_t begin, std::int64_t cou
   auto const from = std::min(rank * slice + begin, end_of_slice);
   auto const to = std::min(from + count, end_of_slice);
   return {data + from * element_size, static_cast<std::size_t>((to - from) * element_size)};
+}
+
+std::string_view name_of(SlicedCollective::Kind kind) {
+  using Kind = SlicedCollective::Kind;
+  switch (kind) {
+    case Kind::all_reduce:
+      return "all_reduce";
+    case Kind::reduce_scatter:
+      return "reduce_scatter";
+    case Kind::all_gather:
+      return "all_gather";
+  }
+  return "";
 }
 
 Slices slices_of(SlicedCollective::Kind kind, at::Tensor const& input, at::Tensor const& output,
@@ -61,15 +74,7 @@ SlicedCollective::SlicedCollective(mpi::Comm const& comm, Kind kind, at::Tensor 
 }
 
 std::string_view SlicedCollective::name() const {
-  switch (kind_) {
-    case Kind::all_reduce:
-      return "all_reduce";
-    case Kind::reduce_scatter:
-      return "reduce_scatter";
-    case Kind::all_gather:
-      return "all_gather";
-  }
-  return "";
+  return name_of(kind_);
 }
 
 std::int64_t SlicedCollective::bytes_to_send() const {

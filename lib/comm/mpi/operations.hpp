@@ -79,6 +79,8 @@ class SlicedCollective final : public Operation {
   std::array<Piece, pieces_under_way> pieces_;
 };
 
+std::string_view name_of(SlicedCollective::Kind kind);
+
 /// The tensor of N slices of a collective among `ranks` ranks; arguments as above.
 Slices slices_of(SlicedCollective::Kind kind, at::Tensor const& input, at::Tensor const& output,
                  int ranks);

@@ -77,6 +77,14 @@ std::optional<at::Tensor> NodeArena::allocate(std::int64_t numel, at::ScalarType
       own_.bytes().data() + range->begin, {numel}, [lease](void*) {}, options);
 }
 
+at::Tensor NodeArena::room_for(at::Tensor const& tensor) {
+  if (place_of(tensor.data_ptr())) return tensor;
+  auto const room = allocate(tensor.numel(), tensor.scalar_type());
+  if (!room)
+    throw Error(ExitCode::out_of_memory, "no memory is left that the ranks of a node could share");
+  return *room;
+}
+
 std::optional<std::int64_t> NodeArena::place_of(void const* data) const {
   auto const own = own_.bytes();
   auto const* const place = static_cast<std::byte const*>(data);

@@ -38,6 +38,10 @@ class NodeArena : public std::enable_shared_from_this<NodeArena> {
   /// of the memory scope.
   std::optional<at::Tensor> allocate(std::int64_t numel, at::ScalarType type);
 
+  /// The tensor itself if it is in this rank's segment, else one like it that is; its values are
+  /// not copied. Error(out_of_memory) if there is no memory left.
+  at::Tensor room_for(at::Tensor const& tensor);
+
   /// Where a tensor begins in this rank's segment; nothing if it is elsewhere.
   std::optional<std::int64_t> place_of(void const* data) const;
   /// A place in the segment of a rank.

@@ -1,6 +1,7 @@
 #include "comm/node/open_arena.hpp"
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -18,9 +19,9 @@ std::string first_of(std::vector<std::string> const& texts) {
 }
 
 /// Processes in other namespaces cannot be found under the ids that they have there.
-void require_one_process_space(mpi::Comm const& comm) {
-  auto const all = comm.all_gather(std::to_string(process_space()));
-  if (std::ranges::count(all, all.front()) < comm.size())
+void require_one_process_space(mpi::Comm const& node) {
+  auto const all = node.all_gather(std::to_string(process_space()));
+  if (std::ranges::count(all, all.front()) < node.size())
     throw Error(ExitCode::environment, "the ranks are in containers of their own");
 }
 
@@ -36,38 +37,75 @@ std::string failure_of_any(mpi::Comm const& comm, Part part) {
   return first_of(comm.all_gather(own));
 }
 
-/// Why the ranks of a group have no memory in common that is of use to them; the same on all.
-std::string reason_against(mpi::Comm const& comm, gpu::Device const& device) {
-  std::string own;
-  if (comm.split_node().size() < comm.size()) own = "the ranks are on several nodes";
-  if (device.kind != gpu::DeviceKind::cpu) own = "the tensors are on GPUs";
-  return first_of(comm.all_gather(own));
+/// How ranks lie on nodes; `nodes` and `regular` are the same on all.
+struct Places {
+  mpi::Comm node;  ///< the ranks of this one
+  int nodes;
+  bool regular;  ///< every node has equally many ranks, and consecutive ones
+};
+
+Places places_of(mpi::Comm const& comm, NodeUse const& use) {
+  auto const node =
+      use.ranks_per_node > 0 ? comm.split(comm.rank() / use.ranks_per_node) : comm.split_node();
+  auto const first = std::stoi(node.all_gather(std::to_string(comm.rank())).front());
+  bool const in_place = first % node.size() == 0 && comm.rank() == first + node.rank();
+  auto const firsts = comm.all_gather(std::to_string(first));
+  auto const seen = comm.all_gather(str(in_place ? "" : "not ", node.size()));
+  return {node, static_cast<int>(std::set(firsts.begin(), firsts.end()).size()),
+          in_place && std::ranges::count(seen, seen.front()) == comm.size()};
+}
+
+/// Why memory in common would be of no use to the ranks; empty if it is of use. The same on all.
+std::string reason_against(mpi::Comm const& comm, Places const& places, NodeUse const& use,
+                           gpu::Device const& device) {
+  auto const gpu = first_of(
+      comm.all_gather(device.kind == gpu::DeviceKind::cpu ? "" : "the tensors are on GPUs"));
+  if (!gpu.empty() || places.nodes == 1) return gpu;
+  bool const alone = places.regular && places.node.size() == 1;
+  if (use.algorithm == CommAlgorithm::flat || (use.algorithm == CommAlgorithm::automatic && alone))
+    return "the ranks are on several nodes";
+  return "";
+}
+
+/// Opens the arena of each node.
+void open(OpenedArena& opened, mpi::Comm const& comm, mpi::Comm const& node, std::size_t room) {
+  std::string address;
+  opened.failure = failure_of_any(comm, [&] {
+    require_one_process_space(node);
+    opened.arena = std::make_shared<NodeArena>(room, node.size());
+    address = opened.arena->address();
+  });
+  auto const addresses = node.all_gather(address);
+  if (opened.failure.empty())
+    opened.failure = failure_of_any(comm, [&] { opened.arena->open(addresses, node.rank()); });
+  if (!opened.failure.empty()) opened.arena.reset();
+}
+
+/// Ends the run if there is no arena although one is required; `absent` says why.
+void check_requirements(NodeUse const& use, int nodes, std::string const& absent) {
+  if (use.memory == NodeMemoryMode::required)
+    throw AgreedError(ExitCode::environment,
+                      "comm.node_memory is required, and ranks cannot share memory", absent,
+                      "take comm.node_memory: auto, which sends messages instead");
+  if (use.algorithm == CommAlgorithm::chain && nodes > 1)
+    throw AgreedError(ExitCode::environment, "comm.algorithm: chain cannot be used here", absent,
+                      "start equally many consecutive ranks on each node (Slurm: "
+                      "--ntasks-per-node and --distribution=block), or take comm.algorithm: auto");
 }
 
 }  // namespace
 
-OpenedArena open_arena(mpi::Comm const& comm, NodeMemoryMode mode, gpu::Device const& device,
+OpenedArena open_arena(mpi::Comm const& comm, NodeUse const& use, gpu::Device const& device,
                        std::size_t room) {
-  if (mode == NodeMemoryMode::off) return {};
-  OpenedArena opened;
-  std::string address;
-  auto absent = reason_against(comm, device);
-  if (absent.empty()) {
-    opened.failure = failure_of_any(comm, [&] {
-      require_one_process_space(comm);
-      opened.arena = std::make_shared<NodeArena>(room, comm.size());
-      address = opened.arena->address();
-    });
-    auto const addresses = comm.all_gather(address);
-    if (opened.failure.empty())
-      opened.failure = failure_of_any(comm, [&] { opened.arena->open(addresses, comm.rank()); });
-    if (!opened.failure.empty()) opened.arena.reset();
-    absent = opened.failure;
-  }
-  if (mode == NodeMemoryMode::required && !absent.empty())
-    throw AgreedError(ExitCode::environment,
-                      "comm.node_memory is required, and ranks cannot share memory", absent,
-                      "take comm.node_memory: auto, which sends messages instead");
+  if (use.memory == NodeMemoryMode::off) return {};
+  auto const places = places_of(comm, use);
+  OpenedArena opened{.nodes = places.nodes};
+  auto absent = reason_against(comm, places, use, device);
+  if (absent.empty() && places.regular) open(opened, comm, places.node, room);
+  if (absent.empty() && !places.regular)
+    opened.failure = "nodes have unequally many ranks, or ranks that are not consecutive";
+  if (absent.empty()) absent = opened.failure;
+  if (!opened.arena) check_requirements(use, places.nodes, absent);
   return opened;
 }
 

@@ -10,15 +10,18 @@
 
 namespace stratagem {
 
-/// The arena of all ranks of a group, or none; the same on all.
+/// The memory that the ranks of each node share: a rank of the group is node * arena->size() +
+/// arena->rank().
 struct OpenedArena {
-  std::shared_ptr<NodeArena> arena;
-  std::string failure;  ///< why there is none although the ranks are on one node; else empty
+  std::shared_ptr<NodeArena> arena;  ///< of this node; none on all nodes: not used
+  int nodes = 1;
+  std::string failure;  ///< why there is none although it would be of use; else empty
 };
 
-/// None for ranks on several nodes, or with a GPU. `room`: see NodeArena. Collective over `comm`.
-/// AgreedError(environment) where it is required and cannot be had.
-OpenedArena open_arena(mpi::Comm const& comm, NodeMemoryMode mode, gpu::Device const& device,
+/// None for ranks with a GPU, and on several nodes that use algorithm flat. `room`: see NodeArena.
+/// Collective over `comm`. AgreedError(environment) where memory or the chain is required and
+/// cannot be had.
+OpenedArena open_arena(mpi::Comm const& comm, NodeUse const& use, gpu::Device const& device,
                        std::size_t room);
 
 }  // namespace stratagem
