@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 REGISTERS = {"avx2": "ymm", "avx512f": "zmm"}  # by clone
-ARITHMETIC = r"\bv(?:add|sub|mul|fmadd\d*|padd)(?:p[sd]|q)\b.*%"
+ARITHMETIC = r"\bv(?:(?:add|sub|mul|fmadd\d*)p[sd]|p(?:add|sub|max|and|or|xor|srl|sll)[dq])\b.*%"
 
 
 def find_problems(disassembly):

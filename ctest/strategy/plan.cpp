@@ -30,6 +30,11 @@ Case const cases[]{
     {"serial in fp64", SerialConfig{}, {}, Precision::fp64},
     {"emulator of 3", SerialConfig{.emulate_ranks = 3}},
     {"ddp", DdpConfig{}},
+    {"emulator of 3 that codes",
+     SerialConfig{.emulate_ranks = 3, .compression = {Code::int8, Rounding::nearest, true}}},
+    {"ddp that codes", DdpConfig{.bucket_mb = small, .compression = {Code::int8}}},
+    {"ddp that codes with feedback",
+     DdpConfig{.bucket_mb = 0.05, .compression = {Code::sign, Rounding::nearest, true}}},
     {"ddp in bf16", DdpConfig{.bucket_mb = 0.01}, {}, Precision::bf16},
     {"emulator of 3 that sums micro-batches",
      SerialConfig{.emulate_ranks = 3, .micro_batches = 2, .accumulate = Accumulate::sharded}},
@@ -121,6 +126,8 @@ TEST(Plan, PromisesTheBytesOfEveryOptimizer) {
 
 StrategyConfig const sending[]{
     DdpConfig{.bucket_mb = 0.05},
+    DdpConfig{.bucket_mb = 0.05, .compression = {Code::int8}},
+    DdpConfig{.bucket_mb = small, .compression = {Code::sign, Rounding::nearest, true}},
     FsdpConfig{.shard = Shard::optimizer, .unit_mb = small},
     FsdpConfig{.shard = Shard::gradients, .unit_mb = small},
     FsdpConfig{.unit_mb = small},

@@ -5,6 +5,7 @@
 #include <variant>
 #include <vector>
 
+#include "compress/compression.hpp"
 #include "keys/key.hpp"
 #include "strategy/ddp/ddp_config.hpp"
 #include "strategy/fsdp/fsdp_config.hpp"
@@ -38,6 +39,8 @@ void derive_defaults(StrategyConfig& config, GivenKeys const& given);
 inline std::vector<std::string> own_state_kinds() {
   std::vector<std::string> kinds(ServerPolicy::kinds.begin(), ServerPolicy::kinds.end());
   kinds.insert(kinds.end(), {LocalConfig::outer_parameters, LocalConfig::outer_momentum_sum});
+  kinds.insert(kinds.end(),
+               {std::string(Compression::residual), std::string(Compression::residual_of_sum)});
   return kinds;
 }
 

@@ -1,5 +1,8 @@
 #include "strategy/ddp/ddp.hpp"
 
+#include <algorithm>
+#include <iterator>
+
 #include <ATen/ATen.h>
 
 #include "strategy/shared/cross_entropy.hpp"
@@ -23,9 +26,12 @@ Ddp::Ddp(DdpPlan plan, StrategyParts const& parts)
               plan_.config.micro_batches, all_elements(replica_.layout()), parts.device) {
   for (int block = 0; block < tape_.blocks(); ++block)
     gradient_views_.push_back(views_of(gradients_, replica_.layout(), block));
+  if (plan_.config.compression.on())
+    coded_.emplace(plan_.coded, plan_.config.compression, parts, replica_.layout());
 }
 
 StepResult Ddp::step(Batch const& batch, StepOptions const& options) {
+  step_ = batch.step;
   control_.begin(options);
   hash_replicas(options.compare_replicas);
   auto const micros = split(batch, plan_.config.micro_batches);
@@ -39,14 +45,15 @@ StepResult Ddp::step(Batch const& batch, StepOptions const& options) {
              i + 1 == micros.size());
   }
 
+  auto const& buckets = plan_.buckets.buckets;
   if (!plan_.config.overlap)
-    for (auto const& bucket : plan_.buckets.buckets) launch(bucket);
+    for (std::size_t i = 0; i < buckets.size(); ++i) launch(i);
   if (update_.way() == Update::Way::by_range) update_.begin();
-  for (std::size_t i = 0; i < works_.size(); ++i) {
+  for (std::size_t i = 0; i < buckets.size(); ++i) {
     parts_.recorder.enter(Phase::comm_exposed);
-    works_[i].wait_on_stream();
+    await(i);
     parts_.recorder.enter(Phase::optimizer);
-    if (update_.way() == Update::Way::by_range) update(plan_.buckets.buckets[i].range, options.lr);
+    if (update_.way() == Update::Way::by_range) update(buckets[i].range, options.lr);
   }
   works_.clear();
 
@@ -73,22 +80,38 @@ at::Tensor Ddp::forward(Batch const& micro) {
 }
 
 void Ddp::backward(at::Tensor gradient, GradWrite write, bool last_micro_batch) {
-  auto next = plan_.buckets.buckets.begin();
+  auto const& buckets = plan_.buckets.buckets;
+  std::size_t next = 0;
   for (int block = tape_.blocks() - 1; block >= 0; --block) {
     gradient =
         tape_.backward(block, gradient, gradient_views_[static_cast<std::size_t>(block)], write);
     if (!plan_.config.overlap || !last_micro_batch) continue;
-    for (; next != plan_.buckets.buckets.end() && next->first_block == block; ++next) launch(*next);
+    if (coded_) coded_->advance();
+    for (; next < buckets.size() && buckets[next].first_block == block; ++next) launch(next);
   }
 }
 
-void Ddp::launch(Bucket const& bucket) {
+void Ddp::launch(std::size_t number) {
   // Block 0 ends the backward pass; its bucket takes the control record in front of it along.
+  auto const& bucket = plan_.buckets.buckets[number];
   bool const last = bucket.range.begin == 0;
   if (last) control_.seal(fingerprint(parts_.communicator.collectives(), hashes_));
+  if (coded_) {
+    coded_->begin(number, gradients_, step_);
+    if (last) works_.push_back(parts_.communicator.all_reduce(control_.memory()));
+    return;
+  }
   auto const begin = last ? 0 : control_room + bucket.range.begin;
   works_.push_back(parts_.communicator.all_reduce(
       reduced_.narrow(0, begin, control_room + bucket.range.end - begin)));
+}
+
+void Ddp::await(std::size_t bucket) {
+  if (coded_) coded_->finish(bucket);
+  if (!coded_)
+    works_[bucket].wait_on_stream();
+  else if (bucket + 1 == plan_.coded.size())
+    works_.front().wait_on_stream();
 }
 
 void Ddp::update(FlatRange range, double lr, std::optional<at::Tensor> const& refusal) {
@@ -131,7 +154,9 @@ NamedTensors Ddp::replicas() const {
 }
 
 State Ddp::state() {
-  return {.of_parameters = replica_.state(update_.state()),
+  auto of_parameters = replica_.state(update_.state());
+  if (coded_) std::ranges::move(coded_->state(), std::back_inserter(of_parameters));
+  return {.of_parameters = std::move(of_parameters),
           .buffers = {{parts_.communicator.rank(), buffers_}},
           .counters = update_.counters(),
           .replicas = replicas()};

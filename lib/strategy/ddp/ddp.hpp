@@ -4,6 +4,7 @@
 
 #include "comm/work/work.hpp"
 #include "model/block_tape.hpp"
+#include "strategy/ddp/coded_sums.hpp"
 #include "strategy/ddp/ddp_plan.hpp"
 #include "strategy/shared/control.hpp"
 #include "strategy/shared/replica.hpp"
@@ -15,7 +16,8 @@ namespace stratagem {
 
 /// Distributed data parallelism: every rank holds all parameters and runs its part of the global
 /// batch; gradients are summed over ranks in buckets during the backward pass (Li et al.,
-/// "PyTorch distributed", VLDB 2020). What ranks must agree on travels in the last bucket.
+/// "PyTorch distributed", VLDB 2020), as they are or in a code. What ranks must agree on travels in
+/// the last bucket, or beside it if that is coded.
 class Ddp final : public Strategy {
  public:
   Ddp(DdpPlan plan, StrategyParts const& parts);
@@ -33,7 +35,9 @@ class Ddp final : public Strategy {
   void hash_replicas(bool wanted);
   at::Tensor forward(Batch const& micro);
   void backward(at::Tensor gradient, GradWrite write, bool last_micro_batch);
-  void launch(Bucket const& bucket);
+  void launch(std::size_t bucket);
+  /// Until the bucket's gradients are the sum over all ranks.
+  void await(std::size_t bucket);
   FlatRange all() const { return {0, replica_.layout().size()}; }
   void update(FlatRange range, double lr, std::optional<at::Tensor> const& refusal = {});
   void update_all(double lr, std::optional<at::Tensor> const& refusal = {});
@@ -51,7 +55,9 @@ class Ddp final : public Strategy {
   StepStatus control_;    ///< before the gradients of block 0: the last bucket brings it along
   at::Tensor gradients_;  ///< the rest of reduced_, laid out as the parameters
   std::vector<std::vector<at::Tensor>> gradient_views_;  ///< by block
-  std::vector<Work> works_;                              ///< of this step, by bucket
+  std::vector<Work> works_;         ///< of this step: by bucket, or of control_ if they are coded
+  std::optional<CodedSums> coded_;  ///< where gradients travel in a code
+  std::int64_t step_ = 0;
   BlockTape tape_;
   Update update_;
 };

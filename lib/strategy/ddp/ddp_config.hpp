@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "compress/compression.hpp"
 #include "keys/key.hpp"
 
 namespace stratagem {
@@ -17,6 +18,7 @@ struct DdpConfig {
   double bucket_mb = 25;  ///< a bucket closes when it holds this much [MiB]
   bool overlap = true;    ///< communicate during the backward pass
   int micro_batches = 1;  ///< forward and backward passes per step
+  Compression compression;
 };
 
 /// Of section `strategy`, bound to `config`.

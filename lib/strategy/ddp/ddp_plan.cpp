@@ -9,6 +9,7 @@
 #include "base/text.hpp"
 #include "strategy/ddp/ddp.hpp"
 #include "strategy/planned_strategy.hpp"
+#include "strategy/shared/compressed.hpp"
 #include "strategy/shared/control.hpp"
 #include "strategy/timing/lanes.hpp"
 
@@ -25,20 +26,20 @@ class DdpStep {
     auto const& config = plan_.config;
     auto const& buckets = plan_.buckets.buckets;
     std::vector<double> reduced;
-    auto const launch = [&](Bucket const& bucket) {
-      reduced.push_back(lanes.communicate(parts_.all_reduce(bucket.range.size())));
+    auto const launch = [&](std::size_t bucket) {
+      reduced.push_back(lanes.communicate(parts_.all_reduce(plan_.elements_sent(bucket))));
     };
     for (int micro = 0; micro < config.micro_batches; ++micro) {
       bool const overlaps = config.overlap && micro + 1 == config.micro_batches;
       lanes.compute(parts_.costs.forward_s);
-      auto next = buckets.begin();
+      std::size_t next = 0;
       for (int block = parts_.blocks() - 1; block >= 0; --block) {
         lanes.compute(parts_.backward_of_block());
-        for (; overlaps && next != buckets.end() && next->first_block == block; ++next)
-          launch(*next);
+        for (; overlaps && next < buckets.size() && buckets[next].first_block == block; ++next)
+          launch(next);
       }
     }
-    if (!config.overlap) std::ranges::for_each(buckets, launch);
+    for (std::size_t i = 0; !config.overlap && i < buckets.size(); ++i) launch(i);
     for (std::size_t i = 0; i < buckets.size(); ++i) {
       lanes.await(reduced[i]);
       lanes.compute(parts_.update_of(buckets[i].range.size()));
@@ -66,23 +67,33 @@ class PlannedDdp final : public PlannedStrategy {
   }
 
   std::string tables(Model const& model) const override {
-    Table table(
-        {{"bucket"}, {"size"}, {"blocks, as the backward pass completes them", Align::left}});
-    int number = 0;
-    for (auto const& bucket : plan_.buckets.buckets)
-      table.add_row({std::to_string(number++), bytes_text(bytes_of(bucket)),
-                     block_range(bucket.last_block, bucket.first_block, model)});
+    auto const& code = code_names[static_cast<std::size_t>(plan_.config.compression.code)];
+    std::vector<Table::Column> columns{{"bucket"}, {"size"}};
+    if (!plan_.coded.empty()) columns.push_back({str("in ", code)});
+    columns.push_back({"blocks, as the backward pass completes them", Align::left});
+    Table table(columns);
+    for (std::size_t i = 0; i < plan_.buckets.buckets.size(); ++i) {
+      auto const& bucket = plan_.buckets.buckets[i];
+      std::vector<std::string> row{std::to_string(i), bytes_text(bytes_of(bucket))};
+      if (!plan_.coded.empty())
+        row.push_back(bytes_text(plan_.elements_sent(i) * plan_.element_size));
+      row.push_back(block_range(bucket.last_block, bucket.first_block, model));
+      table.add_row(row);
+    }
     return table.render();
   }
 
   void add_to(nlohmann::json& document) const override {
     auto& buckets = document["buckets"] = nlohmann::json::array();
-    for (auto const& bucket : plan_.buckets.buckets)
+    for (auto const& bucket : plan_.buckets.buckets) {
       buckets.push_back({{"begin", bucket.range.begin},
                          {"end", bucket.range.end},
                          {"bytes", bytes_of(bucket)},
                          {"first_block", bucket.first_block},
                          {"last_block", bucket.last_block}});
+      if (!plan_.coded.empty())
+        buckets.back()["wire_bytes_of_slice"] = plan_.coded[buckets.size() - 1].wire;
+    }
   }
 
  private:
@@ -102,16 +113,32 @@ StrategyPlan plan_of(DdpConfig const& config, PlanInput const& input) {
       make_bucket_plan(input.layout, saturated(config.bucket_mb * (1 << 20)), plan.element_size);
   plan.micro_batches = config.micro_batches;
   plan.memory[gpu::MemoryCategory::gradients] += control_room * plan.element_size;
-  for (auto const& bucket : ddp.buckets.buckets) {
-    auto const elements = bucket.range.size() + (bucket.range.begin == 0 ? control_room : 0);
-    plan.bytes_sent_per_step += all_reduce_bytes(elements * plan.element_size, input.ranks);
+  if (config.compression.on()) {
+    ddp.coded = coded_buckets(ddp.buckets, config.compression.code, input.ranks);
+    plan.memory[gpu::MemoryCategory::gradients] +=
+        bytes_held(ddp.coded, config.compression.error_feedback, input.ranks, input.layout.size());
+    plan.bytes_sent_per_step = bytes_sent(ddp.coded, input.ranks) +
+                               all_reduce_bytes(control_room * plan.element_size, input.ranks);
+  } else {
+    for (auto const& bucket : ddp.buckets.buckets) {
+      auto const elements = bucket.range.size() + (bucket.range.begin == 0 ? control_room : 0);
+      plan.bytes_sent_per_step += all_reduce_bytes(elements * plan.element_size, input.ranks);
+    }
   }
   plan.most_bytes_sent_per_step = plan.bytes_sent_per_step;
   plan.order_of_sums = order_of_sums(config.micro_batches);
+  plan_compression(config.compression, input, plan);
   plan.operations = {BenchOperation::all_reduce};
   plan.hashes.emplace_back("buckets", ddp.buckets.hash());
   plan.strategy = std::make_shared<PlannedDdp>(std::move(ddp));
   return plan;
+}
+
+std::int64_t DdpPlan::elements_sent(std::size_t bucket) const {
+  auto const size = buckets.buckets[bucket].range.size();
+  if (coded.empty()) return size;
+  auto const& [range, slice, wire] = coded[bucket];
+  return ceil_div(ceil_div(size, slice) * wire, element_size);
 }
 
 DdpPlan const* ddp_of(StrategyPlan const& plan) {

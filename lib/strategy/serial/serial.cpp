@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "gpu/memory.hpp"
+#include "strategy/shared/compressed.hpp"
 #include "strategy/shared/control.hpp"
 #include "strategy/shared/cross_entropy.hpp"
 #include "strategy/shared/micro_batches.hpp"
@@ -27,6 +28,12 @@ Serial::Serial(SerialConfig const& config, StrategyParts const& parts)
   sum_ = make_gradients();
   if (config.emulate_ranks > 1) own_ = make_gradients();
   if (config.sums_micro_batches()) micro_ = make_gradients();
+  if (config.compression.on())
+    codec_.emplace(config.compression.code, config.compression.rounding, parts.seed);
+  gpu::MemoryScope const scope(gpu::MemoryCategory::gradients, parts.device);
+  if (config.compression.error_feedback)
+    for (int stage = 0; stage <= config.emulate_ranks; ++stage)
+      residuals_.push_back(at::zeros_like(replica_.flat()));
 }
 
 Serial::Gradients Serial::make_gradients() const {
@@ -68,8 +75,18 @@ void Serial::accumulate_unsharded(std::vector<Batch> const& workers, StepResult&
       pass(static_cast<int>(worker), micro, gradients, write, result);
       write = GradWrite::accumulate;
     }
+    if (codec_) pass_through_code(gradients.flat, static_cast<int>(worker), workers.front().step);
     if (worker > 0) sum_.flat.add_(own_.flat);
   }
+  if (codec_) pass_through_code(sum_.flat, config_.emulate_ranks, workers.front().step);
+}
+
+void Serial::pass_through_code(at::Tensor const& gradients, int stage, std::int64_t step) {
+  auto const residual =
+      residuals_.empty() ? at::Tensor() : residuals_[static_cast<std::size_t>(stage)];
+  codec_->pass_through(numbers_of(gradients), numbers_of(residual), {step, stage, 0});
+  for (auto const& tensor : {gradients, residual})
+    clear_padding(replica_.layout(), all(), numbers_of(tensor));
 }
 
 void Serial::accumulate_sharded(std::vector<Batch> const& workers, StepResult& result) {
@@ -116,6 +133,13 @@ void Serial::refuse_loss(std::int64_t step, int worker, int block) const {
 
 State Serial::state() {
   State state{.of_parameters = replica_.state(update_.state()), .counters = update_.counters()};
+  for (std::size_t stage = 0; stage < residuals_.size(); ++stage) {
+    bool const of_sum = stage + 1 == residuals_.size();
+    state.of_parameters.push_back(
+        {.kind = std::string(of_sum ? Compression::residual_of_sum : Compression::residual),
+         .pieces = pieces_of(replica_.layout(), all(), residuals_[stage]),
+         .worker = of_sum ? ParameterState::all_workers : static_cast<int>(stage)});
+  }
   for (std::size_t worker = 0; worker < buffers_.size(); ++worker)
     state.buffers.emplace(static_cast<int>(worker), buffers_[worker]);
   return state;

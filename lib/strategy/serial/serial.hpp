@@ -1,5 +1,9 @@
 #pragma once
 
+#include <optional>
+#include <vector>
+
+#include "compress/codec.hpp"
 #include "model/block_tape.hpp"
 #include "strategy/serial/serial_plan.hpp"
 #include "strategy/shared/replica.hpp"
@@ -31,6 +35,8 @@ class Serial final : public Strategy {
 
   Gradients make_gradients() const;
   FlatRange all() const { return {0, replica_.layout().size()}; }
+  /// Replaces gradients by what is read of their code, of a worker or of the sum of all.
+  void pass_through_code(at::Tensor const& gradients, int stage, std::int64_t step);
   /// Every worker's own gradients first, then over workers: as DDP adds.
   void accumulate_unsharded(std::vector<Batch> const& workers, StepResult& result);
   /// Over workers first, then over micro-batches: as FSDP adds that reduces each micro-batch.
@@ -47,6 +53,8 @@ class Serial final : public Strategy {
   Gradients sum_;                 ///< of all so far
   Gradients own_;                 ///< of the present worker, where there are several
   Gradients micro_;               ///< of the present micro-batch so far, where that is needed
+  std::optional<Codec> codec_;
+  std::vector<at::Tensor> residuals_;  ///< by worker, and of the sum; empty without feedback
   BlockTape tape_;
   Update update_;
 };

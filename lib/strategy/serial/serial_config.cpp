@@ -1,16 +1,22 @@
 #include "strategy/serial/serial_config.hpp"
 
+#include <algorithm>
+#include <iterator>
+
+#include "strategy/shared/compressed.hpp"
 #include "strategy/shared/shared_keys.hpp"
 
 namespace stratagem {
 
 Keys keys_of(SerialConfig& serial) {
-  return {
+  Keys keys{
       {"emulate_ranks", integer(serial.emulate_ranks, between(1, 1024)),
        "make the steps that this many ranks would make together", false, InFirstFile::as_comment},
       micro_batches_key(serial.micro_batches),
       accumulate_key(serial.accumulate),
   };
+  std::ranges::move(compression_keys(serial.compression), std::back_inserter(keys));
+  return keys;
 }
 
 std::vector<std::pair<std::string, SerialConfig>> alternatives(SerialConfig const& /*given*/) {

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "compress/compression.hpp"
 #include "keys/key.hpp"
 #include "strategy/shared/accumulate.hpp"
 
@@ -18,6 +19,7 @@ struct SerialConfig {
   int emulate_ranks = 1;
   int micro_batches = 1;
   Accumulate accumulate = Accumulate::unsharded;  ///< DDP adds as `unsharded` does
+  Compression compression;                        ///< as DDP's
 
   /// True when the gradients of one micro-batch are summed apart from those of all.
   bool sums_micro_batches() const { return accumulate == Accumulate::sharded && micro_batches > 1; }

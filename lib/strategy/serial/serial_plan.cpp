@@ -4,6 +4,7 @@
 #include "base/text.hpp"
 #include "strategy/planned_strategy.hpp"
 #include "strategy/serial/serial.hpp"
+#include "strategy/shared/compressed.hpp"
 #include "strategy/timing/lanes.hpp"
 
 namespace stratagem {
@@ -43,6 +44,14 @@ StrategyPlan plan_of(SerialConfig const& config, PlanInput const& input) {
       1 + (config.emulate_ranks > 1 ? 1 : 0) + (config.sums_micro_batches() ? 1 : 0);
   plan.memory[gpu::MemoryCategory::buffers] *= config.emulate_ranks;
   plan.order_of_sums = order_of_sums(config.micro_batches, config.accumulate);
+  if (config.compression.on() && config.accumulate == Accumulate::sharded)
+    throw Error(ExitCode::usage, "strategy.compression together with strategy.accumulate: sharded",
+                "strategy ddp, which codes gradients, adds up a worker's own first",
+                "take accumulate: unsharded");
+  if (config.compression.error_feedback)
+    plan.memory[gpu::MemoryCategory::gradients] +=
+        (config.emulate_ranks + 1) * input.layout.size() * plan.element_size;
+  plan_compression(config.compression, input, plan);
   plan.operations = {BenchOperation::all_reduce};
   plan.strategy = std::make_shared<PlannedSerial>(config);
   return plan;

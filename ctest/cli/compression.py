@@ -1,0 +1,76 @@
+"""Gradients that travel in a code: what a plan promises, what is refused, and resumed runs."""
+
+import json
+
+import harness
+from harness import overridden
+
+USAGE = 2
+CODES = "bf16", "fp16", "int8", "int4", "natural", "ternary", "sign"
+
+
+class Compression(harness.ProgramTest):
+    def settings(self, out, *more):
+        return overridden(f"run.out={out}", "model.name=lenet", "data.global_batch=24", "run.max_steps=6", *more)
+
+    def planned(self, *more):
+        words = ["plan", "config.yaml", "--json", "--ranks", "2", "-s", "model.name=lenet"]
+        return json.loads(self.expect(0, *words, *(word for text in more for word in ("-s", text))).stdout)
+
+    def test_a_plan_tells_the_bytes(self):
+        sent = {code: self.planned("strategy.name=ddp", f"strategy.compression={code}")["bytes_sent_per_step"]
+                for code in ("none", *CODES)}
+        control = 2 * 32 * 4 // 2
+        blocks = (sent["bf16"] - control) // 64
+        for code, wire in zip(CODES, (64, 64, 33, 17, 32, 10, 6)):
+            self.assertEqual(sent[code], control + blocks * wire, code)
+        self.assertLess(abs(sent["none"] - control - 128 * blocks), 0.01 * sent["none"])
+        shown = self.expect(0, "plan", "config.yaml", "--ranks", "2", "-s", "strategy.compression=int8").stdout
+        self.assertIn("in int8", shown)
+
+    def train_and_resume(self, out, first, ranks, second, others, *more):
+        """As if the run had been interrupted after its checkpoint of step 3."""
+        self.expect(0, *self.settings(out, *first, "run.max_steps=4"), ranks=ranks)
+        path = self.folder / out / "outcome.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"status": "SAVED"}))
+        ended = self.expect(0, *self.settings(out, *second), *more, ranks=others)
+        self.assertIn("after step 3", ended.stderr)
+        return self.outcome(out)["digest"]
+
+    def test_resumed_with_the_residuals_of_all(self):
+        code = ["strategy.compression=sign", "strategy.error_feedback=true", "checkpoint.every_steps=3"]
+        ddp = ["strategy.name=ddp", "strategy.bucket_mb=0.01", *code]
+        serial = ["strategy.name=serial", "strategy.emulate_ranks=2", *code]
+        self.expect(0, *self.settings("straight", *ddp), ranks=2)
+        expected = self.outcome("straight")["digest"]
+        self.assertEqual(self.train_and_resume("a", ddp, 2, serial, 1, "--resume"), expected)
+        self.assertEqual(self.train_and_resume("b", serial, 1, ddp, 2, "--resume"), expected)
+        self.assertEqual(self.train_and_resume("c", ddp, 2, ddp, 2, "--resume"), expected)
+        plain = ["strategy.name=ddp", "checkpoint.every_steps=3"]
+        for place, (others, way) in enumerate([(3, ddp), (2, plain)]):
+            found = self.train_and_resume(f"d{place}", ddp, 2, way, others, "--resume=compatible")
+            self.assertNotEqual(found, expected)
+        self.assertNotEqual(self.train_and_resume("e", plain, 2, ddp, 2, "--resume=compatible"), expected)
+
+    def test_what_cannot_be(self):
+        int8 = "strategy.compression=int8"
+        table = [
+            (["strategy.error_feedback=true"], "strategy.error_feedback: true without strategy.compression"),
+            (["strategy.rounding=stochastic"], "strategy.rounding: stochastic without strategy.compression"),
+            ([int8, "precision.compute=fp64"], "together with precision.compute: fp64"),
+            ([int8, "precision.compute=bf16", "precision.loss_scale=dynamic"], "precision.loss_scale: dynamic"),
+            (["strategy.compression=int9"], "int8"),
+            (["strategy.name=fsdp", int8], "compression"),
+        ]
+        for settings, words in table:
+            with self.subTest(settings=settings):
+                settings = settings if settings[0].startswith("strategy.name") else ["strategy.name=ddp", *settings]
+                ended = self.expect(USAGE, *self.settings("x", *settings), ranks=2)
+                self.assertIn(words, ended.stderr)
+                self.assertFalse((self.folder / "x").exists())
+        ended = self.expect(USAGE, *self.settings("x", "strategy.name=serial", int8, "strategy.accumulate=sharded"))
+        self.assertIn("accumulate: sharded", ended.stderr)
+
+
+if __name__ == "__main__":
+    harness.main()

@@ -1,0 +1,76 @@
+#include "strategy/shared/compressed.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "strategy/shared/gradient_scale.hpp"
+
+namespace stratagem {
+namespace {
+
+std::string_view name_of(Code code) {
+  return code_names[static_cast<std::size_t>(code)];
+}
+
+void check(Compression const& compression, PlanInput const& input) {
+  if (!compression.on()) {
+    for (auto const& [given, key] :
+         {std::pair(compression.error_feedback, "strategy.error_feedback: true"),
+          std::pair(compression.rounding != Rounding::nearest, "strategy.rounding: stochastic")})
+      if (given)
+        throw Error(ExitCode::usage, str(key, " without strategy.compression"),
+                    "gradients are not coded", "leave it out, or choose a code");
+    return;
+  }
+  auto const refuse = [&](std::string const& other, std::string const& why) {
+    throw Error(ExitCode::usage,
+                str("strategy.compression: ", name_of(compression.code), " together with ", other),
+                why, "leave one of the two out");
+  };
+  if (input.precision.compute == Precision::fp64)
+    refuse("precision.compute: fp64", "codes are made of fp32 gradients");
+  if (scales_loss(input.precision))
+    refuse("precision.loss_scale: dynamic",
+           "a step that overflows would leave its residuals behind");
+}
+
+}  // namespace
+
+Keys compression_keys(Compression& compression) {
+  return {
+      {"compression", choice(compression.code, {code_names.begin(), code_names.end()}),
+       "how gradients are written for the wire; lossy", false, InFirstFile::as_comment},
+      {"rounding", choice(compression.rounding, {"nearest", "stochastic"}), "of a compression"},
+      {"error_feedback", flag(compression.error_feedback),
+       "what a compression loses is added to the next gradient"},
+  };
+}
+
+void plan_compression(Compression const& compression, PlanInput const& input, StrategyPlan& plan) {
+  check(compression, input);
+  if (!compression.on()) return;
+  plan.numbers_of_serial = false;
+  plan.choices["strategy.compression"] = name_of(compression.code);
+  plan.choices["strategy.rounding"] =
+      compression.rounding == Rounding::nearest ? "nearest" : "stochastic";
+  plan.choices["strategy.error_feedback"] = compression.error_feedback ? "true" : "false";
+  if (compression.error_feedback) plan.saved_states += plan.workers + 1;
+}
+
+void clear_padding(ParameterLayout const& layout, FlatRange range, std::span<float> values) {
+  if (values.empty()) return;
+  for (auto const& entry : layout.entries()) {
+    auto const end = entry.offset + entry.spec.numel();
+    auto const gap = overlap({end, ParameterLayout::aligned(end)}, range);
+    if (gap.size() > 0) std::fill_n(values.begin() + (gap.begin - range.begin), gap.size(), 0.0F);
+  }
+}
+
+std::span<float> numbers_of(at::Tensor const& tensor) {
+  if (!tensor.defined()) return {};
+  return {tensor.data_ptr<float>(), static_cast<std::size_t>(tensor.numel())};
+}
+
+}  // namespace stratagem
