@@ -6,8 +6,32 @@
 
 #include <c10/util/Half.h>
 
-#include "base/contract.hpp"
 #include "base/simd.hpp"
+
+namespace stratagem {
+
+std::int64_t wire_bytes(Code code, std::int64_t blocks) {
+  switch (code) {
+    case Code::none:
+      return 128 * blocks;
+    case Code::bf16:
+    case Code::fp16:
+      return 64 * blocks;
+    case Code::int8:
+      return 33 * blocks;
+    case Code::int4:
+      return 17 * blocks;
+    case Code::natural:
+      return 32 * blocks;
+    case Code::ternary:
+      return 10 * blocks;
+    case Code::sign:
+      return 6 * blocks;
+  }
+  return 0;
+}
+
+}  // namespace stratagem
 
 namespace stratagem::block_codes {
 namespace {
@@ -359,7 +383,6 @@ Functions functions_of(Code code) {
     case Code::none:
       break;
   }
-  expects(false, "a code that codes");
   return {};
 }
 

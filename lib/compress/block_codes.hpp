@@ -15,11 +15,12 @@ using Encode = void (*)(float const* values, std::int64_t blocks, std::uint8_t c
 using Decode = void (*)(std::byte const* wire, std::int64_t blocks, float* values);
 
 struct Functions {
-  Encode encode;
-  Decode decode;
-  bool rounds;  ///< false if it never draws
+  Encode encode = nullptr;
+  Decode decode = nullptr;
+  bool rounds = false;  ///< false if it never draws
 };
 
+/// None for Code::none.
 Functions functions_of(Code code);
 
 }  // namespace stratagem::block_codes

@@ -49,25 +49,9 @@ std::span<Number> part(std::span<Number> values, std::int64_t begin, std::int64_
 
 }  // namespace
 
-std::int64_t wire_bytes(Code code, std::int64_t blocks) {
-  switch (code) {
-    case Code::none:
-      return 128 * blocks;
-    case Code::bf16:
-    case Code::fp16:
-      return 64 * blocks;
-    case Code::int8:
-      return 33 * blocks;
-    case Code::int4:
-      return 17 * blocks;
-    case Code::natural:
-      return 32 * blocks;
-    case Code::ternary:
-      return 10 * blocks;
-    case Code::sign:
-      return 6 * blocks;
-  }
-  return 0;
+Codec::Codec(Code code, Rounding rounding, std::uint64_t seed)
+    : code_(code), rounding_(rounding), random_(seed, "compression") {
+  expects(code != Code::none, "a code");
 }
 
 void Codec::encode(std::span<float const> values, std::span<std::byte> wire,

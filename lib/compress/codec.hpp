@@ -30,8 +30,8 @@ class Codec {
     std::int64_t first = 0;  ///< element of the flat space at which the values begin
   };
 
-  Codec(Code code, Rounding rounding, std::uint64_t seed)
-      : code_(code), rounding_(rounding), random_(seed, "compression") {}
+  /// Not for Code::none.
+  Codec(Code code, Rounding rounding, std::uint64_t seed);
 
   std::int64_t wire_bytes(std::int64_t numel) const {
     return stratagem::wire_bytes(code_, numel / block_elements);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <iterator>
 
-#include "strategy/shared/compressed.hpp"
 #include "strategy/shared/shared_keys.hpp"
 
 namespace stratagem {

@@ -38,16 +38,6 @@ void check(Compression const& compression, PlanInput const& input) {
 
 }  // namespace
 
-Keys compression_keys(Compression& compression) {
-  return {
-      {"compression", choice(compression.code, {code_names.begin(), code_names.end()}),
-       "how gradients are written for the wire; lossy", false, InFirstFile::as_comment},
-      {"rounding", choice(compression.rounding, {"nearest", "stochastic"}), "of a compression"},
-      {"error_feedback", flag(compression.error_feedback),
-       "what a compression loses is added to the next gradient"},
-  };
-}
-
 void plan_compression(Compression const& compression, PlanInput const& input, StrategyPlan& plan) {
   check(compression, input);
   if (!compression.on()) return;

@@ -5,7 +5,6 @@
 #include <ATen/core/Tensor.h>
 
 #include "compress/compression.hpp"
-#include "keys/key.hpp"
 #include "strategy/plan.hpp"
 
 namespace stratagem {
@@ -13,9 +12,6 @@ namespace stratagem {
 // What strategies have in common that compress gradients. A worker's gradient plus its residual is
 // coded and sent; what is read is added up in rank order; the sum plus a residual of its own is
 // coded and sent, and what is read of that is applied.
-
-/// compression, rounding, error_feedback.
-Keys compression_keys(Compression& compression);
 
 /// What follows for a plan of `workers` workers: nothing without a code. Error(usage) for what
 /// cannot be together.

@@ -12,4 +12,14 @@ Key accumulate_key(Accumulate& accumulate) {
           "over micro-batches: sums over ranks (sharded), or a worker's own gradients first"};
 }
 
+Keys compression_keys(Compression& compression) {
+  return {
+      {"compression", choice(compression.code, {code_names.begin(), code_names.end()}),
+       "how gradients are written for the wire; lossy", false, InFirstFile::as_comment},
+      {"rounding", choice(compression.rounding, {"nearest", "stochastic"}), "of a compression"},
+      {"error_feedback", flag(compression.error_feedback),
+       "what a compression loses is added to the next gradient"},
+  };
+}
+
 }  // namespace stratagem

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "compress/compression.hpp"
 #include "keys/key.hpp"
 #include "strategy/shared/accumulate.hpp"
 
@@ -9,5 +10,7 @@ namespace stratagem {
 
 Key micro_batches_key(int& micro_batches);
 Key accumulate_key(Accumulate& accumulate);
+/// compression, rounding, error_feedback.
+Keys compression_keys(Compression& compression);
 
 }  // namespace stratagem

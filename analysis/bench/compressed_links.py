@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""Steps of DDP with compressed gradients against fp32, two ranks on two nodes that a link of a given rate joins.
+
+  python3 analysis/bench/compressed_links.py --model lenet --rates 100mbit --codes int8 int4 sign
+  ... --control          compares fp32 with fp32
+
+Both nodes are inside this machine (linked_nodes.py): needs root. The two programs take turns, each started `--pairs`
+times; of each start the median step counts, without the first ones. A ratio above 1 means that the code is faster.
+Codes have error feedback.
+"""
+
+import argparse
+import statistics
+import subprocess
+import tempfile
+from pathlib import Path
+
+import linked_nodes
+import paired
+import programs
+import report
+import traces
+
+CONFIG = """\
+schema: 1
+run: {{name: bench, device: cpu, threads: 1, max_steps: {steps}, evaluate_every: 0}}
+data: {{dataset: {dataset}, global_batch: {images}}}
+model: {{name: {model}}}
+strategy: {{name: ddp{code}}}
+watchdog: {{floor_s: 600}}
+trace: {{spans_every: 0, device_sample_hz: 0}}
+"""
+
+
+def step_of(options, nodes, code):
+    """Median time of a step [s]."""
+    with tempfile.TemporaryDirectory(prefix="stratagem-bench-") as name:
+        folder = Path(name)
+        settings = "" if code == "none" else f", compression: {code}, error_feedback: true"
+        (folder / "config.yaml").write_text(CONFIG.format(code=settings, **vars(options)))
+        words = [Path(options.program).resolve(), "run", folder / "config.yaml", "--out", folder / "run", "-q"]
+        subprocess.run(nodes.mpirun(1, words), stdin=subprocess.DEVNULL, capture_output=True, check=True,
+                       timeout=options.timeout)
+        trace = folder / "run/trace/a0/rank-0000.h5"
+        steps = traces.steps(trace)[options.warm_up:]
+        return statistics.median(1e-9 * (end - begin) for begin, end in steps)
+
+
+def measure(options, nodes, rate, code):
+    pairs = []
+    for number in range(options.pairs):
+        order = [code, "none"] if number % 2 == 0 else ["none", code]
+        found = {name: step_of(options, nodes, "none" if options.control else name) for name in order}
+        pairs.append((found[code], found["none"]))
+    ratio, low, high, coverage = paired.median_interval([plain / coded for coded, plain in pairs])
+    coded, plain = map(statistics.median, zip(*pairs))
+    return {"model": options.model, "rate": rate, "code": code, "pairs": len(pairs), "coded_ms": 1e3 * coded,
+            "plain_ms": 1e3 * plain, "ratio": ratio, "ratio_low": low, "ratio_high": high, "coverage": coverage,
+            "control": options.control, "steps_s": pairs}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--program", default="build/stratagem")
+    parser.add_argument("--model", default="lenet")
+    parser.add_argument("--dataset", default="synthetic-digits")
+    parser.add_argument("--images", type=int, default=64, help="of all ranks together")
+    parser.add_argument("--rates", nargs="+", default=["100mbit"])
+    parser.add_argument("--codes", nargs="+", default=["bf16", "int8", "int4", "ternary", "sign"])
+    parser.add_argument("--pairs", type=int, default=5)
+    parser.add_argument("--steps", type=int, default=20, help="of each start")
+    parser.add_argument("--warm-up", type=int, default=4, help="steps that do not count")
+    parser.add_argument("--timeout", type=float, default=300, help="of one start [s]")
+    parser.add_argument("--control", action="store_true")
+    parser.add_argument("--json", help="also write the raw numbers to this file")
+    options = parser.parse_args()
+    options.threads = 1
+    columns = {"model": "{model}", "code": "{code}", "link": "{rate}", "step ms": "{coded_ms:.1f}",
+               "fp32 ms": "{plain_ms:.1f}", "ratio": "{ratio:.2f}",
+               "interval (coverage)": "{ratio_low:.2f} to {ratio_high:.2f} ({coverage:.1%})", "pairs": "{pairs}"}
+    table = report.Table(options, columns, machine=programs.machine(options))
+    with linked_nodes.LinkedNodes() as nodes:
+        for rate in options.rates:
+            nodes.rate(rate)
+            for code in options.codes:
+                table.add(measure(options, nodes, rate, code))
+
+
+if __name__ == "__main__":
+    main()
