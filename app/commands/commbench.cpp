@@ -10,6 +10,7 @@
 #include "comm/bench.hpp"
 #include "comm/factory.hpp"
 #include "comm/inprocess/inprocess_communicator.hpp"
+#include "compress/codec_speed.hpp"
 #include "strategy/registry.hpp"
 
 namespace stratagem::app {
@@ -203,6 +204,47 @@ ExitCode measure_processes(Options const& options, Plan const& plan, CommConfig 
                 {std::string(communicator->backend()), communicator->route(), world.size()});
 }
 
+/// How fast gradients are coded here, on one core, and where that pays.
+ExitCode measure_codes(Options const& options) {
+  auto const ranks = static_cast<int>(options.integer("ranks", 1, 1 << 20));
+  Table table({{"code", Align::left},
+               {"rounding", Align::left},
+               {"of fp32 %"},
+               {"encode ns/B"},
+               {"decode ns/B"},
+               {"decode and add ns/B"},
+               {"pays below Gbit/s"}});
+  auto rows = nlohmann::json::array();
+  for (std::size_t i = 1; i < code_names.size(); ++i)
+    for (auto const rounding : {Rounding::nearest, Rounding::stochastic}) {
+      auto const code = static_cast<Code>(i);
+      if (code == Code::sign && rounding == Rounding::stochastic) continue;  // it draws nothing
+      auto const speed = measure_codec(code, rounding);
+      auto const share =
+          static_cast<double>(wire_bytes(code, 1)) / static_cast<double>(wire_bytes(Code::none, 1));
+      auto const bandwidth = pays_below(code, speed, ranks);
+      auto const* const how = rounding == Rounding::nearest ? "nearest" : "stochastic";
+      table.add_row({std::string(code_names[i]), how, format_number(100 * share, 1),
+                     format_number(1e9 * speed.encode, 3), format_number(1e9 * speed.decode, 3),
+                     format_number(1e9 * speed.decode_and_add, 3),
+                     format_number(8e-9 * bandwidth, 1)});
+      rows.push_back({{"code", code_names[i]},
+                      {"rounding", how},
+                      {"share_of_fp32", share},
+                      {"encode_s_per_B", speed.encode},
+                      {"decode_s_per_B", speed.decode},
+                      {"decode_and_add_s_per_B", speed.decode_and_add},
+                      {"pays_below_B_per_s", bandwidth}});
+    }
+  std::cout << "codes of gradients on one core, with error feedback; links of " << ranks
+            << " ranks\n"
+            << table.render();
+  if (options.has("json"))
+    replace_file(options.text("json"),
+                 nlohmann::json{{"ranks", ranks}, {"codes", rows}}.dump(2) + "\n");
+  return ExitCode::done;
+}
+
 }  // namespace
 
 void declare_commbench(Options& options) {
@@ -246,7 +288,14 @@ void declare_commbench(Options& options) {
                .fallback = "0",
                .meaning = "compare all_reduce with MPI_Allreduce in so many pairs of runs; the "
                           "median above 1: all_reduce is faster"});
-  options.add({.name = "ranks", .value = "N", .fallback = "2", .meaning = "of backend inprocess"});
+  options.add({.name = "codes",
+               .meaning =
+                   "instead measure how fast gradients are coded on one core, and tell below "
+                   "which bandwidth of a rank's link a code shortens a step"});
+  options.add({.name = "ranks",
+               .value = "N",
+               .fallback = "2",
+               .meaning = "of backend inprocess, or among which codes travel"});
   options.add({.name = "json", .value = "FILE", .meaning = "also write the table to this file"});
   options.add_note(
       "Sizes, algbw and busbw are those of nccl-tests; times are not. Here the host waits for each "
@@ -259,11 +308,14 @@ void declare_commbench(Options& options) {
       "mpirun --bind-to none -n 2 stratagem commbench --ops all_reduce -b 4 -e 16M -f 2 --json "
       "bench.json",
       "one operation, and its table in a file");
+  options.add_example("stratagem commbench --codes --ranks 16",
+                      "which code pays on which link, among 16 ranks");
   options.add_example("stratagem commbench --backend inprocess --ranks 4 -e 1M",
                       "threads of one process, without a launcher");
 }
 
 ExitCode execute_commbench(Options const& options) {
+  if (options.has("codes")) return measure_codes(options);
   auto const plan = make_plan(options);
   auto const backend = options.text("backend");
   if (backend == "inprocess") return measure_threads(options, plan);

@@ -28,6 +28,15 @@ class Compression(harness.ProgramTest):
         shown = self.expect(0, "plan", "config.yaml", "--ranks", "2", "-s", "strategy.compression=int8").stdout
         self.assertIn("in int8", shown)
 
+    def test_commbench_tells_which_code_pays(self):
+        ended = self.expect(0, "commbench", "--codes", "--ranks", "4", "--json", "codes.json")
+        self.assertIn("pays below Gbit/s", ended.stdout)
+        told = json.loads((self.folder / "codes.json").read_text())
+        self.assertEqual(list(dict.fromkeys(row["code"] for row in told["codes"])), list(CODES))
+        for row in told["codes"]:
+            self.assertGreater(row["pays_below_B_per_s"], 0)
+            self.assertIn(f"\n{row['code']} ", ended.stdout)
+
     def train_and_resume(self, out, first, ranks, second, others, *more):
         """As if the run had been interrupted after its checkpoint of step 3."""
         self.expect(0, *self.settings(out, *first, "run.max_steps=4"), ranks=ranks)
