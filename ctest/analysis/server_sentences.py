@@ -9,7 +9,7 @@ from quoted import seeds_of, table_of, verdict_of
 
 class OfServers(Sentences):
     def test_all(self):
-        parts = conclusions, three_epochs, longer_trainings, thirty_epochs, small_steps, cifar10, batch_norm
+        parts = conclusions, three_epochs, longer_trainings, thirty_epochs, small_steps, cifar10, adamw, batch_norm
         parts += slow_worker, other_clusters, stability, collapse
         self.check_all(PS, *(words for part in parts for words in part()))
 
@@ -107,6 +107,27 @@ def cifar10():
         f"Async is {lost(stale):.0f} points below sync",
         f"{accuracy(nesterov):.0f} % is far from what LeNet can reach",
         f"the margin of {margin:.1f} points is a tenth",
+    ]
+
+
+def adamw():
+    rows = modes_of("ps_adamw")
+    two, four, sync = rows["2", "async"], rows["4", "async"], rows["4", "sync"]
+    assert [verdict_of(row)[0] for row in (two, four)] == ["equivalent"] * 2
+    low, high = interval(four)
+    assert low > 0 and float(sync["lr"].split()[0]) == 2 * float(four["lr"].split()[0])
+    assert four["beta1"].split()[0] == "0"
+    pushes = [
+        f"{one['result']['pushes']:,}"
+        for one in data_of("data/ps_adamw")["trainings"]
+        if one["training"]["seed"] == 1 and one["training"]["mode"] == "async"
+    ]
+    return [
+        f"Two workers make {pushes[0]} pushes, four {pushes[1]}",
+        f"within {verdict_of(two)[1]} nats",
+        f"async is {float(four['difference'].split()[0]):.3f} nats behind",
+        f"its interval is {low:.3f} to {high:.3f}",
+        f"on a plateau, at {moved(four):.3f} nats",
     ]
 
 

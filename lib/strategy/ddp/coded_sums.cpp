@@ -12,31 +12,31 @@
 namespace stratagem {
 namespace {
 
-/// Of messages: the codes of a bucket's slices, and of their sums.
-int tag_of(std::size_t bucket) {
-  auto const tag = 2 * static_cast<int>(bucket);
-  expects(tag < Communicator::max_tag, "fewer buckets than tags");
+/// Of messages: the codes of a piece's slices, and of their sums.
+int tag_of(std::size_t piece) {
+  auto const tag = 2 * static_cast<int>(piece);
+  expects(tag < Communicator::max_tag, "fewer pieces than tags");
   return tag;
 }
 
 }  // namespace
 
-CodedSums::CodedSums(std::vector<CodedBucket> buckets, Compression const& compression,
+CodedSums::CodedSums(std::vector<CodedPiece> pieces, Compression const& compression,
                      StrategyParts const& parts, ParameterLayout const& layout)
-    : buckets_(std::move(buckets)),
+    : pieces_(std::move(pieces)),
       parts_(parts),
       layout_(layout),
       codec_(compression.code, compression.rounding, parts.seed),
-      exchanges_(buckets_.size()) {
+      exchanges_(pieces_.size()) {
   if (parts.device.kind != gpu::DeviceKind::cpu)
     throw AgreedError(ExitCode::environment, "strategy.compression on a GPU",
                       "codes are made on CPUs only", "leave it out, or set run.device: cpu");
   std::int64_t bytes = 0, elements = 0;
-  for (auto const& bucket : buckets_) {
+  for (auto const& piece : pieces_) {
     first_byte_.push_back(bytes);
     first_of_sums_.push_back(elements);
-    bytes += ranks() * bucket.wire;
-    elements += bucket.slice;
+    bytes += ranks() * piece.wire;
+    elements += piece.slice;
   }
   gpu::MemoryScope const scope(gpu::MemoryCategory::gradients, parts.device);
   for (auto* const codes : {&sending_, &receiving_, &summed_})
@@ -49,104 +49,112 @@ CodedSums::CodedSums(std::vector<CodedBucket> buckets, Compression const& compre
 void CodedSums::begin(std::size_t bucket, at::Tensor const& gradients, std::int64_t step) {
   gradients_ = gradients;
   step_ = step;
-  auto& exchange = exchanges_[bucket];
+  for (std::size_t piece = 0; piece < pieces_.size(); ++piece)
+    if (pieces_[piece].bucket == bucket) begin_piece(piece);
+}
+
+void CodedSums::begin_piece(std::size_t piece) {
+  auto& exchange = exchanges_[piece];
   exchange.stage = Stage::exchanging;
-  auto const tag = tag_of(bucket);
+  auto const tag = tag_of(piece);
   auto& communicator = parts_.communicator;
   for (int peer = 0; peer < ranks(); ++peer) {
-    auto const range = buckets_[bucket].slice_of(peer);
+    auto const range = pieces_[piece].slice_of(peer);
     auto const lost =
         residual_.defined() ? residual_.narrow(0, range.begin, range.size()) : at::Tensor();
-    encode(bucket, peer, lost, rank(), code(sending_, bucket, peer, peer));
+    encode(piece, peer, lost, rank(), code(sending_, piece, peer, peer));
     if (peer == rank()) continue;
-    exchange.arriving.push_back(communicator.receive(room(receiving_, bucket, peer), peer, tag));
-    exchange.returning.push_back(communicator.receive(room(summed_, bucket, peer), peer, tag + 1));
-    exchange.sent.push_back(communicator.send(room(sending_, bucket, peer), peer, tag));
+    exchange.arriving.push_back(communicator.receive(room(receiving_, piece, peer), peer, tag));
+    exchange.returning.push_back(communicator.receive(room(summed_, piece, peer), peer, tag + 1));
+    exchange.sent.push_back(communicator.send(room(sending_, piece, peer), peer, tag));
   }
 }
 
 void CodedSums::advance() {
-  for (std::size_t bucket = 0; bucket < buckets_.size(); ++bucket)
-    if (exchanges_[bucket].stage == Stage::exchanging && arrived(exchanges_[bucket]))
-      add_up(bucket);
+  for (std::size_t piece = 0; piece < pieces_.size(); ++piece)
+    if (exchanges_[piece].stage == Stage::exchanging && arrived(exchanges_[piece])) add_up(piece);
 }
 
 bool CodedSums::arrived(Exchange const& exchange) const {
   return std::ranges::all_of(exchange.arriving, &Work::done);
 }
 
-void CodedSums::add_up(std::size_t bucket) {
-  auto& exchange = exchanges_[bucket];
+void CodedSums::add_up(std::size_t piece) {
+  auto& exchange = exchanges_[piece];
   for (auto& work : exchange.arriving) work.wait_on_host();
-  auto const sum = values(bucket, rank());
+  auto const sum = values(piece, rank());
   for (int from = 0; from < ranks(); ++from) {
-    auto const version = code(from == rank() ? sending_ : receiving_, bucket, from, rank());
+    auto const version = code(from == rank() ? sending_ : receiving_, piece, from, rank());
     if (from == 0)
       codec_.decode(version, sum);
     else
       codec_.decode_and_add(version, sum);
   }
-  clear_padding(bucket, rank(), sum);
-  encode(bucket, rank(), own_residual(bucket), ranks(), code(summed_, bucket, rank(), rank()));
+  clear_padding(piece, rank(), sum);
+  encode(piece, rank(), own_residual(piece), ranks(), code(summed_, piece, rank(), rank()));
   for (int peer = 0; peer < ranks(); ++peer)
     if (peer != rank())
       exchange.sent.push_back(
-          parts_.communicator.send(room(summed_, bucket, rank()), peer, tag_of(bucket) + 1));
+          parts_.communicator.send(room(summed_, piece, rank()), peer, tag_of(piece) + 1));
   exchange.stage = Stage::returning;
 }
 
 void CodedSums::finish(std::size_t bucket) {
-  for (std::size_t other = 0; other < buckets_.size(); ++other)
-    if (exchanges_[other].stage == Stage::exchanging) add_up(other);
-  auto& exchange = exchanges_[bucket];
+  for (std::size_t piece = 0; piece < pieces_.size(); ++piece)
+    if (exchanges_[piece].stage == Stage::exchanging) add_up(piece);
+  for (std::size_t piece = 0; piece < pieces_.size(); ++piece)
+    if (pieces_[piece].bucket == bucket) finish_piece(piece);
+}
+
+void CodedSums::finish_piece(std::size_t piece) {
+  auto& exchange = exchanges_[piece];
   for (auto* const works : {&exchange.returning, &exchange.sent})
     for (auto& work : *works) work.wait_on_host();
   for (int from = 0; from < ranks(); ++from) {
-    codec_.decode(code(summed_, bucket, from, from), values(bucket, from));
-    clear_padding(bucket, from, values(bucket, from));
+    codec_.decode(code(summed_, piece, from, from), values(piece, from));
+    clear_padding(piece, from, values(piece, from));
   }
   exchange = {};
 }
 
-void CodedSums::encode(std::size_t bucket, int owner, at::Tensor const& residual, int stage,
+void CodedSums::encode(std::size_t piece, int owner, at::Tensor const& residual, int stage,
                        std::span<std::byte> code) {
   auto const lost = numbers_of(residual);
-  codec_.encode(values(bucket, owner), lost, code,
-                {step_, stage, buckets_[bucket].slice_of(owner).begin});
-  clear_padding(bucket, owner, lost);
+  codec_.encode(values(piece, owner), lost, code,
+                {step_, stage, pieces_[piece].slice_of(owner).begin});
+  clear_padding(piece, owner, lost);
 }
 
-void CodedSums::clear_padding(std::size_t bucket, int owner, std::span<float> values) const {
-  stratagem::clear_padding(layout_, buckets_[bucket].slice_of(owner), values);
+void CodedSums::clear_padding(std::size_t piece, int owner, std::span<float> values) const {
+  stratagem::clear_padding(layout_, pieces_[piece].slice_of(owner), values);
 }
 
-at::Tensor CodedSums::room(at::Tensor const& of, std::size_t bucket, int peer) const {
-  auto const wire = buckets_[bucket].wire;
-  return of.narrow(0, first_byte_[bucket] + peer * wire, wire);
+at::Tensor CodedSums::room(at::Tensor const& of, std::size_t piece, int peer) const {
+  auto const wire = pieces_[piece].wire;
+  return of.narrow(0, first_byte_[piece] + peer * wire, wire);
 }
 
-std::span<std::byte> CodedSums::code(at::Tensor const& of, std::size_t bucket, int peer,
+std::span<std::byte> CodedSums::code(at::Tensor const& of, std::size_t piece, int peer,
                                      int owner) const {
-  auto const numel = buckets_[bucket].slice_of(owner).size();
-  return {data_of(room(of, bucket, peer)), static_cast<std::size_t>(codec_.wire_bytes(numel))};
+  auto const numel = pieces_[piece].slice_of(owner).size();
+  return {data_of(room(of, piece, peer)), static_cast<std::size_t>(codec_.wire_bytes(numel))};
 }
 
-std::span<float> CodedSums::values(std::size_t bucket, int rank) const {
-  auto const range = buckets_[bucket].slice_of(rank);
+std::span<float> CodedSums::values(std::size_t piece, int rank) const {
+  auto const range = pieces_[piece].slice_of(rank);
   return numbers_of(gradients_.narrow(0, range.begin, range.size()));
 }
 
-at::Tensor CodedSums::own_residual(std::size_t bucket) const {
+at::Tensor CodedSums::own_residual(std::size_t piece) const {
   if (!residual_of_sum_.defined()) return {};
-  return residual_of_sum_.narrow(0, first_of_sums_[bucket],
-                                 buckets_[bucket].slice_of(rank()).size());
+  return residual_of_sum_.narrow(0, first_of_sums_[piece], pieces_[piece].slice_of(rank()).size());
 }
 
 std::vector<ParameterState> CodedSums::state() const {
   if (!residual_.defined()) return {};
   ParameterState of_sum{.kind = std::string(Compression::residual_of_sum), .pieces = {}};
-  for (std::size_t bucket = 0; bucket < buckets_.size(); ++bucket)
-    std::ranges::move(pieces_of(layout_, buckets_[bucket].slice_of(rank()), own_residual(bucket)),
+  for (std::size_t piece = 0; piece < pieces_.size(); ++piece)
+    std::ranges::move(pieces_of(layout_, pieces_[piece].slice_of(rank()), own_residual(piece)),
                       std::back_inserter(of_sum.pieces));
   std::vector<ParameterState> states{std::move(of_sum)};
   for (int worker = 0; worker < ranks(); ++worker) {

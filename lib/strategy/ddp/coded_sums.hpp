@@ -9,12 +9,12 @@
 
 #include "comm/work/work.hpp"
 #include "compress/codec.hpp"
-#include "strategy/ddp/coded_bucket.hpp"
+#include "strategy/ddp/coded_piece.hpp"
 #include "strategy/strategy_parts.hpp"
 
 namespace stratagem {
 
-/// Sums over ranks of gradients that travel in a code, bucket by bucket. Each rank codes its
+/// Sums over ranks of gradients that travel in a code, piece by piece. Each rank codes its
 /// gradients and sends every rank its slice; that rank adds up what it reads, in rank order, codes
 /// the sum and sends it to all. All of them read the same, so replicas stay alike. What is lost is
 /// kept for the next step, if that is asked for. `serial` does the same with `compression`, bit for
@@ -22,7 +22,7 @@ namespace stratagem {
 class CodedSums {
  public:
   /// AgreedError(environment) on a GPU.
-  CodedSums(std::vector<CodedBucket> buckets, Compression const& compression,
+  CodedSums(std::vector<CodedPiece> pieces, Compression const& compression,
             StrategyParts const& parts, ParameterLayout const& layout);
 
   /// Codes a bucket of `gradients`, which are laid out as the parameters, and begins to send it.
@@ -43,35 +43,37 @@ class CodedSums {
     std::vector<Work> arriving, returning, sent;
   };
 
+  void begin_piece(std::size_t piece);
+  void finish_piece(std::size_t piece);
   int rank() const { return parts_.communicator.rank(); }
   int ranks() const { return parts_.communicator.size(); }
   /// Room for a code to or from rank `peer`.
-  at::Tensor room(at::Tensor const& of, std::size_t bucket, int peer) const;
+  at::Tensor room(at::Tensor const& of, std::size_t piece, int peer) const;
   /// The part of it that the code of the slice of rank `owner` fills.
-  std::span<std::byte> code(at::Tensor const& of, std::size_t bucket, int peer, int owner) const;
-  std::span<float> values(std::size_t bucket, int rank) const;
+  std::span<std::byte> code(at::Tensor const& of, std::size_t piece, int peer, int owner) const;
+  std::span<float> values(std::size_t piece, int rank) const;
   /// Codes the slice of rank `owner` with a residual, which may be undefined.
-  void encode(std::size_t bucket, int owner, at::Tensor const& residual, int stage,
+  void encode(std::size_t piece, int owner, at::Tensor const& residual, int stage,
               std::span<std::byte> code);
-  void clear_padding(std::size_t bucket, int owner, std::span<float> values) const;
+  void clear_padding(std::size_t piece, int owner, std::span<float> values) const;
   /// Of the sum of this rank's slice; undefined without feedback.
-  at::Tensor own_residual(std::size_t bucket) const;
+  at::Tensor own_residual(std::size_t piece) const;
   /// Adds up this rank's slice, and begins to send the sum.
-  void add_up(std::size_t bucket);
+  void add_up(std::size_t piece);
   bool arrived(Exchange const& exchange) const;
 
-  std::vector<CodedBucket> buckets_;
+  std::vector<CodedPiece> pieces_;
   StrategyParts parts_;
   ParameterLayout layout_;
   Codec codec_;
-  std::vector<std::int64_t> first_byte_, first_of_sums_;  ///< by bucket, in what is below
+  std::vector<std::int64_t> first_byte_, first_of_sums_;  ///< by piece, in what is below
   /// Codes of slices for each rank, of this rank's slice by each rank, and of all sums.
   at::Tensor sending_, receiving_, summed_;
   at::Tensor residual_;         ///< [parameters], undefined without feedback
-  at::Tensor residual_of_sum_;  ///< of this rank's slices, bucket by bucket; the same
+  at::Tensor residual_of_sum_;  ///< of this rank's slices, piece by piece; the same
   at::Tensor gradients_;        ///< of the present step
   std::int64_t step_ = 0;
-  std::vector<Exchange> exchanges_;  ///< by bucket
+  std::vector<Exchange> exchanges_;  ///< by piece
 };
 
 }  // namespace stratagem

@@ -110,7 +110,7 @@ void Ddp::await(std::size_t bucket) {
   if (coded_) coded_->finish(bucket);
   if (!coded_)
     works_[bucket].wait_on_stream();
-  else if (bucket + 1 == plan_.coded.size())
+  else if (bucket + 1 == plan_.buckets.buckets.size())
     works_.front().wait_on_stream();
 }
 

@@ -92,7 +92,8 @@ class PlannedDdp final : public PlannedStrategy {
                          {"first_block", bucket.first_block},
                          {"last_block", bucket.last_block}});
       if (!plan_.coded.empty())
-        buckets.back()["wire_bytes_of_slice"] = plan_.coded[buckets.size() - 1].wire;
+        buckets.back()["coded_bytes"] =
+            plan_.elements_sent(buckets.size() - 1) * plan_.element_size;
     }
   }
 
@@ -114,7 +115,7 @@ StrategyPlan plan_of(DdpConfig const& config, PlanInput const& input) {
   plan.micro_batches = config.micro_batches;
   plan.memory[gpu::MemoryCategory::gradients] += control_room * plan.element_size;
   if (config.compression.on()) {
-    ddp.coded = coded_buckets(ddp.buckets, config.compression.code, input.ranks);
+    ddp.coded = coded_pieces(ddp.buckets, config.compression.code, input.ranks);
     plan.memory[gpu::MemoryCategory::gradients] +=
         bytes_held(ddp.coded, config.compression.error_feedback, input.ranks, input.layout.size());
     plan.bytes_sent_per_step = bytes_sent(ddp.coded, input.ranks) +
@@ -135,10 +136,11 @@ StrategyPlan plan_of(DdpConfig const& config, PlanInput const& input) {
 }
 
 std::int64_t DdpPlan::elements_sent(std::size_t bucket) const {
-  auto const size = buckets.buckets[bucket].range.size();
-  if (coded.empty()) return size;
-  auto const& [range, slice, wire] = coded[bucket];
-  return ceil_div(ceil_div(size, slice) * wire, element_size);
+  if (coded.empty()) return buckets.buckets[bucket].range.size();
+  std::int64_t bytes = 0;
+  for (auto const& piece : coded)
+    if (piece.bucket == bucket) bytes += ceil_div(piece.range.size(), piece.slice) * piece.wire;
+  return ceil_div(bytes, element_size);
 }
 
 DdpPlan const* ddp_of(StrategyPlan const& plan) {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "params/bucket_plan.hpp"
-#include "strategy/ddp/coded_bucket.hpp"
+#include "strategy/ddp/coded_piece.hpp"
 #include "strategy/ddp/ddp_config.hpp"
 #include "strategy/plan.hpp"
 
@@ -15,8 +15,8 @@ namespace stratagem {
 struct DdpPlan {
   DdpConfig config;
   BucketPlan buckets;
-  std::int64_t element_size = 4;        ///< of gradients [B]
-  std::vector<CodedBucket> coded = {};  ///< by bucket, where gradients travel in a code
+  std::int64_t element_size = 4;       ///< of gradients [B]
+  std::vector<CodedPiece> coded = {};  ///< where gradients travel in a code
 
   /// Elements of gradients that have as many bytes as travel of a bucket.
   std::int64_t elements_sent(std::size_t bucket) const;
