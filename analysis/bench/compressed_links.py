@@ -9,14 +9,12 @@ times; of each start the median step counts, without the first ones. A ratio abo
 Codes have error feedback.
 """
 
-import argparse
 import statistics
 import subprocess
 import tempfile
 from pathlib import Path
 
 import linked_nodes
-import paired
 import programs
 import report
 import traces
@@ -47,37 +45,22 @@ def step_of(options, nodes, code):
 
 
 def measure(options, nodes, rate, code):
-    pairs = []
-    for number in range(options.pairs):
-        order = [code, "none"] if number % 2 == 0 else ["none", code]
-        found = {name: step_of(options, nodes, "none" if options.control else name) for name in order}
-        pairs.append((found[code], found["none"]))
-    ratio, low, high, coverage = paired.median_interval([plain / coded for coded, plain in pairs])
-    coded, plain = map(statistics.median, zip(*pairs))
-    return {"model": options.model, "rate": rate, "code": code, "pairs": len(pairs), "coded_ms": 1e3 * coded,
-            "plain_ms": 1e3 * plain, "ratio": ratio, "ratio_low": low, "ratio_high": high, "coverage": coverage,
-            "control": options.control, "steps_s": pairs}
+    found = linked_nodes.compare(options, code, "none", lambda way: step_of(options, nodes, way))
+    return {"model": options.model, "rate": rate, "code": code, **found}
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--program", default="build/stratagem")
+    parser = linked_nodes.arguments(__doc__, pairs=5)
     parser.add_argument("--model", default="lenet")
     parser.add_argument("--dataset", default="synthetic-digits")
     parser.add_argument("--images", type=int, default=64, help="of all ranks together")
     parser.add_argument("--rates", nargs="+", default=["100mbit"])
     parser.add_argument("--codes", nargs="+", default=["bf16", "int8", "int4", "ternary", "sign"])
-    parser.add_argument("--pairs", type=int, default=5)
     parser.add_argument("--steps", type=int, default=20, help="of each start")
     parser.add_argument("--warm-up", type=int, default=4, help="steps that do not count")
-    parser.add_argument("--timeout", type=float, default=300, help="of one start [s]")
-    parser.add_argument("--control", action="store_true")
-    parser.add_argument("--json", help="also write the raw numbers to this file")
     options = parser.parse_args()
-    options.threads = 1
-    columns = {"model": "{model}", "code": "{code}", "link": "{rate}", "step ms": "{coded_ms:.1f}",
-               "fp32 ms": "{plain_ms:.1f}", "ratio": "{ratio:.2f}",
-               "interval (coverage)": "{ratio_low:.2f} to {ratio_high:.2f} ({coverage:.1%})", "pairs": "{pairs}"}
+    columns = {"model": "{model}", "code": "{code}", "link": "{rate}", "step ms": "{ours_ms:.1f}",
+               "fp32 ms": "{theirs_ms:.1f}", **linked_nodes.RATIO_COLUMNS}
     table = report.Table(options, columns, machine=programs.machine(options))
     with linked_nodes.LinkedNodes() as nodes:
         for rate in options.rates:

@@ -2,12 +2,16 @@
 shared memory. mpirun starts ranks on both; nsenter takes the place of ssh. Files are shared. Needs root, and the
 packages iproute2 and util-linux."""
 
+import argparse
 import os
 import signal
+import statistics
 import subprocess
 import tempfile
 import time
 from pathlib import Path
+
+import paired
 
 NODES = {"left": "10.78.0.1", "right": "10.78.0.2"}
 # What a node runs first; its end of the cable comes later.
@@ -21,6 +25,37 @@ ip addr add "$2/24" dev eth0
 ip link set eth0 up
 while :; do sleep 1000 & wait $! || :; done
 """
+
+
+RATIO_COLUMNS = {"ratio": "{ratio:.2f}", "interval (coverage)": "{ratio_low:.2f} to {ratio_high:.2f} ({coverage:.1%})",
+                 "pairs": "{pairs}"}
+
+
+def arguments(description, pairs):
+    """The options of every benchmark between such nodes."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--program", default="build/stratagem")
+    parser.add_argument("--pairs", type=int, default=pairs, help="of starts")
+    parser.add_argument("--timeout", type=float, default=300, help="of one start [s]")
+    parser.add_argument("--control", action="store_true", help="the second way on both sides")
+    parser.add_argument("--json", help="also write the raw numbers to this file")
+    parser.set_defaults(threads=1)
+    return parser
+
+
+def compare(options, ours, theirs, time_of):
+    """What a row of a table says of two ways that take turns, each first in every second pair. time_of(way) starts one
+    and tells its time [s]."""
+    times = []
+    for number in range(options.pairs):
+        order = [ours, theirs] if number % 2 == 0 else [theirs, ours]
+        found = {way: time_of(theirs if options.control else way) for way in order}
+        times.append((found[ours], found[theirs]))
+    ratio, low, high, coverage = paired.median_interval([b / a for a, b in times])
+    own, other = map(statistics.median, zip(*times))
+    return {"ours_s": own, "ours_ms": 1e3 * own, "theirs_ms": 1e3 * other, "ratio": ratio, "ratio_low": low,
+            "ratio_high": high, "coverage": coverage, "pairs": len(times), "control": options.control,
+            "times_s": times}
 
 
 class LinkedNodes:

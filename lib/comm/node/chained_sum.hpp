@@ -24,8 +24,8 @@ namespace stratagem {
 class ChainedSum final : public NodeOperation {
  public:
   /// `comm`: the ranks of all nodes, in the order of nodes, as many on each as in `arena`. Uses
-  /// tags `tag` and tag + 1. Error(environment) if no shared memory is left for a tensor of another
-  /// memory.
+  /// tags `tag` and tag + 1. Error(out_of_memory) if no shared memory is left for a tensor of
+  /// another memory.
   ChainedSum(mpi::Comm const& comm, NodeArena& arena, Kind kind, at::Tensor input,
              at::Tensor output, std::uint64_t number, int tag);
 
