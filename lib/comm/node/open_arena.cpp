@@ -48,11 +48,12 @@ Places places_of(mpi::Comm const& comm, NodeUse const& use) {
   auto const node =
       use.ranks_per_node > 0 ? comm.split(comm.rank() / use.ranks_per_node) : comm.split_node();
   auto const first = std::stoi(node.all_gather(std::to_string(comm.rank())).front());
-  bool const in_place = first % node.size() == 0 && comm.rank() == first + node.rank();
-  auto const firsts = comm.all_gather(std::to_string(first));
-  auto const seen = comm.all_gather(str(in_place ? "" : "not ", node.size()));
-  return {node, static_cast<int>(std::set(firsts.begin(), firsts.end()).size()),
-          in_place && std::ranges::count(seen, seen.front()) == comm.size()};
+  auto const size = node.size();
+  auto const seen = comm.all_gather(str(first, " ", size));
+  bool regular = true;
+  for (int rank = 0; rank < comm.size(); ++rank)
+    regular = regular && seen[static_cast<std::size_t>(rank)] == str(rank - rank % size, " ", size);
+  return {node, static_cast<int>(std::set(seen.begin(), seen.end()).size()), regular};
 }
 
 /// Why memory in common would be of no use to the ranks; empty if it is of use. The same on all.
