@@ -28,7 +28,9 @@ import report
 SIZES = {
     "nano": {"layers": 4, "heads": 4, "width": 128, "seq_len": 64, "batch": 12, "vocabulary": 256},
     "gpt2": {"layers": 12, "heads": 12, "width": 768, "seq_len": 64, "batch": 8, "vocabulary": 50257},
+    "gpt2-1024": {"layers": 12, "heads": 12, "width": 768, "seq_len": 1024, "batch": 16, "vocabulary": 50304},
 }
+OPPONENTS = {"eager": [], "graph": ["--graph"], "compiled": ["--graph", "--compile"]}
 MEANINGS = {"layers": "of the transformer", "heads": "of attention", "width": "of the stream through the layers",
             "seq_len": "tokens of a sequence, and the longest that the model takes",
             "batch": "sequences per step of all ranks together", "vocabulary": "tokens that the model tells apart"}
@@ -36,7 +38,7 @@ TEXT_BYTES = 1_000_000
 
 CONFIG = """\
 schema: 1
-run: {{name: bench, device: cpu, ranks: {ranks}, threads: {threads}, epochs: 100000, evaluate_every: 0}}
+run: {{name: bench, device: {device}, ranks: {ranks}, threads: {threads}, epochs: 100000, evaluate_every: 0}}
 data: {{path: "{text}", seq_len: {seq_len}, global_batch: {batch}}}
 model: {{name: gpt2, layers: {layers}, heads: {heads}, width: {width}, context: {seq_len}, num_classes: {vocabulary}}}
 optimizer: {{name: adamw, lr: 1e-3, beta2: 0.99, weight_decay: 0.1, decay: weights, clip_norm: 1}}
@@ -58,12 +60,12 @@ class Stratagem(programs.Stratagem):
                     "none"])
 
 
-def opponent(options, cell):
+def start_opponent(options, cell):
     """Starts PyTorch in a folder."""
-    shared = argparse.Namespace(**{**vars(options), "data": options.text, "device": "cpu", "size": options.seq_len})
+    shared = argparse.Namespace(**{**vars(options), "data": options.text, "size": options.seq_len})
     shape = [word for name in ("layers", "heads", "width", "vocabulary")
              for word in (f"--{name}", str(getattr(options, name)))]
-    return functools.partial(programs.Torch, options=shared, cell=cell, script="torch_gpt.py", script_arguments=shape)
+    return functools.partial(programs.Torch, options=shared, cell=cell, script="torch_gpt.py", script_arguments=shape + OPPONENTS[options.opponent])
 
 
 def write_text(path):
@@ -86,7 +88,10 @@ def options_of():
     for name, meaning in MEANINGS.items():
         default = ", ".join(f"{size} {shape[name]}" for size, shape in SIZES.items())
         parser.add_argument(f"--{name.replace('_', '-')}", type=int, help=f"{meaning}; {default}")
-    parser.add_argument("--precision", nargs="+", choices=["fp32", "bf16"], default=["fp32"])
+    parser.add_argument("--precision", nargs="+", choices=["fp32", "tf32", "bf16"], default=["fp32"])
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--opponents", nargs="+", choices=OPPONENTS, default=["eager"],
+                        help="on a GPU, PyTorch also keeps its whole step as a CUDA graph, and compiles it")
     parser.add_argument("--ranks", nargs="+", type=int, default=[2])
     parser.add_argument("--threads", type=int, default=1, help="per rank")
     parser.add_argument("--program", default=str(programs.HERE.parent.parent / "build/stratagem"))
@@ -102,8 +107,10 @@ def trainings(options):
         shape = {name: getattr(options, name) or value for name, value in SIZES[size].items()}
         for precision in options.precision:
             for ranks in options.ranks:
-                of_row = argparse.Namespace(**{**vars(options), **shape, "precision": precision})
-                yield of_row, programs.Cell(size, ranks, of_row.batch // ranks)
+                for opponent in options.opponents:
+                    of_row = argparse.Namespace(**{**vars(options), **shape, "precision": precision,
+                                                   "opponent": opponent})
+                    yield of_row, programs.Cell(size, ranks, of_row.batch // ranks)
 
 
 def check(options):
@@ -122,18 +129,19 @@ def check(options):
 
 def row_of(options, cell):
     row = paired.measure(options, cell, functools.partial(Stratagem, options=options, cell=cell),
-                         opponent(options, cell))
+                         start_opponent(options, cell))
     for side in ("ours", "theirs"):
         row[f"{side}_tokens_per_s"] = options.seq_len * row.pop(f"{side}_images_per_s")  # an image is a sequence here
     ratios = [theirs / ours for start in row["step_times_s"] for ours, theirs in start]
     first, third = np.quantile(ratios, [0.25, 0.75])
     shape = {name: getattr(options, name) for name in SIZES[cell.model]}
-    return {**row, **shape, "precision": options.precision, "ratio_quartiles": [float(first), float(third)]}
+    return {**row, **shape, "precision": options.precision, "opponent": options.opponent, "ratio_quartiles": [float(first), float(third)]}
 
 
 def columns_of():
     speed = {title: form for title, form in paired.speed_columns().items() if "images" not in title}
     return {"size": "{model}", "layers, heads, width": "{layers}, {heads}, {width}", "precision": "{precision}",
+            "opponent": "{opponent}",
             "ranks": "{ranks}", "sequences/rank": "{batch_per_rank}", "tokens/sequence": "{seq_len}",
             "ours tokens/s": "{ours_tokens_per_s:.0f}", "theirs tokens/s": "{theirs_tokens_per_s:.0f}",
             "ratio": speed.pop("ratio"), "quartiles": "{ratio_quartiles[0]:.3f} to {ratio_quartiles[1]:.3f}", **speed}

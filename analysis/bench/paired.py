@@ -72,26 +72,25 @@ def window_of(program, seconds):
     return begin, end
 
 
-def compare(options, ours, theirs):
-    """Paired windows [(ours, theirs)] of two programs, and their mean step times [(s, s)]. Both programs have just been
-    started, and are stopped."""
+def compare(options, *running):
+    """Windows of two or more programs, taken in turn, and their mean step times [s]: for each turn a tuple in the order
+    of the programs. All have just been started, and are stopped."""
     seconds = options.min_window
-    for program in (ours, theirs):
+    for program in running:
         program.signal(signal.SIGCONT)
         program.wait_for_steps(options.warm_up, options.timeout)
         recent = program.steps()[-2:]
         seconds = max(seconds, options.steps * 1e-9 * float(np.mean(recent[:, 1] - recent[:, 0])))
         program.signal(signal.SIGSTOP)
     windows = []
-    for pair in range(options.pairs):
-        first, second = (ours, theirs) if pair % 2 == 0 else (theirs, ours)
-        spans = {first: window_of(first, seconds), second: window_of(second, seconds)}
-        windows.append((spans[ours], spans[theirs]))
-    for program in (ours, theirs):
+    for turn in range(options.pairs):
+        spans = {program: window_of(program, seconds) for program in (running if turn % 2 == 0 else running[::-1])}
+        windows.append(tuple(spans[program] for program in running))
+    for program in running:
         program.flush()
-    all_ours, all_theirs = ours.steps(), theirs.steps()
-    times = [(mean_step(all_ours, a), mean_step(all_theirs, b)) for a, b in windows]
-    return windows, [(a, b) for a, b in times if not math.isnan(a + b)]
+    steps = [program.steps() for program in running]
+    times = [tuple(map(mean_step, steps, of_turn)) for of_turn in windows]
+    return windows, [of_turn for of_turn in times if not math.isnan(sum(of_turn))]
 
 
 @contextlib.contextmanager

@@ -23,7 +23,7 @@ MODELS = {"vgg16": "vgg16", "resnet50": "resnet50", "densenet121": "densenet121"
 
 CONFIG = """\
 schema: 1
-run: {{name: bench, device: {device}, ranks: {ranks}, threads: {threads}, epochs: 100000, evaluate_every: 0}}
+run: {{name: bench, device: {device}, ranks: {ranks}, threads: {threads}, epochs: 100000, evaluate_every: 0{run}}}
 data: {{dataset: cifar10, root: "{root}", global_batch: {images}, input_size: {size}}}
 model: {model}
 precision: {{compute: {precision}}}
@@ -76,12 +76,13 @@ def cells(options):
                 yield Cell(model, ranks, batch)
 
 
-def write_config(path, options, cell, strategy, spans_every):
-    """A configuration of stratagem that trains until it is stopped; `strategy` is a YAML flow mapping."""
+def write_config(path, options, cell, strategy, spans_every, run=""):
+    """A configuration of stratagem that trains until it is stopped; `strategy` is a YAML flow mapping, `run` more of
+    another one."""
     path.write_text(CONFIG.format(ranks=cell.processes, threads=options.threads, images=cell.images,
                                   model=f"{{file: {cell.file}}}" if cell.file else f"{{name: {cell.model}}}",
                                   root=Path(options.data).resolve().parent, strategy=strategy,
-                                  comm=getattr(options, "comm", ""), device=options.device,
+                                  comm=getattr(options, "comm", ""), run=run, device=options.device,
                                   precision=options.precision, size=options.size,
                                   spans_every=spans_every), encoding="utf-8")
 
@@ -137,10 +138,10 @@ class Program:
 
 
 class Stratagem(Program):
-    def __init__(self, folder, options, cell, strategy, spans_every=0):
+    def __init__(self, folder, options, cell, strategy, spans_every=0, run=""):
         super().__init__(folder)
         config = folder / "config.yaml"
-        write_config(config, options, cell, strategy, spans_every)
+        write_config(config, options, cell, strategy, spans_every, run)
         self.program = os.path.realpath(options.program)
         self.traces = [folder / f"run/trace/a0/rank-{rank:04}.h5" for rank in range(cell.processes)]
         self.start([*launch(options, cell.processes), "run", config, "--out", folder / "run", "--progress", "none"])
@@ -214,8 +215,8 @@ class MpiScript(Program):
 
 
 def script_command(options, cell, script):
-    if options.device == "cuda" and script != "torch_ddp.py":
-        sys.exit(f"{script} runs on CPUs alone: ddp_vs_torch.py is what compares on GPUs")
+    if options.device == "cuda" and script not in ("torch_ddp.py", "torch_gpt.py"):
+        sys.exit(f"{script} runs on CPUs alone: ddp_vs_torch.py and gpt_vs_torch.py compare on GPUs")
     return [sys.executable, HERE / script, "--model", MODELS[cell.model], "--data", options.data,
             "--batch", str(cell.batch), "--threads", str(options.threads), "--device", options.device,
             "--precision", options.precision, "--size", str(options.size)]

@@ -4,6 +4,7 @@
   default  contiguous tensors, foreach SGD, gradients as views of the buckets
   strong   in addition keeps freed heap pages, and uses fused SGD, channels_last where it is faster, and the fastest
            convolutions of cuDNN
+  compiled a compiled model; with a graph, of a whole step, on a GPU
 """
 
 import torch
@@ -15,6 +16,7 @@ import torch_training
 def main():
     parser = torch_training.arguments(__doc__)
     parser.add_argument("--strong", action="store_true")
+    parser.add_argument("--compile", action="store_true")
     options = parser.parse_args()
     if options.strong:
         torch_training.keep_heap()
@@ -26,6 +28,8 @@ def main():
     model = model.to(options.device, memory_format=memory_format)
     if torch.distributed.get_world_size() > 1:
         model = torch.nn.parallel.DistributedDataParallel(model, gradient_as_bucket_view=True)
+    if options.compile:
+        model.compile(mode="max-autotune-no-cudagraphs")
     kind = {"fused": True} if options.strong else {"foreach": True}
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, **kind)
     torch_training.train(options, model, optimizer, memory_format)

@@ -87,24 +87,25 @@ class Gpt(nn.Module):
         return functional.linear(self.norm(x), self.tokens.weight)
 
 
-def adamw(model):
+def adamw(model, capturable):
     """Decays matrices, but no biases and norms."""
     parameters = list(model.parameters())
     groups = [{"params": [p for p in parameters if p.dim() > 1], "weight_decay": 0.1},
               {"params": [p for p in parameters if p.dim() == 1], "weight_decay": 0.0}]
-    return torch.optim.AdamW(groups, lr=1e-3, betas=(0.9, 0.99), fused=True)
+    return torch.optim.AdamW(groups, lr=1e-3, betas=(0.9, 0.99), fused=True, capturable=capturable)
 
 
 def draw(text, count, length, source):
     """Sequences of the text, and for each token the one that follows it."""
-    begins = torch.randint(len(text) - length, (count,), generator=source).tolist()
-    rows = torch.from_numpy(np.stack([text[begin : begin + length + 1] for begin in begins]).astype(np.int64))
+    begins = torch.randint(len(text) - length, (count, 1), generator=source).to(text.device)
+    rows = text[begins + torch.arange(length + 1, device=text.device)].long()
     return rows[:, :-1].contiguous(), rows[:, 1:].contiguous()
 
 
 def step(model, optimizer, inputs, labels, half):
     """One update; the loss before it."""
-    with torch.autocast(inputs.device.type, dtype=half, enabled=half is not None):
+    # A graph would outlive autocast's cache of rounded weights.
+    with torch.autocast(inputs.device.type, dtype=half, enabled=half is not None, cache_enabled=inputs.is_cpu):
         loss = functional.cross_entropy(model(inputs).flatten(0, 1), labels.flatten())
     optimizer.zero_grad()
     loss.backward()
@@ -115,13 +116,21 @@ def step(model, optimizer, inputs, labels, half):
 
 def train(options, model, optimizer):
     """Trains forever."""
-    text = np.memmap(options.data, np.uint8, "r")
+    text = torch.from_numpy(np.fromfile(options.data, np.uint8)).to(options.device)
     source = torch.Generator().manual_seed(dist.get_rank())
-    half = {"fp32": None, "bf16": torch.bfloat16}[options.precision]
+    half = {"bf16": torch.bfloat16}.get(options.precision)
+    ahead = torch_training.Ahead(options.device)
+
+    def update(inputs, labels):
+        step(model, optimizer, inputs, labels, half)
+
+    if options.graph:
+        update = torch_training.captured(update)
     with open(options.log, "w", buffering=1, encoding="ascii") as log:
         while True:
             begin = time.monotonic_ns()
-            step(model, optimizer, *draw(text, options.batch, options.size, source), half)
+            update(*draw(text, options.batch, options.size, source))
+            ahead.wait()
             log.write(f"{begin} {time.monotonic_ns()}\n")
 
 
@@ -129,11 +138,15 @@ def main():
     parser = torch_training.arguments(__doc__)
     for name in ("layers", "heads", "width", "vocabulary"):
         parser.add_argument(f"--{name}", type=int, required=True)
+    parser.add_argument("--compile", action="store_true")
     options = parser.parse_args()
     torch_training.keep_heap()
     torch_training.join(options)
     model = Gpt(options.layers, options.heads, options.width, options.size, options.vocabulary)
-    optimizer = adamw(model)
+    model = model.to(options.device)
+    if options.compile:
+        model.compile(mode="max-autotune-no-cudagraphs")
+    optimizer = adamw(model, capturable=options.graph)
     if dist.get_world_size() > 1:
         model = torch.nn.parallel.DistributedDataParallel(model, gradient_as_bucket_view=True)
     train(options, model, optimizer)

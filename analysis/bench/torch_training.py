@@ -26,6 +26,7 @@ def arguments(description):
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--precision", choices=["fp32", "tf32", "bf16", "fp16"], default="fp32")
     parser.add_argument("--size", type=int, default=32, help="of the images [pixels]")
+    parser.add_argument("--graph", action="store_true", help="the whole step is one CUDA graph")
     parser.add_argument("--log", required=True)
     return parser
 
@@ -71,12 +72,66 @@ def join(options):
     dist.init_process_group("gloo" if options.device == "cpu" else "nccl")
 
 
+class Ahead:
+    """On a GPU, the host is at most two steps ahead."""
+
+    def __init__(self, device):
+        self.on_gpu = device == "cuda"
+        self.pending = collections.deque()
+
+    def wait(self):
+        if not self.on_gpu:
+            return
+        self.pending.append(torch.cuda.Event())
+        self.pending[-1].record()
+        if len(self.pending) > 2:
+            self.pending.popleft().synchronize()
+
+
+def captured(step):
+    """The same step of (images, labels) as one CUDA graph, after a few that are not captured."""
+    inputs, graph, count = None, torch.cuda.CUDAGraph(), 0
+
+    def run(*given):
+        nonlocal inputs, count
+        count += 1
+        if inputs is None:
+            inputs = [tensor.clone(memory_format=torch.preserve_format) for tensor in given]
+        for tensor, value in zip(inputs, given, strict=True):
+            tensor.copy_(value)
+        if count <= 5:
+            aside = torch.cuda.Stream()
+            aside.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(aside):
+                step(*inputs)
+            torch.cuda.current_stream().wait_stream(aside)
+            return
+        if count == 6:
+            with torch.cuda.graph(graph):
+                step(*inputs)
+        graph.replay()
+
+    return run
+
+
 def train(options, model, optimizer, memory_format):
-    """Trains forever. On a GPU, the host is at most two steps ahead, and all images are on the GPU."""
+    """Trains forever. On a GPU, all images are on it."""
     images, labels = (tensor.to(options.device) for tensor in read_cifar(options.data))
     half = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(options.precision)
     scaler = torch.amp.GradScaler(options.device, enabled=half == torch.float16)
-    pending = collections.deque()
+
+    def step(x, y):
+        # A cache of weights in half precision would outlive the graph that wrote it.
+        with torch.autocast(options.device, dtype=half, enabled=half is not None, cache_enabled=not options.graph):
+            loss = torch.nn.functional.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+
+    if options.graph:
+        step = captured(step)
+    ahead = Ahead(options.device)
     with open(options.log, "w", buffering=1, encoding="ascii") as log:
         for indices in batches(len(labels), options.batch, dist.get_rank(), dist.get_world_size()):
             begin = time.monotonic_ns()
@@ -84,17 +139,8 @@ def train(options, model, optimizer, memory_format):
             x = images[indices].contiguous(memory_format=memory_format)
             if options.size != x.shape[-1]:
                 x = torch.nn.functional.interpolate(x, size=(options.size, options.size), mode="bilinear")
-            with torch.autocast(options.device, dtype=half, enabled=half is not None):
-                loss = torch.nn.functional.cross_entropy(model(x), labels[indices])
-            optimizer.zero_grad()
-            scaler.scale(loss).backward()
-            scaler.step(optimizer)
-            scaler.update()
-            if options.device == "cuda":
-                pending.append(torch.cuda.Event())
-                pending[-1].record()
-                if len(pending) > 2:
-                    pending.popleft().synchronize()
+            step(x, labels[indices])
+            ahead.wait()
             log.write(f"{begin} {time.monotonic_ns()}\n")
 
 

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "comm/nccl/nccl_communicator.hpp"
+#include "comm/serial/serial_communicator.hpp"
 #include "conformance/expected.hpp"
 #include "support/fakes/host_communicator.hpp"
 
@@ -10,7 +11,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-void expect_equal_to_emulator(Training const& training) {
+void expect_equal_to_emulator(Training const& training, SerialConfig const& serial = {}) {
   std::string own;
   {
     HostCommunicator communicator(
@@ -19,13 +20,59 @@ void expect_equal_to_emulator(Training const& training) {
     own = fingerprint(train(training, communicator));
   }
   if (world().rank() == 0) {
-    EXPECT_EQ(own, emulated(training, world().size()));
+    EXPECT_EQ(own, emulated(training, world().size(), serial));
   }
 }
 
 TEST(Nccl, DdpEqualsTheEmulator) {
   expect_equal_to_emulator(
       {.model = "tiny_residual", .strategy = DdpConfig{.bucket_mb = 1.0 / 1024}});
+}
+
+/// The fake graph runs what it keeps with what was known in the step in which it was made.
+TEST(Nccl, DdpKeptAsAGraphEqualsTheEmulator) {
+  for (auto const* model : {"lenet", "tiny_residual", "tiny_vit"})
+    for (int const micro_batches : {1, 2})
+      expect_equal_to_emulator(
+          {.model = model,
+           .strategy = DdpConfig{.bucket_mb = 4.0 / 1024, .micro_batches = micro_batches},
+           .graph = true},
+          {.micro_batches = micro_batches});
+}
+
+/// With the scale a new graph is made; some steps are skipped.
+TEST(Nccl, ScaledDdpKeptAsAGraphEqualsTheEmulator) {
+  expect_equal_to_emulator({.model = "tiny_residual",
+                            .strategy = DdpConfig{.bucket_mb = 1.0 / 1024},
+                            .optimizer = {.lr = 0.02, .clip_norm = 0.5},
+                            .precision = scaled_bf16,
+                            .counters = overflowing(),
+                            .graph = true});
+}
+
+/// A graph begins and ends with all units given up.
+TEST(Nccl, FsdpKeptAsAGraphEqualsTheEmulator) {
+  for (auto const shard : {Shard::optimizer, Shard::gradients, Shard::full})
+    for (auto const* model : {"tiny_residual", "tiny_gpt"}) {
+      Training const training{
+          .model = model,
+          .strategy =
+              FsdpConfig{.shard = shard, .unit_mb = 1.0 / 1024, .prefetch = 1, .poison = true},
+          .compare_every = 3,
+          .graph = true};
+      expect_equal_to_emulator(training);
+    }
+}
+
+TEST(Nccl, TheEmulatorKeptAsAGraphEqualsItself) {
+  for (auto const* model : {"lenet", "tiny_odd", "tiny_gpt"})
+    for (auto const accumulate : {Accumulate::unsharded, Accumulate::sharded}) {
+      SerialConfig const serial{.emulate_ranks = 2, .micro_batches = 3, .accumulate = accumulate};
+      Training training{.model = model, .strategy = serial, .graph = true};
+      SerialCommunicator alone({});
+      auto const own = train(training, alone);
+      EXPECT_EQ(fingerprint(own), emulated(training, 2, serial));
+    }
 }
 
 TEST(Nccl, FsdpEqualsTheEmulator) {

@@ -5,6 +5,7 @@
 
 #include "comm/mpi/mpi_communicator.hpp"
 #include "comm/nccl/nccl_communicator.hpp"
+#include "comm/serial/serial_communicator.hpp"
 #include "conformance/expected.hpp"
 #include "params/server_plan.hpp"
 #include "support/gpus.hpp"
@@ -45,6 +46,59 @@ TEST_F(OnGpu, DdpEqualsTheEmulator) {
           {.model = model, .strategy = DdpConfig{.bucket_mb = 4 * kib, .overlap = overlap}});
 }
 
+/// Of one process: what a graph of all passes makes has the bits of the same passes, one by one.
+TEST_F(OnGpu, StepsKeptAsAGraphHaveTheSameBits) {
+  if (world().size() > 1) return;
+  for (auto const* model : {"lenet", "tiny_residual", "tiny_odd", "tiny_vit", "tiny_gpt"})
+    for (auto const& precision :
+         {PrecisionConfig{}, PrecisionConfig{.compute = Precision::bf16}, scaled_bf16,
+          PrecisionConfig{.compute = Precision::fp16, .loss_scale = LossScale::dynamic}})
+      for (auto const& strategy : {StrategyConfig(SerialConfig{.micro_batches = 2}),
+                                   StrategyConfig(SerialConfig{.emulate_ranks = 2}),
+                                   StrategyConfig(DdpConfig{.bucket_mb = 4 * kib}),
+                                   StrategyConfig(FsdpConfig{.unit_mb = 4 * kib})}) {
+        Training training{
+            .model = model,
+            .strategy = strategy,
+            .device = *own_gpu(),
+            .optimizer = {.lr = 0.02, .weight_decay = 1e-3, .schedule = ScheduleKind::cosine},
+            .precision = precision,
+            .compare_every = 7};
+        SerialCommunicator alone(training.device);
+        auto const anew = train(training, alone);
+        training.graph = true;
+        auto const kept = train(training, alone);
+        EXPECT_EQ(fingerprint(kept), fingerprint(anew)) << model;
+        EXPECT_EQ(kept.losses, anew.losses) << model;
+      }
+}
+
+/// Sums over ranks are parts of the graph.
+TEST_F(OnGpu, SumsKeptInAGraphEqualTheEmulators) {
+  if (what_nccl_lacks() || world().size() > 2) return;
+  for (auto const* model : {"tiny_residual", "tiny_vit"})
+    for (bool const overlap : {true, false}) {
+      Training training{.model = model,
+                        .strategy = DdpConfig{.bucket_mb = 4 * kib, .overlap = overlap},
+                        .device = *own_gpu(),
+                        .graph = true};
+      auto const expected = emulated(training, world().size());
+      auto const nccl = make_nccl_communicator(world(), training.device, nullptr, 60s);
+      EXPECT_EQ(fingerprint(train(training, *nccl)), expected) << model;
+    }
+  for (auto const shard : {Shard::optimizer, Shard::gradients, Shard::full}) {
+    Training training{
+        .model = "tiny_residual",
+        .strategy = FsdpConfig{.shard = shard, .unit_mb = 4 * kib, .prefetch = 1, .poison = true},
+        .device = *own_gpu(),
+        .compare_every = 6,
+        .graph = true};
+    auto const expected = emulated(training, world().size());
+    auto const nccl = make_nccl_communicator(world(), training.device, nullptr, 60s);
+    EXPECT_EQ(fingerprint(train(training, *nccl)), expected);
+  }
+}
+
 TEST_F(OnGpu, FsdpEqualsTheEmulator) {
   for (auto const shard : {Shard::optimizer, Shard::gradients, Shard::full})
     for (int const prefetch : {0, 2})
@@ -71,36 +125,43 @@ TEST_F(OnGpu, ScaledGradientsEqualTheEmulators) {
 TEST_F(OnGpu, ALossThatIsNotFiniteUpdatesNothing) {
   auto const device = *own_gpu();
   auto const rank = world().rank(), ranks = world().size();
-  for (auto const& config : {StrategyConfig(DdpConfig{}), StrategyConfig(FsdpConfig{})}) {
-    Training const training{
-        .strategy = config, .device = device, .optimizer = {.lr = 1e30}, .recompute = {}};
-    auto const model = test_model(training.model);
-    MpiCommunicator communicator(world(), device, nullptr, 60s);
-    trace::Recorder recorder(device, 0);
-    auto const member = make_member(config, parts_of(training, model, communicator, recorder));
-    auto const step = [&](std::int64_t number) {
-      auto const first_slot = training.global_batch / ranks * rank;
-      member.strategy->step(training_batch(training, number, first_slot, ranks), {.lr = 1e30});
-    };
-    auto const state = [&] {
-      auto const held = member.strategy->state();
-      return digest_of(gather(held, State::parameters, model, all_tensors, communicator)) +
-             digest_of(gather(held, "momentum", model, all_tensors, communicator));
-    };
-    auto const at_first = state();
-    step(0);
-    auto const before = state();
-    EXPECT_NE(before, at_first);
-    try {
-      step(1);
-      FAIL() << "no error on rank " << rank;
-    } catch (AgreedError const& error) {
-      EXPECT_EQ(error.code(), ExitCode::non_finite);
-      EXPECT_NE(std::string(error.what()).find("output of block "), std::string::npos)
-          << error.what();
+  for (auto const& config :
+       {StrategyConfig(SerialConfig{}), StrategyConfig(DdpConfig{}), StrategyConfig(FsdpConfig{})})
+    for (bool const graph : {false, true}) {
+      bool const alone = std::holds_alternative<SerialConfig>(config);
+      if ((alone || graph) && ranks > 1) continue;
+      Training const training{.strategy = config, .device = device, .graph = graph};
+      auto const model = test_model(training.model);
+      MpiCommunicator staged(world(), device, nullptr, 60s);
+      SerialCommunicator without_others(device);
+      auto& communicator = ranks > 1 ? static_cast<Communicator&>(staged) : without_others;
+      trace::Recorder recorder(device, 0);
+      auto const member = make_member(config, parts_of(training, model, communicator, recorder));
+      auto const step = [&](std::int64_t number, double lr) {
+        auto const first_slot = training.global_batch / ranks * rank;
+        member.strategy->step(training_batch(training, number, first_slot, ranks), {.lr = lr});
+      };
+      auto const state = [&] {
+        auto const held = member.strategy->state();
+        return digest_of(gather(held, State::parameters, model, all_tensors, communicator)) +
+               digest_of(gather(held, "momentum", model, all_tensors, communicator));
+      };
+      std::int64_t number = 0;
+      while (number < 5) step(number++, 0.01);  // of which the last ones are kept as a graph
+      auto const at_first = state();
+      step(number++, 1e30);
+      auto const before = state();
+      EXPECT_NE(before, at_first);
+      try {
+        step(number, 1e30);
+        FAIL() << "no error on rank " << rank;
+      } catch (AgreedError const& error) {
+        EXPECT_EQ(error.code(), ExitCode::non_finite);
+        EXPECT_NE(std::string(error.what()).find("output of block "), std::string::npos)
+            << error.what();
+      }
+      EXPECT_EQ(state(), before);
     }
-    EXPECT_EQ(state(), before);
-  }
 }
 
 /// Largest relative distance of a tensor of one from the other's.

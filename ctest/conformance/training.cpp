@@ -103,7 +103,8 @@ StrategyParts parts_of(Training const& training, Model const& model, Communicato
           .optimizer = training.optimizer,
           .precision = training.precision,
           .seed = training_seed,
-          .recompute = training.recompute};
+          .recompute = training.recompute,
+          .graph = training.graph};
 }
 
 Trained train(Training const& training, Communicator& communicator) {
@@ -193,6 +194,7 @@ Trained train_emulated(Training training, int workers, SerialConfig serial) {
   serial.emulate_ranks = workers;
   training.strategy = serial;
   training.recompute = {};
+  training.graph = false;
   SerialCommunicator alone(training.device);
   return train(training, alone);
 }

@@ -36,6 +36,7 @@ struct Training {
   /// The same between rounds, when so many steps are done.
   std::function<void(Participant&, std::int64_t)> between;
   std::int64_t compare_every = 0;  ///< steps from one comparison of replicas to the next; 0: none
+  bool graph = false;              ///< StrategyParts::graph
 
   std::int64_t round() const { return steps_per_round > 0 ? steps_per_round : steps; }
 };

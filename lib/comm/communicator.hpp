@@ -2,9 +2,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
 
@@ -50,6 +52,15 @@ class Communicator {
   /// The log of this rank's calls of these.
   virtual CollectiveLog const& collectives() const { return collectives_; }
 
+  /// What `body` calls: collectives of a graph, which sends as much whenever it runs.
+  struct Kept {
+    std::vector<CollectiveCall> calls;
+    std::int64_t bytes_sent = 0;
+  };
+  virtual Kept keep(std::function<void()> const& body);
+  /// The graph runs again.
+  virtual void repeat(Kept const& kept);
+
   /// Matched by (peer, tag) in order; tag in [0, max_tag]. A rank cannot send to itself.
   virtual Work send(at::Tensor const& tensor, int peer, int tag) = 0;
   virtual Work receive(at::Tensor const& tensor, int peer, int tag) = 0;
@@ -71,7 +82,10 @@ class Communicator {
   virtual Work start_broadcast(at::Tensor const& tensor, int root) = 0;
   virtual Work start_barrier() = 0;
 
+  void note(CollectiveCall const& call);
+
   CollectiveLog collectives_;
+  std::vector<CollectiveCall>* keeping_ = nullptr;  ///< what is called now
 };
 
 /// Bytes in a tensor's elements.

@@ -14,6 +14,7 @@ struct KeepMask {
   std::uint64_t first;  ///< the sequence of sample 0
   std::int64_t samples, count;
   double p;
+  std::uint64_t const* later = nullptr;  ///< in the device's memory; added to `first`
 };
 
 /// Writes 1 for kept elements and 0 for the others to `target`, fp32 [samples, count] in GPU

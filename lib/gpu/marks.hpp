@@ -19,6 +19,12 @@ class Marks {
 
   /// Index of the mark, counted from the last clear(); -1 if there is no room.
   int add();
+  /// Like add() for a mark that a graph makes, see Graph::launch.
+  int expect();
+  /// Only the first `count` marks were made.
+  void keep_first(int count);
+  /// Names a mark to a graph; null on the CPU.
+  void* handle(int mark) const;
   /// Waits until every mark has happened. On a GPU, the time of the first mark is when it was
   /// submitted, or `not_before` [ns] if that is later, because a host that runs ahead submits
   /// early.

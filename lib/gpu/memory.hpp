@@ -63,6 +63,9 @@ MemoryUse live_memory(Device const& device);
 /// The categories at the moment when their sum was largest, since the last reset.
 MemoryUse peak_memory(Device const& device);
 void reset_peak_memory(Device const& device);
+/// On a GPU: so many bytes are live for a while, though nobody allocates them. A graph runs in
+/// memory that was allocated while it was captured.
+void note_peak(std::int64_t total, Device const& device);
 
 /// Bytes that the allocator has taken from the system, used or not; NaN if unknown.
 double reserved_memory(Device const& device);

@@ -21,6 +21,8 @@ struct Context {
   std::int64_t step = 0;
   std::int64_t first_slot = 0;  ///< index of the first sample in the global batch
   double loss_scale = 1;        ///< of what a block itself adds to the loss
+  /// Of a pass that a graph repeats: its present step << 32, in the device's memory; step is 0.
+  std::uint64_t const* later = nullptr;
 };
 
 /// The tensors of one block for one pass, in the order in which the block declared them; borrowed

@@ -10,6 +10,7 @@
 
 #include "base/contract.hpp"
 #include "gpu/memory.hpp"
+#include "model/landing.hpp"
 
 namespace stratagem {
 
@@ -89,8 +90,8 @@ std::vector<std::vector<BlockTape::Use>> BlockTape::uses_of(Blocks const& blocks
   return uses;
 }
 
-/// One multi-tensor call for all gradients that replace others, one for those that are added. An
-/// undefined gradient means zero.
+/// Together, all gradients that replace others, and all that are added. An undefined gradient means
+/// zero.
 void BlockTape::land(int block, std::span<at::Tensor const> gradients, std::span<at::Tensor> fresh,
                      GradWrite write) {
   std::vector<at::Tensor> to, from, sums, terms;
@@ -114,8 +115,8 @@ void BlockTape::land(int block, std::span<at::Tensor const> gradients, std::span
       (replaces ? from : terms).push_back(fresh[i]);
     }
   }
-  if (!to.empty()) at::_foreach_copy_(to, from);
-  if (!sums.empty()) at::_foreach_add_(sums, terms);
+  replace(to, from);
+  add(sums, terms);
 }
 
 /// Replaces the output by one that is connected to the graph.

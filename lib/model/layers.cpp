@@ -27,7 +27,8 @@ bool drops(Context const& context, double p) {
 }
 
 void fill_sample(gpu::KeepMask const& keep, std::int64_t sample, float* values) {
-  auto const sequence = keep.first + static_cast<std::uint64_t>(sample);
+  auto const first = keep.first + (keep.later == nullptr ? 0 : *keep.later);
+  auto const sequence = first + static_cast<std::uint64_t>(sample);
   float* const own = values + sample * keep.count;
   for (std::int64_t element = 0; element < keep.count; element += 4) {
     auto const words = keep.random.block(static_cast<std::uint64_t>(element / 4), sequence);
@@ -135,7 +136,8 @@ at::Tensor keep_mask(Context const& context, std::string const& name, std::int64
                            .first = static_cast<std::uint64_t>(context.step) << 32 | slot,
                            .samples = samples,
                            .count = count,
-                           .p = p};
+                           .p = p,
+                           .later = context.later};
   if (device.is_cuda()) {
     gpu::fill(keep, values, {gpu::DeviceKind::cuda, device.index()});
     return mask;

@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "comm/factory.hpp"
 #include "strategy/registry.hpp"
 
 namespace stratagem {
@@ -91,6 +92,27 @@ void check_precision(PrecisionConfig const& precision, gpu::Device const& device
   auto const* name = precision_names.at(static_cast<std::size_t>(compute));
   throw Error(ExitCode::environment, str("precision.compute: ", name, " needs a GPU"),
               "this rank computes on a CPU", "take fp32 or bf16, or run where there is a GPU");
+}
+
+bool keeps_graph(RunConfig const& config, StrategyPlan const& plan, ProcessInfo const& process) {
+  bool const on_gpu = process.device.kind == gpu::DeviceKind::cuda;
+  bool const through_host =
+      process.size > 1 &&
+      choose_backend(comm_of(config.strategy, config.comm), process) != CommBackend::nccl;
+  if (config.run.graph == GraphMode::on) {
+    auto const cure = "take run.graph: auto";
+    if (!plan.steps_can_be_kept)
+      throw Error(ExitCode::usage,
+                  str("run.graph: on together with strategy.name: ", name_of(config.strategy)),
+                  "it waits for other ranks, or for the host, within a step", cure);
+    if (!on_gpu)
+      throw Error(ExitCode::environment, "run.graph: on needs a GPU", "this rank computes on a CPU",
+                  cure);
+    if (through_host)
+      throw Error(ExitCode::environment, "run.graph: on needs comm.backend: nccl",
+                  "sums over MPI pass through the host", cure);
+  }
+  return config.run.graph != GraphMode::off && plan.steps_can_be_kept && on_gpu && !through_host;
 }
 
 void choose_kernels(RunConfig const& config, gpu::Device const& device) {

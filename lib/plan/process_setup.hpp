@@ -6,6 +6,7 @@
 #include "comm/process_info.hpp"
 #include "mpi/comm.hpp"
 #include "plan/run_config.hpp"
+#include "strategy/plan.hpp"
 
 namespace stratagem {
 
@@ -35,6 +36,10 @@ void warn_of_crowding(int threads, bool computes, ProcessInfo const& process,
 
 /// Error(environment) when `precision` cannot be computed with on the device.
 void check_precision(PrecisionConfig const& precision, gpu::Device const& device);
+
+/// Whether this rank's steps are kept as a graph, see StepGraph. Error(usage) or Error(environment)
+/// where `run.graph: on` asks for what cannot be.
+bool keeps_graph(RunConfig const& config, StrategyPlan const& plan, ProcessInfo const& process);
 
 /// Which kernels LibTorch takes on a GPU, in this process: the fastest by trying, or those that
 /// give the same bits each time; and whether products of fp32 may be rounded to TF32. Comes before

@@ -18,6 +18,9 @@ namespace stratagem {
 
 enum class DeviceChoice { automatic, cpu, cuda };
 
+/// Whether a GPU keeps the work of steps as a graph; automatic: where it can be kept.
+enum class GraphMode { automatic, on, off };
+
 /// Section `run` of the configuration.
 struct RunOptions {
   std::string name;  ///< for people; empty: <model>-<strategy>
@@ -25,7 +28,8 @@ struct RunOptions {
   int ranks = 0;    ///< 0 takes what the launcher gave, else it is checked
   int threads = 0;  ///< of LibTorch per rank; 0: usable cores / ranks on them
   DeviceChoice device = DeviceChoice::automatic;
-  bool deterministic = false;       ///< on a GPU: kernels that give the same bits each time
+  bool deterministic = false;  ///< on a GPU: kernels that give the same bits each time
+  GraphMode graph = GraphMode::automatic;
   std::int64_t epochs = 10;         ///< 0 evaluates only
   std::int64_t max_steps = 0;       ///< 0: as many as the epochs have
   double max_time_s = 0;            ///< of training, evaluation and saving apart; 0: no limit

@@ -55,6 +55,9 @@ struct StrategyPlan {
   std::int64_t warm_start = 0;       ///< first steps, which are like those of `begins_like`
   std::shared_ptr<StrategyPlan const> begins_like;
 
+  /// On a GPU, as a graph: a step waits for nothing before its passes are made and summed.
+  bool steps_can_be_kept = false;
+
   /// Of the parts of the plan, by name; equal on all ranks.
   std::vector<std::pair<std::string, std::uint64_t>> hashes;
   std::shared_ptr<PlannedStrategy const> strategy;  ///< never empty

@@ -22,6 +22,7 @@ struct StrategyParts {
   std::uint64_t seed = 1;
   bool dropout = true;
   Recompute recompute;
+  bool graph = false;  ///< keeps the work of steps as a graph, where strategy and device can
   /// By which a server finds that a worker is missing; else none ever is.
   WatchdogConfig watchdog = {.enabled = false};
 

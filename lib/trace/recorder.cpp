@@ -35,10 +35,38 @@ void Recorder::begin_step(std::int64_t step, std::int64_t epoch) {
 void Recorder::enter(Phase phase) {
   auto& marks = present();
   if (marks.in_phase() && marks.phase() == phase) return;
-  if (phase == Phase::backward && sampled_step() >= 0 && marks.comes_from_forward())
-    sample_memory();
+  if (phase == Phase::backward && marks.comes_from_forward()) note_memory();
   marks.enter(phase);
   enter(static_cast<Activity>(phase), marks.step());  // Activity begins with the phases
+}
+
+void Recorder::note_memory() {
+  if (keeping_ != nullptr && keeping_->at_backward.total() == 0)
+    keeping_->at_backward = gpu::live_memory(device_);
+  if (sampled_step() >= 0) sample_memory();
+}
+
+Recorder::KeptPhases Recorder::keep(std::function<void()> const& body) {
+  KeptPhases kept;
+  auto const before = present().entered();
+  keeping_ = &kept;
+  try {
+    body();
+  } catch (...) {
+    keeping_ = nullptr;
+    present().return_to(before);
+    throw;
+  }
+  keeping_ = nullptr;
+  kept.of_step = present().entered_since(before);
+  return kept;
+}
+
+std::vector<void*> Recorder::repeat(KeptPhases const& kept) {
+  if (sampled_step() >= 0) sample_memory(kept.at_backward);
+  if (!kept.of_step.phases.empty())
+    enter(static_cast<Activity>(kept.of_step.phases.front()), present().step());
+  return present().expect(kept.of_step);
 }
 
 void Recorder::enter(Activity activity, std::int64_t step) {

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <atomic>
+#include <functional>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -34,6 +35,14 @@ class Recorder {
   void begin_step(std::int64_t step, std::int64_t epoch);
   /// From here on, the compute stream is in `phase`.
   void enter(Phase phase);
+  /// What the phases are of work that a graph keeps, as `body` enters them.
+  struct KeptPhases {
+    StepMarks::Kept of_step;
+    gpu::MemoryUse at_backward;  ///< when the backward pass begins
+  };
+  KeptPhases keep(std::function<void()> const& body);
+  /// The graph runs again: enters its phases. The marks that it is to make, in their order.
+  std::vector<void*> repeat(KeptPhases const& kept);
   /// The training thread begins something that is not part of a step.
   void enter(Activity activity, std::int64_t step = -1);
   /// Ends the step's phases. The step is recorded when the device has reached this point; on a GPU,
@@ -70,6 +79,7 @@ class Recorder {
 
  private:
   StepMarks& present() { return marks_[present_]; }
+  void note_memory();
   bool samples(std::int64_t step) const { return spans_every_ > 0 && step % spans_every_ == 0; }
 
   friend class TraceFile;
@@ -82,6 +92,7 @@ class Recorder {
   std::size_t present_ = 0;
   StepMarks* unrecorded_ = nullptr;  ///< of the step that has ended but is not recorded yet
   StepRecord last_step_;
+  KeptPhases* keeping_ = nullptr;  ///< what is entered now
   std::atomic<std::int64_t> sampled_step_ = -1;
 
   Ring<StepRecord> steps_{1 << 14};

@@ -1,5 +1,7 @@
 #include "trace/step_marks.hpp"
 
+#include "base/contract.hpp"
+
 namespace stratagem::trace {
 namespace {
 
@@ -30,6 +32,31 @@ void StepMarks::end(StepOutcome const& outcome) {
   record_.lr = outcome.lr;
   end_ = marks_.add();
   ended_ = true;
+}
+
+StepMarks::Kept StepMarks::entered_since(std::size_t count) const {
+  Kept kept;
+  for (auto i = count; i < entered_.size(); ++i) {
+    kept.phases.push_back(entered_[i].phase);
+    kept.marks.push_back(marks_.handle(entered_[i].mark));
+  }
+  return kept;
+}
+
+void StepMarks::return_to(std::size_t count) {
+  if (count < entered_.size()) marks_.keep_first(entered_[count].mark);
+  entered_.resize(count);
+}
+
+std::vector<void*> StepMarks::expect(Kept const& kept) {
+  std::vector<void*> handles;
+  for (std::size_t i = 0; i < kept.phases.size(); ++i) {
+    int const mark = marks_.expect();
+    expects(mark >= 0, "room for the marks of a graph");
+    entered_.push_back({kept.phases[i], mark});
+    handles.push_back(marks_.handle(mark));
+  }
+  return handles;
 }
 
 bool StepMarks::comes_from_forward() const {

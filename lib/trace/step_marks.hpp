@@ -26,6 +26,20 @@ class StepMarks {
   void enter(Phase phase);
   void end(StepOutcome const& outcome);
 
+  /// Phases that a graph makes the marks of, and the marks' handles.
+  struct Kept {
+    std::vector<Phase> phases;
+    std::vector<void*> marks;
+  };
+  /// Entered since there were `count` of them; those of a step that there was no room for are left
+  /// out.
+  Kept entered_since(std::size_t count) const;
+  std::size_t entered() const { return entered_.size(); }
+  /// What was entered since did not happen.
+  void return_to(std::size_t count);
+  /// A graph will enter these phases again. The marks that it is to make.
+  std::vector<void*> expect(Kept const& kept);
+
   std::int64_t step() const { return record_.step; }
   /// In a step that has not ended: whether it is in a phase, and in which.
   bool in_phase() const { return !ended_ && !entered_.empty(); }

@@ -68,8 +68,8 @@ void say_what_runs(Setup const& setup, Log& log) {
           ") on ", setup.dataset.name, ", ", name_of(plan.config.strategy), ", ", plan.ranks,
           plan.ranks == 1 ? " rank" : " ranks", " x ", setup.threads,
           setup.threads == 1 ? " thread, " : " threads, ", gpu::device_name(setup.process.device),
-          ", batch ", plan.global_batch, ", ", format_count(plan.total_steps), " steps; writes ",
-          plan.config.run.out));
+          setup.graph ? ", steps kept as a graph" : "", ", batch ", plan.global_batch, ", ",
+          format_count(plan.total_steps), " steps; writes ", plan.config.run.out));
 }
 
 trace::TraceHeader trace_header(RunRequest const& request, Setup const& setup,
@@ -310,6 +310,7 @@ Member Run::build_member(Communicator& communicator) {
                                               .seed = config.run.seed,
                                               .dropout = config.model.dropout,
                                               .recompute = config.model.recompute,
+                                              .graph = setup_.graph && request_.failpoints.empty(),
                                               .watchdog = config.watchdog});
 }
 

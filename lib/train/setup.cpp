@@ -103,8 +103,10 @@ Setup set_up(RunConfig const& config, mpi::Comm const& world, Log& log) {
     log.warning(str("ranks compute with different instructions: ", *mixed,
                     "; the numbers may differ in their last bits from those of ranks that are "
                     "alike; start on equal nodes, with the same environment"));
-  return {std::move(process), threads,        std::move(model), std::move(dataset),
-          std::move(weights), std::move(plan)};
+  bool const graph =
+      on_all_ranks(world, [&] { return !serves && keeps_graph(config, plan.strategy, process); });
+  return {std::move(process), threads, std::move(model), std::move(dataset), std::move(weights),
+          std::move(plan),    graph};
 }
 
 }  // namespace stratagem

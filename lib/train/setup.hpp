@@ -17,6 +17,7 @@ struct Setup {
   Dataset dataset;
   TensorMap weights;  ///< of model.weights; empty where none is named
   RunPlan plan;
+  bool graph = false;  ///< a GPU keeps the work of steps
 };
 
 /// Chooses device and threads, reads data and weights, makes the plan. Whatever does not fit, on

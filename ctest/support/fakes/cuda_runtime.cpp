@@ -101,6 +101,12 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t) {
   *event_of(event) = {!faults().device_hangs, Clock::now()};
   return cudaSuccess;
 }
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned) {
+  return cudaEventRecord(event, stream);
+}
+cudaError_t cudaStreamIsCapturing(cudaStream_t, cudaStreamCaptureStatus* status) {
+  return *status = cudaStreamCaptureStatusNone, cudaSuccess;
+}
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   return event_of(event)->happened ? cudaSuccess : cudaErrorNotReady;
 }

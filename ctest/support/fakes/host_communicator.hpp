@@ -30,6 +30,10 @@ class HostCommunicator final : public Communicator {
     return inner_->share_memory(numel, type);
   }
   std::int64_t bytes_sent() const override { return inner_->bytes_sent(); }
+  void repeat(Kept const& kept) override {
+    Communicator::repeat(kept);
+    inner_->repeat(kept);
+  }
 
  private:
   Work start_all_reduce(at::Tensor const& tensor) override { return inner_->all_reduce(tensor); }

@@ -140,6 +140,11 @@ class NcclCommunicator final : public Communicator {
   }
 
   std::int64_t bytes_sent() const override { return bytes_sent_ + messages_.bytes_sent(); }
+  void repeat(Kept const& kept) override {
+    session_->check("a graph");
+    Communicator::repeat(kept);
+    bytes_sent_ += kept.bytes_sent;
+  }
 
  private:
   Work start_all_reduce(at::Tensor const& tensor) override {

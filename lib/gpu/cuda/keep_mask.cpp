@@ -12,7 +12,8 @@ void fill(KeepMask const& mask, float* target, Device const& device) {
                 .first = mask.first,
                 .samples = mask.samples,
                 .count = mask.count,
-                .p = mask.p},
+                .p = mask.p,
+                .later = mask.later},
                target, torch_stream(device)),
         "keep_mask");
 }

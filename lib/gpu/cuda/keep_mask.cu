@@ -13,8 +13,9 @@ __global__ void keep(MaskLaunch mask, float* target) {
   auto const place = std::int64_t{blockIdx.x} * threads + threadIdx.x;
   if (place >= mask.samples * of_sample) return;
   auto const sample = place / of_sample, quad = place % of_sample;
+  auto const first = mask.first + (mask.later == nullptr ? 0 : *mask.later);
   auto const words = philox({mask.key[0], mask.key[1]}, static_cast<std::uint64_t>(quad),
-                            mask.first + static_cast<std::uint64_t>(sample));
+                            first + static_cast<std::uint64_t>(sample));
   for (int i = 0; i < 4 && 4 * quad + i < mask.count; ++i)
     target[sample * mask.count + 4 * quad + i] = to_unit_float(words[i]) >= mask.p ? 1.0F : 0.0F;
 }

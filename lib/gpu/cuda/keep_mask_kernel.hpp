@@ -12,6 +12,7 @@ struct MaskLaunch {
   std::uint64_t first;
   std::int64_t samples, count;
   double p;
+  std::uint64_t const* later;  ///< added to first; may be null
 };
 
 /// Needs a mask with at least one element.

@@ -6,7 +6,7 @@
 
 #include "base/clock.hpp"
 #include "gpu/cuda/check.hpp"
-#include "gpu/stream.hpp"
+#include "gpu/cuda/compute_stream.hpp"
 
 namespace stratagem::gpu {
 
@@ -33,18 +33,36 @@ Marks::~Marks() {
   for (auto event : impl_->events) cudaEventDestroy(event);
 }
 
-int Marks::add() {
+int Marks::expect() {
   if (impl_->used == impl_->capacity) return -1;
-  auto const index = static_cast<std::size_t>(impl_->used++);
-  if (impl_->device.kind == DeviceKind::cpu) {
-    impl_->times[index] = monotonic_ns();
-  } else {
-    if (index == 0) impl_->first_ns = monotonic_ns();
-    auto const stream = Stream::compute(impl_->device);
-    check(cudaEventRecord(impl_->events[index], static_cast<cudaStream_t>(stream.native())),
-          "cudaEventRecord");
-  }
-  return static_cast<int>(index);
+  auto const index = impl_->used++;
+  if (impl_->events.empty())
+    impl_->times[static_cast<std::size_t>(index)] = monotonic_ns();
+  else if (index == 0)
+    impl_->first_ns = monotonic_ns();
+  return index;
+}
+
+int Marks::add() {
+  int const mark = expect();
+  if (mark < 0 || impl_->events.empty()) return mark;
+  auto const stream = torch_stream(impl_->device);
+  auto capturing = cudaStreamCaptureStatusNone;
+  check(cudaStreamIsCapturing(stream, &capturing), "cudaStreamIsCapturing");
+  // Of a graph, its own node: otherwise no more than an order among its nodes.
+  auto const kind =
+      capturing == cudaStreamCaptureStatusNone ? cudaEventRecordDefault : cudaEventRecordExternal;
+  check(cudaEventRecordWithFlags(static_cast<cudaEvent_t>(handle(mark)), stream, kind),
+        "cudaEventRecordWithFlags");
+  return mark;
+}
+
+void Marks::keep_first(int count) {
+  impl_->used = count;
+}
+
+void* Marks::handle(int mark) const {
+  return impl_->events.empty() ? nullptr : impl_->events[static_cast<std::size_t>(mark)];
 }
 
 void Marks::resolve(std::int64_t not_before) {

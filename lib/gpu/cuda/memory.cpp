@@ -27,6 +27,12 @@ MemoryUse& ledger() {
   return booked;
 }
 
+/// The largest of note_peak() since the last reset.
+std::int64_t& noted_peak() {
+  static std::int64_t noted = 0;
+  return noted;
+}
+
 bool lasting(MemoryCategory category) {
   return category != MemoryCategory::activations && category != MemoryCategory::workspace;
 }
@@ -57,12 +63,18 @@ MemoryUse live_memory(Device const& device) {
 }
 
 MemoryUse peak_memory(Device const& device) {
-  return device.kind == DeviceKind::cpu ? host_peak_memory() : explain(allocated(device).peak);
+  return device.kind == DeviceKind::cpu ? host_peak_memory()
+                                        : explain(std::max(allocated(device).peak, noted_peak()));
 }
 
 void reset_peak_memory(Device const& device) {
   if (device.kind == DeviceKind::cpu) return reset_host_peak_memory();
+  noted_peak() = 0;
   c10::cuda::CUDACachingAllocator::resetPeakStats(static_cast<c10::DeviceIndex>(device.index));
+}
+
+void note_peak(std::int64_t total, Device const& device) {
+  if (device.kind == DeviceKind::cuda) noted_peak() = std::max(noted_peak(), total);
 }
 
 double reserved_memory(Device const& device) {

@@ -20,6 +20,7 @@ MemoryUse peak_memory(Device const&) {
 void reset_peak_memory(Device const&) {
   reset_host_peak_memory();
 }
+void note_peak(std::int64_t, Device const&) {}
 double reserved_memory(Device const&) {
   return host_reserved_memory();
 }

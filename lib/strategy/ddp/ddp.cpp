@@ -23,7 +23,8 @@ Ddp::Ddp(DdpPlan plan, StrategyParts const& parts)
       gradients_(reduced_.narrow(0, control_room, replica_.layout().size())),
       tape_(parts.model.blocks, parts.recompute),
       update_(parts.optimizer, parts.precision, parts.communicator.size(),
-              plan_.config.micro_batches, all_elements(replica_.layout()), parts.device) {
+              plan_.config.micro_batches, all_elements(replica_.layout()), parts.device),
+      graph_(parts) {
   for (int block = 0; block < tape_.blocks(); ++block)
     gradient_views_.push_back(views_of(gradients_, replica_.layout(), block));
   if (plan_.config.compression.on())
@@ -32,8 +33,22 @@ Ddp::Ddp(DdpPlan plan, StrategyParts const& parts)
 
 StepResult Ddp::step(Batch const& batch, StepOptions const& options) {
   step_ = batch.step;
-  control_.begin(options);
+  lr_ = options.lr;
   hash_replicas(options.compare_replicas);
+  control_.begin(options, fingerprint(parts_.communicator.collectives(), hashes_));
+  graph_.run(batch, update_.loss_scale(), [this](Batch const& placed) { submit(placed); });
+  control_.fetch_sum();
+  if (update_.way() == Update::Way::guarded) update_all(options.lr, control_.refusal());
+  auto result = agreed(batch);
+  if (update_.way() == Update::Way::by_decision) result.skipped = !update_if_admitted(options.lr);
+  if (!update_.finite())
+    throw AgreedError(
+        bad_gradient(batch.step, "summed over all ranks", replica_.views(gradients_, "")));
+  return result;
+}
+
+void Ddp::submit(Batch const& batch) {
+  control_.clear();
   auto const micros = split(batch, plan_.config.micro_batches);
   for (std::size_t i = 0; i < micros.size(); ++i) {
     parts_.recorder.enter(Phase::forward);
@@ -53,18 +68,9 @@ StepResult Ddp::step(Batch const& batch, StepOptions const& options) {
     parts_.recorder.enter(Phase::comm_exposed);
     await(i);
     parts_.recorder.enter(Phase::optimizer);
-    if (update_.way() == Update::Way::by_range) update(buckets[i].range, options.lr);
+    if (update_.way() == Update::Way::by_range) update(buckets[i].range, lr_);
   }
   works_.clear();
-
-  control_.fetch_sum();
-  if (update_.way() == Update::Way::guarded) update_all(options.lr, control_.refusal());
-  auto result = agreed(batch);
-  if (update_.way() == Update::Way::by_decision) result.skipped = !update_if_admitted(options.lr);
-  if (!update_.finite())
-    throw AgreedError(
-        bad_gradient(batch.step, "summed over all ranks", replica_.views(gradients_, "")));
-  return result;
 }
 
 void Ddp::hash_replicas(bool wanted) {
@@ -75,8 +81,7 @@ void Ddp::hash_replicas(bool wanted) {
 }
 
 at::Tensor Ddp::forward(Batch const& micro) {
-  return stratagem::forward(replica_, buffers_, tape_, micro.inputs,
-                            parts_.context_of(micro, update_.loss_scale()));
+  return stratagem::forward(replica_, buffers_, tape_, micro.inputs, graph_.context_of(micro));
 }
 
 void Ddp::backward(at::Tensor gradient, GradWrite write, bool last_micro_batch) {

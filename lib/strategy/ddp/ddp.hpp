@@ -8,6 +8,7 @@
 #include "strategy/ddp/ddp_plan.hpp"
 #include "strategy/shared/control.hpp"
 #include "strategy/shared/replica.hpp"
+#include "strategy/shared/step_graph.hpp"
 #include "strategy/shared/update.hpp"
 #include "strategy/state/replicas.hpp"
 #include "strategy/strategy_parts.hpp"
@@ -33,6 +34,8 @@ class Ddp final : public Strategy {
   /// All parameters and the optimizer's state.
   NamedTensors replicas() const;
   void hash_replicas(bool wanted);
+  /// All passes, and the sums over ranks: what a graph can keep.
+  void submit(Batch const& batch);
   at::Tensor forward(Batch const& micro);
   void backward(at::Tensor gradient, GradWrite write, bool last_micro_batch);
   void launch(std::size_t bucket);
@@ -58,8 +61,10 @@ class Ddp final : public Strategy {
   std::vector<Work> works_;         ///< of this step: by bucket, or of control_ if they are coded
   std::optional<CodedSums> coded_;  ///< where gradients travel in a code
   std::int64_t step_ = 0;
+  double lr_ = 0;  ///< of this step
   BlockTape tape_;
   Update update_;
+  StepGraph graph_;
 };
 
 }  // namespace stratagem

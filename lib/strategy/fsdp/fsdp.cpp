@@ -23,22 +23,14 @@ Fsdp::Fsdp(FsdpPlan plan, StrategyParts const& parts)
       control_(parts.allocate(gpu::MemoryCategory::gradients, control_room)),
       tape_(parts.model.blocks, parts.recompute),
       update_(parts.optimizer, parts.precision, parts.communicator.size(), plan_.micro_batches,
-              plan_.owned_by(parts.communicator.rank(), layout_), parts.device) {}
+              plan_.owned_by(parts.communicator.rank(), layout_), parts.device),
+      graph_(parts) {}
 
 StepResult Fsdp::step(Batch const& batch, StepOptions const& options) {
-  control_.begin(options);
-  auto const micros = split(batch, plan_.micro_batches);
-  for (int i = 0; i < plan_.micro_batches; ++i) {
-    auto const& micro = micros[static_cast<std::size_t>(i)];
-    auto const logits = forward(micro);
-    auto const loss = cross_entropy(logits, micro.labels, update_.loss_scale());
-    control_.note(loss, tape_);
-    if (i + 1 == plan_.micro_batches) send_control(options.compare_replicas);
-    backward(loss.gradient, i);
-  }
-
-  parts_.recorder.enter(Phase::comm_exposed);
-  control_sum_.wait_on_stream();
+  hash_replicas(options.compare_replicas);
+  control_.begin(options, fingerprint(parts_.communicator.collectives(), hashes_));
+  if (graph_.keeps()) parameters_.reshard_all();
+  graph_.run(batch, update_.loss_scale(), [this](Batch const& placed) { submit(placed); });
   control_.fetch_sum();
   if (update_.way() == Update::Way::guarded) update(options.lr, control_.refusal());
   auto result = agreed(batch);
@@ -47,12 +39,39 @@ StepResult Fsdp::step(Batch const& batch, StepOptions const& options) {
   if (!update_.finite())
     throw bad_gradient(batch.step, str("in the shard of rank ", parts_.communicator.rank()),
                        own_gradients());
-  gather_ahead(-1);  // what the next forward pass begins with
+  if (!graph_.keeps()) gather_ahead(-1);  // what the next forward pass begins with
   return result;
 }
 
+void Fsdp::hash_replicas(bool wanted) {
+  hashes_ = {};
+  if (!wanted) return;
+  parts_.recorder.enter(Phase::comm_exposed);
+  for (int unit = 0; unit < plan_.units(); ++unit)
+    if (!plan_.rotates(unit)) parameters_.unshard(unit);
+  parts_.recorder.enter(Phase::optimizer);  // whose state it is
+  hashes_ = ReplicaHashes(replicas());
+}
+
+void Fsdp::submit(Batch const& batch) {
+  control_.clear();
+  auto const micros = split(batch, plan_.micro_batches);
+  for (int i = 0; i < plan_.micro_batches; ++i) {
+    auto const& micro = micros[static_cast<std::size_t>(i)];
+    auto const logits = forward(micro);
+    auto const loss = cross_entropy(logits, micro.labels, update_.loss_scale());
+    control_.note(loss, tape_);
+    if (i + 1 == plan_.micro_batches) send_control();
+    backward(loss.gradient, i);
+  }
+
+  parts_.recorder.enter(Phase::comm_exposed);
+  control_sum_.wait_on_stream();
+  if (graph_.keeps()) gradients_.finish(0);  // the last one
+}
+
 at::Tensor Fsdp::forward(Batch const& micro) {
-  auto const context = parts_.context_of(micro, update_.loss_scale());
+  auto const context = graph_.context_of(micro);
   at::Tensor x = micro.inputs;
   for (int unit = 0; unit < plan_.units(); ++unit) {
     unshard_for_forward(unit);
@@ -113,8 +132,7 @@ void Fsdp::unshard_for_backward(int unit) {
     parameters_.gather(next);
 }
 
-void Fsdp::send_control(bool compare_replicas) {
-  hashes_ = compare_replicas ? ReplicaHashes(replicas()) : ReplicaHashes();
+void Fsdp::send_control() {
   control_.seal(fingerprint(parts_.communicator.collectives(), hashes_));
   control_sum_ = parts_.communicator.all_reduce(control_.memory());
   if (!plan_.overlap) control_sum_.wait_on_stream();

@@ -6,6 +6,7 @@
 #include "strategy/fsdp/gradient_units.hpp"
 #include "strategy/fsdp/parameter_units.hpp"
 #include "strategy/shared/control.hpp"
+#include "strategy/shared/step_graph.hpp"
 #include "strategy/shared/update.hpp"
 #include "strategy/state/buffers.hpp"
 #include "strategy/state/replicas.hpp"
@@ -31,9 +32,13 @@ class Fsdp final : public Strategy {
  private:
   /// Of units that are not given up: what was gathered of them.
   NamedTensors replicas() const;
+  void hash_replicas(bool wanted);
+  /// All passes, and their sums over ranks: what a graph can keep. It begins and ends with all
+  /// units given up.
+  void submit(Batch const& batch);
   at::Tensor forward(Batch const& micro);
   void backward(at::Tensor gradient, int micro_batch);
-  void send_control(bool compare_replicas);
+  void send_control();
   /// Updates the shards.
   void update(double lr, std::optional<at::Tensor> const& refusal = {});
   void update_unit(int unit, double lr, std::optional<at::Tensor> const& refusal);
@@ -60,6 +65,7 @@ class Fsdp final : public Strategy {
   Work control_sum_;
   BlockTape tape_;
   Update update_;
+  StepGraph graph_;
 };
 
 }  // namespace stratagem

@@ -65,6 +65,7 @@ StepResult LocalSgd::step(Batch const& batch, StepOptions const& options) {
   bool const together = plan_.averages_gradients(batch.step);
   last_step_ = batch.step;
   control_.begin(options);
+  control_.clear();
   hashes_ = options.compare_replicas && together ? ReplicaHashes(replicas()) : ReplicaHashes();
   StepResult own{.labels = batch.labels.numel()};
   auto const shares = split(batch, plan_.workers_of_rank());
@@ -184,6 +185,7 @@ void LocalSgd::drain() {
   gradients_.front().copy_(first.flat());
   if (!differ_) return;
   control_.begin({});
+  control_.clear();
   hashes_ = {};
   average_parameters({.step = last_step_});
   first.refresh(all());

@@ -20,9 +20,11 @@ Serial::Serial(SerialConfig const& config, StrategyParts const& parts)
     : config_(config),
       parts_(parts),
       replica_(parts.model, parts.precision.compute, parts.device, parts.seed),
+      status_(at::zeros({control_room}, replica_.flat().options())),
       tape_(parts.model.blocks, parts.recompute),
       update_(parts.optimizer, parts.precision, config.emulate_ranks, config.micro_batches,
-              all_elements(replica_.layout()), parts.device) {
+              all_elements(replica_.layout()), parts.device),
+      graph_(parts) {
   for (int worker = 0; worker < config.emulate_ranks; ++worker)
     buffers_.push_back(make_buffers(parts.model, parts.device, parts.precision.compute));
   sum_ = make_gradients();
@@ -45,34 +47,45 @@ Serial::Gradients Serial::make_gradients() const {
 }
 
 StepResult Serial::step(Batch const& batch, StepOptions const& options) {
-  StepResult result{.labels = batch.labels.numel(), .requests = options.requests};
-  auto const workers = split(batch, config_.emulate_ranks);
-  if (config_.accumulate == Accumulate::sharded)
-    accumulate_sharded(workers, result);
-  else
-    accumulate_unsharded(workers, result);
-  result.loss /= config_.emulate_ranks * config_.micro_batches;
-
+  status_.begin(options);
+  graph_.run(batch, update_.loss_scale(), [this](Batch const& placed) { submit(placed); });
+  status_.fetch_sum();
   parts_.recorder.enter(Phase::optimizer);
-  result.skipped =
-      update_.way() == Update::Way::by_decision && !update_.admit(gradient_norm({&sum_.flat, 1}));
-  if (!result.skipped) {
-    update_.begin();
-    update_.apply(all(), replica_.flat(), sum_.flat, options.lr);
-  }
+  if (update_.way() == Update::Way::guarded) update_all(options.lr, status_.refusal());
+  auto [result, finite, _] =
+      status_.result(batch, 1, config_.emulate_ranks * config_.micro_batches);
+  if (!finite) find_bad_loss(batch);
+  if (update_.way() == Update::Way::by_decision)
+    result.skipped = !update_.admit(gradient_norm({&sum_.flat, 1}));
+  if (update_.way() != Update::Way::guarded && !result.skipped) update_all(options.lr);
   if (!update_.finite())
     throw AgreedError(
         bad_gradient(batch.step, "summed over all ranks", replica_.views(sum_.flat, "")));
-  replica_.refresh(all());
   return result;
 }
 
-void Serial::accumulate_unsharded(std::vector<Batch> const& workers, StepResult& result) {
+void Serial::update_all(double lr, std::optional<at::Tensor> const& refusal) {
+  update_.begin();
+  update_.apply(all(), replica_.flat(), sum_.flat, lr, refusal);
+  replica_.refresh(all());
+}
+
+void Serial::submit(Batch const& batch) {
+  status_.clear();
+  auto const workers = split(batch, config_.emulate_ranks);
+  if (config_.accumulate == Accumulate::sharded)
+    accumulate_sharded(workers);
+  else
+    accumulate_unsharded(workers);
+  status_.seal(0);
+}
+
+void Serial::accumulate_unsharded(std::vector<Batch> const& workers) {
   for (std::size_t worker = 0; worker < workers.size(); ++worker) {
     auto const& gradients = worker == 0 ? sum_ : own_;
     auto write = GradWrite::overwrite;
     for (auto const& micro : split(workers[worker], config_.micro_batches)) {
-      pass(static_cast<int>(worker), micro, gradients, write, result);
+      pass(static_cast<int>(worker), micro, gradients, write);
       write = GradWrite::accumulate;
     }
     if (codec_) pass_through_code(gradients.flat, static_cast<int>(worker), workers.front().step);
@@ -89,37 +102,49 @@ void Serial::pass_through_code(at::Tensor const& gradients, int stage, std::int6
     clear_padding(replica_.layout(), all(), numbers_of(tensor));
 }
 
-void Serial::accumulate_sharded(std::vector<Batch> const& workers, StepResult& result) {
+void Serial::accumulate_sharded(std::vector<Batch> const& workers) {
   std::vector<std::vector<Batch>> micros;
   for (auto const& batch : workers) micros.push_back(split(batch, config_.micro_batches));
   for (std::size_t i = 0; i < micros.front().size(); ++i) {
     auto const& total = i == 0 ? sum_ : micro_;
     for (std::size_t worker = 0; worker < workers.size(); ++worker) {
       auto const& gradients = worker == 0 ? total : own_;
-      pass(static_cast<int>(worker), micros[worker][i], gradients, GradWrite::overwrite, result);
+      pass(static_cast<int>(worker), micros[worker][i], gradients, GradWrite::overwrite);
       if (worker > 0) total.flat.add_(own_.flat);
     }
     if (i > 0) sum_.flat.add_(micro_.flat);
   }
 }
 
-void Serial::pass(int worker, Batch const& micro, Gradients const& gradients, GradWrite write,
-                  StepResult& result) {
+at::Tensor Serial::forward(int worker, Batch const& micro) {
+  return stratagem::forward(replica_, buffers_[static_cast<std::size_t>(worker)], tape_,
+                            micro.inputs, graph_.context_of(micro));
+}
+
+void Serial::pass(int worker, Batch const& micro, Gradients const& gradients, GradWrite write) {
   parts_.recorder.enter(Phase::forward);
-  auto const& statistics = buffers_[static_cast<std::size_t>(worker)];
-  auto const x = forward(replica_, statistics, tape_, micro.inputs,
-                         parts_.context_of(micro, update_.loss_scale()));
-  auto const [loss, correct, start] = cross_entropy(x, micro.labels, update_.loss_scale());
-  auto const value = loss.item<double>();
-  if (!std::isfinite(value)) refuse_loss(micro.step, worker, tape_.first_non_finite());
-  result.loss += value;
-  result.correct += correct.item<std::int64_t>();
+  auto const logits = forward(worker, micro);
+  auto const loss = cross_entropy(logits, micro.labels, update_.loss_scale());
+  status_.note(loss, tape_);
+  if (status_.knows_refusal()) refuse_loss(micro.step, worker, status_.first_bad_block());
 
   parts_.recorder.enter(Phase::backward);
-  at::Tensor gradient = start;
+  at::Tensor gradient = loss.gradient;
   for (int block = tape_.blocks() - 1; block >= 0; --block)
     gradient =
         tape_.backward(block, gradient, gradients.views[static_cast<std::size_t>(block)], write);
+}
+
+void Serial::find_bad_loss(Batch const& batch) {
+  auto const workers = split(batch, config_.emulate_ranks);
+  for (std::size_t worker = 0; worker < workers.size(); ++worker)
+    for (auto const& micro : split(workers[worker], config_.micro_batches)) {
+      auto const logits = forward(static_cast<int>(worker), micro);
+      auto const loss = cross_entropy(logits, micro.labels).loss.item<double>();
+      if (!std::isfinite(loss))
+        refuse_loss(micro.step, static_cast<int>(worker), tape_.first_non_finite());
+    }
+  refuse_loss(batch.step, 0, -1);
 }
 
 void Serial::refuse_loss(std::int64_t step, int worker, int block) const {

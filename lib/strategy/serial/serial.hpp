@@ -6,7 +6,9 @@
 #include "compress/codec.hpp"
 #include "model/block_tape.hpp"
 #include "strategy/serial/serial_plan.hpp"
+#include "strategy/shared/control.hpp"
 #include "strategy/shared/replica.hpp"
+#include "strategy/shared/step_graph.hpp"
 #include "strategy/shared/update.hpp"
 #include "strategy/strategy_parts.hpp"
 
@@ -37,13 +39,17 @@ class Serial final : public Strategy {
   FlatRange all() const { return {0, replica_.layout().size()}; }
   /// Replaces gradients by what is read of their code, of a worker or of the sum of all.
   void pass_through_code(at::Tensor const& gradients, int stage, std::int64_t step);
+  /// All passes: what a graph can keep.
+  void submit(Batch const& batch);
   /// Every worker's own gradients first, then over workers: as DDP adds.
-  void accumulate_unsharded(std::vector<Batch> const& workers, StepResult& result);
+  void accumulate_unsharded(std::vector<Batch> const& workers);
   /// Over workers first, then over micro-batches: as FSDP adds that reduces each micro-batch.
-  void accumulate_sharded(std::vector<Batch> const& workers, StepResult& result);
-  /// Forward and backward; adds loss and correct samples to `result`.
-  void pass(int worker, Batch const& micro, Gradients const& gradients, GradWrite write,
-            StepResult& result);
+  void accumulate_sharded(std::vector<Batch> const& workers);
+  void pass(int worker, Batch const& micro, Gradients const& gradients, GradWrite write);
+  at::Tensor forward(int worker, Batch const& micro);
+  void update_all(double lr, std::optional<at::Tensor> const& refusal = {});
+  /// Of a GPU, which did not update anything: makes the passes again until one is not finite.
+  [[noreturn]] void find_bad_loss(Batch const& batch);
   [[noreturn]] void refuse_loss(std::int64_t step, int worker, int block) const;
 
   SerialConfig config_;
@@ -55,8 +61,10 @@ class Serial final : public Strategy {
   Gradients micro_;               ///< of the present micro-batch so far, where that is needed
   std::optional<Codec> codec_;
   std::vector<at::Tensor> residuals_;  ///< by worker, and of the sum; empty without feedback
+  StepStatus status_;
   BlockTape tape_;
   Update update_;
+  StepGraph graph_;
 };
 
 }  // namespace stratagem

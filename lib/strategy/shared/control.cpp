@@ -23,44 +23,52 @@ gpu::Device home_of(at::Tensor const& tensor) {
 
 StepStatus::StepStatus(at::Tensor memory)
     : memory_(std::move(memory)),
-      fingerprint_(home_of(memory_), 2 * parts * memory_.element_size()),
+      told_(home_of(memory_), (end - first_told) * memory_.element_size()),
       sum_(home_of(memory_), memory_.nbytes()),
       arrived_(home_of(memory_)) {
   expects(memory_.numel() == control_room, "room for the control record");
 }
 
-void StepStatus::begin(StepOptions const& options) {
-  memory_.zero_();
-  auto const ask = [this](Field field, bool wanted) {
-    if (wanted) memory_[field].fill_(1);
-  };
-  ask(stop, options.requests.stop);
-  ask(interrupt, options.requests.interrupt);
-  ask(save, options.requests.save);
+void StepStatus::begin(StepOptions const& options, std::uint64_t fingerprint) {
+  requests_ = options.requests;
+  tell(fingerprint);
   first_bad_block_ = -1;
+  refuses_ = false;
+}
+
+void StepStatus::clear() {
+  memory_.zero_();
 }
 
 void StepStatus::note(CrossEntropy const& pass, BlockTape const& tape) {
   memory_[loss].add_(pass.loss);
   memory_[correct].add_(pass.correct);
   memory_[not_finite].add_(pass.loss.isfinite().logical_not());
-  if (pass.loss.is_cpu() && first_bad_block_ < 0 && !std::isfinite(pass.loss.item<double>()))
-    first_bad_block_ = tape.first_non_finite();
+  if (!pass.loss.is_cpu() || std::isfinite(pass.loss.item<double>())) return;
+  refuses_ = true;
+  if (first_bad_block_ < 0) first_bad_block_ = tape.first_non_finite();
 }
 
 void StepStatus::refuse() {
   memory_[not_finite].add_(1);
 }
 
-void StepStatus::seal(std::uint64_t fingerprint) {
-  auto const values = at::empty({2 * parts}, at::kFloat);
-  auto* of = values.data_ptr<float>();
+void StepStatus::tell(std::uint64_t fingerprint) {
+  auto const values = at::empty({end - first_told}, at::kFloat);
+  auto* of = values.data_ptr<float>() - first_told;
+  of[stop] = requests_.stop ? 1 : 0;
+  of[interrupt] = requests_.interrupt ? 1 : 0;
+  of[save] = requests_.save ? 1 : 0;
   for (std::int64_t i = 0; i < parts; ++i) {
-    of[i] = static_cast<float>(fingerprint >> (4 * i) & 15);
-    of[parts + i] = of[i] * of[i];
+    of[first_part + i] = static_cast<float>(fingerprint >> (4 * i) & 15);
+    of[first_square + i] = of[first_part + i] * of[first_part + i];
   }
-  at::from_blob(fingerprint_.data(), {2 * parts}, memory_.scalar_type()).copy_(values);
-  gpu::copy_async(memory_[first_part].data_ptr(), fingerprint_.data(), fingerprint_.size(),
+  at::from_blob(told_.data(), {end - first_told}, memory_.scalar_type()).copy_(values);
+}
+
+void StepStatus::seal(std::uint64_t fingerprint) {
+  tell(fingerprint);
+  gpu::copy_async(memory_[first_told].data_ptr(), told_.data(), told_.size(),
                   gpu::Stream::compute(home_of(memory_)));
 }
 

@@ -26,12 +26,15 @@ class StepStatus {
   /// `memory`: control_room elements of a floating type.
   explicit StepStatus(at::Tensor memory);
 
-  void begin(StepOptions const& options);
+  /// What this rank wants, and a fingerprint of what ranks must have alike, as of now; on the host.
+  void begin(StepOptions const& options, std::uint64_t fingerprint = 0);
+  /// No pass has been noted; on the device.
+  void clear();
   /// Of one forward pass, whose outputs the tape still keeps.
   void note(CrossEntropy const& loss, BlockTape const& tape);
   /// This rank cannot continue, for another reason than the losses noted: no rank will.
   void refuse();
-  /// Comes last: a fingerprint of what ranks must have alike.
+  /// Comes last: what begin() told sets out for the device, with a newer fingerprint.
   void seal(std::uint64_t fingerprint);
   at::Tensor const& memory() const { return memory_; }
 
@@ -52,8 +55,12 @@ class StepStatus {
   /// Of this rank's passes, the first block whose output was not finite; -1 for none. Known at once
   /// on the CPU, never on a GPU.
   int first_bad_block() const { return first_bad_block_; }
+  /// Likewise, whether the loss of a pass was not.
+  bool knows_refusal() const { return refuses_; }
 
  private:
+  void tell(std::uint64_t fingerprint);
+
   static constexpr std::int64_t parts = 8;  ///< of a fingerprint, 4 bits each
   enum Field : std::int64_t {
     loss,
@@ -64,13 +71,17 @@ class StepStatus {
     save,
     first_part,
     first_square = first_part + parts,
+    first_told = stop,
+    end = first_square + parts,
   };
 
   at::Tensor memory_;
-  gpu::PinnedBuffer fingerprint_;  ///< on its way to the device
-  gpu::PinnedBuffer sum_;          ///< on the host
-  gpu::Event arrived_;             ///< there
+  Requests requests_;       ///< of this rank
+  gpu::PinnedBuffer told_;  ///< fields from first_told on, on their way to the device
+  gpu::PinnedBuffer sum_;   ///< on the host
+  gpu::Event arrived_;      ///< there
   int first_bad_block_ = -1;
+  bool refuses_ = false;
 };
 
 /// Ends a step whose loss was not finite, on all ranks: those where `first_bad_block` is one name

@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+"""stratagem on one GPU against PyTorch, with the same work in turn: as it comes, as a CUDA graph of the whole step, and
+compiled. stratagem without its graph is measured, too.
+
+  python3 analysis/bench/gpu_vs_torch.py --program build-cuda-release/stratagem --models resnet50 --precision bf16
+
+All programs of a row exist at the same time and get the GPU in turn (see paired.py). A ratio above 1 means that
+stratagem is faster. Needs Python with torch, torchvision, numpy and h5py.
+"""
+
+import contextlib
+import functools
+import importlib.metadata
+import signal
+import statistics
+import sys
+import tempfile
+from pathlib import Path
+
+import paired
+import programs
+import report
+
+TORCH = {"eager": ["--strong"], "graph": ["--strong", "--graph"], "compiled": ["--strong", "--compile", "--graph"]}
+OWN = "own without graph"
+
+
+def starts_of(options, cell):
+    """{name: what starts it in a folder}; the first one is compared with all others."""
+    ours = functools.partial(programs.Stratagem, options=options, cell=cell, strategy="{name: serial}")
+    found = {"ours": ours}
+    for name in options.opponents:
+        found[name] = functools.partial(ours, run=", graph: off") if name == OWN else functools.partial(
+            programs.Torch, options=options, cell=cell, script="torch_ddp.py", script_arguments=TORCH[name])
+    return found
+
+
+def measure(options, cell):
+    """The rows of a model: one per opponent."""
+    starts = starts_of(options, cell)
+    with tempfile.TemporaryDirectory(prefix="stratagem-bench-") as name, contextlib.ExitStack() as stack:
+        running = []
+        for number, start in enumerate(starts.values()):
+            folder = Path(name) / str(number)
+            folder.mkdir()
+            running.append(stack.enter_context(start(folder)))
+        for program in running:
+            program.wait_for_steps(1, options.timeout)
+        for program in running:
+            program.signal(signal.SIGSTOP)
+        _, times = paired.compare(options, *running)
+    if not times:
+        sys.exit(f"{cell}: no window held two steps; raise --min-window")
+    for number, opponent in enumerate(list(starts)[1:], 1):
+        pairs = [(of_turn[0], of_turn[number]) for of_turn in times]
+        yield {**paired.row_of(cell, [pairs]), "opponent": opponent, "precision": options.precision,
+               "pixels": options.size, "ours_ms": 1e3 * statistics.median(a for a, _ in pairs),
+               "theirs_ms": 1e3 * statistics.median(b for _, b in pairs)}
+
+
+def main():
+    parser = programs.arguments(__doc__, ranks=[1], batches=[128])
+    paired.add_pairing(parser)
+    parser.add_argument("--opponents", nargs="+", choices=[*TORCH, OWN], default=["eager", "graph", OWN])
+    parser.add_argument("--precisions", nargs="+", default=["tf32", "bf16"])
+    parser.set_defaults(device="cuda", warm_up=20, pairs=6, min_window=0.6, steps=10)
+    options = parser.parse_args()
+    columns = {"model": "{model}", "images": "{batch_per_rank}", "pixels": "{pixels}", "precision": "{precision}",
+               "opponent": "{opponent}", "ours ms": "{ours_ms:.2f}", "theirs ms": "{theirs_ms:.2f}",
+               "ratio": "{ratio:.3f}", "interval (coverage)": "{ratio_low:.3f} to {ratio_high:.3f} ({coverage:.1%})",
+               "pairs": "{pairs}"}
+    facts = programs.machine(options, torch=importlib.metadata.version("torch"))
+    table = report.Table(options, columns, machine=facts)
+    for precision in options.precisions:
+        options.precision = precision
+        for cell in programs.cells(options):
+            for row in measure(options, cell):
+                table.add(row)
+
+
+if __name__ == "__main__":
+    main()
