@@ -40,6 +40,26 @@ TEST_P(NcclCommunicator, StagedOverMpiDoes) {
   GetParam().body(comm);
 }
 
+/// An earlier copy may be seen to end later than the next one.
+TEST(NcclCommunicator, StagedMessagesStayInOrder) {
+  HostCommunicator comm(
+      std::make_unique<stratagem::MpiCommunicator>(world(), device, nullptr, 60s));
+  if (world().size() < 2 || world().rank() > 1) return;
+  constexpr int messages = 40;
+  std::vector<stratagem::Work> works;
+  std::vector<at::Tensor> tensors;
+  faults().late_queries = 1000;
+  for (int i = 0; i < messages; ++i) {
+    tensors.push_back(at::full({100}, world().rank() == 0 ? i : -1, at::kFloat));
+    works.push_back(world().rank() == 0 ? comm.send(tensors.back(), 1, 7)
+                                        : comm.receive(tensors.back(), 0, 7));
+  }
+  for (auto& work : works) work.wait_on_host();
+  faults() = {};
+  for (int i = 0; i < messages; ++i)
+    EXPECT_TRUE(tensors[static_cast<std::size_t>(i)].eq(i).all().item<bool>()) << "message " << i;
+}
+
 INSTANTIATE_TEST_SUITE_P(Suite, NcclCommunicator,
                          testing::ValuesIn(stratagem::test::communicator_cases()),
                          stratagem::test::case_name);

@@ -1,6 +1,7 @@
 // The functions of the CUDA runtime that lib/gpu/cuda uses, on a device that is the host: memory is
 // host memory and a stream's work is done when it was submitted. Linked into a test program, they
 // come before those of libcudart.
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -108,6 +109,8 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t, cudaStreamCaptureStatus* status)
   return *status = cudaStreamCaptureStatusNone, cudaSuccess;
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
+  std::atomic_ref<int> late(faults().late_queries);
+  if (late.load() > 0 && late.fetch_sub(1) % 2 == 0) return cudaErrorNotReady;
   return event_of(event)->happened ? cudaSuccess : cudaErrorNotReady;
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {

@@ -8,7 +8,9 @@
 
 namespace stratagem {
 
-/// Copies out, runs the operation on the copies, and copies back.
+/// Copies out, runs the operation on the copies, and copies back. Messages begin in the order in
+/// which they were made: copies end in that order, too, but one that has just ended may be seen
+/// later than the next one.
 class StagedOperation final : public Operation {
  public:
   StagedOperation(Staging& staging, std::vector<Argument> arguments, Staging::Make const& make)
@@ -28,6 +30,7 @@ class StagedOperation final : public Operation {
     }
     copied_.record(staging_.outward_);
     inner_ = make(host);
+    if (!inner_->collective()) place_ = staging_.messages_made_++;
   }
 
   std::string_view name() const override { return inner_->name(); }
@@ -41,6 +44,7 @@ class StagedOperation final : public Operation {
   State advance() override {
     if (!copied_.done()) return State::stuck;
     if (copying_back_) return State::finished;
+    if (!begins()) return State::stuck;
     if (auto const state = inner_->advance(); state != State::finished) return state;
     made_.wait_on_stream(staging_.inward_);  // earlier work may still read what is overwritten
     for (std::size_t i = 0; i < arguments_.size(); ++i)
@@ -53,11 +57,21 @@ class StagedOperation final : public Operation {
   }
 
  private:
+  /// Whether it has begun, or does now.
+  bool begins() {
+    if (inner_->collective() || begun_) return true;
+    begun_ = staging_.messages_begun_ == place_;
+    if (begun_) ++staging_.messages_begun_;
+    return begun_;
+  }
+
   Staging& staging_;
   gpu::Event made_, copied_;
   std::vector<Argument> arguments_;
   std::vector<std::shared_ptr<gpu::PinnedBuffer>> buffers_;
   std::unique_ptr<Operation> inner_;
+  std::int64_t place_ = 0;  ///< among messages
+  bool begun_ = false;
   bool copying_back_ = false;
 };
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -38,6 +39,8 @@ class Staging {
   gpu::Device device_;
   gpu::Stream outward_, inward_;
   gpu::PinnedPool buffers_;
+  std::int64_t messages_made_ = 0;   ///< by the thread that calls stage()
+  std::int64_t messages_begun_ = 0;  ///< by the one that advances operations
 };
 
 }  // namespace stratagem
