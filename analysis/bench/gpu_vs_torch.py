@@ -20,6 +20,7 @@ from pathlib import Path
 import paired
 import programs
 import report
+import traces
 
 TORCH = {"eager": ["--strong"], "graph": ["--strong", "--graph"], "compiled": ["--strong", "--compile", "--graph"]}
 OWN = "own without graph"
@@ -48,13 +49,14 @@ def measure(options, cell):
             program.wait_for_steps(1, options.timeout)
         for program in running:
             program.signal(signal.SIGSTOP)
-        _, times = paired.compare(options, *running)
+        windows, times = paired.compare(options, *running)
+        phases = traces.phases_ms(running[0].traces[0], [of_turn[0] for of_turn in windows])
     if not times:
         sys.exit(f"{cell}: no window held two steps; raise --min-window")
     for number, opponent in enumerate(list(starts)[1:], 1):
         pairs = [(of_turn[0], of_turn[number]) for of_turn in times]
         yield {**paired.row_of(cell, [pairs]), "opponent": opponent, "precision": options.precision,
-               "pixels": options.size, "ours_ms": 1e3 * statistics.median(a for a, _ in pairs),
+               "pixels": options.size, "ours_phases_ms": phases, "ours_ms": 1e3 * statistics.median(a for a, _ in pairs),
                "theirs_ms": 1e3 * statistics.median(b for _, b in pairs)}
 
 

@@ -25,6 +25,21 @@ NO_GPU = [
         ["comm.backend: nccl", "needs a GPU", "mpi"],
         ranks=(1, 2),
     ),
+    *(
+        Refusal(
+            f"graph of {strategy}",
+            overridden("run.graph=on", f"strategy.name={strategy}"),
+            code,
+            ["run.graph: on", why, "take run.graph: auto"],
+            ranks=(2,),
+        )
+        for strategy, code, why in (
+            ("ddp", ENVIRONMENT, "needs a GPU"),
+            ("fsdp", ENVIRONMENT, "needs a GPU"),
+            ("ps", USAGE, "together with strategy.name: ps"),
+            ("local", USAGE, "together with strategy.name: local"),
+        )
+    ),
     Refusal(
         "cuda",
         overridden("run.device=cuda"),

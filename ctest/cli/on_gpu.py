@@ -42,6 +42,29 @@ class OnGpu(harness.ProgramTest):
             nccl = self.finish(f"{strategy}-nccl", *common, "comm.backend=nccl", ranks=2)
             self.assertEqual(nccl["digest"], mpi["digest"])
 
+    def test_a_graph_has_the_same_bits(self):
+        cells = [("serial", "resnet50", "bf16"), ("ddp", "lenet", "fp16"), ("fsdp", "vit_tiny", "fp32")]
+        for strategy, model, precision in cells:
+            with self.subTest(strategy, model=model, precision=precision):
+                settings = [
+                    "run.deterministic=true", f"model.name={model}", f"strategy.name={strategy}",
+                    f"precision.compute={precision}", "data.input_size=32",
+                ]
+                kept = self.finish(f"{strategy}-kept", *settings, "run.graph=on")
+                anew = self.finish(f"{strategy}-anew", *settings, "run.graph=off")
+                self.assertEqual(kept["digest"], anew["digest"])
+                names = self.dumped(f"{strategy}-kept/trace/a0/rank-0000.h5", "/names/name")
+                self.assertTrue(any("graph_captured" in name for name in names), names)
+
+    def test_a_model_that_waits_for_the_device_has_no_graph(self):
+        settings = ["model.name=gpt2", "model.layers=2", "model.heads=2", "model.width=32", "model.context=16",
+                    "model.experts=4", "data.dataset=synthetic-text", "data.seq_len=16"]
+        self.finish("experts", *settings)
+        refused = self.run_program(
+            *overridden("run.out=no", "run.device=cuda", *self.common, *settings, "run.graph=on"), "-q"
+        )
+        self.assertEqual(refused.code, 2)
+
     def test_workers_of_a_server(self):
         for name, settings in {
             "sync": [],

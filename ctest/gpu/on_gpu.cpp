@@ -6,7 +6,10 @@
 #include <gtest/gtest.h>
 
 #include "base/clock.hpp"
+#include "base/error.hpp"
+#include "gpu/graph.hpp"
 #include "gpu/keep_mask.hpp"
+#include "gpu/landing.hpp"
 #include "gpu/marks.hpp"
 #include "gpu/memory.hpp"
 #include "gpu/pinned_pool.hpp"
@@ -26,8 +29,10 @@ class OnGpu : public testing::Test {
     select(device);
   }
 
+  /// Without a generator, which work that could not be kept leaves unusable.
   static at::Tensor random(std::int64_t edge) {
-    return at::randn({edge, edge}, at::TensorOptions().device(device.torch()));
+    auto const options = at::TensorOptions().device(device.torch()).dtype(at::kFloat);
+    return at::arange(edge * edge, options).sin_().view({edge, edge});
   }
   /// Enqueues what keeps the compute stream busy for a while.
   static at::Tensor work() {
@@ -150,6 +155,11 @@ TEST_F(OnGpu, MasksAreThoseOfTheHost) {
     fill({random, std::uint64_t{9} << 32 | 40, samples, count, 0.3}, mask.data_ptr<float>(),
          device);
     auto const made = mask.cpu();
+    auto const step = at::full({1}, std::int64_t{9} << 32,
+                               at::TensorOptions().device(device.torch()).dtype(at::kLong));
+    auto const* const later = reinterpret_cast<std::uint64_t const*>(step.data_ptr<std::int64_t>());
+    fill({random, 40, samples, count, 0.3, later}, mask.data_ptr<float>(), device);
+    EXPECT_TRUE(at::equal(mask.cpu(), made)) << "of a step that the device knows";
     for (std::int64_t sample = 0; sample < samples; ++sample)
       for (std::int64_t i = 0; i < count; ++i) {
         auto const word =
@@ -159,6 +169,101 @@ TEST_F(OnGpu, MasksAreThoseOfTheHost) {
             << "element " << i << " of sample " << sample;
       }
   }
+}
+
+TEST_F(OnGpu, LandsManyTensorsOfAnyType) {
+  struct Pair {
+    at::Tensor to, from;
+  };
+  auto const element_of = [](at::ScalarType type) {
+    return type == at::kFloat ? Element::fp32 : type == at::kHalf ? Element::fp16 : Element::bf16;
+  };
+  auto const options = at::TensorOptions().device(device.torch());
+  for (bool const adds : {false, true}) {
+    std::vector<Pair> pairs;
+    std::vector<at::Tensor> expected;
+    std::vector<Landing> landings;
+    for (int i = 0; i < 200; ++i)  // more than one kernel takes
+      for (auto const to : {at::kFloat, at::kBFloat16, at::kHalf})
+        for (auto const from : {at::kFloat, at::kBFloat16, at::kHalf}) {
+          std::int64_t const count = i % 7 == 0 ? 0 : i % 5 == 0 ? 40'000 + i : 1 + 13 * i;
+          auto const& [place, value] =
+              pairs.emplace_back(Pair{at::randn({count}).to(options.dtype(to)),
+                                      at::randn({count}).to(options.dtype(from))});
+          expected.push_back(adds ? (place.to(at::kFloat) + value.to(at::kFloat)).to(to)
+                                  : value.to(to));
+          landings.push_back(
+              {place.data_ptr(), value.data_ptr(), count, element_of(to), element_of(from), adds});
+        }
+    land(landings, device);
+    for (std::size_t i = 0; i < pairs.size(); ++i)
+      ASSERT_TRUE(at::equal(pairs[i].to, expected[i])) << "pair " << i << (adds ? " added" : "");
+  }
+}
+
+TEST_F(OnGpu, AGraphRunsAgainOnWhatLiesInItsMemory) {
+  auto const options = at::TensorOptions().device(device.torch());
+  auto const input = at::ones({1000}, options), output = at::zeros({1000}, options);
+  for (int i = 0; i < 2; ++i) output.copy_(input.mul(2).add_(1));
+  output.zero_();
+  Marks marks(device, 8);
+  marks.add();
+  int mark = -1;
+  Graph const graph(device, [&] {
+    mark = marks.add();
+    output.copy_(input.mul(2).add_(1));
+  });
+  EXPECT_EQ(output.abs().max().item<float>(), 0) << "nothing runs while it is kept";
+  EXPECT_GE(graph.nodes(), 4);
+  for (float const value : {3.0F, 5.0F}) {
+    input.fill_(value);
+    graph.launch({}, {});
+    EXPECT_EQ(output.min().item<float>(), 2 * value + 1);
+  }
+  int const last = marks.add();
+  marks.resolve();
+  EXPECT_LE(marks.ns(0), marks.ns(mark));
+  EXPECT_LE(marks.ns(mark), marks.ns(last));
+
+  Marks others(device, 8);
+  others.add();
+  std::vector<void*> const kept{marks.handle(mark)}, instead{others.handle(others.expect())};
+  static_cast<void>(work());
+  graph.launch(kept, instead);
+  others.add();
+  others.resolve();
+  EXPECT_GT(others.ns(1), others.ns(0));
+  EXPECT_LE(others.ns(1), others.ns(2));
+}
+
+TEST_F(OnGpu, WorkThatWaitsForTheDeviceCannotBeKept) {
+  auto const values = at::ones({10}, at::TensorOptions().device(device.torch()));
+  try {
+    Graph const graph(device, [&] { static_cast<void>(values.sum().item<float>()); });
+    FAIL() << "no error";
+  } catch (Error const& error) {
+    EXPECT_EQ(error.code(), ExitCode::environment);
+    EXPECT_NE(std::string(error.what()).find("run.graph: off"), std::string::npos);
+  }
+  EXPECT_EQ(values.sum().item<float>(), 10) << "the device can be used as before";
+}
+
+TEST_F(OnGpu, ASideStreamDoesNotWaitForTheComputeStream) {
+  SideStream const aside(device);
+  auto const pinned = at::full({1 << 20}, 7.0F, at::TensorOptions().pinned_memory(true));
+  at::Tensor copy;
+  aside.run([&] { copy = pinned.to(device.torch(), at::kFloat, /*non_blocking=*/true); });
+  static_cast<void>(work());
+  Event busy(device), copied(device);
+  busy.record(Stream::compute(device));
+  aside.run([&] {
+    copy = pinned.to(device.torch(), at::kFloat, /*non_blocking=*/true);
+    copied.record(Stream::compute(device));
+  });
+  aside.hand_over(copy);
+  copied.wait_on_host();
+  EXPECT_FALSE(busy.done());
+  EXPECT_EQ(copy.min().item<float>(), 7);
 }
 
 TEST_F(OnGpu, HasANameAndAnAddress) {

@@ -52,6 +52,22 @@ class Rows final : public Block {
   Linear linear_;
 };
 
+/// The same layer twice.
+class Twice final : public Block {
+ public:
+  explicit Twice(std::int64_t width)
+      : Block("twice"),
+        linear_(declare_, "twice", {.in = width, .out = width}, default_uniform(width),
+                default_uniform(width)) {}
+
+  at::Tensor forward(at::Tensor const& x, Frame const& frame) const override {
+    return linear_(linear_(x, frame).tanh(), frame);
+  }
+
+ private:
+  Linear linear_;
+};
+
 /// A linear layer after dropout.
 class Dropping final : public Block {
  public:
@@ -211,6 +227,43 @@ TEST(BlockTape, AddsToWhatAMicroBatchLeft) {
   test::backward(tape, state, grad_output, GradWrite::accumulate);
   for (std::size_t i = 0; i < once.size(); ++i)
     EXPECT_TRUE(at::equal(state.gradients(1)[i], once[i] + once[i]));
+}
+
+TEST(BlockTape, GradientsOfALayerThatIsUsedTwiceAddUp) {
+  Blocks blocks;
+  blocks.push_back(std::make_unique<Twice>(6));
+  Context const context{.training = true};
+  test::State const state(blocks);
+  auto const x = at::randn({4, 6}), grad_output = at::randn({4, 6});
+  BlockTape tape(blocks);
+  test::forward(tape, state, x, context);
+  test::backward(tape, state, grad_output);
+  auto const frame = state.frame(0, context);
+  auto const &weight = frame.parameters[0], &bias = frame.parameters[1];
+  auto const whole = at::linear(at::linear(x, weight, bias).tanh(), weight, bias);
+  auto const expected = torch::autograd::grad({whole}, {weight, bias}, {grad_output});
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    EXPECT_TRUE(at::allclose(state.gradients(0)[i], expected[i], 1e-5, 1e-6));
+}
+
+TEST(BlockTape, CountsThePassesOfATraining) {
+  auto const blocks = residual_net();
+  test::State const state(blocks);
+  Context const context{.training = true}, evaluation;
+  auto const images = at::randn({4, 3, 6, 6});
+  BlockTape tape(blocks);
+  auto const counted = [&] {
+    std::vector<std::int64_t> counts;
+    for (int block = 0; block < tape.blocks(); ++block)
+      for (auto const& buffer : state.frame(block, context).buffers)
+        if (buffer.scalar_type() == at::kLong) counts.push_back(buffer.item<std::int64_t>());
+    return counts;
+  };
+  EXPECT_EQ(counted(), (std::vector<std::int64_t>{0, 0, 0}));
+  test::forward(tape, state, images, context);
+  auto x = images;
+  for (int i = 0; i < tape.blocks(); ++i) x = tape.infer(i, x, state.frame(i, evaluation));
+  EXPECT_EQ(counted(), (std::vector<std::int64_t>{1, 1, 1}));
 }
 
 TEST(BlockTape, LandsSixteenBitGradientsInWiderViews) {

@@ -34,7 +34,8 @@ BatchMaker::BatchMaker(Dataset const& dataset, InputFormat const& format)
     : format_(format),
       channels_(dataset.channels()),
       tables_(dataset.statistics(format.channels)),
-      stored_(tables_, format.channels, format.size) {
+      stored_(tables_, format.channels, format.size),
+      copies_(format.device) {
   check(dataset, format);
   if (dataset.train.text) return;
   if (dataset.train.store) {
@@ -130,18 +131,24 @@ void BatchMaker::gather_from_disk(SampleSet const& set, std::span<std::int64_t c
 }
 
 Batch BatchMaker::deliver(Batch batch) const {
+  copies_.run([&] { upload(batch); });
+  copies_.hand_over(batch.inputs);
+  copies_.hand_over(batch.labels);
+  return batch;
+}
+
+void BatchMaker::upload(Batch& batch) const {
   auto const device = format_.device.torch();
   constexpr bool non_blocking = true;
   batch.labels = batch.labels.to(device, at::kLong, non_blocking);
   if (!at::isFloatingType(batch.inputs.scalar_type())) {
     batch.inputs = batch.inputs.to(device, at::kLong, non_blocking);
-    return batch;
+    return;
   }
   auto images = batch.inputs.to(device, at::kFloat, non_blocking);
   if (format_.size > host_edge_)
     images = at::upsample_bilinear2d(images, {format_.size, format_.size}, /*align_corners=*/false);
   batch.inputs = images.to(format_.type).contiguous(format_.memory_format);
-  return batch;
 }
 
 Batch BatchMaker::evaluation_batch(SampleSet const& set, IndexRange const& range) const {

@@ -14,6 +14,7 @@
 #include "data/pixel_tables.hpp"
 #include "data/sampler.hpp"
 #include "gpu/device.hpp"
+#include "gpu/stream.hpp"
 
 namespace stratagem {
 
@@ -57,7 +58,7 @@ class BatchMaker {
   /// Starts none of LibTorch's threads, so a thread may call it while others compute.
   Batch gather(SampleSet const& set, std::span<std::int64_t const> images,
                Augmenter const& augmenter, std::int64_t epoch) const;
-  /// The last step, on the calling thread's compute stream.
+  /// The last step: it goes on beside what the compute stream does, which may use the result.
   Batch deliver(Batch batch) const;
   /// Images [begin, end) of the set without augmentation, delivered.
   Batch evaluation_batch(SampleSet const& set, IndexRange const& range) const;
@@ -69,6 +70,7 @@ class BatchMaker {
     std::vector<ReadBuffer> buffers;  ///< one per member
   };
 
+  void upload(Batch& batch) const;
   Batch gather_text(Sequences const& text, std::int64_t first,
                     std::span<std::int64_t const> samples) const;
   void gather_from_memory(SampleSet const& set, std::span<std::int64_t const> images,
@@ -84,6 +86,7 @@ class BatchMaker {
   std::int64_t host_edge_ = 0;  ///< of what gather() makes
   PixelTables tables_;
   StoredInput stored_;
+  gpu::SideStream copies_;                ///< to the device
   std::unique_ptr<DiskReaders> readers_;  ///< of images on disk
 };
 

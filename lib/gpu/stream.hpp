@@ -1,7 +1,10 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
+
+#include <ATen/core/Tensor.h>
 
 #include "gpu/device.hpp"
 
@@ -23,6 +26,22 @@ class Stream {
   Stream(DeviceKind kind, std::shared_ptr<void> native) : kind_(kind), native_(std::move(native)) {}
   DeviceKind kind_;
   std::shared_ptr<void> native_;
+};
+
+/// A stream on which LibTorch computes in place of the compute stream, so that copies from pinned
+/// memory need not wait for that one's work. On the CPU it is the same.
+class SideStream {
+ public:
+  explicit SideStream(Device const& device);
+
+  /// In `body`, LibTorch computes on this stream. Later work of the compute stream waits for that.
+  void run(std::function<void()> const& body) const;
+  /// Of a tensor that was made in `body`: the compute stream will use it.
+  void hand_over(at::Tensor const& tensor) const;
+
+ private:
+  Device device_;
+  std::shared_ptr<void> native_;  ///< null on the CPU
 };
 
 /// A point in a stream.

@@ -25,12 +25,15 @@ struct Context {
   std::uint64_t const* later = nullptr;
 };
 
+struct GradientPlaces;
+
 /// The tensors of one block for one pass, in the order in which the block declared them; borrowed
 /// parameters follow its own.
 struct Frame {
   std::span<at::Tensor const> parameters;
   std::span<at::Tensor const> buffers;
   Context const& context;
+  GradientPlaces* places = nullptr;  ///< of a pass that a backward pass follows
 };
 
 /// The tensors that a block needs. Layers declare theirs on construction and remember the index.
@@ -65,7 +68,8 @@ class Block {
   std::string const& name() const { return name_; }
   Declaration const& declaration() const { return declare_; }
 
-  /// x [n, ...] -> [n, ...]. Running statistics in frame.buffers are updated in training.
+  /// x [n, ...] -> [n, ...]. Running statistics in frame.buffers are updated in training; those
+  /// that count passes are not.
   virtual at::Tensor forward(at::Tensor const& x, Frame const& frame) const = 0;
 
   /// Consecutive blocks may be parts of one layer: all get the same input, and their outputs are

@@ -15,7 +15,10 @@
 namespace stratagem {
 
 BlockTape::BlockTape(Blocks const& blocks, Recompute recompute)
-    : blocks_(blocks), recompute_(recompute), uses_(uses_of(blocks)), kept_(blocks.size()) {}
+    : blocks_(blocks), recompute_(recompute), uses_(uses_of(blocks)), kept_(blocks.size()) {
+  for (std::size_t i = 0; i < blocks.size(); ++i)
+    places_.push_back(c10::make_intrusive<GradientPlaces>());
+}
 
 at::Tensor BlockTape::forward(int block, at::Tensor const& x, Frame const& frame) {
   gpu::MemoryScope const scope(gpu::MemoryCategory::activations);
@@ -28,9 +31,21 @@ at::Tensor BlockTape::forward(int block, at::Tensor const& x, Frame const& frame
     kept.context = frame.context;
   }
   at::AutoGradMode const graph(!again);
-  kept.output = blocks_[static_cast<std::size_t>(block)]->forward(kept.input, frame);
+  auto of_block = frame;
+  of_block.places = places_[static_cast<std::size_t>(block)].get();
+  kept.output = blocks_[static_cast<std::size_t>(block)]->forward(kept.input, of_block);
   at::NoGradGuard const joining;
+  if (frame.context.training) count_pass(block, frame);
   return join(block, x);
+}
+
+void BlockTape::count_pass(int block, Frame const& frame) {
+  auto const& specs = blocks_[static_cast<std::size_t>(block)]->declaration().buffers();
+  for (std::size_t i = 0; i < specs.size(); ++i)
+    if (specs[i].counts_passes) counters_.push_back(frame.buffers[i]);
+  if (block + 1 < blocks() || counters_.empty()) return;
+  at::_foreach_add_(counters_, 1);
+  counters_.clear();
 }
 
 at::Tensor BlockTape::infer(int block, at::Tensor const& x, Frame const& frame) {
@@ -55,6 +70,7 @@ at::Tensor BlockTape::backward(int block, at::Tensor const& grad_output,
   auto wanted = std::move(kept.parameters);
   if (kept.input.requires_grad()) wanted.push_back(kept.input);
   if (!wanted.empty()) {
+    open_places(block, gradients, write);
     auto fresh = torch::autograd::grad({kept.output}, wanted, {own_gradient},
                                        /*retain_graph=*/std::nullopt, /*create_graph=*/false,
                                        /*allow_unused=*/true);
@@ -66,6 +82,7 @@ at::Tensor BlockTape::backward(int block, at::Tensor const& grad_output,
       fresh.pop_back();
     }
     land(block, gradients, fresh, write);
+    places_[static_cast<std::size_t>(block)]->close();
   }
   return index > 0 ? grad_output : std::exchange(input_gradient_, {});
 }
@@ -90,6 +107,15 @@ std::vector<std::vector<BlockTape::Use>> BlockTape::uses_of(Blocks const& blocks
   return uses;
 }
 
+/// Those that replace others and come from this block alone.
+void BlockTape::open_places(int block, std::span<at::Tensor const> gradients, GradWrite write) {
+  auto& places = *places_[static_cast<std::size_t>(block)];
+  places.open(gradients.size());
+  if (write == GradWrite::accumulate) return;
+  for (std::size_t i = 0; i < gradients.size(); ++i)
+    if (uses_[static_cast<std::size_t>(block)][i] == Use::alone) places.places[i] = gradients[i];
+}
+
 /// Together, all gradients that replace others, and all that are added. An undefined gradient means
 /// zero.
 void BlockTape::land(int block, std::span<at::Tensor const> gradients, std::span<at::Tensor> fresh,
@@ -97,6 +123,7 @@ void BlockTape::land(int block, std::span<at::Tensor const> gradients, std::span
   std::vector<at::Tensor> to, from, sums, terms;
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     auto const use = uses_[static_cast<std::size_t>(block)][i];
+    bool const landed = places_[static_cast<std::size_t>(block)]->landed[i];
     bool const begins = use == Use::alone || use == Use::last;
     if (write == GradWrite::accumulate && use != Use::alone) {
       auto& begun = begun_[name_of(block, i)];
@@ -108,9 +135,9 @@ void BlockTape::land(int block, std::span<at::Tensor const> gradients, std::span
       sums.push_back(gradients[i]);
       terms.push_back(std::exchange(begun, {}));
     } else if (!fresh[i].defined()) {
-      if (write == GradWrite::overwrite && begins) gradients[i].zero_();
+      if (write == GradWrite::overwrite && begins && !landed) gradients[i].zero_();
     } else {
-      bool const replaces = write == GradWrite::overwrite && begins;
+      bool const replaces = write == GradWrite::overwrite && begins && !landed;
       (replaces ? to : sums).push_back(gradients[i]);
       (replaces ? from : terms).push_back(fresh[i]);
     }
@@ -126,7 +153,8 @@ void BlockTape::recompute(int block, Kept& kept) const {
   kept.output.reset();
   for (auto& buffer : kept.buffers) buffer = buffer.clone();
   kept.output = blocks_[static_cast<std::size_t>(block)]->forward(
-      kept.input, {kept.parameters, kept.buffers, kept.context});
+      kept.input, {kept.parameters, kept.buffers, kept.context,
+                   places_[static_cast<std::size_t>(block)].get()});
 }
 
 /// The result of forward, after the block's own output was kept.
@@ -160,6 +188,7 @@ int BlockTape::first_non_finite() const {
 
 void BlockTape::clear() {
   kept_.assign(kept_.size(), {});
+  counters_.clear();
   input_gradient_.reset();
   begun_.clear();
 }

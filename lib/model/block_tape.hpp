@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "model/block.hpp"
+#include "model/gradient_places.hpp"
 #include "model/model_config.hpp"
 
 namespace stratagem {
@@ -65,6 +66,9 @@ class BlockTape {
 
   Kept& slot(int block) { return kept_[static_cast<std::size_t>(block)]; }
   Block::Part part(int block) const { return blocks_[static_cast<std::size_t>(block)]->part(); }
+  /// Together, when the pass is complete: a GPU needs one kernel for all.
+  void count_pass(int block, Frame const& frame);
+  void open_places(int block, std::span<at::Tensor const> gradients, GradWrite write);
   void land(int block, std::span<at::Tensor const> gradients, std::span<at::Tensor> fresh,
             GradWrite write);
   void recompute(int block, Kept& kept) const;
@@ -80,6 +84,8 @@ class BlockTape {
 
   std::vector<std::vector<Use>> uses_;  ///< by block and parameter of its frame
   std::vector<Kept> kept_;
+  std::vector<c10::intrusive_ptr<GradientPlaces>> places_;  ///< by block
+  std::vector<at::Tensor> counters_;                        ///< of the blocks that have run forward
   at::Tensor input_gradient_;  ///< sum over the parts of one layer so far
   /// Sums over the blocks that have run backward, by parameter, where others are added later.
   std::map<std::string, at::Tensor> begun_;

@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "base/random.hpp"
 #include "gpu/keep_mask.hpp"
+#include "model/linear.hpp"
 
 namespace stratagem {
 namespace {
@@ -73,7 +74,7 @@ Linear::Linear(Declaration& declare, std::string const& prefix, Shape const& sha
                               .total_rows = shape.total_rows})) {}
 
 at::Tensor Linear::operator()(at::Tensor const& x, Frame const& frame) const {
-  return at::linear(x, parameter(frame, weight), parameter(frame, bias));
+  return linear(x, frame, weight, bias);
 }
 
 BatchNorm2d::BatchNorm2d(Declaration& declare, std::string const& prefix, std::int64_t channels,
@@ -84,16 +85,14 @@ BatchNorm2d::BatchNorm2d(Declaration& declare, std::string const& prefix, std::i
       bias(declare.parameter({prefix + ".bias", {channels}, Initialiser::constant(0), true})),
       running_mean(declare.buffer({prefix + ".running_mean", {channels}, at::kFloat, 0})),
       running_var(declare.buffer({prefix + ".running_var", {channels}, at::kFloat, 1})),
-      num_batches_tracked(declare.buffer({prefix + ".num_batches_tracked", {}, at::kLong, 0})) {}
+      num_batches_tracked(
+          declare.buffer({prefix + ".num_batches_tracked", {}, at::kLong, 0, true})) {}
 
 at::Tensor BatchNorm2d::operator()(at::Tensor const& x, Frame const& frame) const {
-  if (frame.context.training) {
-    if (x.numel() == x.size(1))
-      throw Error(ExitCode::usage, "BatchNorm cannot train on one value per channel",
-                  "one sample has reached a map of 1x1 pixels, whose variance is unknown",
-                  "raise the batch of each worker to 2 or more, or data.input_size");
-    buffer(frame, num_batches_tracked).add_(1);
-  }
+  if (frame.context.training && x.numel() == x.size(1))
+    throw Error(ExitCode::usage, "BatchNorm cannot train on one value per channel",
+                "one sample has reached a map of 1x1 pixels, whose variance is unknown",
+                "raise the batch of each worker to 2 or more, or data.input_size");
   return at::batch_norm(x, parameter(frame, weight), parameter(frame, bias),
                         buffer(frame, running_mean), buffer(frame, running_var),
                         frame.context.training, momentum, eps, /*cudnn_enabled=*/true);

@@ -50,7 +50,8 @@ struct BatchNorm2d {
   at::Tensor operator()(at::Tensor const& x, Frame const& frame) const;
 
   double eps, momentum;
-  int weight, bias, running_mean, running_var, num_batches_tracked;
+  int weight, bias, running_mean, running_var;
+  int num_batches_tracked;  ///< counts passes, see BufferSpec
 };
 
 /// Normalises the last dimension; computed in fp32 if x is a 16-bit float.

@@ -37,6 +37,7 @@ struct Model {
   std::int64_t classes = 0;  ///< logits of a sample, or of each token
   /// [pixels] Up to this size, a BatchNorm gets 1x1 maps and cannot train with one sample; 0: none.
   std::int64_t two_sample_input = 0;
+  bool waits_for_device = false;    ///< in a pass, to learn how much there is to do
   std::string graph;                ///< digest of an exported graph; empty for a model of the zoo
   std::vector<std::string> unused;  ///< parameters whose gradient is always 0
   /// Further names of parameters that are used as several, to those under which they are declared.

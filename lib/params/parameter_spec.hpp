@@ -53,6 +53,8 @@ struct BufferSpec {
   std::vector<std::int64_t> shape;
   at::ScalarType type = at::kFloat;
   double value = 0;  ///< initial value of all elements
+  bool counts_passes =
+      false;  ///< grows by 1 in a training pass, which whoever runs the block sees to
 };
 
 }  // namespace stratagem

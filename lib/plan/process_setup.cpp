@@ -104,7 +104,7 @@ bool keeps_graph(RunConfig const& config, StrategyPlan const& plan, ProcessInfo 
     if (!plan.steps_can_be_kept)
       throw Error(ExitCode::usage,
                   str("run.graph: on together with strategy.name: ", name_of(config.strategy)),
-                  "it waits for other ranks, or for the host, within a step", cure);
+                  "strategy, compression or model wait for the host within a step", cure);
     if (!on_gpu)
       throw Error(ExitCode::environment, "run.graph: on needs a GPU", "this rank computes on a CPU",
                   cure);

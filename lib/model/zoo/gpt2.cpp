@@ -10,6 +10,7 @@
 #include "base/text.hpp"
 #include "model/attention.hpp"
 #include "model/layers.hpp"
+#include "model/linear.hpp"
 #include "model/zoo/experts.hpp"
 
 namespace stratagem {
@@ -32,9 +33,7 @@ struct Conv1d {
         bias(declare.parameter({prefix + ".bias", {out}, Initialiser::constant(0)})) {}
 
   at::Tensor operator()(at::Tensor const& x, Frame const& frame) const {
-    auto const& w = frame.parameters[static_cast<std::size_t>(weight)];
-    auto const& b = frame.parameters[static_cast<std::size_t>(bias)];
-    return at::addmm(b, x.reshape({-1, w.size(0)}), w).view({x.size(0), x.size(1), w.size(1)});
+    return linear(x, frame, weight, bias, WeightLayout::in_out);
   }
 
   int weight, bias;
@@ -122,8 +121,7 @@ class Head final : public Block {
 
   /// [n, T, width] -> [n, T, vocabulary].
   at::Tensor forward(at::Tensor const& x, Frame const& frame) const override {
-    auto const& weight = frame.parameters[static_cast<std::size_t>(weight_)];
-    return at::linear(norm_(x, frame), weight);
+    return linear(norm_(x, frame), frame, weight_, -1);
   }
 
  private:
@@ -191,6 +189,7 @@ double train_flops(Model const& model, Gpt2Shape const& shape, std::int64_t toke
 Model make_gpt2(std::string const& name, Gpt2Shape const& shape, std::int64_t tokens) {
   Model model{.name = name, .declared_name = declared_name};
   if (shape.experts == 0) model.card = card_of(shape);
+  model.waits_for_device = shape.experts > 0;
   if (shape.tie)
     model.tied = {{"lm_head.weight", kTokens}};
   else

@@ -9,6 +9,7 @@
 #include "base/text.hpp"
 #include "model/attention.hpp"
 #include "model/layers.hpp"
+#include "model/linear.hpp"
 
 namespace stratagem {
 namespace {
@@ -81,9 +82,7 @@ class AttentionHalf final : public Block {
         drop_{name + ".dropout", shape.dropout} {}
 
   at::Tensor forward(at::Tensor const& x, Frame const& frame) const override {
-    auto const& weight = frame.parameters[static_cast<std::size_t>(weight_)];
-    auto const& bias = frame.parameters[static_cast<std::size_t>(bias_)];
-    auto const joined = at::linear(norm_(x, frame), weight, bias);
+    auto const joined = linear(norm_(x, frame), frame, weight_, bias_);
     auto const seen = self_attention(joined, heads_, Attends::to_all);
     return x + drop_(output_(seen, frame), frame);
   }

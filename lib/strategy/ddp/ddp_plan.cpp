@@ -129,7 +129,7 @@ StrategyPlan plan_of(DdpConfig const& config, PlanInput const& input) {
   plan.most_bytes_sent_per_step = plan.bytes_sent_per_step;
   plan.order_of_sums = order_of_sums(config.micro_batches);
   plan_compression(config.compression, input, plan);
-  plan.steps_can_be_kept = !config.compression.on();
+  plan.steps_can_be_kept = !config.compression.on() && !input.model.waits_for_device;
   plan.operations = {BenchOperation::all_reduce};
   plan.hashes.emplace_back("buckets", ddp.buckets.hash());
   plan.strategy = std::make_shared<PlannedDdp>(std::move(ddp));

@@ -224,7 +224,7 @@ StrategyPlan plan_of(FsdpConfig const& config, PlanInput const& input) {
   plan.most_bytes_sent_per_step = plan.bytes_sent_per_step;
   plan.order_of_sums = order_of_sums(config.micro_batches, config.accumulate) +
                        (config.reduce == ReduceType::compute ? ", in the compute type" : "");
-  plan.steps_can_be_kept = true;
+  plan.steps_can_be_kept = !input.model.waits_for_device;
   plan.operations = {BenchOperation::all_gather, BenchOperation::reduce_scatter};
   plan.hashes.emplace_back("shards", fsdp.shards.hash());
   plan.hashes.emplace_back("slots and order of gathering", fsdp.hash());

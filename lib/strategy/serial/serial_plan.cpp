@@ -52,7 +52,7 @@ StrategyPlan plan_of(SerialConfig const& config, PlanInput const& input) {
     plan.memory[gpu::MemoryCategory::gradients] +=
         (config.emulate_ranks + 1) * input.layout.size() * plan.element_size;
   plan_compression(config.compression, input, plan);
-  plan.steps_can_be_kept = !config.compression.on();
+  plan.steps_can_be_kept = !config.compression.on() && !input.model.waits_for_device;
   plan.operations = {BenchOperation::all_reduce};
   plan.strategy = std::make_shared<PlannedSerial>(config);
   return plan;

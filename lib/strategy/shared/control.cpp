@@ -43,7 +43,7 @@ void StepStatus::clear() {
 void StepStatus::note(CrossEntropy const& pass, BlockTape const& tape) {
   memory_[loss].add_(pass.loss);
   memory_[correct].add_(pass.correct);
-  memory_[not_finite].add_(pass.loss.isfinite().logical_not());
+  memory_[not_finite].add_(pass.loss.sub(pass.loss).ne(0));  // NaN where it is not finite
   if (!pass.loss.is_cpu() || std::isfinite(pass.loss.item<double>())) return;
   refuses_ = true;
   if (first_bad_block_ < 0) first_bad_block_ = tape.first_non_finite();

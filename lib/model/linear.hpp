@@ -1,0 +1,18 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "model/block.hpp"
+
+namespace stratagem {
+
+/// How a weight lies in memory: [out, in] as PyTorch's linear layers have it, or [in, out].
+enum class WeightLayout { out_in, in_out };
+
+/// x [..., in] -> [..., out]: its product with a parameter of the frame, plus another one (-1:
+/// none). In the backward pass the weight's gradient is computed where it is wanted (see
+/// GradientPlaces), also in fp32 from 16-bit factors on a GPU; its bits are otherwise LibTorch's.
+at::Tensor linear(at::Tensor const& x, Frame const& frame, int weight, int bias,
+                  WeightLayout layout = WeightLayout::out_in);
+
+}  // namespace stratagem
