@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -11,6 +12,7 @@
 #include "base/error.hpp"
 #include "base/random.hpp"
 #include "gpu/keep_mask.hpp"
+#include "model/convolution.hpp"
 #include "model/linear.hpp"
 
 namespace stratagem {
@@ -56,8 +58,10 @@ Conv2d::Conv2d(Declaration& declare, std::string const& prefix, Shape const& sha
 }
 
 at::Tensor Conv2d::operator()(at::Tensor const& x, Frame const& frame) const {
-  return at::conv2d(x, parameter(frame, weight), bias < 0 ? at::Tensor() : parameter(frame, bias),
-                    shape.stride, shape.padding, 1, shape.groups);
+  std::optional<at::Tensor> of_bias;
+  if (bias >= 0) of_bias = parameter(frame, bias);
+  return convolve(x, parameter(frame, weight), of_bias, {shape.stride, shape.padding, shape.groups},
+                  frame.places, weight);
 }
 
 Linear::Linear(Declaration& declare, std::string const& prefix, Shape const& shape,

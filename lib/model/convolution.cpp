@@ -1,0 +1,185 @@
+#include "model/convolution.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include "model/depthwise.hpp"
+#include "model/gradient_places.hpp"
+#include "model/taps.hpp"
+
+namespace stratagem {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+constexpr std::int64_t most_pixels = 16;  ///< of a small map
+
+bool is_depthwise(at::Tensor const& x, at::Tensor const& weight, Window const& window) {
+  return window.groups > 1 && window.groups == x.size(1) && weight.size(0) == x.size(1);
+}
+
+/// One tap that meets every pixel: a product for all pixels together.
+bool is_pointwise(TapPlan const& plan) {
+  return plan.kernel == 1 && plan.window.stride == 1 && plan.window.padding == 0;
+}
+
+/// [n, pixels * channels], pixels in order, the channels of each together: a view, of what lies so.
+at::Tensor pixels_of(at::Tensor const& x) {
+  return x.permute({0, 2, 3, 1}).reshape({x.size(0), -1});
+}
+
+/// [out, taps * in]: a view of a weight that lies in channels_last.
+at::Tensor taps_of(at::Tensor const& weight) {
+  return weight.permute({0, 2, 3, 1}).reshape({weight.size(0), -1});
+}
+
+at::Tensor in_channels_last(at::Tensor const& x) {
+  return x.contiguous(at::MemoryFormat::ChannelsLast);
+}
+
+/// Columns of a matrix.
+at::Tensor columns(at::Tensor const& matrix, std::int64_t begin, std::int64_t count) {
+  return matrix.narrow(1, begin, count);
+}
+
+/// What a backward pass begins with, and what it makes.
+struct Gradients {
+  at::Tensor x, weight;  ///< undefined where not wanted
+};
+
+void add_products(TapPlan const& plan, at::Tensor const& x, at::Tensor const& weight,
+                  at::Tensor const& y) {
+  if (is_pointwise(plan)) {
+    y.view({-1, plan.out}).addmm_(x.view({-1, plan.in}), weight.t());
+    return;
+  }
+  for (auto const& run : plan.runs())
+    columns(y, run.y, plan.out)
+        .addmm_(columns(x, run.x, run.width), columns(weight, run.weight, run.width).t());
+}
+
+void add_gradients(TapPlan const& plan, at::Tensor const& x, at::Tensor const& weight,
+                   at::Tensor const& y, Gradients const& into) {
+  if (is_pointwise(plan)) {
+    auto const rows = y.view({-1, plan.out});
+    if (into.x.defined()) into.x.view({-1, plan.in}).addmm_(rows, weight);
+    if (into.weight.defined()) into.weight.addmm_(rows.t(), x.view({-1, plan.in}));
+    return;
+  }
+  for (auto const& run : plan.runs()) {
+    auto const of_pixel = columns(y, run.y, plan.out);
+    if (into.x.defined())
+      columns(into.x, run.x, run.width).addmm_(of_pixel, columns(weight, run.weight, run.width));
+    if (into.weight.defined())
+      columns(into.weight, run.weight, run.width)
+          .addmm_(of_pixel.t(), columns(x, run.x, run.width));
+  }
+}
+
+class SmallMaps : public torch::autograd::Function<SmallMaps> {
+ public:
+  static at::Tensor forward(AutogradContext* context, at::Tensor const& x, at::Tensor const& weight,
+                            std::optional<at::Tensor> const& bias, Window const& window,
+                            c10::intrusive_ptr<GradientPlaces> const& places, int parameter) {
+    context->save_for_backward({x, weight});
+    context->saved_data["window"] =
+        std::vector<std::int64_t>{window.stride, window.padding, window.groups};
+    context->saved_data["biased"] = bias.has_value();
+    context->saved_data["parameter"] = static_cast<std::int64_t>(parameter);
+    if (places) context->saved_data["places"] = c10::IValue::make_capsule(places);
+    return compute(x, weight, bias, window);
+  }
+
+  static at::Tensor compute(at::Tensor const& x, at::Tensor const& weight,
+                            std::optional<at::Tensor> const& bias, Window const& window) {
+    TapPlan const plan(x, weight, window);
+    auto const pixels = pixels_of(in_channels_last(x));
+    auto const y = at::zeros({plan.samples, plan.out_pixels() * plan.out}, x.options());
+    if (bias) y.view({-1, plan.out}).add_(*bias);
+    if (is_depthwise(x, weight, window))
+      depthwise(plan, pixels, weight, y);
+    else
+      add_products(plan, pixels, taps_of(in_channels_last(weight)), y);
+    return map_of(y, plan.out, plan.out_height, plan.out_width, x);
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list const& gradients) {
+    auto const saved = context->get_saved_variables();
+    auto const &x = saved[0], &weight = saved[1];
+    auto const given = context->saved_data["window"].toIntVector();
+    TapPlan const plan(x, weight, {given[0], given[1], given[2]});
+    auto const y = pixels_of(in_channels_last(gradients[0]));
+    variable_list result(6);
+    bool const wants_x = context->needs_input_grad(0), wants_weight = context->needs_input_grad(1);
+    Gradients into;
+    if (wants_x) into.x = at::zeros({plan.samples, plan.in_pixels() * plan.channels}, x.options());
+    auto const pixels = pixels_of(in_channels_last(x));
+    if (is_depthwise(x, weight, plan.window)) {
+      if (wants_weight) result[1] = at::empty(weight.sizes(), weight.options());
+      depthwise_backward(plan, pixels, weight, y, into.x, result[1]);
+    } else {
+      auto place = wants_weight ? place_of(context, weight) : at::Tensor();
+      if (wants_weight && !place.defined())
+        place = result[1] =
+            at::empty(weight.sizes(), weight.options(), at::MemoryFormat::ChannelsLast);
+      if (wants_weight) into.weight = taps_of(place.zero_());
+      add_gradients(plan, pixels, taps_of(in_channels_last(weight)), y, into);
+    }
+    if (wants_x) result[0] = map_of(into.x, plan.channels, plan.height, plan.width, x);
+    if (context->saved_data["biased"].toBool()) result[2] = y.view({-1, plan.out}).sum(0);
+    return result;
+  }
+
+ private:
+  /// As a map in the format of `like`.
+  static at::Tensor map_of(at::Tensor const& pixels, std::int64_t channels, std::int64_t height,
+                           std::int64_t width, at::Tensor const& like) {
+    return pixels.view({pixels.size(0), height, width, channels})
+        .permute({0, 3, 1, 2})
+        .contiguous(like.suggest_memory_format());
+  }
+
+  /// Where the weight's gradient is wanted, if products can be computed there; it counts as landed.
+  static at::Tensor place_of(AutogradContext* context, at::Tensor const& weight) {
+    auto const found = context->saved_data.find("places");
+    if (found == context->saved_data.end()) return {};
+    auto const capsule = found->second.toCapsule();
+    auto& places = static_cast<GradientPlaces&>(*capsule);
+    auto const parameter = static_cast<int>(context->saved_data["parameter"].toInt());
+    auto const place = places.take(parameter);
+    bool const suits = place.defined() && place.scalar_type() == weight.scalar_type() &&
+                       place.is_contiguous(at::MemoryFormat::ChannelsLast);
+    if (!suits) return {};
+    places.landed[static_cast<std::size_t>(parameter)] = true;
+    return place;
+  }
+};
+
+}  // namespace
+
+bool is_of_small_maps(at::Tensor const& x, at::Tensor const& weight, Window const& window) {
+  bool const wide = x.scalar_type() == at::kFloat || x.scalar_type() == at::kDouble;
+  if (!x.is_cpu() || !wide || x.dim() != 4 || weight.size(2) != weight.size(3)) return false;
+  if (window.groups != 1 && !is_depthwise(x, weight, window)) return false;
+  auto const side = [&](std::int64_t extent) {
+    return (extent + 2 * window.padding - weight.size(2)) / window.stride + 1;
+  };
+  return side(x.size(2)) * side(x.size(3)) <= most_pixels;
+}
+
+at::Tensor convolve(at::Tensor const& x, at::Tensor const& weight,
+                    std::optional<at::Tensor> const& bias, Window const& window,
+                    GradientPlaces* places, int parameter) {
+  if (!is_of_small_maps(x, weight, window))
+    return at::conv2d(x, weight, bias, window.stride, window.padding, 1, window.groups);
+  if (!at::GradMode::is_enabled()) return SmallMaps::compute(x, weight, bias, window);
+  auto const shared = places == nullptr ? c10::intrusive_ptr<GradientPlaces>()
+                                        : c10::intrusive_ptr<GradientPlaces>::reclaim_copy(places);
+  return SmallMaps::apply(x, weight, bias, window, shared, parameter);
+}
+
+}  // namespace stratagem
