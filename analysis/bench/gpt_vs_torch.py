@@ -65,7 +65,8 @@ def start_opponent(options, cell):
     shared = argparse.Namespace(**{**vars(options), "data": options.text, "size": options.seq_len})
     shape = [word for name in ("layers", "heads", "width", "vocabulary")
              for word in (f"--{name}", str(getattr(options, name)))]
-    return functools.partial(programs.Torch, options=shared, cell=cell, script="torch_gpt.py", script_arguments=shape + OPPONENTS[options.opponent])
+    return functools.partial(programs.Torch, options=shared, cell=cell, script="torch_gpt.py",
+                             script_arguments=shape + OPPONENTS[options.opponent])
 
 
 def write_text(path):
@@ -135,7 +136,8 @@ def row_of(options, cell):
     ratios = [theirs / ours for start in row["step_times_s"] for ours, theirs in start]
     first, third = np.quantile(ratios, [0.25, 0.75])
     shape = {name: getattr(options, name) for name in SIZES[cell.model]}
-    return {**row, **shape, "precision": options.precision, "opponent": options.opponent, "ratio_quartiles": [float(first), float(third)]}
+    return {**row, **shape, "precision": options.precision, "opponent": options.opponent,
+            "ratio_quartiles": [float(first), float(third)]}
 
 
 def columns_of():

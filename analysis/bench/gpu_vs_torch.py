@@ -56,7 +56,8 @@ def measure(options, cell):
     for number, opponent in enumerate(list(starts)[1:], 1):
         pairs = [(of_turn[0], of_turn[number]) for of_turn in times]
         yield {**paired.row_of(cell, [pairs]), "opponent": opponent, "precision": options.precision,
-               "pixels": options.size, "ours_phases_ms": phases, "ours_ms": 1e3 * statistics.median(a for a, _ in pairs),
+               "pixels": options.size, "ours_phases_ms": phases,
+               "ours_ms": 1e3 * statistics.median(a for a, _ in pairs),
                "theirs_ms": 1e3 * statistics.median(b for _, b in pairs)}
 
 

@@ -10,26 +10,64 @@
 namespace stratagem {
 namespace {
 
-/// sum += a b, element by element. Function multiversioning applies to plain functions.
-STRATAGEM_SIMD_CLONES void add_product(float* sum, float const* a, float const* b, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) sum[i] = sum[i] + a[i] * b[i];
-}
-STRATAGEM_SIMD_CLONES void add_product(double* sum, double const* a, double const* b,
-                                       std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) sum[i] = sum[i] + a[i] * b[i];
-}
-
-/// One tap that meets one pixel: first elements in the numbers of a sample.
-struct Meeting {
-  std::int64_t x, y, tap;
+/// First elements of two rows of channels that are multiplied.
+struct Term {
+  std::int64_t a, b;
 };
 
-std::vector<Meeting> meetings_of(TapPlan const& plan) {
-  std::vector<Meeting> found;
+/// sum[c] += a[term.a + c] b[term.b + c], over all terms in their order, for each of `channels`.
+template <class T>
+[[gnu::always_inline]] inline void add_terms(T* sum, T const* a, T const* b,
+                                             std::vector<Term> const& terms,
+                                             std::int64_t channels) {
+  constexpr std::int64_t block = 32;  // sums that stay in registers
+  std::int64_t first = 0;
+  for (; first + block <= channels; first += block) {
+    T sums[block];
+    for (std::int64_t i = 0; i < block; ++i) sums[i] = sum[first + i];
+    for (auto const& term : terms) {
+      T const* const from_a = a + term.a + first;
+      T const* const from_b = b + term.b + first;
+      for (std::int64_t i = 0; i < block; ++i) sums[i] = sums[i] + from_a[i] * from_b[i];
+    }
+    for (std::int64_t i = 0; i < block; ++i) sum[first + i] = sums[i];
+  }
+  for (; first < channels; ++first)
+    for (auto const& term : terms) sum[first] = sum[first] + a[term.a + first] * b[term.b + first];
+}
+
+// Function multiversioning applies to plain functions: one per type.
+STRATAGEM_SIMD_CLONES void sum_products(float* sum, float const* a, float const* b,
+                                        std::vector<Term> const& terms, std::int64_t channels) {
+  add_terms(sum, a, b, terms, channels);
+}
+STRATAGEM_SIMD_CLONES void sum_products(double* sum, double const* a, double const* b,
+                                        std::vector<Term> const& terms, std::int64_t channels) {
+  add_terms(sum, a, b, terms, channels);
+}
+
+/// The terms of each row of channels of one tensor: of each pixel of the output or of the input, or
+/// of each tap.
+using Terms = std::vector<std::vector<Term>>;
+
+enum class Of { output, input, taps };
+
+Terms terms_of(TapPlan const& plan, Of what) {
+  auto const rows = what == Of::output  ? plan.out_pixels()
+                    : what == Of::input ? plan.in_pixels()
+                                        : plan.kernel * plan.kernel;
+  Terms terms(static_cast<std::size_t>(rows));
+  auto const add = [&](std::int64_t row, Term const& term) {
+    terms[static_cast<std::size_t>(row / plan.channels)].push_back(term);
+  };
   for (auto const& run : plan.runs())
-    for (std::int64_t at = 0; at < run.width; at += plan.channels)
-      found.push_back({run.x + at, run.y, run.weight + at / plan.channels});
-  return found;
+    for (std::int64_t at = 0; at < run.width; at += plan.channels) {
+      auto const x = run.x + at, tap = run.weight * plan.channels + at, y = run.y;
+      if (what == Of::output) add(y, {x, tap});
+      if (what == Of::input) add(x, {y, tap});
+      if (what == Of::taps) add(tap, {x, y});
+    }
+  return terms;
 }
 
 /// [taps, channels], so that the channels of a tap lie together.
@@ -37,47 +75,29 @@ at::Tensor by_tap(at::Tensor const& weight) {
   return weight.reshape({weight.size(0), -1}).t().contiguous();
 }
 
+/// Of every sample: rows of `sum` from rows of `a` and of the taps.
 template <class T>
-void forward(TapPlan const& plan, T const* x, T const* weight, T* y) {
-  auto const meetings = meetings_of(plan);
-  auto const channels = plan.channels;
+void sum_samples(TapPlan const& plan, Terms const& terms, T* sum, T const* a,
+                 std::int64_t pixels_of_a, T const* taps) {
+  auto const rows = static_cast<std::int64_t>(terms.size());
   at::parallel_for(0, plan.samples, 1, [&](std::int64_t begin, std::int64_t end) {
     for (auto n = begin; n < end; ++n)
-      for (auto const& [from, to, tap] : meetings)
-        add_product(y + n * plan.out_pixels() * channels + to,
-                    x + n * plan.in_pixels() * channels + from, weight + tap * channels, channels);
+      for (std::int64_t row = 0; row < rows; ++row)
+        sum_products(sum + (n * rows + row) * plan.channels, a + n * pixels_of_a * plan.channels,
+                     taps, terms[static_cast<std::size_t>(row)], plan.channels);
   });
 }
 
+/// Each thread has its own taps, so that samples are added in their order.
 template <class T>
-void backward_x(TapPlan const& plan, T const* weight, T const* y, T* x) {
-  auto const meetings = meetings_of(plan);
-  auto const channels = plan.channels;
-  at::parallel_for(0, plan.samples, 1, [&](std::int64_t begin, std::int64_t end) {
-    for (auto n = begin; n < end; ++n)
-      for (auto const& [to, from, tap] : meetings)
-        add_product(x + n * plan.in_pixels() * channels + to,
-                    y + n * plan.out_pixels() * channels + from, weight + tap * channels, channels);
-  });
-}
-
-/// Each thread has its own channels, so that samples are added in their order.
-template <class T>
-void backward_weight(TapPlan const& plan, T const* x, T const* y, T* weight) {
-  constexpr std::int64_t block = 128;  // channels
-  auto const meetings = meetings_of(plan);
-  auto const channels = plan.channels;
-  auto const blocks = (channels + block - 1) / block;
-  at::parallel_for(0, blocks, 1, [&](std::int64_t begin, std::int64_t end) {
-    for (auto number = begin; number < end; ++number) {
-      auto const first = number * block;
-      auto const count = std::min(block, channels - first);
-      for (std::int64_t n = 0; n < plan.samples; ++n)
-        for (auto const& [of_x, of_y, tap] : meetings)
-          add_product(weight + tap * channels + first,
-                      x + n * plan.in_pixels() * channels + of_x + first,
-                      y + n * plan.out_pixels() * channels + of_y + first, count);
-    }
+void sum_taps(TapPlan const& plan, T* taps, T const* x, T const* y) {
+  auto const terms = terms_of(plan, Of::taps);
+  at::parallel_for(0, std::ssize(terms), 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t n = 0; n < plan.samples; ++n)
+      for (auto tap = begin; tap < end; ++tap)
+        sum_products(taps + tap * plan.channels, x + n * plan.in_pixels() * plan.channels,
+                     y + n * plan.out_pixels() * plan.channels,
+                     terms[static_cast<std::size_t>(tap)], plan.channels);
   });
 }
 
@@ -95,7 +115,8 @@ void depthwise(TapPlan const& plan, at::Tensor const& x, at::Tensor const& weigh
                at::Tensor const& y) {
   auto const taps = by_tap(weight);
   by_type(x, [&]<class T>(T) {
-    forward(plan, x.const_data_ptr<T>(), taps.const_data_ptr<T>(), y.data_ptr<T>());
+    sum_samples(plan, terms_of(plan, Of::output), y.data_ptr<T>(), x.const_data_ptr<T>(),
+                plan.in_pixels(), taps.const_data_ptr<T>());
   });
 }
 
@@ -105,10 +126,11 @@ void depthwise_backward(TapPlan const& plan, at::Tensor const& x, at::Tensor con
   auto const taps = by_tap(weight);
   by_type(x, [&]<class T>(T) {
     if (into_x.defined())
-      backward_x(plan, taps.const_data_ptr<T>(), y.const_data_ptr<T>(), into_x.data_ptr<T>());
+      sum_samples(plan, terms_of(plan, Of::input), into_x.data_ptr<T>(), y.const_data_ptr<T>(),
+                  plan.out_pixels(), taps.const_data_ptr<T>());
     if (!into_weight.defined()) return;
     auto const sums = at::zeros_like(taps);
-    backward_weight(plan, x.const_data_ptr<T>(), y.const_data_ptr<T>(), sums.data_ptr<T>());
+    sum_taps(plan, sums.data_ptr<T>(), x.const_data_ptr<T>(), y.const_data_ptr<T>());
     into_weight.copy_(sums.t().view(into_weight.sizes()));
   });
 }

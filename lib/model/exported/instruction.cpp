@@ -18,7 +18,8 @@ struct Special {
   std::string_view target;
   Kind kind;
 };
-constexpr std::array<Special, 10> specials{{{"aten::batch_norm", Kind::batch_norm},
+constexpr std::array<Special, 11> specials{{{"aten::conv2d", Kind::convolution},
+                                            {"aten::batch_norm", Kind::batch_norm},
                                             {"aten::layer_norm", Kind::norm},
                                             {"aten::group_norm", Kind::norm},
                                             {"aten::instance_norm", Kind::norm},

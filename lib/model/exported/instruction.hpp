@@ -31,6 +31,7 @@ class Instruction {
   /// What differs between training and evaluation, or from the user's Python.
   enum class Kind {
     plain,
+    convolution,   ///< of two dimensions, by the size of its maps
     batch_norm,    ///< uses running statistics in evaluation
     norm,          ///< of other kinds: computed in fp32 if activations are 16-bit floats
     dropout,       ///< with the project's masks
@@ -83,6 +84,8 @@ class Instruction {
   void store(torch::jit::Stack& stack, Registers& registers) const;
   at::Tensor dropped(at::Tensor const& x, PassContext const& pass) const;
   at::Tensor attended(torch::jit::Stack const& stack, PassContext const& pass) const;
+  /// What convolve() makes of it; nothing where it is not for small maps.
+  std::optional<at::Tensor> convolved(torch::jit::Stack const& stack) const;
   at::Tensor kept_samples(at::Tensor const& target, PassContext const& pass) const;
   bool drops(PassContext const& pass) const;
 

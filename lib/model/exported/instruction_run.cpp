@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "model/convolution.hpp"
 #include "model/exported/instruction.hpp"
 #include "model/layers.hpp"
 
@@ -83,6 +84,12 @@ void Instruction::execute(Registers& registers, PassContext const& pass) const {
       call(stack);
       break;
     }
+    case Kind::convolution:
+      if (auto const y = convolved(stack))
+        result(*y);
+      else
+        call(stack);
+      break;
     case Kind::norm: {
       bool const narrow = c10::elementSize(pass.type) == 2;
       if (narrow) stack[0] = stack[0].toTensor().to(at::kFloat);
@@ -165,6 +172,18 @@ at::Tensor Instruction::dropped(at::Tensor const& x, PassContext const& pass) co
           .div_(1 - probability_)
           .view(shape);
   return writes_ ? x.mul_(mask) : x * mask;
+}
+
+std::optional<at::Tensor> Instruction::convolved(torch::jit::Stack const& stack) const {
+  auto const stride = stack[position("stride")].toIntVector(),
+             padding = stack[position("padding")].toIntVector(),
+             dilation = stack[position("dilation")].toIntVector();
+  bool const square = stride.front() == stride.back() && padding.front() == padding.back() &&
+                      dilation.front() == 1 && dilation.back() == 1;
+  auto const x = stack[0].toTensor(), weight = stack[1].toTensor();
+  Window const window{stride.front(), padding.front(), stack[position("groups")].toInt()};
+  if (!square || !is_of_small_maps(x, weight, window)) return std::nullopt;
+  return convolve(x, weight, stack[2].toOptional<at::Tensor>(), window);
 }
 
 /// Attention with dropout of its weights, in the open.
