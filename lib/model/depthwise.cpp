@@ -15,7 +15,8 @@ struct Term {
   std::int64_t a, b;
 };
 
-/// sum[c] += a[term.a + c] b[term.b + c], over all terms in their order, for each of `channels`.
+/// sum[c] += the sum of a[term.a + c] b[term.b + c] over all terms in their order, for each of
+/// `channels`. Sums of sums lose less than one long sum.
 template <class T>
 [[gnu::always_inline]] inline void add_terms(T* sum, T const* a, T const* b,
                                              std::vector<Term> const& terms,
@@ -23,17 +24,19 @@ template <class T>
   constexpr std::int64_t block = 32;  // sums that stay in registers
   std::int64_t first = 0;
   for (; first + block <= channels; first += block) {
-    T sums[block];
-    for (std::int64_t i = 0; i < block; ++i) sums[i] = sum[first + i];
+    T sums[block]{};
     for (auto const& term : terms) {
       T const* const from_a = a + term.a + first;
       T const* const from_b = b + term.b + first;
       for (std::int64_t i = 0; i < block; ++i) sums[i] = sums[i] + from_a[i] * from_b[i];
     }
-    for (std::int64_t i = 0; i < block; ++i) sum[first + i] = sums[i];
+    for (std::int64_t i = 0; i < block; ++i) sum[first + i] = sum[first + i] + sums[i];
   }
-  for (; first < channels; ++first)
-    for (auto const& term : terms) sum[first] = sum[first] + a[term.a + first] * b[term.b + first];
+  for (; first < channels; ++first) {
+    T own = 0;
+    for (auto const& term : terms) own = own + a[term.a + first] * b[term.b + first];
+    sum[first] = sum[first] + own;
+  }
 }
 
 // Function multiversioning applies to plain functions: one per type.
