@@ -45,7 +45,7 @@ void StepGraph::run(Batch const& batch, double loss_scale, Work const& work) {
 
 Context StepGraph::context_of(Batch const& micro) const {
   auto context = parts_.context_of(micro, kind_.loss_scale);
-  if (!capturing_) return context;
+  if (!in_graph_) return context;
   context.step = 0;
   context.later = reinterpret_cast<std::uint64_t const*>(step_word_.data_ptr<std::int64_t>());
   return context;
@@ -64,7 +64,7 @@ void StepGraph::place(Batch const& batch) {
     batch_.inputs.copy_(batch.inputs);
     batch_.labels.copy_(batch.labels);
   }
-  batch_.step = batch.step;
+  batch_.step = -1;  // the graph's steps are many
   batch_.first_slot = batch.first_slot;
   auto const word = batch.step << 32;
   std::memcpy(next_step_word_.data(), &word, sizeof(word));
@@ -76,22 +76,24 @@ bool StepGraph::capture(Work const& work) {
   auto const begin = monotonic_ns();
   auto kept = std::make_unique<Kept>();
   kept->work = work;
-  auto const body = [this, kept = kept.get()] { kept->work(batch_); };
-  capturing_ = true;
+  auto const body = [this, kept = kept.get()] {
+    in_graph_ = true;
+    kept->work(batch_);
+    in_graph_ = false;
+  };
   try {
     kept->collectives = parts_.communicator.keep([&] {
       kept->phases = parts_.recorder.keep(
           [&] { kept->graph = std::make_unique<gpu::Graph>(parts_.device, body); });
     });
   } catch (Error const& failure) {
-    capturing_ = false;
+    in_graph_ = false;
     refuse(failure.what());
     return false;
   }
-  capturing_ = false;
   auto const took = static_cast<double>(monotonic_ns() - begin) / 1e9;
   parts_.recorder.event(trace::Severity::info, "graph_captured",
-                        str("step ", batch_.step, ": ", kept->graph->nodes(), " nodes, ",
+                        str(kept->graph->nodes(), " nodes, ",
                             format_bytes(static_cast<double>(kept->graph->reserved_bytes())), ", ",
                             format_duration(took)));
   kept_ = std::move(kept);

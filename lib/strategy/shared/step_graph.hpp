@@ -64,7 +64,7 @@ class StepGraph {
   Batch batch_;            ///< where the graph reads
   at::Tensor step_word_;   ///< int64 [1]: step << 32
   gpu::PinnedBuffer next_step_word_;
-  bool capturing_ = false;
+  bool in_graph_ = false;  ///< what runs is kept
   std::unique_ptr<Kept> kept_;
 };
 
