@@ -46,7 +46,8 @@ class Configurations(harness.ProgramTest):
         (pathlib.Path(self.folder) / "words.txt").write_text("words " * 300, encoding="ascii")
         for size, shape in gpt_vs_torch.SIZES.items():
             for precision in ("fp32", "bf16"):
-                config = gpt_vs_torch.CONFIG.format(**shape, ranks=2, threads=1, precision=precision, text="words.txt")
+                config = gpt_vs_torch.CONFIG.format(**shape, ranks=2, threads=1, precision=precision, text="words.txt",
+                                                    device="cpu")
                 (pathlib.Path(self.folder) / "config.yaml").write_text(config, encoding="utf-8")
                 with self.subTest(size, precision=precision):
                     self.expect(0, "plan", "config.yaml", "--no-activations")

@@ -19,6 +19,8 @@ using torch::autograd::variable_list;
 /// Pixels of the largest small map, by kind of convolution: measured against oneDNN with AVX-512.
 constexpr std::int64_t most_pixels = 4, most_of_pointwise = 16, most_of_depthwise = 64;
 
+thread_local bool libtorchs_alone = false;
+
 bool is_depthwise(at::Tensor const& x, at::Tensor const& weight, Window const& window) {
   return window.groups > 1 && window.groups == x.size(1) && weight.size(0) == x.size(1);
 }
@@ -160,9 +162,18 @@ class SmallMaps : public torch::autograd::Function<SmallMaps> {
 
 }  // namespace
 
+AsOfLargeMaps::AsOfLargeMaps(bool wanted) : before_(libtorchs_alone) {
+  libtorchs_alone = libtorchs_alone || wanted;
+}
+
+AsOfLargeMaps::~AsOfLargeMaps() {
+  libtorchs_alone = before_;
+}
+
 bool is_of_small_maps(at::Tensor const& x, at::Tensor const& weight, Window const& window) {
   bool const wide = x.scalar_type() == at::kFloat || x.scalar_type() == at::kDouble;
-  if (!x.is_cpu() || !wide || x.dim() != 4 || weight.size(2) != weight.size(3)) return false;
+  if (libtorchs_alone || !x.is_cpu() || !wide || x.dim() != 4 || weight.size(2) != weight.size(3))
+    return false;
   if (x.scalar_type() != weight.scalar_type() || x.size(1) != weight.size(1) * window.groups)
     return false;
   if (window.groups != 1 && !is_depthwise(x, weight, window)) return false;

@@ -23,6 +23,19 @@ at::Tensor convolve(at::Tensor const& x, at::Tensor const& weight,
                     std::optional<at::Tensor> const& bias, Window const& window,
                     GradientPlaces* places = nullptr, int parameter = 0);
 
+/// While this lives, this thread's convolutions are LibTorch's, whatever their maps: for who wants
+/// to know of larger ones from small ones.
+class AsOfLargeMaps {
+ public:
+  explicit AsOfLargeMaps(bool wanted = true);
+  ~AsOfLargeMaps();
+  AsOfLargeMaps(AsOfLargeMaps const&) = delete;
+  AsOfLargeMaps& operator=(AsOfLargeMaps const&) = delete;
+
+ private:
+  bool before_;
+};
+
 /// Whether it is computed so; else by LibTorch.
 bool is_of_small_maps(at::Tensor const& x, at::Tensor const& weight, Window const& window);
 

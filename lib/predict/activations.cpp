@@ -13,6 +13,7 @@
 #include "base/text.hpp"
 #include "gpu/memory.hpp"
 #include "model/block_tape.hpp"
+#include "model/convolution.hpp"
 #include "strategy/shared/cross_entropy.hpp"
 #include "strategy/shared/model_layout.hpp"
 #include "strategy/state/buffers.hpp"
@@ -193,7 +194,9 @@ class ActivationPredictor::Family {
 
   /// Whether small passes were run on the machine that is planned for, which is not this one.
   bool is_given() const {
-    return all_.machine_ == Machine::another && all_.given_.contains(key(threads_, size_, fewest));
+    return all_.machine_ == Machine::another &&
+           (all_.given_.contains(key(threads_, size_, fewest)) ||
+            all_.given_.contains(key_in_place(threads_, size_, fewest)));
   }
   bool knows(std::int64_t samples) const { return contains(run_threads_, input_.size, samples); }
   bool knows_line(std::int64_t few) const {
@@ -236,17 +239,29 @@ class ActivationPredictor::Family {
                input_.is_text() ? str("text ", input_.tokens, ' ') : "", static_cast<int>(type_),
                ' ', threads, ' ', size, ' ', samples, " LibTorch ", build_info().libtorch);
   }
+  /// Of passes in the place of those with larger images.
+  std::string key_in_place(int threads, std::int64_t size, std::int64_t samples) const {
+    return key(threads, size, samples) + (by_small_images_ ? " of large maps" : "");
+  }
+  /// Another machine's may be from before small maps were computed differently: then all are of
+  /// large ones.
+  auto find(int threads, std::int64_t size, std::int64_t samples) const {
+    auto const found = all_.passes_.find(key_in_place(threads, size, samples));
+    bool const older = found == all_.passes_.end() && all_.machine_ == Machine::another;
+    return older ? all_.passes_.find(key(threads, size, samples)) : found;
+  }
   bool contains(int threads, std::int64_t size, std::int64_t samples) const {
-    return all_.passes_.contains(key(threads, size, samples));
+    return find(threads, size, samples) != all_.passes_.end();
   }
 
   ActivationPass const& pass(int wanted, std::int64_t size, std::int64_t samples) const {
     auto const threads = contains(wanted, size, samples) ? wanted : available(wanted);
-    auto found = all_.passes_.find(key(threads, size, samples));
+    auto found = find(threads, size, samples);
     if (found == all_.passes_.end()) {
       Threads const as_in_the_run(threads);
+      AsOfLargeMaps const in_place(by_small_images_);
       Probe probe(model_, config_, of_size(input_, size), type_);
-      found = all_.passes_.emplace(key(threads, size, samples), probe.run(samples)).first;
+      found = all_.passes_.emplace(key_in_place(threads, size, samples), probe.run(samples)).first;
     }
     return found->second;
   }
