@@ -29,6 +29,7 @@ constexpr std::int64_t fewest = 4;  ///< one sample takes other kernels, and Bat
 constexpr std::int64_t affordable = 256 << 20;
 constexpr int timed_passes = 5;
 constexpr std::int64_t small_size = 32, double_size = 64;  ///< of images [pixels]
+constexpr std::int64_t last_small_size = 4 * 32;  ///< whose last maps, of 4x4 pixels, are small
 
 /// Of LibTorch, while it lives.
 class Threads {
@@ -190,6 +191,7 @@ class ActivationPredictor::Family {
         threads_(probe_threads(samples, threads)),
         run_threads_(threads > 0 ? threads : threads_),
         by_small_images_(input.size > double_size && takes_any_size(model, config, input)),
+        in_place_(by_small_images_ && input.size > last_small_size),
         size_(by_small_images_ ? small_size : input.size) {}
 
   /// Whether small passes were run on the machine that is planned for, which is not this one.
@@ -241,7 +243,7 @@ class ActivationPredictor::Family {
   }
   /// Of passes in the place of those with larger images.
   std::string key_in_place(int threads, std::int64_t size, std::int64_t samples) const {
-    return key(threads, size, samples) + (by_small_images_ ? " of large maps" : "");
+    return key(threads, size, samples) + (in_place_ ? " of large maps" : "");
   }
   /// Another machine's may be from before small maps were computed differently: then all are of
   /// large ones.
@@ -259,7 +261,7 @@ class ActivationPredictor::Family {
     auto found = find(threads, size, samples);
     if (found == all_.passes_.end()) {
       Threads const as_in_the_run(threads);
-      AsOfLargeMaps const in_place(by_small_images_);
+      AsOfLargeMaps const in_place(in_place_);
       Probe probe(model_, config_, of_size(input_, size), type_);
       found = all_.passes_.emplace(key_in_place(threads, size, samples), probe.run(samples)).first;
     }
@@ -274,6 +276,9 @@ class ActivationPredictor::Family {
   int threads_;      ///< of small passes
   int run_threads_;  ///< of the pass that is wanted
   bool by_small_images_;
+  /// Of images whose maps are computed as large ones, also in the last layers, which see them 32
+  /// times smaller.
+  bool in_place_;
   std::int64_t size_;  ///< of the images of small passes
 };
 
