@@ -43,7 +43,7 @@ class Configurations(harness.ProgramTest):
                 self.check(options, strategy, int(name.startswith("ps")))
 
     def test_gpt(self):
-        (pathlib.Path(self.folder) / "words.txt").write_text("words " * 3000, encoding="ascii")
+        (pathlib.Path(self.folder) / "words.txt").write_text("words " * 10000, encoding="ascii")
         for size, shape in gpt_vs_torch.SIZES.items():
             for precision in ("fp32", "bf16"):
                 config = gpt_vs_torch.CONFIG.format(**shape, ranks=2, threads=1, precision=precision, text="words.txt",

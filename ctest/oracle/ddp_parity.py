@@ -92,7 +92,8 @@ def their_losses(options, weights, order):
         port = probe.getsockname()[1]
     base = dict(os.environ, MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), WORLD_SIZE=str(RANKS), OMP_NUM_THREADS="1")
     command = [sys.executable, __file__, "--rank-of", str(weights), "--order", str(order), "--model", options.model,
-               "--steps", str(options.steps), "--data", options.data, "--precision", options.precision, "--program", "-"]
+               "--steps", str(options.steps), "--data", options.data, "--precision", options.precision,
+               "--program", "-"]
     ranks = [subprocess.Popen(command, env=dict(base, RANK=str(rank)), stdout=subprocess.PIPE, text=True)
              for rank in range(RANKS)]
     told = [rank.communicate()[0] for rank in ranks]
