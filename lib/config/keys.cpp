@@ -31,8 +31,7 @@ Keys keys_of(RunOptions& run) {
        "kernels of a GPU that give the same bits each time, not the fastest; a CPU's always do"},
       {"graph", choice(run.graph, {"auto", "on", "off"}),
        "a GPU keeps the work of a step and repeats it at one launch, with the same bits; auto: "
-       "where "
-       "strategy and communicator allow it"},
+       "where strategy and communicator allow it"},
       {"epochs", integer(run.epochs, at_least(0)), "0 evaluates only"},
       {"max_steps", integer(run.max_steps, at_least(0)), "0: as many as the epochs have"},
       {"max_time_s", number(run.max_time_s, at_least(0)),

@@ -30,14 +30,10 @@ bool is_pointwise(TapPlan const& plan) {
   return plan.kernel == 1 && plan.window.stride == 1 && plan.window.padding == 0;
 }
 
-/// [n, pixels * channels], pixels in order, the channels of each together: a view, of what lies so.
-at::Tensor pixels_of(at::Tensor const& x) {
+/// Maps as [n, pixels * channels], or a weight as [out, taps * in]: the numbers of a pixel, or of a
+/// tap, together. A view, of what lies in channels_last.
+at::Tensor rows_of(at::Tensor const& x) {
   return x.permute({0, 2, 3, 1}).reshape({x.size(0), -1});
-}
-
-/// [out, taps * in]: a view of a weight that lies in channels_last.
-at::Tensor taps_of(at::Tensor const& weight) {
-  return weight.permute({0, 2, 3, 1}).reshape({weight.size(0), -1});
 }
 
 at::Tensor in_channels_last(at::Tensor const& x) {
@@ -100,14 +96,14 @@ class SmallMaps : public torch::autograd::Function<SmallMaps> {
   static at::Tensor compute(at::Tensor const& x, at::Tensor const& weight,
                             std::optional<at::Tensor> const& bias, Window const& window) {
     TapPlan const plan(x, weight, window);
-    auto const pixels = pixels_of(in_channels_last(x));
+    auto const pixels = rows_of(in_channels_last(x));
     auto const map = empty_map({plan.samples, plan.out, plan.out_height, plan.out_width}, x);
-    auto const y = pixels_of(map.zero_());
+    auto const y = rows_of(map.zero_());
     if (bias) y.view({-1, plan.out}).add_(*bias);
     if (is_depthwise(x, weight, window))
       depthwise(plan, pixels, weight, y);
     else
-      add_products(plan, pixels, taps_of(in_channels_last(weight)), y);
+      add_products(plan, pixels, rows_of(in_channels_last(weight)), y);
     return map.contiguous(x.suggest_memory_format());
   }
 
@@ -116,13 +112,13 @@ class SmallMaps : public torch::autograd::Function<SmallMaps> {
     auto const &x = saved[0], &weight = saved[1];
     auto const given = context->saved_data["window"].toIntVector();
     TapPlan const plan(x, weight, {given[0], given[1], given[2]});
-    auto const y = pixels_of(in_channels_last(gradients[0]));
+    auto const y = rows_of(in_channels_last(gradients[0]));
     variable_list result(6);
     bool const wants_x = context->needs_input_grad(0), wants_weight = context->needs_input_grad(1);
     Gradients into;
     at::Tensor of_x;
-    if (wants_x) into.x = pixels_of((of_x = empty_map(x.sizes(), x)).zero_());
-    auto const pixels = pixels_of(in_channels_last(x));
+    if (wants_x) into.x = rows_of((of_x = empty_map(x.sizes(), x)).zero_());
+    auto const pixels = rows_of(in_channels_last(x));
     if (is_depthwise(x, weight, plan.window)) {
       if (wants_weight) result[1] = at::empty(weight.sizes(), weight.options());
       depthwise_backward(plan, pixels, weight, y, into.x, result[1]);
@@ -131,8 +127,8 @@ class SmallMaps : public torch::autograd::Function<SmallMaps> {
       if (wants_weight && !place.defined())
         place = result[1] =
             at::empty(weight.sizes(), weight.options(), at::MemoryFormat::ChannelsLast);
-      if (wants_weight) into.weight = taps_of(place.zero_());
-      add_gradients(plan, pixels, taps_of(in_channels_last(weight)), y, into);
+      if (wants_weight) into.weight = rows_of(place.zero_());
+      add_gradients(plan, pixels, rows_of(in_channels_last(weight)), y, into);
     }
     if (wants_x) result[0] = of_x.contiguous(x.suggest_memory_format());
     if (context->saved_data["biased"].toBool()) result[2] = y.view({-1, plan.out}).sum(0);

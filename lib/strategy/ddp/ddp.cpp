@@ -35,7 +35,8 @@ StepResult Ddp::step(Batch const& batch, StepOptions const& options) {
   step_ = batch.step;
   lr_ = options.lr;
   hash_replicas(options.compare_replicas);
-  control_.begin(options, fingerprint(parts_.communicator.collectives(), hashes_));
+  control_.begin(options);
+  if (graph_.keeps()) control_.tell(fingerprint(parts_.communicator.collectives(), hashes_));
   graph_.run(batch, update_.loss_scale(), [this](Batch const& placed) { submit(placed); });
   control_.fetch_sum();
   if (update_.way() == Update::Way::guarded) update_all(options.lr, control_.refusal());

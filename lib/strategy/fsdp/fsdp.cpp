@@ -28,7 +28,8 @@ Fsdp::Fsdp(FsdpPlan plan, StrategyParts const& parts)
 
 StepResult Fsdp::step(Batch const& batch, StepOptions const& options) {
   hash_replicas(options.compare_replicas);
-  control_.begin(options, fingerprint(parts_.communicator.collectives(), hashes_));
+  control_.begin(options);
+  if (graph_.keeps()) control_.tell(fingerprint(parts_.communicator.collectives(), hashes_));
   if (graph_.keeps()) parameters_.reshard_all();
   graph_.run(batch, update_.loss_scale(), [this](Batch const& placed) { submit(placed); });
   control_.fetch_sum();

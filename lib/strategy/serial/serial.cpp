@@ -48,6 +48,7 @@ Serial::Gradients Serial::make_gradients() const {
 
 StepResult Serial::step(Batch const& batch, StepOptions const& options) {
   status_.begin(options);
+  if (graph_.keeps()) status_.tell(0);
   graph_.run(batch, update_.loss_scale(), [this](Batch const& placed) { submit(placed); });
   status_.fetch_sum();
   parts_.recorder.enter(Phase::optimizer);

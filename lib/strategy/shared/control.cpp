@@ -29,9 +29,8 @@ StepStatus::StepStatus(at::Tensor memory)
   expects(memory_.numel() == control_room, "room for the control record");
 }
 
-void StepStatus::begin(StepOptions const& options, std::uint64_t fingerprint) {
+void StepStatus::begin(StepOptions const& options) {
   requests_ = options.requests;
-  tell(fingerprint);
   first_bad_block_ = -1;
   refuses_ = false;
 }

@@ -26,15 +26,18 @@ class StepStatus {
   /// `memory`: control_room elements of a floating type.
   explicit StepStatus(at::Tensor memory);
 
-  /// What this rank wants, and a fingerprint of what ranks must have alike, as of now; on the host.
-  void begin(StepOptions const& options, std::uint64_t fingerprint = 0);
+  /// What this rank wants; on the host.
+  void begin(StepOptions const& options);
+  /// That, and a fingerprint of what ranks must have alike, where the device will read it. seal()
+  /// does it, too, unless a graph runs it again: then this comes first.
+  void tell(std::uint64_t fingerprint);
   /// No pass has been noted; on the device.
   void clear();
   /// Of one forward pass, whose outputs the tape still keeps.
   void note(CrossEntropy const& loss, BlockTape const& tape);
   /// This rank cannot continue, for another reason than the losses noted: no rank will.
   void refuse();
-  /// Comes last: what begin() told sets out for the device, with a newer fingerprint.
+  /// Comes last: tells, and what was told sets out for the device.
   void seal(std::uint64_t fingerprint);
   at::Tensor const& memory() const { return memory_; }
 
@@ -59,8 +62,6 @@ class StepStatus {
   bool knows_refusal() const { return refuses_; }
 
  private:
-  void tell(std::uint64_t fingerprint);
-
   static constexpr std::int64_t parts = 8;  ///< of a fingerprint, 4 bits each
   enum Field : std::int64_t {
     loss,

@@ -26,14 +26,19 @@ StepGraph::StepGraph(StrategyParts const& parts)
 }
 
 void StepGraph::run(Batch const& batch, double loss_scale, Work const& work) {
+  if (!keeps_) {
+    kind_.loss_scale = loss_scale;
+    return work(batch);
+  }
   Kind const kind{batch.inputs.sizes().vec(), batch.labels.sizes().vec(), batch.first_slot,
                   loss_scale};
-  if (!keeps_ || kind != kind_) {
+  if (kind != kind_) {
     kept_.reset();
+    batch_ = {};
     kind_ = kind;
     steps_of_kind_ = 0;
   }
-  if (!keeps_ || (!kept_ && steps_of_kind_++ < warm_up_steps)) return work(batch);
+  if (!kept_ && steps_of_kind_++ < warm_up_steps) return work(batch);
   bool const again = kept_ != nullptr;
   place(batch);
   if (!again && !capture(work)) return work(batch);
@@ -54,18 +59,15 @@ Context StepGraph::context_of(Batch const& micro) const {
 /// In the order of the compute stream, like the graph.
 void StepGraph::place(Batch const& batch) {
   at::NoGradGuard const no_grad;
-  bool const fits = batch_.inputs.defined() && batch_.inputs.sizes() == batch.inputs.sizes() &&
-                    batch_.inputs.scalar_type() == batch.inputs.scalar_type();
-  if (!fits) {
+  if (batch_.inputs.defined()) {
+    batch_.inputs.copy_(batch.inputs);
+    batch_.labels.copy_(batch.labels);
+  } else {
     batch_ = batch;
     batch_.inputs = batch.inputs.clone();
     batch_.labels = batch.labels.clone();
-  } else {
-    batch_.inputs.copy_(batch.inputs);
-    batch_.labels.copy_(batch.labels);
+    batch_.step = -1;  // the graph's steps are many
   }
-  batch_.step = -1;  // the graph's steps are many
-  batch_.first_slot = batch.first_slot;
   auto const word = batch.step << 32;
   std::memcpy(next_step_word_.data(), &word, sizeof(word));
   gpu::copy_async(step_word_.data_ptr(), next_step_word_.data(), sizeof(word),
