@@ -70,6 +70,20 @@ std::string savings_table(Calibration const& calibration) {
   return table.render();
 }
 
+std::string codings_table(Calibration const& calibration) {
+  Table table({{"code", Align::left},
+               {"rounding", Align::left},
+               {"ranks at once"},
+               {"encode ns/B"},
+               {"decode ns/B"}});
+  for (auto const& [ranks, codecs] : calibration.codings)
+    for (auto const& [code, rounding, speed] : codecs)
+      table.add_row({std::string(name_of(code)), std::string(name_of(rounding)),
+                     std::to_string(ranks), format_number(1e9 * speed.encode, 3),
+                     format_number(1e9 * speed.decode, 3)});
+  return table.empty() ? "" : table.render();
+}
+
 std::string reads_table(Calibration const& calibration) {
   Table table({{"reading", Align::left}, {"input size"}, {"ranks at once"}, {"images/s a thread"}});
   for (auto const& read : calibration.reads)
@@ -114,8 +128,8 @@ ExitCode execute_calibrate(Options const& options) {
       return std::string();
     }));
     if (world.rank() == 0)
-      std::cout << passes_table(measured) << operations_table(measured) << savings_table(measured)
-                << reads_table(measured) << "wrote " << path << '\n';
+      std::cout << passes_table(measured) << operations_table(measured) << codings_table(measured)
+                << savings_table(measured) << reads_table(measured) << "wrote " << path << '\n';
     return ExitCode::done;
   });
 }

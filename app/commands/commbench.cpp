@@ -215,27 +215,21 @@ ExitCode measure_codes(Options const& options) {
                {"decode and add ns/B"},
                {"pays below Gbit/s"}});
   auto rows = nlohmann::json::array();
-  for (std::size_t i = 1; i < code_names.size(); ++i)
-    for (auto const rounding : {Rounding::nearest, Rounding::stochastic}) {
-      auto const code = static_cast<Code>(i);
-      if (code == Code::sign && rounding == Rounding::stochastic) continue;  // it draws nothing
-      auto const speed = measure_codec(code, rounding);
-      auto const share =
-          static_cast<double>(wire_bytes(code, 1)) / static_cast<double>(wire_bytes(Code::none, 1));
-      auto const bandwidth = pays_below(code, speed, ranks);
-      auto const* const how = rounding == Rounding::nearest ? "nearest" : "stochastic";
-      table.add_row({std::string(code_names[i]), how, format_number(100 * share, 1),
-                     format_number(1e9 * speed.encode, 3), format_number(1e9 * speed.decode, 3),
-                     format_number(1e9 * speed.decode_and_add, 3),
-                     format_number(8e-9 * bandwidth, 1)});
-      rows.push_back({{"code", code_names[i]},
-                      {"rounding", how},
-                      {"share_of_fp32", share},
-                      {"encode_s_per_B", speed.encode},
-                      {"decode_s_per_B", speed.decode},
-                      {"decode_and_add_s_per_B", speed.decode_and_add},
-                      {"pays_below_B_per_s", bandwidth}});
-    }
+  for (auto const& [code, rounding, speed] : measure_codecs()) {
+    auto const share = share_of_fp32(code);
+    auto const bandwidth = pays_below(code, speed, ranks);
+    table.add_row(
+        {std::string(name_of(code)), std::string(name_of(rounding)), format_number(100 * share, 1),
+         format_number(1e9 * speed.encode, 3), format_number(1e9 * speed.decode, 3),
+         format_number(1e9 * speed.decode_and_add, 3), format_number(8e-9 * bandwidth, 1)});
+    rows.push_back({{"code", name_of(code)},
+                    {"rounding", name_of(rounding)},
+                    {"share_of_fp32", share},
+                    {"encode_s_per_B", speed.encode},
+                    {"decode_s_per_B", speed.decode},
+                    {"decode_and_add_s_per_B", speed.decode_and_add},
+                    {"pays_below_B_per_s", bandwidth}});
+  }
   std::cout << "codes of gradients on one core, with error feedback; links of " << ranks
             << " ranks\n"
             << table.render();

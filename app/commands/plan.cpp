@@ -7,7 +7,9 @@
 #include "app/configuration.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "predict/code_comparison.hpp"
 #include "predict/comparison_report.hpp"
+#include "predict/link.hpp"
 #include "predict/plan_comparison.hpp"
 #include "predict/plan_report.hpp"
 #include "predict/room.hpp"
@@ -61,8 +63,16 @@ Room room_of(Options const& options) {
 }
 
 std::optional<Calibration> calibration_of(Options const& options) {
-  if (!options.has("calibration")) return std::nullopt;
-  return find_calibration(options.text("calibration"));
+  std::optional<Link> link;
+  if (options.has("link")) link = parse_link(options.text("link"));
+  if (options.has("calibration")) {
+    auto calibration = find_calibration(options.text("calibration"));
+    calibration.link = link;
+    return calibration;
+  }
+  if (!link) return std::nullopt;
+  throw Error(ExitCode::usage, "--link says nothing alone",
+              "the time of passes is known from a calibration only", "give --calibration, too");
 }
 
 ExitCode plan_all(Options const& options, Room const& room, ActivationPredictor* predictor,
@@ -130,6 +140,10 @@ void declare_plan(Options& options) {
                .value = "FILE|NAME",
                .meaning = "also predict times: a file of `stratagem calibrate`, or a name from "
                           "`stratagem list calibrations`"});
+  options.add({.name = "link",
+               .value = "RATE[,LATENCY]",
+               .meaning = "with a calibration: as if such a link, like 1gbit,50us, connected each "
+                          "rank with the others"});
   options.add({.name = "site",
                .value = "SITE",
                .meaning = "show the command that submits the run at slurm/sites/SITE.env"});
@@ -160,6 +174,7 @@ ExitCode execute_plan(Options const& options) {
   Forecast forecast{make_run_plan(config, model, known_size(config.data), ranks)};
   if (predictor != nullptr) predict_activations(forecast, model, *predictor);
   if (calibration != nullptr) predict_time(forecast, model, *calibration);
+  if (forecast.time) forecast.codes = compare_codes(forecast.plan, model, *calibration);
   if (predictor != nullptr) forecast.server_load = server_load_of(forecast, model, calibration);
   auto const submission = submission_of(forecast, options);
   std::cout << (options.flag("json") ? plan_json(forecast, model, room)

@@ -42,6 +42,18 @@ MISTAKES = [
         {"calibration.json": "{}"},
         ranks=(1, 2),
     ),
+    Refusal(
+        "link without a calibration",
+        [*PLAN, "--link", "1gbit"],
+        USAGE,
+        ["--link says nothing alone", "--calibration"],
+    ),
+    Refusal(
+        "link that is none",
+        [*PLAN, "--calibration", "h100-sxm5", "--link", "fast"],
+        USAGE,
+        ["not a link: 'fast'", "1gbit"],
+    ),
     Refusal("site without sites", [*PLAN, "--site", "near"], ENVIRONMENT, ["STRATAGEM_HOME"]),
     Refusal(
         "unknown site",
@@ -82,7 +94,11 @@ class Calibration(harness.ProgramTest):
         self.assertEqual(list(self.folder.glob(".calibrate-*")), [])
         works = {row["work"] for row in measured["servers"]}
         self.assertEqual(works, {"sum", "each", "corrected", "look_ahead"})
+        coded = {(row["code"], row["rounding"]) for row in measured["codings"][0]["codecs"]}
+        self.assertEqual(len(coded), 13)
+        self.assertEqual({row["ranks_on_node"] for row in measured["codings"]}, {1, 2})
         self.check_plan()
+        self.check_codes()
         self.check_comparison()
         self.check_study()
         self.check_activations()
@@ -115,6 +131,23 @@ class Calibration(harness.ProgramTest):
         self.assertIn("no time prediction: the calibration has no passes of lenet", other)
         self.assertIn("it has mlp at 32 x 32", other)
         self.assertIn("total, without activations", other)
+
+    def check_codes(self):
+        """Each code as it would be alone; a slow link makes them pay, and strategy local has none."""
+        told = json.loads(self.expect(0, *WITH, "--json").stdout)
+        codes = {row["compression"]: row for row in told["codes"]}
+        self.assertAlmostEqual(codes["none"]["step_s"], told["time"]["step_s"])
+        int8 = "strategy.compression=int8", "strategy.error_feedback=true"
+        alone = json.loads(self.expect(0, *WITH, "--json", *(word for key in int8 for word in ("-s", key))).stdout)
+        self.assertAlmostEqual(codes["int8"]["step_s"], alone["time"]["step_s"])
+        self.assertEqual(codes["int8"]["bytes_sent_per_step"], alone["bytes_sent_per_step"])
+        slow = json.loads(self.expect(0, *WITH, "--json", "--link", "1mbit,1ms").stdout)
+        steps = {row["compression"]: row["step_s"] for row in slow["codes"]}
+        self.assertGreater(slow["time"]["step_s"], 8 * told["bytes_sent_per_step"] / 1e6)
+        self.assertGreater(steps["none"] / steps["int8"], 3.5)
+        self.assertGreater(steps["none"] / steps["sign"], 15)
+        self.assertRegex(self.expect(0, *WITH).stdout, r"(?m)^int8 .* (bit/s|never)$")
+        self.assertNotIn("codes", json.loads(self.expect(0, *WITH, "--json", "-s", "strategy.name=local").stdout))
 
     def check_comparison(self):
         compared = json.loads(self.expect(0, *WITH, "--compare", "--json").stdout)

@@ -61,6 +61,22 @@ class Compression(harness.ProgramTest):
             self.assertNotEqual(found, expected)
         self.assertNotEqual(self.train_and_resume("e", plain, 2, ddp, 2, "--resume=compatible"), expected)
 
+    def test_shards_resumed_with_the_residuals_of_all(self):
+        """The sum is not coded, so only such a checkpoint fits."""
+        code = ["strategy.compression=sign", "strategy.error_feedback=true", "checkpoint.every_steps=3"]
+        fsdp = ["strategy.name=fsdp", "strategy.unit_mb=0.1", *code]
+        serial = ["strategy.name=serial", "strategy.emulate_ranks=2", "strategy.compressed_sums=false", *code]
+        self.expect(0, *self.settings("straight", *fsdp), ranks=2)
+        expected = self.outcome("straight")["digest"]
+        self.assertEqual(self.train_and_resume("a", fsdp, 2, serial, 1, "--resume"), expected)
+        self.assertEqual(self.train_and_resume("b", serial, 1, fsdp, 2, "--resume"), expected)
+        zero_1 = [*fsdp, "strategy.shard=optimizer"]
+        self.assertEqual(self.train_and_resume("c", fsdp, 2, zero_1, 2, "--resume"), expected)
+        ddp = ["strategy.name=ddp", *code]
+        self.assertNotEqual(self.train_and_resume("d", fsdp, 2, ddp, 2, "--resume=compatible"), expected)
+        refused = self.expect(USAGE, *self.settings("d", *fsdp), "--resume", ranks=2)
+        self.assertIn("compressed_sums", refused.stderr)
+
     def test_what_cannot_be(self):
         int8 = "strategy.compression=int8"
         table = [
@@ -69,7 +85,9 @@ class Compression(harness.ProgramTest):
             ([int8, "precision.compute=fp64"], "together with precision.compute: fp64"),
             ([int8, "precision.compute=bf16", "precision.loss_scale=dynamic"], "precision.loss_scale: dynamic"),
             (["strategy.compression=int9"], "int8"),
-            (["strategy.name=fsdp", int8], "compression"),
+            (["strategy.name=fsdp", int8, "strategy.reduce=compute"], "strategy.reduce: compute"),
+            (["strategy.name=fsdp", int8, "strategy.micro_batches=2"], "accumulate: sharded"),
+            (["strategy.name=ps", int8], "compression"),
         ]
         for settings, words in table:
             with self.subTest(settings=settings):
@@ -79,6 +97,8 @@ class Compression(harness.ProgramTest):
                 self.assertFalse((self.folder / "x").exists())
         ended = self.expect(USAGE, *self.settings("x", "strategy.name=serial", int8, "strategy.accumulate=sharded"))
         self.assertIn("accumulate: sharded", ended.stderr)
+        ended = self.expect(USAGE, *self.settings("x", "strategy.name=serial", "strategy.compressed_sums=false"))
+        self.assertIn("compressed_sums: false without strategy.compression", ended.stderr)
 
 
 if __name__ == "__main__":

@@ -96,7 +96,7 @@ TEST(Codec, WhatIsReadIsNear) {
     for (std::size_t i = 0; i < values.size(); ++i) {
       auto const block = std::span(values).subspan(i / 32 * 32, 32);
       ASSERT_LE(std::abs(found[i] - values[i]), allowed(code, values[i], top_of(block)))
-          << code_names[static_cast<std::size_t>(code)] << " of " << values[i];
+          << name_of(code) << " of " << values[i];
     }
   }
 }
@@ -121,7 +121,7 @@ TEST(Codec, WhatWasReadIsReadAgain) {
   for (auto const code : codes) {
     if (code == Code::sign) continue;
     auto const once = passed(code, values);
-    EXPECT_EQ(passed(code, once), once) << code_names[static_cast<std::size_t>(code)];
+    EXPECT_EQ(passed(code, once), once) << name_of(code);
   }
 }
 
@@ -138,7 +138,7 @@ TEST(Codec, NumbersThatAreNotFiniteAreNotHidden) {
       auto values = values_of(96);
       values[40] = bad;
       auto const found = passed(code, values, Rounding::stochastic);
-      EXPECT_FALSE(std::isfinite(found[40])) << code_names[static_cast<std::size_t>(code)];
+      EXPECT_FALSE(std::isfinite(found[40])) << name_of(code);
       for (std::size_t i : {0U, 31U, 64U, 95U}) EXPECT_TRUE(std::isfinite(found[i]));
     }
 }
@@ -182,8 +182,7 @@ TEST(Codec, NearestIsUnbiasedOnlyWithDraws) {
       auto const deviation = std::sqrt(std::max(squares[i] / draws - mean * mean, 0.0) / draws);
       // Draws have 8 bits: a 512th of what rounding can move a number.
       auto const grain = allowed(code, values[i], 1) * 2 / 256;
-      EXPECT_NEAR(mean, values[i], 5 * deviation + grain)
-          << code_names[static_cast<std::size_t>(code)] << " " << i;
+      EXPECT_NEAR(mean, values[i], 5 * deviation + grain) << name_of(code) << " " << i;
     }
   }
 }
@@ -231,7 +230,7 @@ TEST(Codec, NothingIsLostWithFeedback) {
     }
     for (std::size_t i = 0; i < given.size(); ++i)
       EXPECT_NEAR(got[i] + residual[i], given[i], 1e-2 + std::abs(given[i]) * 1e-4)
-          << code_names[static_cast<std::size_t>(code)];
+          << name_of(code);
   }
 }
 

@@ -16,6 +16,19 @@ void expect_equal_to_emulator(Training const& training) {
   expect_result(training, expected, Replicas::everywhere);
 }
 
+/// A worker's gradients are coded, but not their sum, which its owner applies.
+void expect_shards_equal_to_emulator(Training training) {
+  auto& fsdp = std::get<FsdpConfig>(training.strategy);
+  fsdp.unit_mb = training.model == "lenet" ? 4 * kib : kib;
+  fsdp.poison = true;
+  SerialConfig const serial{.micro_batches = fsdp.micro_batches,
+                            .compression = fsdp.compression,
+                            .compressed_sums = false};
+  auto const expected =
+      world().rank() == 0 ? emulated(training, world().size(), serial) : std::string();
+  expect_result(training, expected, Replicas::on_rank_0);
+}
+
 class Compressed : public testing::TestWithParam<Code> {};
 
 TEST_P(Compressed, EqualsTheEmulatorBitForBit) {
@@ -34,12 +47,23 @@ TEST_P(Compressed, EqualsTheEmulatorBitForBit) {
       }
 }
 
+TEST_P(Compressed, ShardsEqualTheEmulatorBitForBit) {
+  for (auto const shard : {Shard::optimizer, Shard::gradients, Shard::full})
+    for (auto const& [model, feedback] :
+         {std::pair("tiny_residual", false), std::pair("tiny_odd", true)}) {
+      SCOPED_TRACE(str(model, ", shard ", static_cast<int>(shard)));
+      expect_shards_equal_to_emulator(
+          {.model = model,
+           .strategy = FsdpConfig{.shard = shard,
+                                  .compression = {GetParam(), Rounding::stochastic, feedback}},
+           .steps = 5});
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(Codes, Compressed,
                          testing::Values(Code::bf16, Code::fp16, Code::int8, Code::int4,
                                          Code::natural, Code::ternary, Code::sign),
-                         [](auto const& info) {
-                           return std::string(code_names[static_cast<std::size_t>(info.param)]);
-                         });
+                         [](auto const& info) { return std::string(name_of(info.param)); });
 
 TEST(Compressed, EqualsTheEmulatorHoweverGradientsAreMade) {
   Compression const code{Code::int8, Rounding::stochastic, true};
@@ -58,6 +82,28 @@ TEST(Compressed, EqualsTheEmulatorHoweverGradientsAreMade) {
        .precision = {.compute = Precision::bf16, .loss_scale = LossScale::none}});
 }
 
+TEST(Compressed, ShardsEqualTheEmulatorHoweverGradientsAreMade) {
+  Compression const code{Code::sign, Rounding::nearest, true};
+  for (auto const& fsdp :
+       {FsdpConfig{.overlap = false, .compression = code},
+        FsdpConfig{.prefetch = 2, .keep_units = 1, .compression = code},
+        FsdpConfig{.accumulate = Accumulate::unsharded, .micro_batches = 3, .compression = code},
+        FsdpConfig{.shard = Shard::optimizer, .micro_batches = 2, .compression = code}})
+    expect_shards_equal_to_emulator({.model = "tiny_residual", .strategy = fsdp});
+  FsdpConfig const fsdp{.compression = code};
+  expect_shards_equal_to_emulator({.model = "lenet", .strategy = fsdp});
+  expect_shards_equal_to_emulator(
+      {.model = "tiny_residual",
+       .strategy = fsdp,
+       .optimizer = {.lr = 1e-3, .rule = AdamwConfig{}, .clip_norm = 0.5}});
+  expect_shards_equal_to_emulator(
+      {.model = "tiny_gpt", .strategy = fsdp, .optimizer = {.lr = 1e-3, .rule = AdamwConfig{}}});
+  expect_shards_equal_to_emulator(
+      {.model = "tiny_residual",
+       .strategy = fsdp,
+       .precision = {.compute = Precision::bf16, .loss_scale = LossScale::none}});
+}
+
 /// The comparison can fail: every choice changes the numbers.
 TEST(Compressed, ChoicesChangeTheNumbers) {
   if (world().size() > 1) return;
@@ -66,6 +112,8 @@ TEST(Compressed, ChoicesChangeTheNumbers) {
        {Compression{}, Compression{Code::int8}, Compression{Code::int8, Rounding::stochastic},
         Compression{Code::int8, Rounding::nearest, true}, Compression{Code::int4}})
     found.push_back(emulated({.model = "tiny_residual"}, 2, {.compression = code}));
+  found.push_back(emulated({.model = "tiny_residual"}, 2,
+                           {.compression = {Code::int8}, .compressed_sums = false}));
   for (std::size_t a = 0; a < found.size(); ++a)
     for (std::size_t b = 0; b < a; ++b) EXPECT_NE(found[a], found[b]) << a << " " << b;
 }

@@ -14,22 +14,29 @@ std::uint64_t seeds() {
   return given == nullptr ? 5 : static_cast<std::uint64_t>(std::strtoull(given, nullptr, 10));
 }
 
+constexpr double kib = 1.0 / 1024;
+
+void expect_equal_in_all_interleavings(StrategyConfig const& strategy, SerialConfig const& serial) {
+  Training const training{.model = "tiny_residual", .strategy = strategy, .steps = 5};
+  for (int const ranks : {2, 3, 4}) {
+    auto const expected = emulated(training, ranks, serial);
+    for (std::uint64_t seed = 0; seed < seeds(); ++seed)
+      run_ranks(ranks, seed, [&](Communicator& communicator) {
+        auto const own = fingerprint(train(training, communicator));
+        if (communicator.rank() > 0) return;
+        ASSERT_EQ(own, expected) << ranks << " ranks, seed " << seed;
+      });
+  }
+}
+
 /// Ranks as threads: the interleaving, which the seed decides, must not matter.
 TEST(CompressedInProcess, EqualsTheEmulatorWhateverTheInterleaving) {
   for (auto const code : {Code::int8, Code::sign}) {
     Compression const compression{code, Rounding::stochastic, true};
-    Training const training{
-        .model = "tiny_residual",
-        .strategy = DdpConfig{.bucket_mb = 1.0 / 1024, .compression = compression},
-        .steps = 5};
-    for (int const ranks : {2, 3, 4}) {
-      auto const expected = emulated(training, ranks, {.compression = compression});
-      for (std::uint64_t seed = 0; seed < seeds(); ++seed)
-        run_ranks(ranks, seed, [&](Communicator& communicator) {
-          ASSERT_EQ(fingerprint(train(training, communicator)), expected)
-              << "rank " << communicator.rank() << " of " << ranks << ", seed " << seed;
-        });
-    }
+    expect_equal_in_all_interleavings(DdpConfig{.bucket_mb = kib, .compression = compression},
+                                      {.compression = compression});
+    expect_equal_in_all_interleavings(FsdpConfig{.unit_mb = kib, .compression = compression},
+                                      {.compression = compression, .compressed_sums = false});
   }
 }
 

@@ -23,6 +23,7 @@ Calibration example() {
           .operations = {{"all_reduce", "mpi", 2, 2, Curve({{1024, 1e-5}, {4096, 3e-5}})}},
           .servers = {{"sum", Curve({{100, 1e-4}, {200, 2e-4}})}},
           .savings = {{1, Curve({{1000, 1}, {2000, 2}})}, {4, Curve({{1000, 3}, {2000, 6}})}},
+          .codings = {{2, {{Code::int8, Rounding::stochastic, {1e-9, 2e-9, 3e-9}}}}},
           .reads = {{"flowers", 224, 1, 0.002}, {"flowers", 224, 4, 0.004}},
           .activations = {{"a pass", {.kept = 5, .peaks = {1, 7, 2}}}}};
 }
@@ -97,6 +98,9 @@ TEST(Calibration, IsReadAsItWasWritten) {
   EXPECT_EQ(read.passes.at(0).kind, example().passes.at(0).kind);
   EXPECT_DOUBLE_EQ(read.passes.at(0).backward.at(12), 1.5);
   EXPECT_DOUBLE_EQ(read.servers.at(0).push.at(150), 1.5e-4);
+  EXPECT_EQ(read.codecs(4).at(0).code, Code::int8);
+  EXPECT_EQ(read.codecs(4).at(0).rounding, Rounding::stochastic);
+  EXPECT_DOUBLE_EQ(read.codecs(4).at(0).speed.decode_and_add, 3e-9);
   EXPECT_EQ(read.activations.at("a pass").peaks, (std::vector<std::int64_t>{1, 7, 2}));
 }
 
@@ -111,6 +115,10 @@ TEST(Calibration, RefusesWhatIsNone) {
     EXPECT_NE(refusal_of(text).find("not what `stratagem calibrate` writes"), std::string::npos);
   EXPECT_NE(changed([](auto& file) { file["schema_version"] = 9; }).find("schema_version is 9"),
             std::string::npos);
+  for (auto const* key : {"code", "rounding"})
+    EXPECT_NE(
+        changed([&](auto& file) { file["codings"][0]["codecs"][0][key] = "int7"; }).find("int7"),
+        std::string::npos);
   EXPECT_NE(changed([](auto& file) { file.erase("cores"); }).find("cores"), std::string::npos);
   EXPECT_NE(changed([](auto& file) { file["cores"] = -2; }).find("-2"), std::string::npos);
   EXPECT_NE(changed([](auto& file) {

@@ -90,6 +90,50 @@ TEST(StepTime, OverlappedDdpWaitsForItsLastBucketAlone) {
   EXPECT_LT(one.step().exposed_s, 2000);
 }
 
+constexpr Compression int8{.code = Code::int8};
+
+TEST(StepTime, CodesTakeTimeOfTheThreadThatComputes) {
+  Planned ddp(DdpConfig{.overlap = false, .compression = int8}, 2);
+  CodecSpeed const speed{.encode = 4e-6, .decode = 2e-6, .decode_and_add = 1e-6};
+  ddp.costs.codecs = {{Code::bf16, Rounding::nearest, {1, 1, 1}},
+                      {Code::int8, Rounding::nearest, speed},
+                      {Code::int8, Rounding::stochastic, {1, 1, 1}}};
+  auto const bytes = static_cast<double>(4 * ddp.elements);
+  expect_step(ddp.step(), 10 + bytes * speed.of_step(2), 0, 0);
+  Planned serial(SerialConfig{.emulate_ranks = 2, .compression = int8}, 1);
+  serial.costs.codecs = ddp.costs.codecs;
+  expect_step(serial.step(), 2 * 9 + 1 + 3 * bytes * 6e-6, 0, 0);
+}
+
+TEST(StepTime, CodesAreSentToTheOwnersOfSlicesAndBack) {
+  Planned ddp(DdpConfig{.overlap = false, .compression = int8}, 3);
+  ddp.costs.codecs = {{Code::int8, Rounding::nearest, {}}};
+  ddp.costs.exchange = ddp.of_all(1);
+  ddp.costs.optimizer_s = 0;
+  double wire = 0;
+  for (auto const& piece : ddp_of(ddp.plan().strategy)->coded)
+    wire += static_cast<double>(piece.wire);
+  expect_step(ddp.step(), 9, 2 * 2 * wire / static_cast<double>(4 * ddp.elements), 0);
+}
+
+TEST(StepTime, FsdpCodesGradientsOnTheirWayIntoShards) {
+  Planned full(FsdpConfig{.unit_mb = 0.05, .overlap = false, .compression = int8}, 2);
+  full.costs.codecs = {
+      {Code::int8, Rounding::nearest, {.encode = 4e-6, .decode = 2e-6, .decode_and_add = 1e-6}}};
+  full.costs.exchange = full.of_all(1);
+  full.costs.optimizer_s = 0;
+  auto const& plan = *fsdp_of(full.plan().strategy);
+  double bytes = 0, wire = 0;
+  for (int unit = 0; unit < plan.units(); ++unit) {
+    bytes += static_cast<double>(plan.gradient_bytes(unit));
+    for (auto const& chunk : plan.unit(unit).chunks)
+      wire += static_cast<double>(plan.shard_code_bytes(chunk));
+  }
+  // Two halves: one that stays, and one that comes from the other rank.
+  expect_step(full.step(), 9 + bytes * (4e-6 + (2e-6 + 1e-6) / 2),
+              wire / static_cast<double>(4 * full.elements), 0);
+}
+
 TEST(StepTime, RanksThatShareACoreComputeOneAfterTheOther) {
   Planned one(DdpConfig{.overlap = false}, 2);
   one.costs.all_reduce = one.of_all(2);
@@ -263,6 +307,11 @@ TEST(StepTime, SaysWhatWasNotMeasured) {
     EXPECT_NE(problem.find(words), std::string::npos) << problem;
   Planned sharded(FsdpConfig{}, 2), served(PsConfig{}, 3);
   EXPECT_NE(problem_of(sharded, measured()).find("no all_gather"), std::string::npos);
+  Planned coded(DdpConfig{.compression = int8}, 2);
+  EXPECT_NE(problem_of(coded, measured()).find("no send_receive"), std::string::npos);
+  auto without_codes = measured();
+  without_codes.operations.front().operation = "send_receive";
+  EXPECT_NE(problem_of(coded, without_codes).find("written in int8"), std::string::npos);
   EXPECT_NE(problem_of(served, measured()).find("no send_receive"), std::string::npos);
   Planned forced(DdpConfig{}, 2);
   forced.plan().config.run.device = DeviceChoice::cuda;
@@ -272,7 +321,9 @@ TEST(StepTime, SaysWhatWasNotMeasured) {
 TEST(StepTime, ARunIsItsStepsAndItsEvaluations) {
   Planned two(DdpConfig{}, 2);
   Forecast forecast{two.plan()};
-  auto const& [plan, activations, load, time, problem] = forecast;
+  auto const& plan = forecast.plan;
+  auto const& time = forecast.time;
+  auto const& problem = forecast.time_problem;
   auto& run = forecast.plan.config.run;
   run.evaluate_every = 0;
   predict_time(forecast, two.model(), measured());

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "compress/block_codes.hpp"
 #include "compress/codec.hpp"
 
 namespace stratagem {
@@ -26,9 +27,7 @@ double best_of(Act act) {
   return 1e-9 * static_cast<double>(best) / (numel * sizeof(float));
 }
 
-}  // namespace
-
-CodecSpeed measure_codec(Code code, Rounding rounding) {
+CodecSpeed measure(Code code, Rounding rounding) {
   Codec const codec(code, rounding, 1);
   std::vector<float> values(numel), residual(numel);
   for (std::size_t i = 0; i < values.size(); ++i)
@@ -41,10 +40,22 @@ CodecSpeed measure_codec(Code code, Rounding rounding) {
   return speed;
 }
 
+}  // namespace
+
+std::vector<CodecTimes> measure_codecs() {
+  std::vector<CodecTimes> times;
+  for (std::size_t i = 1; i < code_names.size(); ++i)
+    for (auto const rounding : {Rounding::nearest, Rounding::stochastic}) {
+      auto const code = static_cast<Code>(i);
+      if (rounding == Rounding::nearest || block_codes::functions_of(code).rounds)
+        times.push_back({code, rounding, measure(code, rounding)});
+    }
+  return times;
+}
+
 double pays_below(Code code, CodecSpeed const& speed, int ranks) {
   auto const sent = 2.0 * (ranks - 1) / ranks;
-  auto const share = static_cast<double>(wire_bytes(code, 1)) / wire_bytes(Code::none, 1);
-  return sent * (1 - share) / speed.of_step(ranks);
+  return sent * (1 - share_of_fp32(code)) / speed.of_step(ranks);
 }
 
 }  // namespace stratagem

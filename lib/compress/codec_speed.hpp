@@ -1,5 +1,7 @@
 #pragma once
 
+#include <vector>
+
 #include "compress/compression.hpp"
 
 namespace stratagem {
@@ -10,12 +12,23 @@ struct CodecSpeed {
   double decode = 0;
   double decode_and_add = 0;
 
-  /// For all that a rank codes and reads for a byte of its gradients, among so many ranks.
-  double of_step(int ranks) const { return encode * (1 + 1.0 / ranks) + decode + decode_and_add; }
+  /// For all that a rank codes and reads for a byte of its gradients, among so many ranks: they, and
+  /// the sum of its slice.
+  double of_step(int ranks) const {
+    auto const slice = 1.0 / ranks;
+    return (encode + decode) * (1 + slice) + decode_and_add * (1 - slice);
+  }
 };
 
-/// The best of several tries with a few MiB.
-CodecSpeed measure_codec(Code code, Rounding rounding);
+/// One way to code.
+struct CodecTimes {
+  Code code = Code::none;
+  Rounding rounding = Rounding::nearest;
+  CodecSpeed speed;
+};
+
+/// Every code, in each rounding that it knows: the best of several tries with a few MiB.
+std::vector<CodecTimes> measure_codecs();
 
 /// The bandwidth of a rank's link, each way [B/s], below which a step is shorter with the code than
 /// with fp32 if no communication is hidden: f (1 - rho) / c, where a rank sends f = 2 (N-1)/N bytes

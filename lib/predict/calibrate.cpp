@@ -254,6 +254,16 @@ std::vector<ServerTimes> time_servers() {
   return times;
 }
 
+/// By all ranks at once; the slowest rank's.
+CodingTimes time_codecs(ProcessInfo const& process, mpi::Comm const& world) {
+  world.barrier();
+  CodingTimes times{process.node_size, measure_codecs()};
+  for (auto& [code, rounding, speed] : times.codecs)
+    for (auto* const seconds : {&speed.encode, &speed.decode, &speed.decode_and_add})
+      *seconds = largest_of(world, *seconds);
+  return times;
+}
+
 /// A folder of this rank's, while it lives.
 class OwnFolder {
  public:
@@ -408,6 +418,8 @@ Calibration calibrate(std::vector<WantedPass> const& wanted, std::optional<Calib
   log.info("communication");
   result.operations = time_operations(process, world);
   if (world.size() == 1) result.servers = time_servers();
+  log.info("codes of gradients");
+  result.codings = {time_codecs(process, world)};
   log.info("saving");
   result.savings = {time_saving(wanted, folder, process, world)};
   for (auto const& pass : wanted) {

@@ -96,6 +96,37 @@ PassTimes pass_from(json const& item) {
           .optimizer_s = positive(item.at("optimizer_s"))};
 }
 
+json to_document(CodingTimes const& times) {
+  auto codecs = json::array();
+  for (auto const& [code, rounding, speed] : times.codecs)
+    codecs.push_back({{"code", name_of(code)},
+                      {"rounding", name_of(rounding)},
+                      {"encode_s_per_B", speed.encode},
+                      {"decode_s_per_B", speed.decode},
+                      {"decode_and_add_s_per_B", speed.decode_and_add}});
+  return {{"ranks_on_node", times.ranks_on_node}, {"codecs", codecs}};
+}
+
+/// Its place in `names`.
+template <std::size_t count>
+std::size_t place_of(json const& value, std::array<std::string_view, count> const& names) {
+  auto const found = std::ranges::find(names, value.get<std::string>());
+  if (found == names.end()) throw std::out_of_range(str(value.dump(), " is not known"));
+  return static_cast<std::size_t>(found - names.begin());
+}
+
+CodingTimes coding_from(json const& item) {
+  CodingTimes times{.ranks_on_node = count(item.at("ranks_on_node"))};
+  for (auto const& one : item.at("codecs"))
+    times.codecs.push_back(
+        {.code = static_cast<Code>(place_of(one.at("code"), code_names)),
+         .rounding = static_cast<Rounding>(place_of(one.at("rounding"), rounding_names)),
+         .speed = {.encode = positive(one.at("encode_s_per_B")),
+                   .decode = positive(one.at("decode_s_per_B")),
+                   .decode_and_add = positive(one.at("decode_and_add_s_per_B"))}});
+  return times;
+}
+
 json to_document(ActivationPasses const& passes) {
   auto list = json::array();
   for (auto const& [kind, pass] : passes)
@@ -133,7 +164,9 @@ Calibration calibration_from(json const& document) {
   for (auto const& item : document.at("savings"))
     result.savings.push_back({.ranks_on_node = count(item.at("ranks_on_node")),
                               .time = curve_from(item.at("time"), "bytes")});
-  for (auto const& item : document.value("reads", json::array()))  // younger than the others
+  for (auto const& item : document.value("codings", json::array()))  // younger than the others
+    result.codings.push_back(coding_from(item));
+  for (auto const& item : document.value("reads", json::array()))  // likewise
     result.reads.push_back({.dataset = item.at("dataset").get<std::string>(),
                             .size = count(item.at("size")),
                             .ranks_on_node = count(item.at("ranks_on_node")),
@@ -215,6 +248,13 @@ double Calibration::save_s(int ranks, double bytes) const {
   return nearest == savings.end() ? 0 : nearest->time.at(bytes);
 }
 
+std::vector<CodecTimes> Calibration::codecs(int ranks_on_node) const {
+  auto const nearest = std::ranges::min_element(codings, {}, [&](CodingTimes const& one) {
+    return std::abs(one.ranks_on_node - ranks_on_node);
+  });
+  return nearest == codings.end() ? std::vector<CodecTimes>() : nearest->codecs;
+}
+
 double Calibration::read_s(DataConfig const& data, int ranks_on_node) const {
   ReadTimes const* nearest = nullptr;
   for (auto const& one : reads) {
@@ -269,6 +309,10 @@ void add_to(Calibration& known, Calibration const& newer) {
     put(known.savings, saving, [](SavingTimes const& a, SavingTimes const& b) {
       return a.ranks_on_node == b.ranks_on_node;
     });
+  for (auto const& coding : newer.codings)
+    put(known.codings, coding, [](CodingTimes const& a, CodingTimes const& b) {
+      return a.ranks_on_node == b.ranks_on_node;
+    });
   for (auto const& read : newer.reads)
     put(known.reads, read, [](ReadTimes const& a, ReadTimes const& b) {
       return a.dataset == b.dataset && a.size == b.size && a.ranks_on_node == b.ranks_on_node;
@@ -278,7 +322,7 @@ void add_to(Calibration& known, Calibration const& newer) {
 
 std::string to_json(Calibration const& calibration) {
   auto passes = json::array(), operations = json::array(), servers = json::array(),
-       savings = json::array(), reads = json::array();
+       savings = json::array(), codings = json::array(), reads = json::array();
   for (auto const& pass : calibration.passes) passes.push_back(to_document(pass));
   for (auto const& operation : calibration.operations)
     operations.push_back({{"operation", operation.operation},
@@ -291,6 +335,7 @@ std::string to_json(Calibration const& calibration) {
   for (auto const& saving : calibration.savings)
     savings.push_back(
         {{"ranks_on_node", saving.ranks_on_node}, {"time", to_document(saving.time, "bytes")}});
+  for (auto const& coding : calibration.codings) codings.push_back(to_document(coding));
   for (auto const& read : calibration.reads)
     reads.push_back({{"dataset", read.dataset},
                      {"size", read.size},
@@ -310,6 +355,7 @@ std::string to_json(Calibration const& calibration) {
                 {"operations", operations},
                 {"servers", servers},
                 {"savings", savings},
+                {"codings", codings},
                 {"reads", reads},
                 {"activations", to_document(calibration.activations)}};
   if (!calibration.published.empty()) document["published"] = calibration.published;

@@ -1,13 +1,16 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "compress/codec_speed.hpp"
 #include "model/model.hpp"
 #include "plan/run_config.hpp"
 #include "predict/activations.hpp"
+#include "predict/link.hpp"
 #include "strategy/timing/curve.hpp"
 
 namespace stratagem {
@@ -62,6 +65,12 @@ struct SavingTimes {
   Curve time;
 };
 
+/// A code of gradients, by as many ranks of a node at once.
+struct CodingTimes {
+  int ranks_on_node = 1;
+  std::vector<CodecTimes> codecs;
+};
+
 /// Images of the user that become a model's input, by as many ranks of a node at once.
 struct ReadTimes {
   std::string dataset;
@@ -84,10 +93,13 @@ struct Calibration {
   std::vector<OperationTimes> operations;
   std::vector<ServerTimes> servers;
   std::vector<SavingTimes> savings;
+  std::vector<CodingTimes> codings;
   std::vector<ReadTimes> reads;
   ActivationPasses activations;  ///< small passes, from which `plan` predicts what others hold
   /// Whose figures these are and which formulas made numbers of them; empty where all was measured.
   std::string published;
+  /// Of each rank to all others, to be assumed in place of `operations`; not kept in the file.
+  std::optional<Link> link;
 
   /// Whether its passes of one kind stand for the other. Of published ones nobody says how many
   /// classes, channels and threads they had, but for threads of a CPU, which decide.
@@ -99,6 +111,8 @@ struct Calibration {
   /// A checkpoint by `ranks` ranks, each of which saves `bytes`: as measured with the number of
   /// ranks on a node that is nearest. 0 where saving was never measured.
   double save_s(int ranks, double bytes) const;
+  /// As measured with the number of ranks on a node that is nearest; empty where it never was.
+  std::vector<CodecTimes> codecs(int ranks_on_node) const;
   /// One image of the user's own at this size, as measured with the number of ranks on a node that
   /// is nearest. Error(usage) if it was not measured.
   double read_s(DataConfig const& data, int ranks_on_node) const;

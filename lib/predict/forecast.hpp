@@ -3,15 +3,15 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "plan/run_plan.hpp"
 #include "predict/activations.hpp"
+#include "predict/code_comparison.hpp"
 #include "predict/predicted_time.hpp"
 #include "predict/server_load.hpp"
 
 namespace stratagem {
-
-struct Calibration;
 
 /// A plan, and what is predicted of its run. A plan follows from the configuration; a prediction
 /// needs passes that are run, or a machine that was measured.
@@ -21,6 +21,7 @@ struct Forecast {
   std::optional<ServerLoad> server_load;  ///< of a plan with servers
   std::optional<PredictedTime> time;      ///< where there is a calibration of the machine
   std::string time_problem;               ///< why there is none all the same
+  std::vector<ComparedCode> codes;        ///< where it has a time and could code gradients
 
   /// Most bytes that a rank that computes will hold, as far as they are known: without its data.
   std::int64_t peak_bytes() const {

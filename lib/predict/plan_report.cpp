@@ -146,7 +146,9 @@ std::string plan_text(Forecast const& forecast, Model const& model, Room const& 
   }
   text += rank_table(plan);
   auto const time = time_text(forecast);
-  return time.empty() ? text : text + "\n" + time;
+  if (!time.empty()) text += "\n" + time;
+  auto const codes = codes_text(forecast.codes);
+  return codes.empty() ? text : text + "\n" + codes;
 }
 
 std::string plan_json(Forecast const& forecast, Model const& model, Room const& room) {
@@ -194,6 +196,7 @@ std::string plan_json(Forecast const& forecast, Model const& model, Room const& 
                               {"utilisation", load->utilisation},
                               {"servers_needed", load->servers_needed}};
   if (auto const time = time_json(forecast)) document["time"] = *time;
+  if (!forecast.codes.empty()) document["codes"] = codes_json(forecast.codes);
   return document.dump(2) + "\n";
 }
 

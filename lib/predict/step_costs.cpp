@@ -75,6 +75,24 @@ bool on_gpu(RunPlan const& plan, Calibration const& calibration) {
               "take a calibration of the device that will be used");
 }
 
+/// Those that a step of the plan consists of.
+void set_operations(StepCosts& costs, RunPlan const& plan, Calibration const& calibration) {
+  auto const among = [&](BenchOperation operation) {
+    return operation_among(calibration, operation, plan.ranks);
+  };
+  auto const needs = [&](BenchOperation operation) {
+    return std::ranges::count(plan.strategy.operations, operation) > 0;
+  };
+  if (needs(BenchOperation::all_gather)) costs.all_gather = among(BenchOperation::all_gather);
+  if (needs(BenchOperation::reduce_scatter))
+    costs.reduce_scatter = among(BenchOperation::reduce_scatter);
+  if (needs(BenchOperation::all_reduce)) costs.all_reduce = among(BenchOperation::all_reduce);
+  if (!needs(BenchOperation::send_receive)) return;
+  costs.exchange = among(BenchOperation::send_receive);
+  // Of two ranks that exchange messages each sends one and receives one.
+  costs.message = operation_among(calibration, BenchOperation::send_receive, 2).scaled(0.5);
+}
+
 }  // namespace
 
 StepCosts step_costs(RunPlan const& plan, Model const& model, Calibration const& calibration) {
@@ -90,19 +108,11 @@ StepCosts step_costs(RunPlan const& plan, Model const& model, Calibration const&
   costs.forward_s = passes.forward.at(samples);
   costs.backward_s = passes.backward.at(samples);
   costs.optimizer_s = passes.optimizer_s;
-  auto const among = [&](BenchOperation operation) {
-    return operation_among(calibration, operation, plan.ranks);
-  };
-  auto const needs = [&](BenchOperation operation) {
-    return std::ranges::count(plan.strategy.operations, operation) > 0;
-  };
-  if (needs(BenchOperation::all_gather)) costs.all_gather = among(BenchOperation::all_gather);
-  if (needs(BenchOperation::reduce_scatter))
-    costs.reduce_scatter = among(BenchOperation::reduce_scatter);
-  if (needs(BenchOperation::all_reduce)) costs.all_reduce = among(BenchOperation::all_reduce);
-  // Of two ranks that exchange messages each sends one and receives one.
-  if (needs(BenchOperation::send_receive))
-    costs.message = operation_among(calibration, BenchOperation::send_receive, 2).scaled(0.5);
+  costs.codecs = calibration.codecs(together);
+  if (calibration.link && plan.ranks > 1)
+    costs = over_link(costs, *calibration.link, plan.ranks);
+  else
+    set_operations(costs, plan, calibration);
   if (!plan.strategy.server_work.empty())
     costs.push = push_of(calibration, plan.strategy.server_work);
   return costs;

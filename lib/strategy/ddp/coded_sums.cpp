@@ -28,9 +28,7 @@ CodedSums::CodedSums(std::vector<CodedPiece> pieces, Compression const& compress
       layout_(layout),
       codec_(compression.code, compression.rounding, parts.seed),
       exchanges_(pieces_.size()) {
-  if (parts.device.kind != gpu::DeviceKind::cpu)
-    throw AgreedError(ExitCode::environment, "strategy.compression on a GPU",
-                      "codes are made on CPUs only", "leave it out, or set run.device: cpu");
+  refuse_codes_on_gpu(parts.device);
   std::int64_t bytes = 0, elements = 0;
   for (auto const& piece : pieces_) {
     first_byte_.push_back(bytes);
@@ -156,11 +154,8 @@ std::vector<ParameterState> CodedSums::state() const {
   for (std::size_t piece = 0; piece < pieces_.size(); ++piece)
     std::ranges::move(pieces_of(layout_, pieces_[piece].slice_of(rank()), own_residual(piece)),
                       std::back_inserter(of_sum.pieces));
-  std::vector<ParameterState> states{std::move(of_sum)};
-  for (int worker = 0; worker < ranks(); ++worker) {
-    states.push_back({.kind = std::string(Compression::residual), .pieces = {}, .worker = worker});
-    if (worker == rank()) states.back().pieces = pieces_of(layout_, {0, layout_.size()}, residual_);
-  }
+  auto states = residuals(layout_, residual_, parts_.communicator);
+  states.push_back(std::move(of_sum));
   return states;
 }
 

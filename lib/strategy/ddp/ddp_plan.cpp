@@ -8,48 +8,13 @@
 #include "base/console/table.hpp"
 #include "base/text.hpp"
 #include "strategy/ddp/ddp.hpp"
+#include "strategy/ddp/ddp_step.hpp"
 #include "strategy/planned_strategy.hpp"
 #include "strategy/shared/compressed.hpp"
 #include "strategy/shared/control.hpp"
-#include "strategy/timing/lanes.hpp"
 
 namespace stratagem {
 namespace {
-
-/// A bucket's all-reduce begins when its first block is back and the bucket before has been
-/// reduced; then each bucket is awaited and updated: Ddp::step() on lanes.
-class DdpStep {
- public:
-  DdpStep(DdpPlan const& plan, StepParts const& parts) : plan_(plan), parts_(parts) {}
-
-  void run(Lanes& lanes) const {
-    auto const& config = plan_.config;
-    auto const& buckets = plan_.buckets.buckets;
-    std::vector<double> reduced;
-    auto const launch = [&](std::size_t bucket) {
-      reduced.push_back(lanes.communicate(parts_.all_reduce(plan_.elements_sent(bucket))));
-    };
-    for (int micro = 0; micro < config.micro_batches; ++micro) {
-      bool const overlaps = config.overlap && micro + 1 == config.micro_batches;
-      lanes.compute(parts_.costs.forward_s);
-      std::size_t next = 0;
-      for (int block = parts_.blocks() - 1; block >= 0; --block) {
-        lanes.compute(parts_.backward_of_block());
-        for (; overlaps && next < buckets.size() && buckets[next].first_block == block; ++next)
-          launch(next);
-      }
-    }
-    for (std::size_t i = 0; !config.overlap && i < buckets.size(); ++i) launch(i);
-    for (std::size_t i = 0; i < buckets.size(); ++i) {
-      lanes.await(reduced[i]);
-      lanes.compute(parts_.update_of(buckets[i].range.size()));
-    }
-  }
-
- private:
-  DdpPlan const& plan_;
-  StepParts const& parts_;
-};
 
 class PlannedDdp final : public PlannedStrategy {
  public:
@@ -62,21 +27,20 @@ class PlannedDdp final : public PlannedStrategy {
   }
 
   StepTime time(StepParts const& parts) const override {
-    DdpStep const step(plan_, parts);
-    return time_of_collectives(steady(parts, [&](Lanes& lanes) { step.run(lanes); }), parts);
+    auto const step = [&](Lanes& lanes) { run_step(plan_, parts, lanes); };
+    return time_of_collectives(steady(parts, step), parts);
   }
 
   std::string tables(Model const& model) const override {
-    auto const& code = code_names[static_cast<std::size_t>(plan_.config.compression.code)];
     std::vector<Table::Column> columns{{"bucket"}, {"size"}};
-    if (!plan_.coded.empty()) columns.push_back({str("in ", code)});
+    if (!plan_.coded.empty())
+      columns.push_back({str("in ", name_of(plan_.config.compression.code))});
     columns.push_back({"blocks, as the backward pass completes them", Align::left});
     Table table(columns);
     for (std::size_t i = 0; i < plan_.buckets.buckets.size(); ++i) {
       auto const& bucket = plan_.buckets.buckets[i];
       std::vector<std::string> row{std::to_string(i), bytes_text(bytes_of(bucket))};
-      if (!plan_.coded.empty())
-        row.push_back(bytes_text(plan_.elements_sent(i) * plan_.element_size));
+      if (!plan_.coded.empty()) row.push_back(bytes_text(plan_.coded_bytes(i)));
       row.push_back(block_range(bucket.last_block, bucket.first_block, model));
       table.add_row(row);
     }
@@ -92,8 +56,7 @@ class PlannedDdp final : public PlannedStrategy {
                          {"first_block", bucket.first_block},
                          {"last_block", bucket.last_block}});
       if (!plan_.coded.empty())
-        buckets.back()["coded_bytes"] =
-            plan_.elements_sent(buckets.size() - 1) * plan_.element_size;
+        buckets.back()["coded_bytes"] = plan_.coded_bytes(buckets.size() - 1);
     }
   }
 
@@ -128,20 +91,20 @@ StrategyPlan plan_of(DdpConfig const& config, PlanInput const& input) {
   }
   plan.most_bytes_sent_per_step = plan.bytes_sent_per_step;
   plan.order_of_sums = order_of_sums(config.micro_batches);
-  plan_compression(config.compression, input, plan);
+  plan_compression(config.compression, SumCode::coded, input, plan);
   plan.steps_can_be_kept = !config.compression.on() && !input.model.waits_for_device;
-  plan.operations = {BenchOperation::all_reduce};
+  plan.operations = {config.compression.on() ? BenchOperation::send_receive
+                                             : BenchOperation::all_reduce};
   plan.hashes.emplace_back("buckets", ddp.buckets.hash());
   plan.strategy = std::make_shared<PlannedDdp>(std::move(ddp));
   return plan;
 }
 
-std::int64_t DdpPlan::elements_sent(std::size_t bucket) const {
-  if (coded.empty()) return buckets.buckets[bucket].range.size();
+std::int64_t DdpPlan::coded_bytes(std::size_t bucket) const {
   std::int64_t bytes = 0;
   for (auto const& piece : coded)
     if (piece.bucket == bucket) bytes += ceil_div(piece.range.size(), piece.slice) * piece.wire;
-  return ceil_div(bytes, element_size);
+  return bytes;
 }
 
 DdpPlan const* ddp_of(StrategyPlan const& plan) {

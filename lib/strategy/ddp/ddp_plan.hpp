@@ -18,8 +18,8 @@ struct DdpPlan {
   std::int64_t element_size = 4;       ///< of gradients [B]
   std::vector<CodedPiece> coded = {};  ///< where gradients travel in a code
 
-  /// Elements of gradients that have as many bytes as travel of a bucket.
-  std::int64_t elements_sent(std::size_t bucket) const;
+  /// Of a bucket, where gradients travel in a code.
+  std::int64_t coded_bytes(std::size_t bucket) const;
 };
 
 StrategyPlan plan_of(DdpConfig const& config, PlanInput const& input);

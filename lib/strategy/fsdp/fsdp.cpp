@@ -1,6 +1,7 @@
 #include "strategy/fsdp/fsdp.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include <ATen/ATen.h>
 
@@ -19,7 +20,7 @@ Fsdp::Fsdp(FsdpPlan plan, StrategyParts const& parts)
       plan_(std::move(plan)),
       buffers_(make_buffers(parts.model, parts.device, parts.precision.compute)),
       parameters_(plan_, layout_, parts.communicator, parts.device, parts.seed, plan_.poison),
-      gradients_(plan_, layout_, parts.communicator, parts.device, plan_.poison),
+      gradients_(plan_, layout_, parts_),
       control_(parts.allocate(gpu::MemoryCategory::gradients, control_room)),
       tape_(parts.model.blocks, parts.recompute),
       update_(parts.optimizer, parts.precision, parts.communicator.size(), plan_.micro_batches,
@@ -63,7 +64,7 @@ void Fsdp::submit(Batch const& batch) {
     auto const loss = cross_entropy(logits, micro.labels, update_.loss_scale());
     control_.note(loss, tape_);
     if (i + 1 == plan_.micro_batches) send_control();
-    backward(loss.gradient, i);
+    backward(loss.gradient, i, batch.step);
   }
 
   parts_.recorder.enter(Phase::comm_exposed);
@@ -85,7 +86,7 @@ at::Tensor Fsdp::forward(Batch const& micro) {
   return x;
 }
 
-void Fsdp::backward(at::Tensor gradient, int micro_batch) {
+void Fsdp::backward(at::Tensor gradient, int micro_batch, std::int64_t step) {
   bool const last = micro_batch + 1 == plan_.micro_batches;
   auto const accumulated = micro_batch == 0 ? GradWrite::overwrite : GradWrite::accumulate;
   // Whole gradients add up where they land; others are summed over ranks first.
@@ -98,9 +99,9 @@ void Fsdp::backward(at::Tensor gradient, int micro_batch) {
     for (int block = plan_.unit(unit).last_block; block >= plan_.unit(unit).first_block; --block)
       gradient = tape_.backward(block, gradient, gradients_.of_block(block), write);
     if (!plan_.whole_gradients)
-      gradients_.reduce_scatter(unit, accumulated);
+      gradients_.reduce_scatter(unit, accumulated, step);
     else if (last)
-      gradients_.reduce_scatter(unit, GradWrite::overwrite);
+      gradients_.reduce_scatter(unit, GradWrite::overwrite, step);
     if (!plan_.overlap) {
       parts_.recorder.enter(Phase::comm_exposed);
       gradients_.finish(unit);
@@ -239,6 +240,7 @@ State Fsdp::state() {
                                      auto const& own = plan_.unit(unit).chunks[c];
                                      return owned.narrow(0, own.owned, own.shard);
                                    })});
+  std::ranges::move(gradients_.residuals(), std::back_inserter(state.of_parameters));
   return state;
 }
 

@@ -37,7 +37,7 @@ class Fsdp final : public Strategy {
   /// units given up.
   void submit(Batch const& batch);
   at::Tensor forward(Batch const& micro);
-  void backward(at::Tensor gradient, int micro_batch);
+  void backward(at::Tensor gradient, int micro_batch, std::int64_t step);
   void send_control();
   /// Updates the shards.
   void update(double lr, std::optional<at::Tensor> const& refusal = {});

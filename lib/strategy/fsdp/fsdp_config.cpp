@@ -1,11 +1,14 @@
 #include "strategy/fsdp/fsdp_config.hpp"
 
+#include <algorithm>
+#include <iterator>
+
 #include "strategy/shared/shared_keys.hpp"
 
 namespace stratagem {
 
 Keys keys_of(FsdpConfig& fsdp) {
-  return {
+  Keys keys{
       {"shard", choice(fsdp.shard, {"optimizer", "gradients", "full"}),
        "what is spread over the ranks: ZeRO-1, ZeRO-2, ZeRO-3", false, InFirstFile::yes},
       {"unit_mb", number_or_auto(fsdp.unit_mb, above(0)),
@@ -25,6 +28,8 @@ Keys keys_of(FsdpConfig& fsdp) {
       {"reduce", choice(fsdp.reduce, {"master", "compute"}),
        "type in which gradients are summed over ranks"},
   };
+  std::ranges::move(compression_keys(fsdp.compression), std::back_inserter(keys));
+  return keys;
 }
 
 std::vector<std::pair<std::string, FsdpConfig>> alternatives(FsdpConfig const& given) {

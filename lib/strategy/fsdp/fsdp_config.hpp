@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "compress/compression.hpp"
 #include "keys/key.hpp"
 #include "strategy/shared/accumulate.hpp"
 
@@ -30,6 +31,7 @@ struct FsdpConfig {
   Accumulate accumulate = Accumulate::sharded;
   int micro_batches = 1;
   ReduceType reduce = ReduceType::master;
+  Compression compression;  ///< of gradients on their way into shards
   bool poison =
       false;  ///< fill memory that is given up with NaN, for tests; debug builds always do
 };

@@ -41,6 +41,20 @@ void share_slots(FsdpPlan& plan, int prefetch, int rotating) {
       plan.whole_gradients ? 0 : std::min(prefetch + 1, plan.units() - plan.lenders);
 }
 
+void check_compression(FsdpConfig const& config, FsdpPlan const& plan) {
+  if (!config.compression.on()) return;
+  auto const refuse = [](std::string const& other, std::string const& why,
+                         std::string const& cure) {
+    throw Error(ExitCode::usage, "strategy.compression together with " + other, why, cure);
+  };
+  if (config.reduce == ReduceType::compute)
+    refuse("strategy.reduce: compute", "codes are made of fp32 gradients",
+           "leave one of the two out");
+  if (config.micro_batches > 1 && !plan.whole_gradients)
+    refuse("strategy.micro_batches and accumulate: sharded",
+           "a worker's gradients are coded once per step", "take accumulate: unsharded");
+}
+
 void check(FsdpConfig const& config, FsdpPlan const& plan) {
   auto refuse = [&](std::string const& what) {
     throw Error(ExitCode::usage, what, str("the model is cut into ", plan.units(), " units"),
@@ -54,6 +68,7 @@ void check(FsdpConfig const& config, FsdpPlan const& plan) {
     throw Error(ExitCode::usage, "strategy.reduce: compute",
                 "gradients that are kept whole are summed in the type of the master parameters",
                 "leave reduce out, or take shard: full or gradients with accumulate: sharded");
+  check_compression(config, plan);
 }
 
 /// The largest prefetch up to the configured one, and then the fewest of `rotating` units that
@@ -97,6 +112,7 @@ FsdpPlan plan_units(FsdpConfig const& config, ParameterLayout const& layout,
   plan.micro_batches = config.micro_batches;
   plan.overlap = config.overlap;
   plan.poison = config.poison || always_poison;
+  plan.compression = config.compression;
   plan.whole_gradients = alone || config.shard == Shard::optimizer ||
                          (config.accumulate == Accumulate::unsharded && config.micro_batches > 1);
   check(config, plan);
@@ -168,6 +184,19 @@ std::int64_t FsdpPlan::scratch_slot_bytes() const {
   return reduces_into_scratch() ? gradient_slot_bytes() / shards.ranks : 0;
 }
 
+std::int64_t FsdpPlan::code_bytes(int index) const {
+  if (!compression.on()) return 0;
+  std::int64_t sum = 0;
+  for (auto const& chunk : unit(index).chunks) sum += 2 * shards.ranks * shard_code_bytes(chunk);
+  return sum;
+}
+
+std::int64_t FsdpPlan::code_slot_bytes() const {
+  std::int64_t most = 0;
+  for (int i = lenders; i < units(); ++i) most = std::max(most, code_bytes(i));
+  return most;
+}
+
 OwnedElements FsdpPlan::owned_by(int rank, ParameterLayout const& layout) const {
   OwnedElements owned{.size = shards.owned};
   for (auto const& unit : shards.units)
@@ -198,10 +227,13 @@ gpu::MemoryUse FsdpPlan::memory() const {
   gradients = control_room * master;
   if (whole_gradients) {
     gradients += shards.elements() * master;
+    for (int i = 0; i < units(); ++i) gradients += code_bytes(i);
   } else {
     gradients +=
-        shards.owned * master + gradient_slots * (gradient_slot_bytes() + scratch_slot_bytes());
-    for (int i = 0; i < lenders; ++i) gradients += gradient_bytes(i) + scratch_bytes(i);
+        shards.owned * master +
+        gradient_slots * (gradient_slot_bytes() + scratch_slot_bytes() + code_slot_bytes());
+    for (int i = 0; i < lenders; ++i)
+      gradients += gradient_bytes(i) + scratch_bytes(i) + code_bytes(i);
   }
   use[MemoryCategory::optimizer] = states * shards.owned * master;
   return use;
@@ -222,7 +254,10 @@ std::int64_t FsdpPlan::gathered_bytes_sent() const {
 
 std::int64_t FsdpPlan::reduced_bytes_sent() const {
   std::int64_t bytes = 0;
-  for (int i = 0; i < units(); ++i) bytes += gradient_bytes(i) / shards.ranks * (shards.ranks - 1);
+  for (int i = 0; i < units(); ++i) {
+    auto const of_all = compression.on() ? code_bytes(i) / 2 : gradient_bytes(i);
+    bytes += of_all / shards.ranks * (shards.ranks - 1);
+  }
   return bytes * (whole_gradients ? 1 : micro_batches);
 }
 

@@ -43,8 +43,9 @@ struct FsdpPlan {
   int gradient_slots = 0;
   bool whole_gradients = false;
   int micro_batches = 1;
-  bool overlap = true;  ///< communicate while blocks compute
-  bool poison = false;  ///< fill memory that is given up with NaN
+  bool overlap = true;      ///< communicate while blocks compute
+  bool poison = false;      ///< fill memory that is given up with NaN
+  Compression compression;  ///< of gradients on their way into shards
 
   int units() const { return static_cast<int>(shards.units.size()); }
   Unit const& unit(int index) const { return shards.units[static_cast<std::size_t>(index)]; }
@@ -76,6 +77,14 @@ struct FsdpPlan {
   /// Of a reduced shard, beside the memory for the gradients of `unit` or beside a slot.
   std::int64_t scratch_bytes(int unit) const;
   std::int64_t scratch_slot_bytes() const;
+
+  /// Of the code of one rank's shard of a chunk's gradients; and room for all codes that a unit's
+  /// gradients are sent and received in, beside the memory for them or beside a slot.
+  std::int64_t shard_code_bytes(Chunk const& chunk) const {
+    return wire_bytes(compression.code, chunk.shard / block_elements);
+  }
+  std::int64_t code_bytes(int unit) const;
+  std::int64_t code_slot_bytes() const;
 
   /// What a rank updates: its shards of all chunks.
   OwnedElements owned_by(int rank, ParameterLayout const& layout) const;

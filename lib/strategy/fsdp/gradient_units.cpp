@@ -13,42 +13,47 @@ namespace stratagem {
 using Kind = UnitViews::Kind;
 
 GradientUnits::GradientUnits(FsdpPlan const& plan, ParameterLayout const& layout,
-                             Communicator& communicator, gpu::Device const& device, bool poison)
-    : plan_(plan), communicator_(communicator), poison_(poison) {
+                             StrategyParts const& parts)
+    : plan_(plan), parts_(parts) {
   for (int unit = 0; unit < plan.units(); ++unit) {
-    units_.push_back({.views = {plan, unit, Kind::gradients, layout, device}});
+    units_.push_back({.views = {plan, unit, Kind::gradients, layout, parts.device}});
     for (auto const& chunk : plan.unit(unit).chunks)
       units_.back().gaps.push_back(gaps(chunk, layout, plan.shards.ranks));
   }
   std::vector<UnitViews const*> views;
   for (auto const& unit : units_) views.push_back(&unit.views);
   by_block_ = tensors_by_block(views, plan, layout);
-  allocate(device);
+  if (plan.compression.on()) coded_.emplace(plan, layout, parts);
+  allocate();
 }
 
-void GradientUnits::allocate(gpu::Device const& device) {
-  gpu::MemoryScope const scope(gpu::MemoryCategory::gradients, device);
+void GradientUnits::allocate() {
+  gpu::MemoryScope const scope(gpu::MemoryCategory::gradients, parts_.device);
+  auto& communicator = parts_.communicator;
   for (int index = 0; index < plan_.units(); ++index) {
     auto& unit = units_[static_cast<std::size_t>(index)];
-    if (plan_.whole_gradients || plan_.lends(index))
-      unit.slot.memory = communicator_.allocate(plan_.gradient_bytes(index), at::kByte);
+    if (plan_.whole_gradients || plan_.lends(index)) {
+      unit.slot.memory = communicator.allocate(plan_.gradient_bytes(index), at::kByte);
+      if (coded_) unit.slot.codes = coded_->make_room(plan_.code_bytes(index));
+    }
     if (plan_.lends(index) && plan_.reduces_into_scratch())
-      unit.slot.scratch = communicator_.allocate(plan_.scratch_bytes(index), at::kByte);
+      unit.slot.scratch = communicator.allocate(plan_.scratch_bytes(index), at::kByte);
     if (plan_.whole_gradients) unit.views.point_to(unit.slot.memory);
     for (std::size_t c = 0; c < plan_.unit(index).chunks.size(); ++c) {
       auto const& chunk = plan_.unit(index).chunks[c];
       unit.shards.push_back(
           plan_.whole_gradients
               ? own_part(chunk_of(unit.slot.memory, plan_, index, c, Kind::gradients), chunk,
-                         communicator_.rank())
-              : communicator_.allocate(chunk.shard, plan_.types.master));
+                         communicator.rank())
+              : communicator.allocate(chunk.shard, plan_.types.master));
     }
   }
   for (int i = 0; i < plan_.gradient_slots; ++i) {
     auto& slot = free_slots_.emplace_back();
-    slot.memory = communicator_.allocate(plan_.gradient_slot_bytes(), at::kByte);
+    slot.memory = communicator.allocate(plan_.gradient_slot_bytes(), at::kByte);
     if (plan_.reduces_into_scratch())
-      slot.scratch = communicator_.allocate(plan_.scratch_slot_bytes(), at::kByte);
+      slot.scratch = communicator.allocate(plan_.scratch_slot_bytes(), at::kByte);
+    if (coded_) slot.codes = coded_->make_room(plan_.code_slot_bytes());
   }
 }
 
@@ -63,7 +68,7 @@ void GradientUnits::open(int index) {
   unit.views.point_to(unit.slot.memory);
   for (std::size_t c = 0; c < unit.gaps.size(); ++c) {
     auto const whole = chunk_of(unit.slot.memory, plan_, index, c, Kind::gradients);
-    if (poison_) whole.fill_(std::numeric_limits<double>::quiet_NaN());
+    if (plan_.poison) whole.fill_(std::numeric_limits<double>::quiet_NaN());
     for (auto const& gap : unit.gaps[c]) whole.narrow(0, gap.begin, gap.size()).zero_();
   }
 }
@@ -82,14 +87,19 @@ at::Tensor GradientUnits::destination(int index, std::size_t c, GradWrite write)
   return shards_of(unit.slot.scratch, plan_, index, c, Kind::gradients, 1);
 }
 
-void GradientUnits::reduce_scatter(int index, GradWrite write) {
-  if (plan_.shards.ranks == 1) return;
+void GradientUnits::reduce_scatter(int index, GradWrite write, std::int64_t step) {
+  if (plan_.shards.ranks == 1 && !coded_) return;
+  expects(!coded_ || write == GradWrite::overwrite, "gradients are coded once per step");
   auto& unit = units_[static_cast<std::size_t>(index)];
-  Reduction reduction{index, write, {}, {}};
+  Reduction reduction{.unit = index, .write = write, .works = {}, .summed = {}, .coded = {}};
   for (std::size_t c = 0; c < unit.shards.size(); ++c) {
     auto const whole = chunk_of(unit.slot.memory, plan_, index, c, Kind::gradients);
+    if (coded_) {
+      reduction.coded.push_back(coded_->begin(index, c, whole, unit.slot.codes, step));
+      continue;
+    }
     reduction.summed.push_back(destination(index, c, write));
-    reduction.works.push_back(communicator_.reduce_scatter(reduction.summed.back(), whole));
+    reduction.works.push_back(parts_.communicator.reduce_scatter(reduction.summed.back(), whole));
   }
   if (!plan_.whole_gradients) unit.views.point_nowhere();
   reductions_.push_back(std::move(reduction));
@@ -101,6 +111,16 @@ void GradientUnits::finish_oldest() {
   auto reduction = std::move(reductions_.front());
   reductions_.pop_front();
   auto& unit = units_[static_cast<std::size_t>(reduction.unit)];
+  for (std::size_t c = 0; c < reduction.coded.size(); ++c)
+    coded_->finish(std::move(reduction.coded[c]), reduction.unit, c, unit.slot.codes,
+                   unit.shards[c]);
+  finish_sums(reduction);
+  if (!plan_.whole_gradients && !plan_.lends(reduction.unit))
+    free_slots_.push_back(std::move(unit.slot));
+}
+
+void GradientUnits::finish_sums(Reduction& reduction) {
+  auto const& unit = units_[static_cast<std::size_t>(reduction.unit)];
   for (std::size_t c = 0; c < reduction.works.size(); ++c) {
     reduction.works[c].wait_on_stream();
     auto const& summed = reduction.summed[c];
@@ -110,8 +130,6 @@ void GradientUnits::finish_oldest() {
     else
       unit.shards[c].add_(summed);
   }
-  if (!plan_.whole_gradients && !plan_.lends(reduction.unit))
-    free_slots_.push_back(std::move(unit.slot));
 }
 
 void GradientUnits::finish(int index) {
@@ -125,6 +143,10 @@ std::vector<at::Tensor> GradientUnits::shards() const {
   std::vector<at::Tensor> all;
   for (auto const& unit : units_) all.insert(all.end(), unit.shards.begin(), unit.shards.end());
   return all;
+}
+
+std::vector<ParameterState> GradientUnits::residuals() const {
+  return coded_ ? coded_->state() : std::vector<ParameterState>();
 }
 
 }  // namespace stratagem

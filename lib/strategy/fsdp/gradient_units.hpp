@@ -1,13 +1,15 @@
 #pragma once
 
 #include <deque>
+#include <optional>
 #include <vector>
 
-#include "comm/communicator.hpp"
 #include "comm/work/work.hpp"
 #include "model/block_tape.hpp"
+#include "strategy/fsdp/coded_scatter.hpp"
 #include "strategy/fsdp/fsdp_plan.hpp"
 #include "strategy/fsdp/unit_views.hpp"
+#include "strategy/strategy_parts.hpp"
 
 namespace stratagem {
 
@@ -16,8 +18,7 @@ namespace stratagem {
 class GradientUnits {
  public:
   /// The references outlive this object.
-  GradientUnits(FsdpPlan const& plan, ParameterLayout const& layout, Communicator& communicator,
-                gpu::Device const& device, bool poison);
+  GradientUnits(FsdpPlan const& plan, ParameterLayout const& layout, StrategyParts const& parts);
 
   /// Makes room for the gradients of a pass through the unit; waits for a slot, where slots are
   /// shared. Lenders are opened first of all.
@@ -26,9 +27,9 @@ class GradientUnits {
   std::span<at::Tensor const> of_block(int block) const {
     return by_block_[static_cast<std::size_t>(block)];
   }
-  /// Closes the unit and starts to sum its gradients over ranks; the sum replaces the shard or is
-  /// added to it. What was open last is finished last.
-  void reduce_scatter(int unit, GradWrite write);
+  /// Closes the unit and starts to sum its gradients of this step over ranks; the sum replaces the
+  /// shard or is added to it. What was open last is finished last.
+  void reduce_scatter(int unit, GradWrite write, std::int64_t step);
   /// Waits until the unit's shard, and that of every unit that was reduced before, holds its sum.
   void finish(int unit);
 
@@ -38,11 +39,14 @@ class GradientUnits {
   }
   /// All of them.
   std::vector<at::Tensor> shards() const;
+  /// What codes have lost, as far as it is kept.
+  std::vector<ParameterState> residuals() const;
 
  private:
   struct Slot {
     at::Tensor memory;   ///< of one unit [bytes]
     at::Tensor scratch;  ///< of a reduced shard of it [bytes]; undefined where not needed
+    at::Tensor codes;    ///< that are sent and received [bytes]; likewise
   };
   struct Summed {
     UnitViews views;
@@ -53,19 +57,21 @@ class GradientUnits {
   struct Reduction {
     int unit;
     GradWrite write;
-    std::vector<Work> works;         ///< by chunk
-    std::vector<at::Tensor> summed;  ///< by chunk: where the sum arrives
+    std::vector<Work> works;                    ///< by chunk
+    std::vector<at::Tensor> summed;             ///< by chunk: where the sum arrives
+    std::vector<CodedScatter::Exchange> coded;  ///< by chunk, in place of both
   };
 
-  void allocate(gpu::Device const& device);
+  void allocate();
   Slot take_slot();
   /// A part of the unit's scratch, or the shard itself where the sum can go there at once.
   at::Tensor destination(int unit, std::size_t chunk, GradWrite write) const;
   void finish_oldest();
+  void finish_sums(Reduction& reduction);
 
   FsdpPlan const& plan_;
-  Communicator& communicator_;
-  bool poison_;
+  StrategyParts const& parts_;
+  std::optional<CodedScatter> coded_;
   std::vector<Summed> units_;
   std::vector<std::vector<at::Tensor>> by_block_;
   std::vector<Slot> free_slots_;

@@ -9,6 +9,7 @@
 #include "strategy/fsdp/fsdp.hpp"
 #include "strategy/fsdp/fsdp_plan.hpp"
 #include "strategy/planned_strategy.hpp"
+#include "strategy/shared/compressed.hpp"
 #include "strategy/shared/control.hpp"
 #include "strategy/shared/model_layout.hpp"
 #include "strategy/timing/lanes.hpp"
@@ -22,7 +23,10 @@ namespace {
 class FsdpStep {
  public:
   FsdpStep(FsdpPlan const& plan, StepParts const& parts)
-      : plan_(plan), parts_(parts), gathered_(static_cast<std::size_t>(plan_.units())) {}
+      : plan_(plan),
+        parts_(parts),
+        speed_(parts.costs.codec(plan.compression)),
+        gathered_(static_cast<std::size_t>(plan_.units())) {}
 
   void run(Lanes& lanes) {
     for (int micro = 0; micro < plan_.micro_batches; ++micro) {
@@ -46,6 +50,22 @@ class FsdpStep {
     int unit;
     double end;
   };
+  /// Over ranks, in fp32 or in a code; and what of a code is left to do when it has arrived.
+  double reduce(int unit, Lanes& lanes) const {
+    if (!plan_.compression.on())
+      return lanes.communicate(
+          parts_.costs.reduce_scatter.at(static_cast<double>(plan_.gradient_bytes(unit))));
+    lanes.compute(speed_.encode * static_cast<double>(plan_.gradient_bytes(unit)));
+    double seconds = 0;
+    for (auto const& chunk : plan_.unit(unit).chunks)
+      seconds += parts_.costs.exchange.at(static_cast<double>(plan_.shard_code_bytes(chunk)));
+    return lanes.communicate((plan_.shards.ranks - 1) * seconds);
+  }
+  void add_up(int unit, Lanes& lanes) const {
+    auto const others = plan_.shards.ranks - 1;
+    lanes.compute((speed_.decode + others * speed_.decode_and_add) *
+                  static_cast<double>(plan_.gradient_bytes(unit)) / plan_.shards.ranks);
+  }
   Gathered& state(int unit) { return gathered_[static_cast<std::size_t>(unit)]; }
   int blocks_of(int unit) const {
     return plan_.unit(unit).last_block - plan_.unit(unit).first_block + 1;
@@ -78,6 +98,7 @@ class FsdpStep {
   }
   void finish_oldest(Lanes& lanes) {
     lanes.await(reductions_.front().end);
+    add_up(reductions_.front().unit, lanes);
     reductions_.pop_front();
   }
   /// A unit's gradients need a slot, which the oldest reduction may have to give up.
@@ -99,10 +120,7 @@ class FsdpStep {
         gather(next, lanes);
       open(unit, lanes);
       lanes.compute(blocks_of(unit) * parts_.backward_of_block());
-      auto const bytes = static_cast<double>(plan_.gradient_bytes(unit));
-      if (!plan_.whole_gradients || last) {
-        reductions_.push_back({unit, lanes.communicate(parts_.costs.reduce_scatter.at(bytes))});
-      }
+      if (!plan_.whole_gradients || last) reductions_.push_back({unit, reduce(unit, lanes)});
       if (!plan_.overlap) finish(unit, lanes);
       state(unit).present = plan_.stays_after_backward(unit, last);
     }
@@ -110,6 +128,7 @@ class FsdpStep {
 
   FsdpPlan const& plan_;
   StepParts const& parts_;
+  CodecSpeed speed_;
   std::vector<Gathered> gathered_;
   std::deque<Reduction> reductions_;  ///< under way, the oldest first
 };
@@ -212,10 +231,14 @@ class PlannedFsdp final : public PlannedStrategy {
 StrategyPlan plan_of(FsdpConfig const& config, PlanInput const& input) {
   auto plan = plan_of_replicas(input);
   auto const buffers = plan.memory[gpu::MemoryCategory::buffers];
+  auto const residual =
+      config.compression.error_feedback ? input.layout.size() * std::int64_t{sizeof(float)} : 0;
+  plan_compression(config.compression, SumCode::plain, input, plan);
   auto fsdp = plan_fsdp(config, input.layout, input.optimizer, input.precision.compute, input.ranks,
-                        buffers);
+                        buffers + residual);
   plan.micro_batches = config.micro_batches;
   plan.memory = fsdp.memory();
+  plan.memory[gpu::MemoryCategory::gradients] += residual;
   plan.memory[gpu::MemoryCategory::buffers] = buffers;
   plan.bytes_sent_per_step = fsdp.gathered_bytes_sent() + fsdp.reduced_bytes_sent() +
                              all_reduce_bytes(control_room * plan.element_size, input.ranks);
@@ -224,8 +247,10 @@ StrategyPlan plan_of(FsdpConfig const& config, PlanInput const& input) {
   plan.most_bytes_sent_per_step = plan.bytes_sent_per_step;
   plan.order_of_sums = order_of_sums(config.micro_batches, config.accumulate) +
                        (config.reduce == ReduceType::compute ? ", in the compute type" : "");
-  plan.steps_can_be_kept = !input.model.waits_for_device;
-  plan.operations = {BenchOperation::all_gather, BenchOperation::reduce_scatter};
+  plan.steps_can_be_kept = !config.compression.on() && !input.model.waits_for_device;
+  plan.operations = {BenchOperation::all_gather, config.compression.on()
+                                                     ? BenchOperation::send_receive
+                                                     : BenchOperation::reduce_scatter};
   plan.hashes.emplace_back("shards", fsdp.shards.hash());
   plan.hashes.emplace_back("slots and order of gathering", fsdp.hash());
   plan.strategy = std::make_shared<PlannedFsdp>(std::move(fsdp));

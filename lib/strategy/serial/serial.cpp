@@ -34,7 +34,7 @@ Serial::Serial(SerialConfig const& config, StrategyParts const& parts)
     codec_.emplace(config.compression.code, config.compression.rounding, parts.seed);
   gpu::MemoryScope const scope(gpu::MemoryCategory::gradients, parts.device);
   if (config.compression.error_feedback)
-    for (int stage = 0; stage <= config.emulate_ranks; ++stage)
+    for (int stage = 0; stage < config.emulate_ranks + (config.compressed_sums ? 1 : 0); ++stage)
       residuals_.push_back(at::zeros_like(replica_.flat()));
 }
 
@@ -92,7 +92,8 @@ void Serial::accumulate_unsharded(std::vector<Batch> const& workers) {
     if (codec_) pass_through_code(gradients.flat, static_cast<int>(worker), workers.front().step);
     if (worker > 0) sum_.flat.add_(own_.flat);
   }
-  if (codec_) pass_through_code(sum_.flat, config_.emulate_ranks, workers.front().step);
+  if (codec_ && config_.compressed_sums)
+    pass_through_code(sum_.flat, config_.emulate_ranks, workers.front().step);
 }
 
 void Serial::pass_through_code(at::Tensor const& gradients, int stage, std::int64_t step) {
@@ -160,7 +161,7 @@ void Serial::refuse_loss(std::int64_t step, int worker, int block) const {
 State Serial::state() {
   State state{.of_parameters = replica_.state(update_.state()), .counters = update_.counters()};
   for (std::size_t stage = 0; stage < residuals_.size(); ++stage) {
-    bool const of_sum = stage + 1 == residuals_.size();
+    bool const of_sum = stage == static_cast<std::size_t>(config_.emulate_ranks);
     state.of_parameters.push_back(
         {.kind = std::string(of_sum ? Compression::residual_of_sum : Compression::residual),
          .pieces = pieces_of(replica_.layout(), all(), residuals_[stage]),

@@ -15,6 +15,9 @@ Keys keys_of(SerialConfig& serial) {
       accumulate_key(serial.accumulate),
   };
   std::ranges::move(compression_keys(serial.compression), std::back_inserter(keys));
+  keys.push_back(
+      {"compressed_sums", flag(serial.compressed_sums),
+       "of a compression: the sum of gradients is coded, too, as under ddp; false: fsdp"});
   return keys;
 }
 

@@ -19,7 +19,8 @@ struct SerialConfig {
   int emulate_ranks = 1;
   int micro_batches = 1;
   Accumulate accumulate = Accumulate::unsharded;  ///< DDP adds as `unsharded` does
-  Compression compression;                        ///< as DDP's
+  Compression compression;                        ///< of each worker's gradients
+  bool compressed_sums = true;                    ///< and of their sum, as DDP's
 
   /// True when the gradients of one micro-batch are summed apart from those of all.
   bool sums_micro_batches() const { return accumulate == Accumulate::sharded && micro_batches > 1; }

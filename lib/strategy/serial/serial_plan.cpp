@@ -22,12 +22,21 @@ class PlannedSerial final : public PlannedStrategy {
     auto const found = steady(parts, [&](Lanes& lanes) {
       auto const pass = parts.costs.forward_s + parts.costs.backward_s;
       lanes.compute(config_.emulate_ranks * config_.micro_batches * pass);
+      lanes.compute(coding_s(parts));
       lanes.compute(parts.costs.optimizer_s);
     });
     return with_cores(found.path_s, found.compute_s, 0, 1, 1, parts.costs);
   }
 
  private:
+  /// Of every worker's gradients, and maybe of their sum.
+  double coding_s(StepParts const& parts) const {
+    auto const speed = parts.costs.codec(config_.compression);
+    auto const bytes = static_cast<double>(parts.layout.size() * parts.plan.element_size);
+    return (config_.emulate_ranks + (config_.compressed_sums ? 1 : 0)) * bytes *
+           (speed.encode + speed.decode);
+  }
+
   SerialConfig config_;
 };
 
@@ -46,12 +55,17 @@ StrategyPlan plan_of(SerialConfig const& config, PlanInput const& input) {
   plan.order_of_sums = order_of_sums(config.micro_batches, config.accumulate);
   if (config.compression.on() && config.accumulate == Accumulate::sharded)
     throw Error(ExitCode::usage, "strategy.compression together with strategy.accumulate: sharded",
-                "strategy ddp, which codes gradients, adds up a worker's own first",
+                "strategies that code gradients add up a worker's own first",
                 "take accumulate: unsharded");
+  if (!config.compression.on() && !config.compressed_sums)
+    throw Error(ExitCode::usage, "strategy.compressed_sums: false without strategy.compression",
+                "gradients are not coded", "leave it out, or choose a code");
   if (config.compression.error_feedback)
     plan.memory[gpu::MemoryCategory::gradients] +=
-        (config.emulate_ranks + 1) * input.layout.size() * plan.element_size;
-  plan_compression(config.compression, input, plan);
+        (config.emulate_ranks + (config.compressed_sums ? 1 : 0)) * input.layout.size() *
+        plan.element_size;
+  plan_compression(config.compression, config.compressed_sums ? SumCode::coded : SumCode::plain,
+                   input, plan);
   plan.steps_can_be_kept = !config.compression.on() && !input.model.waits_for_device;
   plan.operations = {BenchOperation::all_reduce};
   plan.strategy = std::make_shared<PlannedSerial>(config);

@@ -4,15 +4,12 @@
 #include <string>
 
 #include "base/error.hpp"
+#include "base/hash/hash.hpp"
 #include "base/text.hpp"
 #include "strategy/shared/gradient_scale.hpp"
 
 namespace stratagem {
 namespace {
-
-std::string_view name_of(Code code) {
-  return code_names[static_cast<std::size_t>(code)];
-}
 
 void check(Compression const& compression, PlanInput const& input) {
   if (!compression.on()) {
@@ -38,15 +35,39 @@ void check(Compression const& compression, PlanInput const& input) {
 
 }  // namespace
 
-void plan_compression(Compression const& compression, PlanInput const& input, StrategyPlan& plan) {
+void plan_compression(Compression const& compression, SumCode of_sum, PlanInput const& input,
+                      StrategyPlan& plan) {
   check(compression, input);
   if (!compression.on()) return;
   plan.numbers_of_serial = false;
   plan.choices["strategy.compression"] = name_of(compression.code);
-  plan.choices["strategy.rounding"] =
-      compression.rounding == Rounding::nearest ? "nearest" : "stochastic";
+  plan.choices["strategy.rounding"] = name_of(compression.rounding);
   plan.choices["strategy.error_feedback"] = compression.error_feedback ? "true" : "false";
-  if (compression.error_feedback) plan.saved_states += plan.workers + 1;
+  plan.hashes.emplace_back("codes", Hash()
+                                        .add(name_of(compression.code))
+                                        .add(name_of(compression.rounding))
+                                        .add(std::uint64_t(compression.error_feedback))
+                                        .value());
+  if (of_sum == SumCode::plain) plan.choices["strategy.compressed_sums"] = "false";
+  if (compression.error_feedback)
+    plan.saved_states += plan.workers + (of_sum == SumCode::coded ? 1 : 0);
+}
+
+void refuse_codes_on_gpu(gpu::Device const& device) {
+  if (device.kind != gpu::DeviceKind::cpu)
+    throw AgreedError(ExitCode::environment, "strategy.compression on a GPU",
+                      "codes are made on CPUs only", "leave it out, or set run.device: cpu");
+}
+
+std::vector<ParameterState> residuals(ParameterLayout const& layout, at::Tensor const& residual,
+                                      Communicator const& communicator) {
+  std::vector<ParameterState> states;
+  for (int worker = 0; worker < communicator.size(); ++worker) {
+    states.push_back({.kind = std::string(Compression::residual), .pieces = {}, .worker = worker});
+    if (worker == communicator.rank())
+      states.back().pieces = pieces_of(layout, {0, layout.size()}, residual);
+  }
+  return states;
 }
 
 void clear_padding(ParameterLayout const& layout, FlatRange range, std::span<float> values) {

@@ -1,21 +1,36 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
 
 #include "compress/compression.hpp"
 #include "strategy/plan.hpp"
+#include "strategy/state/state.hpp"
 
 namespace stratagem {
 
 // What strategies have in common that compress gradients. A worker's gradient plus its residual is
 // coded and sent; what is read is added up in rank order; the sum plus a residual of its own is
-// coded and sent, and what is read of that is applied.
+// coded and sent, and what is read of that is applied, see SumCode.
+
+/// Whether the sum of the gradients is coded, too: where it travels to all, but not where whoever
+/// adds it up also applies it.
+enum class SumCode { coded, plain };
 
 /// What follows for a plan of `workers` workers: nothing without a code. Error(usage) for what
 /// cannot be together.
-void plan_compression(Compression const& compression, PlanInput const& input, StrategyPlan& plan);
+void plan_compression(Compression const& compression, SumCode of_sum, PlanInput const& input,
+                      StrategyPlan& plan);
+
+/// AgreedError(environment): codes are made on CPUs.
+void refuse_codes_on_gpu(gpu::Device const& device);
+
+/// The residuals of every worker's gradients, of which this rank holds its own: `residual`, in the
+/// flat space.
+std::vector<ParameterState> residuals(ParameterLayout const& layout, at::Tensor const& residual,
+                                      Communicator const& communicator);
 
 /// `values` <- 0 where the elements `range` of the flat space belong to no parameter: a code may
 /// have made something else of them, which would count in the next code of their block.

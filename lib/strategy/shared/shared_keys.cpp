@@ -16,7 +16,8 @@ Keys compression_keys(Compression& compression) {
   return {
       {"compression", choice(compression.code, {code_names.begin(), code_names.end()}),
        "how gradients are written for the wire; lossy", false, InFirstFile::as_comment},
-      {"rounding", choice(compression.rounding, {"nearest", "stochastic"}), "of a compression"},
+      {"rounding", choice(compression.rounding, {rounding_names.begin(), rounding_names.end()}),
+       "of a compression"},
       {"error_feedback", flag(compression.error_feedback),
        "what a compression loses is added to the next gradient"},
   };

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/error.hpp"
+#include "base/text.hpp"
 #include "strategy/shared/model_layout.hpp"
 
 namespace stratagem {
@@ -35,6 +37,19 @@ void Lanes::await(double moment) {
 StepParts::StepParts(StrategyPlan const& plan, Model const& model, StepCosts const& costs,
                      Lanes::Heard heard)
     : plan(plan), costs(costs), layout(make_layout(model)), heard(std::move(heard)) {}
+
+CodecSpeed StepCosts::codec(Compression const& compression) const {
+  if (!compression.on()) return {};
+  CodecTimes const* found = nullptr;
+  for (auto const& one : codecs)  // of a code that never draws there is one rounding
+    if (one.code == compression.code && (!found || one.rounding == compression.rounding))
+      found = &one;
+  if (found != nullptr) return found->speed;
+  throw Error(ExitCode::usage,
+              str("the calibration does not say how long gradients take to be written in ",
+                  name_of(compression.code)),
+              {}, "add it with `stratagem calibrate CONFIG -o FILE`, on that machine");
+}
 
 Steady steady(StepParts const& parts, std::function<void(Lanes&)> const& step) {
   Lanes lanes(parts.heard);

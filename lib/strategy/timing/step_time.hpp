@@ -1,5 +1,8 @@
 #pragma once
 
+#include <vector>
+
+#include "compress/codec_speed.hpp"
 #include "strategy/timing/curve.hpp"
 
 namespace stratagem {
@@ -10,10 +13,16 @@ struct StepCosts {
   double optimizer_s = 0;                        ///< an update of all parameters
   Curve all_reduce, reduce_scatter, all_gather;  ///< among all ranks, over bytes
   Curve message;                                 ///< from one rank to another, over bytes
+  Curve
+      exchange;   ///< of all ranks at once, each sends one and receives one, over a message's bytes
   Curve push;     ///< served by a server, with its side of the messages, over elements
   int cores = 0;  ///< of a node; 0 where ranks compute on GPUs and need few
   int threads = 1;
   int ranks_on_node = 1;
+  std::vector<CodecTimes> codecs;  ///< of one core, as many at once as ranks on a node
+
+  /// Error(usage) where it was not measured; nothing takes none of the time.
+  CodecSpeed codec(Compression const& compression) const;
 };
 
 /// Where the time of one step will go.

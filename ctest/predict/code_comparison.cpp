@@ -1,0 +1,110 @@
+#include "predict/code_comparison.hpp"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "predict/link.hpp"
+#include "predict/step_costs.hpp"
+#include "predict/step_time.hpp"
+
+namespace stratagem {
+namespace {
+
+/// LeNet on two ranks, and a machine that codes every byte in as many nanoseconds.
+class CodeComparison : public testing::Test {
+ protected:
+  CodeComparison() {
+    config_.run.threads = 1;
+    config_.data = {.dataset = "synthetic-digits", .global_batch = 12, .subset = 120};
+    config_.model = {.name = "lenet"};
+    model_ = make_model(config_.model, input_shape(config_));
+    calibration_.passes = {
+        {pass_kind(config_, model_, 1), 2, Curve({{6, 0.02}}), Curve({{6, 0.04}}), 0.001}};
+    for (auto const* operation : {"all_reduce", "send_receive"})
+      calibration_.operations.push_back({operation, "mpi", 2, 2, Curve({{1e3, 1e-5}, {1e9, 0.1}})});
+    calibration_.codings = {{2, {}}};
+    for (std::size_t i = 1; i < code_names.size(); ++i)
+      calibration_.codings.front().codecs.push_back(
+          {static_cast<Code>(i), Rounding::nearest, {1e-9, 0.5e-9, 0.5e-9}});
+    calibration_.cores = 2;
+  }
+
+  RunPlan plan(StrategyConfig const& strategy, int ranks = 2) {
+    config_.strategy = strategy;
+    return make_run_plan(config_, model_, known_size(config_.data), ranks);
+  }
+  std::vector<ComparedCode> compared(StrategyConfig const& strategy, int ranks = 2) {
+    return compare_codes(plan(strategy, ranks), model_, calibration_);
+  }
+  double seconds(StrategyConfig const& strategy, double bandwidth) {
+    auto const of = plan(strategy);
+    auto const costs = step_costs(of, model_, calibration_);
+    return predict_step(of, model_, over_link(costs, {bandwidth, 1e-5}, 2)).total();
+  }
+
+  RunConfig config_;
+  Model model_;
+  Calibration calibration_;
+};
+
+TEST_F(CodeComparison, HasEveryCodeBesideFp32) {
+  auto const codes = compared(DdpConfig{});
+  ASSERT_EQ(codes.size(), code_names.size());
+  auto const& none = codes.front();
+  EXPECT_FALSE(none.compression.on());
+  for (std::size_t i = 1; i < codes.size(); ++i) {
+    auto const& one = codes[i];
+    SCOPED_TRACE(name_of(one.compression.code));
+    EXPECT_EQ(one.compression.code, static_cast<Code>(i));
+    EXPECT_TRUE(one.compression.error_feedback);
+    auto const coded = plan(DdpConfig{.compression = one.compression});
+    EXPECT_EQ(one.bytes_sent, coded.strategy.bytes_sent_per_step);
+    EXPECT_EQ(one.held, coded.strategy.memory.total());
+    EXPECT_LT(one.bytes_sent, none.bytes_sent);
+    EXPECT_GT(one.held, none.held);
+    EXPECT_GT(one.step.compute_s, none.step.compute_s);
+  }
+}
+
+TEST_F(CodeComparison, ACodePaysBelowItsBreakEvenAndNotAbove) {
+  for (bool const overlap : {false, true})
+    for (auto const& [compression, bytes_sent, held, step, pays_below] :
+         compared(DdpConfig{.overlap = overlap})) {
+      if (!compression.on()) continue;
+      SCOPED_TRACE(name_of(compression.code));
+      DdpConfig const plain{.overlap = overlap},
+          coded{.overlap = overlap, .compression = compression};
+      EXPECT_LT(seconds(coded, 0.97 * pays_below), seconds(plain, 0.97 * pays_below));
+      EXPECT_GT(seconds(coded, 1.03 * pays_below), seconds(plain, 1.03 * pays_below));
+      // What overlaps with passes needs no code: less than where nothing is hidden.
+      auto const open = stratagem::pays_below(compression.code, {1e-9, 0.5e-9, 0.5e-9}, 2);
+      if (overlap)
+        EXPECT_LT(pays_below, open);
+      else  // pieces are coded while others travel
+        EXPECT_TRUE(open < pays_below && pays_below < 2.5 * open) << pays_below / open;
+    }
+}
+
+TEST_F(CodeComparison, KeepsTheRoundingOfThePlan) {
+  for (auto& codec : calibration_.codings.front().codecs) codec.rounding = Rounding::stochastic;
+  auto const codes =
+      compared(DdpConfig{.compression = {.code = Code::bf16, .rounding = Rounding::stochastic}});
+  ASSERT_EQ(codes.size(), code_names.size());
+  EXPECT_EQ(codes.back().compression.rounding, Rounding::stochastic);
+  EXPECT_FALSE(codes.back().compression.error_feedback);
+  EXPECT_EQ(codes_json(codes).back().at("rounding"), "stochastic");
+}
+
+TEST_F(CodeComparison, IsEmptyWhereThereIsNoChoice) {
+  EXPECT_TRUE(compared(LocalConfig{}).empty());
+  EXPECT_TRUE(compared(DdpConfig{}, 1).empty());
+  config_.precision.compute = Precision::fp64;
+  EXPECT_TRUE(compared(DdpConfig{}).empty());
+  config_.precision.compute = Precision::fp32;
+  calibration_.codings.clear();
+  EXPECT_TRUE(compared(DdpConfig{}).empty());
+  EXPECT_EQ(codes_text({}), "");
+}
+
+}  // namespace
+}  // namespace stratagem

@@ -1,0 +1,141 @@
+#include "predict/code_comparison.hpp"
+
+#include <cmath>
+#include <optional>
+#include <variant>
+
+#include <nlohmann/json.hpp>
+
+#include "base/console/paragraph.hpp"
+#include "base/console/table.hpp"
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "predict/link.hpp"
+#include "predict/step_costs.hpp"
+#include "predict/step_time.hpp"
+
+namespace stratagem {
+namespace {
+
+/// Of a strategy that codes gradients.
+Compression* compression_of(StrategyConfig& strategy) {
+  return std::visit(
+      [](auto& config) -> Compression* {
+        if constexpr (requires { config.compression; })
+          return &config.compression;
+        else
+          return nullptr;
+      },
+      strategy);
+}
+
+RunPlan with_compression(RunPlan const& plan, Model const& model, Compression const& compression) {
+  auto config = plan.config;
+  *compression_of(config.strategy) = compression;
+  return make_run_plan(config, model, plan.images, plan.ranks);
+}
+
+/// Where the coded step becomes longer than the other, by bandwidth: it falls slower.
+class BreakEven {
+ public:
+  BreakEven(Model const& model, RunPlan const& plain, RunPlan const& coded, StepCosts const& costs)
+      : model_(model),
+        plain_(plain),
+        coded_(coded),
+        costs_(costs),
+        latency_s_(costs.exchange.at(0)) {}
+
+  /// [B/s]; within a hundredth.
+  double find() const {
+    constexpr double least = 1e4, most = 1e13, exact = 1.01;
+    if (!pays(least)) return 0;
+    auto below = least, above = most;
+    while (above / below > exact) {
+      auto const middle = std::sqrt(above * below);
+      (pays(middle) ? below : above) = middle;
+    }
+    return below;
+  }
+
+ private:
+  bool pays(double bandwidth) const {
+    return seconds(coded_, bandwidth) < seconds(plain_, bandwidth);
+  }
+
+  double seconds(RunPlan const& plan, double bandwidth) const {
+    auto const costs = over_link(costs_, {bandwidth, latency_s_}, plan.ranks);
+    return predict_step(plan, model_, costs).total();
+  }
+
+  Model const& model_;
+  RunPlan const& plain_;
+  RunPlan const& coded_;
+  StepCosts const& costs_;
+  double latency_s_;
+};
+
+}  // namespace
+
+std::vector<ComparedCode> compare_codes(RunPlan const& plan, Model const& model,
+                                        Calibration const& calibration) try {
+  auto strategy = plan.config.strategy;
+  auto const* const chosen = compression_of(strategy);
+  if (chosen == nullptr || plan.ranks == 1 || calibration.on_gpu || calibration.codecs(1).empty())
+    return {};
+  auto compression = *chosen;
+  if (!compression.on()) compression.error_feedback = true;
+  auto const plain = with_compression(plan, model, {});
+  auto const described = [&](RunPlan const& of, StepCosts const& costs) {
+    return ComparedCode{.bytes_sent = of.strategy.bytes_sent_per_step,
+                        .held = of.strategy.memory.total(),
+                        .step = predict_step(of, model, costs)};
+  };
+  std::vector<ComparedCode> codes{described(plain, step_costs(plain, model, calibration))};
+  for (std::size_t i = 1; i < code_names.size(); ++i) {
+    compression.code = static_cast<Code>(i);
+    auto const coded = with_compression(plan, model, compression);
+    auto const costs = step_costs(coded, model, calibration);
+    codes.push_back(described(coded, costs));
+    codes.back().compression = compression;
+    codes.back().pays_below = BreakEven(model, plain, coded, costs).find();
+  }
+  return codes;
+} catch (Error const&) {  // of codes, by the strategy: `plan` tells why where one is chosen
+  return {};
+}
+
+std::string codes_text(std::vector<ComparedCode> const& codes) {
+  if (codes.empty()) return {};
+  Table table({{"strategy.compression", Align::left},
+               {"sent per step"},
+               {"held"},
+               {"step"},
+               {"pays below"}});
+  for (auto const& [compression, bytes_sent, held, step, pays_below] : codes) {
+    auto const pays = pays_below > 0 ? bandwidth_text(pays_below) : "never";
+    table.add_row({std::string(name_of(compression.code)), bytes_text(bytes_sent), bytes_text(held),
+                   format_duration(step.total()), compression.on() ? pays : ""});
+  }
+  auto const& last = codes.back().compression;
+  return table.render() +
+         paragraph(str("codes are lossy: rounding ", name_of(last.rounding),
+                       last.error_feedback ? ", with" : ", without",
+                       " error feedback; a code pays on links of a rank that are slower, if "
+                       "the accuracy that it costs is no matter"));
+}
+
+nlohmann::json codes_json(std::vector<ComparedCode> const& codes) {
+  auto list = nlohmann::json::array();
+  for (auto const& [compression, bytes_sent, held, step, pays_below] : codes) {
+    list.push_back({{"compression", name_of(compression.code)},
+                    {"rounding", name_of(compression.rounding)},
+                    {"error_feedback", compression.error_feedback},
+                    {"bytes_sent_per_step", bytes_sent},
+                    {"lasting_B", held},
+                    {"step_s", step.total()}});
+    if (compression.on()) list.back()["pays_below_B_per_s"] = pays_below;
+  }
+  return list;
+}
+
+}  // namespace stratagem

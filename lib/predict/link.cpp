@@ -1,0 +1,70 @@
+#include "predict/link.hpp"
+
+#include <array>
+#include <cmath>
+#include <optional>
+#include <string_view>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+
+namespace stratagem {
+namespace {
+
+struct Unit {
+  std::string_view name;
+  double factor;
+};
+constexpr std::array bits_per_s{Unit{"kbit", 1e3}, Unit{"mbit", 1e6}, Unit{"gbit", 1e9}};
+constexpr std::array seconds{Unit{"ms", 1e-3}, Unit{"us", 1e-6}, Unit{"s", 1}};
+
+/// A number that is not negative, and its unit.
+template <std::size_t count>
+std::optional<double> quantity(std::string_view text, std::array<Unit, count> const& units) {
+  for (auto const& [name, factor] : units) {
+    if (!text.ends_with(name)) continue;
+    auto const number = parse_number(std::string(text.substr(0, text.size() - name.size())));
+    if (!number || !std::isfinite(*number) || *number < 0) return std::nullopt;
+    return *number * factor;
+  }
+  return std::nullopt;
+}
+
+/// Affine, from nothing on.
+Curve line(double latency_s, double seconds_per_byte) {
+  constexpr double far = 1 << 30;
+  return Curve({{0, latency_s}, {far, latency_s + far * seconds_per_byte}});
+}
+
+}  // namespace
+
+Link parse_link(std::string const& text) {
+  auto const comma = text.find(',');
+  auto const rate = quantity(std::string_view(text).substr(0, comma), bits_per_s);
+  auto const latency = comma == std::string::npos
+                           ? std::optional(0.0)
+                           : quantity(std::string_view(text).substr(comma + 1), seconds);
+  if (!rate || *rate == 0 || !latency)
+    throw Error(ExitCode::usage, "not a link: '" + text + "'",
+                "a link is bits per second, and the latency of a message if it has one",
+                "write it like 1gbit, or 100mbit,20ms");
+  return {*rate / 8, *latency};
+}
+
+std::string bandwidth_text(double bytes_per_s) {
+  auto const bits = 8 * bytes_per_s;
+  return bits < 1e9 ? format_number(bits / 1e6, bits < 1e7 ? 1 : 0) + " Mbit/s"
+                    : format_number(bits / 1e9, bits < 1e10 ? 1 : 0) + " Gbit/s";
+}
+
+StepCosts over_link(StepCosts costs, Link const& link, int ranks) {
+  auto const byte_s = 1 / link.bandwidth;
+  auto const to_others = static_cast<double>(ranks - 1) / ranks;
+  costs.all_reduce = line(2 * link.latency_s, 2 * to_others * byte_s);
+  costs.reduce_scatter = costs.all_gather = line(link.latency_s, to_others * byte_s);
+  costs.message = costs.exchange = line(link.latency_s, byte_s);
+  costs.cores = 0;
+  return costs;
+}
+
+}  // namespace stratagem

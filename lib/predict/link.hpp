@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+
+#include "strategy/timing/step_time.hpp"
+
+namespace stratagem {
+
+/// What connects each rank with all others, both ways at once.
+struct Link {
+  double bandwidth = 0;  ///< each way [B/s]
+  double latency_s = 0;  ///< of a message
+};
+
+/// "1gbit", "100mbit,20ms": bits per second and, if it is not 0, the latency. Error(usage) for what
+/// is neither.
+Link parse_link(std::string const& text);
+/// "94.1 Gbit/s", "100 Mbit/s".
+std::string bandwidth_text(double bytes_per_s);
+
+/// `costs` where `ranks` communicate over such links, as collectives of slices that every rank
+/// sends to every other do; messages then take the link's time and no core's.
+StepCosts over_link(StepCosts costs, Link const& link, int ranks);
+
+}  // namespace stratagem
