@@ -13,7 +13,7 @@
 #include "config/parse.hpp"
 #include "config/study_file.hpp"
 #include "config/yaml_file.hpp"
-#include "predict/plan_report.hpp"
+#include "predict/reports/plan_report.hpp"
 #include "predict/step_time.hpp"
 #include "study/matrix.hpp"
 #include "study/study_directory.hpp"

@@ -15,7 +15,7 @@
 #include "config/print.hpp"
 #include "mpi/launcher.hpp"
 #include "mpi/session.hpp"
-#include "predict/plan_report.hpp"
+#include "predict/reports/plan_report.hpp"
 #include "train/setup.hpp"
 
 namespace stratagem::app {

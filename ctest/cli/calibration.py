@@ -146,7 +146,7 @@ class Calibration(harness.ProgramTest):
         self.assertGreater(slow["time"]["step_s"], 8 * told["bytes_sent_per_step"] / 1e6)
         self.assertGreater(steps["none"] / steps["int8"], 3.5)
         self.assertGreater(steps["none"] / steps["sign"], 15)
-        self.assertRegex(self.expect(0, *WITH).stdout, r"(?m)^int8 .* (bit/s|never)$")
+        self.assertRegex(self.expect(0, *WITH).stdout, r"(?m)^int8 .*(bit/s|never)$")
         self.assertNotIn("codes", json.loads(self.expect(0, *WITH, "--json", "-s", "strategy.name=local").stdout))
 
     def check_comparison(self):

@@ -37,11 +37,14 @@ class Compression(harness.ProgramTest):
             self.assertGreater(row["pays_below_B_per_s"], 0)
             self.assertIn(f"\n{row['code']} ", ended.stdout)
 
-    def train_and_resume(self, out, first, ranks, second, others, *more):
+    def train_in_part(self, out, settings, ranks):
         """As if the run had been interrupted after its checkpoint of step 3."""
-        self.expect(0, *self.settings(out, *first, "run.max_steps=4"), ranks=ranks)
+        self.expect(0, *self.settings(out, *settings, "run.max_steps=4"), ranks=ranks)
         path = self.folder / out / "outcome.json"
         path.write_text(json.dumps(json.loads(path.read_text()) | {"status": "SAVED"}))
+
+    def train_and_resume(self, out, first, ranks, second, others, *more):
+        self.train_in_part(out, first, ranks)
         ended = self.expect(0, *self.settings(out, *second), *more, ranks=others)
         self.assertIn("after step 3", ended.stderr)
         return self.outcome(out)["digest"]
@@ -74,7 +77,8 @@ class Compression(harness.ProgramTest):
         self.assertEqual(self.train_and_resume("c", fsdp, 2, zero_1, 2, "--resume"), expected)
         ddp = ["strategy.name=ddp", *code]
         self.assertNotEqual(self.train_and_resume("d", fsdp, 2, ddp, 2, "--resume=compatible"), expected)
-        refused = self.expect(USAGE, *self.settings("d", *fsdp), "--resume", ranks=2)
+        self.train_in_part("e", fsdp, 2)
+        refused = self.expect(USAGE, *self.settings("e", *ddp), "--resume", ranks=2)
         self.assertIn("compressed_sums", refused.stderr)
 
     def test_what_cannot_be(self):

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
-#include "predict/plan_report.hpp"
+#include "predict/reports/plan_report.hpp"
 
 namespace stratagem {
 namespace {

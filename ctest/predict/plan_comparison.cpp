@@ -7,7 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "predict/comparison_report.hpp"
+#include "predict/reports/comparison_report.hpp"
 
 namespace stratagem {
 namespace {

@@ -1,4 +1,4 @@
-#include "predict/time_report.hpp"
+#include "predict/reports/time_report.hpp"
 
 #include <cmath>
 

@@ -1,4 +1,4 @@
-#include "predict/plan_report.hpp"
+#include "predict/reports/plan_report.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -9,7 +9,7 @@
 #include "base/hash/hash.hpp"
 #include "base/text.hpp"
 #include "data/sampler.hpp"
-#include "predict/time_report.hpp"
+#include "predict/reports/time_report.hpp"
 #include "strategy/planned_strategy.hpp"
 
 namespace stratagem {

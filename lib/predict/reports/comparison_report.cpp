@@ -1,4 +1,4 @@
-#include "predict/comparison_report.hpp"
+#include "predict/reports/comparison_report.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,7 @@
 #include "base/console/paragraph.hpp"
 #include "base/console/table.hpp"
 #include "base/text.hpp"
-#include "predict/time_report.hpp"
+#include "predict/reports/time_report.hpp"
 
 namespace stratagem {
 namespace {
