@@ -35,13 +35,6 @@ TEST(LocalInProcess, IsSerialTrainingsWhoseParametersAreAveraged) {
       }
 }
 
-double greatest_distance(NamedTensors const& a, NamedTensors const& b) {
-  double greatest = 0;
-  for (std::size_t i = 0; i < a.size(); ++i)
-    greatest = std::max(greatest, (a[i].second - b[i].second).abs().max().item<double>());
-  return greatest;
-}
-
 /// Three rounds of DiLoCo against its definition in fp64. The steps in between are the same in
 /// fp32.
 TEST(LocalInProcess, TheOuterStepIsNesterovs) {

@@ -1,22 +1,13 @@
 #include "conformance/local_workers.hpp"
 
+#include <algorithm>
+
 #include <ATen/ATen.h>
 
 #include "comm/serial/serial_communicator.hpp"
 
 namespace stratagem::test {
 namespace {
-
-NamedTensors mean_of(std::vector<NamedTensors> const& workers) {
-  auto mean = workers.front();
-  for (std::size_t i = 0; i < mean.size(); ++i) {
-    auto& tensor = mean[i].second;
-    for (std::size_t worker = 1; worker < workers.size(); ++worker)
-      tensor = tensor + workers[worker][i].second;
-    tensor = tensor * (1.0 / static_cast<double>(workers.size()));
-  }
-  return mean;
-}
 
 /// One parameter's element, with all it had before.
 struct OuterElement {
@@ -56,6 +47,24 @@ NamedTensors outer_step(std::vector<OuterElement>& elements, NamedTensors const&
 
 }  // namespace
 
+NamedTensors mean_of(std::vector<NamedTensors> const& workers) {
+  auto mean = workers.front();
+  for (std::size_t i = 0; i < mean.size(); ++i) {
+    auto& tensor = mean[i].second;
+    for (std::size_t worker = 1; worker < workers.size(); ++worker)
+      tensor = tensor + workers[worker][i].second;
+    tensor = tensor * (1.0 / static_cast<double>(workers.size()));
+  }
+  return mean;
+}
+
+double greatest_distance(NamedTensors const& a, NamedTensors const& b) {
+  double greatest = 0;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    greatest = std::max(greatest, (a[i].second - b[i].second).abs().max().item<double>());
+  return greatest;
+}
+
 std::string digest_on(Training const& training, Communicator& communicator) {
   auto with_own = training;
   std::string own;
@@ -74,37 +83,52 @@ std::string digest_alone(Training const& training) {
   return digest_on(training, alone);
 }
 
-NamedTensors averaged_serials(Training training, int workers, int inner_steps,
-                              std::optional<Outer> const& outer) {
+void run_serials(Training training, int workers, Exchange const& exchange) {
   training.strategy = SerialConfig{};
   auto const model = test_model(training.model);
   SerialCommunicator alone({});
   trace::Recorder recorder({}, 0);
   std::vector<Member> members;
-  for (int worker = 0; worker < workers; ++worker)
+  std::vector<NamedTensors> parameters;
+  auto const fetch = [&](Member const& member) {
+    return gather(member.strategy->state(), State::parameters, model, all_tensors, alone);
+  };
+  for (int worker = 0; worker < workers; ++worker) {
     members.push_back(make_member(training.strategy, parts_of(training, model, alone, recorder)));
-  NamedTensors mean;
-  std::vector<OuterElement> elements;
-  if (outer)
-    elements = outer_elements(
-        gather(members.front().strategy->state(), State::parameters, model, all_tensors, alone));
+    parameters.push_back(fetch(members.back()));
+  }
+  exchange(-1, parameters);
   for (std::int64_t step = 0; step < training.steps; ++step) {
-    std::vector<NamedTensors> after;
-    for (int worker = 0; worker < workers; ++worker) {
-      auto& serial = *members[static_cast<std::size_t>(worker)].strategy;
-      auto const first_slot = training.global_batch * worker / workers;
+    for (std::size_t worker = 0; worker < members.size(); ++worker) {
+      auto& serial = *members[worker].strategy;
+      auto const first_slot = training.global_batch * static_cast<std::int64_t>(worker) / workers;
       serial.step(training_batch(training, step, first_slot, workers),
                   {.lr = training.optimizer.lr});
-      after.push_back(gather(serial.state(), State::parameters, model, all_tensors, alone));
+      parameters[worker] = fetch(members[worker]);
     }
-    mean = mean_of(after);
-    if ((step + 1) % inner_steps != 0) continue;
-    if (outer) mean = outer_step(elements, mean, *outer);
-    for (auto const& member : members) {
-      load(member.strategy->state(), State::parameters, model, {mean.begin(), mean.end()});
-      member.strategy->state_replaced();
+    exchange(step, parameters);
+    for (std::size_t worker = 0; worker < members.size(); ++worker) {
+      auto const& own = parameters[worker];
+      load(members[worker].strategy->state(), State::parameters, model, {own.begin(), own.end()});
+      members[worker].strategy->state_replaced();
     }
   }
+}
+
+NamedTensors averaged_serials(Training const& training, int workers, int inner_steps,
+                              std::optional<Outer> const& outer) {
+  NamedTensors mean;
+  std::vector<OuterElement> elements;
+  run_serials(training, workers, [&](std::int64_t step, std::vector<NamedTensors>& parameters) {
+    if (step < 0) {
+      elements = outer_elements(parameters.front());
+      return;
+    }
+    mean = mean_of(parameters);
+    if ((step + 1) % inner_steps != 0) return;
+    if (outer) mean = outer_step(elements, mean, *outer);
+    for (auto& own : parameters) own = mean;
+  });
   return mean;
 }
 

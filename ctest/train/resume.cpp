@@ -200,6 +200,21 @@ TEST(Resume, LocalWorkersGoOnFromWhatEachHasOfItsOwn) {
     }
 }
 
+/// AdamW's count of updates among them.
+TEST(Resume, WorkersThatStepOnTheirOwnKeepTheirOptimizers) {
+  Training const training{
+      .model = "tiny_odd", .optimizer = {.lr = 1e-3, .rule = AdamwConfig{}}, .steps = 8};
+  for (auto const& way : {Way{"local", LocalConfig{.workers = 4, .inner_steps = 3}, 2}}) {
+    SCOPED_TRACE(way.name);
+    Scratch const run;
+    auto first_part = training;
+    first_part.steps = 4;
+    static_cast<void>(train_and_save(first_part, way, 4, run.path()));
+    expect_equal(go_on(training, way, 4, run.path()).parameters,
+                 train_on(training, way).parameters);
+  }
+}
+
 /// What a training of so many steps holds that begins with what was saved then.
 std::map<std::string, NamedTensors> restored(Training training, Way const& way, int workers,
                                              fs::path const& run) {

@@ -3,15 +3,14 @@
 #include <nlohmann/json.hpp>
 
 #include "base/console/table.hpp"
-#include "base/error.hpp"
 #include "base/hash/hash.hpp"
 #include "base/text.hpp"
 #include "strategy/local/local_sgd.hpp"
 #include "strategy/local/outer_step.hpp"
-#include "strategy/local/worker_sum.hpp"
 #include "strategy/planned_strategy.hpp"
 #include "strategy/shared/control.hpp"
-#include "strategy/shared/gradient_scale.hpp"
+#include "strategy/shared/worker_plan.hpp"
+#include "strategy/shared/worker_sum.hpp"
 #include "strategy/timing/lanes.hpp"
 
 namespace stratagem {
@@ -104,40 +103,21 @@ class PlannedLocal final : public PlannedStrategy {
   LocalPlan plan_;
 };
 
-[[noreturn]] void refuse(std::string const& what, std::string const& why, std::string const& cure) {
-  throw Error(ExitCode::usage, what + " with strategy local", why, cure);
-}
-
 void check(LocalPlan const& plan, PlanInput const& input) {
-  if (plan.workers % plan.ranks != 0)
-    refuse(str("strategy.workers: ", plan.workers, " workers on ", plan.ranks, " ranks"),
-           "each rank plays equally many",
-           str("take a multiple of ", plan.ranks, ", or 0 for one on each rank"));
   if (plan.has_outer_step() && !plan.apart())
-    refuse("strategy.outer_lr or outer_momentum",
-           plan.workers == 1 ? "one worker has no others to average with"
-                             : "with inner_steps: 1 gradients are averaged, not parameters",
-           "leave them out, or take several workers and more inner steps");
-  std::string const why = "a worker that steps on its own does not know the others' gradients";
-  if (input.optimizer.clip_norm > 0)
-    refuse("optimizer.clip_norm", why, "set it to 0, or take strategy ddp");
-  if (input.optimizer.reduction == Reduction::sum)
-    refuse("optimizer.reduction: sum", why, "take mean, with optimizer.lr_scaling: linear");
-  if (scales_loss(input.precision))
-    refuse("precision.loss_scale: dynamic", why, "set it to none, or take strategy ddp");
+    refuse_with(LocalConfig::name, "strategy.outer_lr or outer_momentum",
+                plan.workers == 1 ? "one worker has no others to average with"
+                                  : "with inner_steps: 1 gradients are averaged, not parameters",
+                "leave them out, or take several workers and more inner steps");
+  refuse_what_needs_all_gradients(LocalConfig::name, input);
 }
 
 /// Of a rank, which may play several workers.
 gpu::MemoryUse memory_of(LocalPlan const& plan, StrategyPlan const& of_replicas) {
-  auto memory = of_replicas.memory;
-  memory[gpu::MemoryCategory::parameters] *= plan.replicas_of_rank();
-  memory[gpu::MemoryCategory::optimizer] *= plan.replicas_of_rank();
+  auto memory = memory_of_workers(of_replicas, plan.workers_of_rank(), plan.replicas_of_rank());
   if (plan.has_outer_step())
     memory[gpu::MemoryCategory::optimizer] +=
         OuterStep::tensors * of_replicas.memory[gpu::MemoryCategory::gradients];
-  memory[gpu::MemoryCategory::gradients] *= plan.workers_of_rank();
-  memory[gpu::MemoryCategory::gradients] += control_room * of_replicas.element_size;
-  memory[gpu::MemoryCategory::buffers] *= plan.workers_of_rank();
   return memory;
 }
 
@@ -167,7 +147,7 @@ void set_apart(StrategyPlan& plan, LocalPlan const& local, PlanInput const& inpu
 StrategyPlan plan_of(LocalConfig const& config, PlanInput const& input) {
   auto plan = plan_of_replicas(input);
   LocalPlan local{.config = config,
-                  .workers = config.workers > 0 ? config.workers : input.ranks,
+                  .workers = dealt_workers(LocalConfig::name, config.workers, input.ranks),
                   .ranks = input.ranks};
   check(local, input);
   auto const bytes = input.layout.size() * plan.element_size;

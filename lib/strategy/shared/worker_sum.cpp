@@ -1,4 +1,4 @@
-#include "strategy/local/worker_sum.hpp"
+#include "strategy/shared/worker_sum.hpp"
 
 #include <vector>
 

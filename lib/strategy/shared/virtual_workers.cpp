@@ -1,0 +1,233 @@
+#include "strategy/shared/virtual_workers.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <utility>
+
+#include <ATen/ATen.h>
+
+#include "base/contract.hpp"
+#include "base/text.hpp"
+#include "comm/agreement.hpp"
+#include "strategy/shared/cross_entropy.hpp"
+#include "strategy/shared/micro_batches.hpp"
+#include "strategy/shared/worker_sum.hpp"
+
+namespace stratagem {
+
+using trace::Phase;
+
+namespace {
+
+/// A multiple of 2^-30: sums of these over steps and ranks are exact, so that the mean loss of an
+/// epoch does not depend on where rounds end.
+double on_grid(double loss) {
+  return std::ldexp(std::nearbyint(std::ldexp(loss, 30)), -30);
+}
+
+}  // namespace
+
+VirtualWorkers::VirtualWorkers(Counts const& counts, StrategyParts const& parts)
+    : counts_(counts),
+      parts_(parts),
+      control_(parts.allocate(gpu::MemoryCategory::gradients, control_room)),
+      tape_(parts.model.blocks, parts.recompute) {
+  // An update takes the mean over the workers whose gradients it is given: of all, where they never
+  // differ, else of one.
+  int const summed = counts.apart ? 1 : counts.all;
+  auto const layout = make_layout(parts.model);
+  for (int i = 0; i < (counts.apart ? counts.of_rank : 1); ++i)
+    learners_.push_back({Replica(parts.model, parts.precision.compute, parts.device, parts.seed),
+                         Update(parts.optimizer, parts.precision, summed, counts.micro_batches,
+                                all_elements(layout), parts.device)});
+  for (int i = 0; i < counts.of_rank; ++i) {
+    buffers_.push_back(make_buffers(parts.model, parts.device, parts.precision.compute));
+    with_tails_.push_back(
+        parts.allocate(gpu::MemoryCategory::gradients, layout.size() + counts.tail));
+    gradients_.push_back(with_tails_.back().narrow(0, 0, layout.size()));
+    auto& views = gradient_views_.emplace_back();
+    for (int block = 0; block < tape_.blocks(); ++block)
+      views.push_back(views_of(gradients_.back(), learners_.front().replica.layout(), block));
+  }
+  if (counts.apart) gradients_.front().copy_(learners_.front().replica.flat());
+}
+
+void VirtualWorkers::leave_mean() {
+  if (!counts_.apart) return;
+  auto& first = learners_.front().replica;
+  first.flat().copy_(gradients_.front());
+  first.refresh(all());
+}
+
+void VirtualWorkers::show_mean() {
+  if (!counts_.apart) return;
+  auto& first = learners_.front().replica;
+  gradients_.front().copy_(first.flat());
+  if (!differ_) return;
+  control_.begin({});
+  control_.clear();
+  hashes_ = {};
+  average_parameters({.step = last_step_});
+  first.refresh(all());
+}
+
+StepResult VirtualWorkers::run_passes(Batch const& batch, StepOptions const& options,
+                                      ReplicaHashes hashes,
+                                      std::function<void(std::size_t)> const& after) {
+  last_step_ = batch.step;
+  control_.begin(options);
+  control_.clear();
+  hashes_ = std::move(hashes);
+  StepResult own{.labels = batch.labels.numel()};
+  auto const shares = split(batch, counts_.of_rank);
+  for (std::size_t worker = 0; worker < shares.size(); ++worker) {
+    pass(worker, shares[worker], own);
+    after(worker);
+  }
+  own.loss = on_grid(own.loss / (counts_.of_rank * counts_.micro_batches));
+  return own;
+}
+
+void VirtualWorkers::pass(std::size_t worker, Batch const& share, StepResult& own) {
+  auto const& replica = learner_of(worker).replica;
+  auto write = GradWrite::overwrite;
+  for (auto const& micro : split(share, counts_.micro_batches)) {
+    parts_.recorder.enter(Phase::forward);
+    auto const logits =
+        forward(replica, buffers_[worker], tape_, micro.inputs, parts_.context_of(micro, 1));
+    auto const loss = cross_entropy(logits, micro.labels);
+    control_.note(loss, tape_);
+    auto const value = loss.loss.item<double>();
+    if (!std::isfinite(value) && !failure_) failure_ = bad_loss(micro.step, worker);
+    own.loss += value;
+    own.correct += loss.correct.item<std::int64_t>();
+
+    parts_.recorder.enter(Phase::backward);
+    at::Tensor gradient = loss.gradient;
+    for (int block = tape_.blocks() - 1; block >= 0; --block)
+      gradient = tape_.backward(block, gradient,
+                                gradient_views_[worker][static_cast<std::size_t>(block)], write);
+    write = GradWrite::accumulate;
+  }
+}
+
+Error VirtualWorkers::bad_loss(std::int64_t step, std::size_t worker) const {
+  auto const block = tape_.first_non_finite();
+  return {ExitCode::non_finite,
+          str("the loss is not finite at step ", step, ", of worker ", number_of(worker)),
+          block < 0 ? "though every block's output is"
+                    : "first in the output of block " +
+                          parts_.model.blocks[static_cast<std::size_t>(block)]->name(),
+          "lower optimizer.lr or look at the data"};
+}
+
+void VirtualWorkers::apply(Learner& learner, at::Tensor const& gradients, double lr) {
+  parts_.recorder.enter(Phase::optimizer);
+  learner.update.begin();
+  learner.update.apply(all(), learner.replica.flat(), gradients, lr);
+  learner.replica.refresh(all());
+}
+
+void VirtualWorkers::step_alone(std::size_t worker, Batch const& batch, double lr) {
+  auto& learner = learner_of(worker);
+  apply(learner, gradients_[worker], lr);
+  differ_ = true;
+  if (!learner.update.finite() && !failure_)
+    failure_ = bad_gradient(batch.step, str("of worker ", number_of(worker)),
+                            learner.replica.views(gradients_[worker], ""));
+}
+
+StepResult VirtualWorkers::average_parameters(Batch const& batch) {
+  std::vector<at::Tensor> parameters;
+  for (auto const& learner : learners_) parameters.push_back(learner.replica.flat());
+  auto const result = exchange(parameters, batch);
+  parts_.recorder.enter(Phase::optimizer);
+  learners_.front().replica.flat().mul_(1.0 / counts_.all);
+  return result;
+}
+
+void VirtualWorkers::follow_first() {
+  for (auto& learner : learners_) {
+    learner.replica.flat().copy_(learners_.front().replica.flat());
+    learner.replica.refresh(all());
+  }
+  differ_ = false;
+}
+
+StepResult VirtualWorkers::exchange(std::span<at::Tensor const> tensors, Batch const& batch) {
+  parts_.recorder.enter(Phase::comm_exposed);
+  auto& communicator = parts_.communicator;
+  if (failure_) control_.refuse();
+  control_.seal(fingerprint(communicator.collectives(), hashes_));
+  auto agreement = communicator.all_reduce(control_.memory());
+  sum_over_workers(tensors, communicator);
+  agreement.wait_on_stream();
+  control_.fetch_sum();
+  auto const [result, finite, alike] =
+      control_.result(batch, communicator.size(), counts_.of_rank * counts_.micro_batches);
+  if (!alike) refuse_difference(communicator, hashes_, batch.step);
+  if (!finite) agree(communicator, failure_);
+  ensures(finite, "a rank that refuses says why");
+  return result;
+}
+
+double VirtualWorkers::spread() const {
+  auto const& mean = learners_.front().replica.flat();
+  auto const squares = parts_.communicator.allocate(counts_.all, at::kDouble);
+  for (std::size_t worker = 0; worker < learners_.size(); ++worker) {
+    auto const& own = worker == 0 ? gradients_.front() : learners_[worker].replica.flat();
+    at::Tensor const difference = own - mean;
+    squares[number_of(worker)] = std::pow(gradient_norm({&difference, 1}), 2);
+  }
+  parts_.communicator.all_reduce(squares).wait_on_stream();
+  return std::sqrt(squares.mean().item<double>()) / gradient_norm({&mean, 1});
+}
+
+OptimizerState VirtualWorkers::in_common() const {
+  return counts_.apart ? OptimizerState() : learners_.front().update.state();
+}
+
+NamedTensors VirtualWorkers::replicas(OptimizerState const& in_common) const {
+  auto const& replica = learners_.front().replica;
+  auto tensors = replica.views(replica.flat(), "parameters/");
+  for (auto const& [kind, flat] : in_common)
+    std::ranges::move(replica.views(flat, kind + "/"), std::back_inserter(tensors));
+  return tensors;
+}
+
+std::vector<ParameterState> VirtualWorkers::own_state(int number) const {
+  auto const worker = number - number_of(0);
+  bool const is_here = worker >= 0 && worker < counts_.of_rank;
+  auto const& [replica, update] = learners_[static_cast<std::size_t>(is_here ? worker : 0)];
+  auto state = replica.state(update.state());
+  if (worker == 0) state.front().pieces = pieces_of(replica.layout(), all(), gradients_.front());
+  for (auto& of : state) {
+    of.worker = number;
+    if (!is_here) of.pieces.clear();
+  }
+  return state;
+}
+
+State VirtualWorkers::state(OptimizerState const& in_common) {
+  auto& [replica, update] = learners_.front();
+  State state{.of_parameters = replica.state(in_common),
+              .counters = update.counters(),  // all have made as many; see state_replaced()
+              .replicas = replicas(in_common)};
+  if (counts_.apart)
+    for (int worker = 0; worker < counts_.all; ++worker)
+      std::ranges::move(own_state(worker), std::back_inserter(state.of_parameters));
+  for (std::size_t worker = 0; worker < buffers_.size(); ++worker)
+    state.buffers.emplace(number_of(worker), buffers_[worker]);
+  return state;
+}
+
+void VirtualWorkers::state_replaced() {
+  auto const counters = learners_.front().update.counters();
+  for (auto& learner : learners_) {
+    learner.replica.refresh(all());
+    for (auto const& [name, value] : learner.update.counters()) *value = *counters.at(name);
+  }
+}
+
+}  // namespace stratagem
