@@ -13,6 +13,7 @@ STRATEGIES = {
     "zero2": ("#E69F00", ">", "ZeRO-2"),
     "fsdp": ("#D55E00", "^", "FSDP (ZeRO-3)"),
     "local": ("#56B4E9", "2", "local SGD"),
+    "gossip": ("#44AA99", "3", "gossip"),
     "ps-sync": ("#009E73", "D", "PS sync"),
     "ps-async": ("#CC79A7", "v", "PS async"),
     "ps-modified": ("#882255", "P", "PS modified async"),

@@ -114,6 +114,36 @@ NAMES = [
     ),
 ]
 FIT = [
+    *(
+        Refusal(
+            f"gossip: {words[0]}",
+            overridden("strategy.name=gossip", "data.global_batch=24", *settings),
+            USAGE,
+            words,
+            ranks=BOTH,
+        )
+        for settings, words in (
+            (
+                ["strategy.workers=4", "strategy.graph=star"],
+                ["graph: star without push_sum", "strategy.push_sum: true"],
+            ),
+            (["strategy.graph=stars"], ["strategy.graph", 'did you mean "star"']),
+            (["strategy.mix_every=0"], ["strategy.mix_every"]),
+            (["optimizer.clip_norm=1"], ["optimizer.clip_norm with strategy gossip", "take strategy ddp"]),
+            (["optimizer.reduction=sum"], ["optimizer.reduction: sum with strategy gossip", "take mean"]),
+            (
+                ["precision.compute=bf16", "precision.loss_scale=dynamic"],
+                ["precision.loss_scale: dynamic with strategy gossip", "set it to none"],
+            ),
+        )
+    ),
+    Refusal(
+        "workers that ranks cannot share",
+        overridden("strategy.name=gossip", "strategy.workers=3"),
+        USAGE,
+        ["3 workers on 2 ranks", "a multiple of 2"],
+        ranks=(2,),
+    ),
     Refusal(
         "batch that the ranks do not divide",
         overridden("data.global_batch=13"),

@@ -38,6 +38,7 @@ NO_GPU = [
             ("fsdp", ENVIRONMENT, "needs a GPU"),
             ("ps", USAGE, "together with strategy.name: ps"),
             ("local", USAGE, "together with strategy.name: local"),
+            ("gossip", USAGE, "together with strategy.name: gossip"),
         )
     ),
     Refusal(

@@ -19,6 +19,7 @@ class NodeMemory(harness.ProgramTest):
             ["strategy.name=ddp", "strategy.bucket_mb=0.01"],
             ["strategy.name=fsdp", "strategy.unit_mb=0.05"],
             ["strategy.name=local", "strategy.inner_steps=2"],
+            ["strategy.name=gossip"],
         ]
         for place, way in enumerate(ways):
             digests = set()

@@ -35,6 +35,7 @@ WAYS = {
     "ddp": (2, ["strategy.name=ddp", "strategy.micro_batches=2"]),
     "fsdp": (2, ["strategy.name=fsdp", "strategy.unit_mb=0.01"]),
     "local": (2, ["strategy.name=local", "strategy.workers=4", "strategy.inner_steps=4"]),
+    "gossip": (2, ["strategy.name=gossip", "strategy.workers=4", "strategy.graph=star", "strategy.push_sum=true"]),
     "ps": (3, ["strategy.name=ps"]),
 }
 # So that the run does not finish before the signal, even on a busy machine.
@@ -129,6 +130,9 @@ class Resume(harness.ProgramTest):
 
     def test_killed_local(self):
         self.check_killed("local")
+
+    def test_killed_gossip(self):
+        self.check_killed("gossip")
 
     def test_killed_ps(self):
         self.check_killed("ps")

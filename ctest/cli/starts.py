@@ -61,7 +61,12 @@ class Ranks(harness.ProgramTest):
             self.assertIn(f"strategy {name} has one rank", ended.stderr)
             self.assertIn(hint, ended.stderr)
         for number, settings in enumerate(
-            [["run.ranks=1"], ["strategy.name=serial"], ["strategy.name=local", "strategy.workers=2"]]
+            [
+                ["run.ranks=1"],
+                ["strategy.name=serial"],
+                ["strategy.name=local", "strategy.workers=2"],
+                ["strategy.name=gossip", "strategy.workers=2"],
+            ]
         ):
             ended = self.expect(0, *overridden(*settings, f"run.out=meant-{number}"))
             self.assertNotIn("has one rank", ended.stderr)

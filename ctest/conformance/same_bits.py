@@ -36,6 +36,8 @@ STRATEGIES = {
     "zero3": ["strategy.name=fsdp", "strategy.shard=full", "strategy.unit_mb=0.25"],
     "zero3-reshard-late": ["strategy.name=fsdp", "strategy.reshard_after_forward=false", "strategy.unit_mb=0.25"],
     "local": ["strategy.workers=6", "strategy.inner_steps=4"],
+    "gossip": ["strategy.workers=6"],
+    "gossip-push-sum": ["strategy.name=gossip", "strategy.workers=6", "strategy.graph=star", "strategy.push_sum=true"],
     "ps-sync": ["strategy.name=ps", "strategy.chunk_mb=0.5"],
     "ps-sync-two-servers": ["strategy.name=ps", "strategy.servers=2", "strategy.chunk_mb=0.25"],
     "ps-delayed-sync": ["strategy.name=ps", "strategy.mode=delayed_sync"],
@@ -117,7 +119,7 @@ def digests(program):
     for index, (name, ranks, settings) in enumerate(trainings()):
         if program.knows(settings):
             yield name, program.train(f"t{index}", ranks, settings)
-    for name in [*SYNCHRONOUS, "local"]:
+    for name in [*SYNCHRONOUS, "local", "gossip-push-sum"]:
         if not program.knows(named(name)):
             continue
         settings = [*named(name), "model.name=lenet", "checkpoint.every_steps=5"]

@@ -8,6 +8,7 @@
 #include "base/text.hpp"
 #include "comm/inprocess/inprocess_communicator.hpp"
 #include "conformance/training.hpp"
+#include "strategy/gossip/mixer.hpp"
 #include "strategy/planned_strategy.hpp"
 #include "strategy/ps/protocol/messages.hpp"
 #include "strategy/shared/control.hpp"
@@ -62,8 +63,13 @@ Events third_step(Events const& all, std::int64_t passes_per_step) {
 }
 
 /// Control takes no time in a prediction, so it is left out: the control record, also where it is
-/// sent with the bucket of the first block; a push's header, its answer, and sends that end.
-std::string without_control(std::string const& event, std::int64_t last_bucket_bytes) {
+/// sent with the bucket of the first block; a push's header, its answer, and sends that end. What
+/// neighbours tell beside parameters; a neighbour's message is awaited as long as an own one takes.
+std::string without_control(std::string const& event, std::int64_t last_bucket_bytes,
+                            std::int64_t message_bytes) {
+  auto const told = message_bytes + Mixer::tail * 4;
+  if (event == str("send ", told)) return str("send ", message_bytes);
+  if (event == str("wait receive ", told)) return str("wait send ", message_bytes);
   for (std::string const prefix : {"all_reduce ", "wait all_reduce "}) {
     if (event == str(prefix, control_bytes)) return {};
     if (event == str(prefix, control_bytes + last_bucket_bytes))
@@ -158,11 +164,11 @@ std::string text_of(Events const& events) {
   return join(events, "\n");
 }
 
-/// The bytes of the last all-reduce that begins in a step.
-std::int64_t last_sum(Events const& events) {
+/// The bytes of the last one of its name, "all_reduce ", that begins in a step.
+std::int64_t last_bytes(Events const& events, std::string const& name) {
   std::int64_t bytes = -1;
   for (auto const& event : events)
-    if (event.starts_with("all_reduce ")) bytes = parse_integer(event.substr(11)).value_or(-1);
+    if (event.starts_with(name)) bytes = parse_integer(event.substr(name.size())).value_or(-1);
   return bytes;
 }
 
@@ -171,9 +177,12 @@ void expect_one_order(StrategyConfig const& strategy, int micro_batches) {
   auto const passes = predicted.blocks() * micro_batches;
   auto const expected = third_step(predicted.events(), passes);
   ASSERT_GT(expected.size(), static_cast<std::size_t>(2 * passes));
+  auto const sum = last_bytes(expected, "all_reduce ");
+  bool const mixes = std::holds_alternative<GossipConfig>(strategy);
+  auto const message = mixes ? last_bytes(expected, "send ") : -1;
   Events done;
   for (auto const& event : third_step(done_by_member(strategy), passes))
-    if (auto text = without_control(event, last_sum(expected)); !text.empty())
+    if (auto text = without_control(event, sum, message); !text.empty())
       done.push_back(std::move(text));
   EXPECT_EQ(text_of(done), text_of(expected));
 }
@@ -216,6 +225,13 @@ TEST(StepOrder, LocalIsTimedAsItSteps) {
       expect_one_order(LocalConfig{.inner_steps = inner_steps, .micro_batches = micro_batches},
                        micro_batches);
     }
+}
+
+TEST(StepOrder, GossipIsTimedAsItSteps) {
+  for (int const micro_batches : {1, 2}) {
+    SCOPED_TRACE(str(micro_batches, " micro-batches"));
+    expect_one_order(GossipConfig{.micro_batches = micro_batches}, micro_batches);
+  }
 }
 
 TEST(StepOrder, FsdpIsTimedAsItSteps) {

@@ -161,6 +161,20 @@ TEST(StepTime, LocalWaitsForAnExchangeEverySoManySteps) {
   expect_step(step({.workers = 4, .inner_steps = 1}), 19, 3, 0);
 }
 
+TEST(StepTime, GossipWaitsForMessagesOfItsNeighbours) {
+  auto const step = [](GossipConfig const& gossip, int ranks) {
+    Planned planned(gossip, ranks);
+    planned.costs.message = planned.of_all(2);
+    return planned.step();
+  };
+  expect_step(step({.graph = Graph::exponential}, 4), 10, 2, 0);
+  expect_step(step({.graph = Graph::ring}, 4), 10, 4, 0);
+  expect_step(step({.graph = Graph::complete}, 4), 10, 6, 0);
+  expect_step(step({.graph = Graph::ring, .mix_every = 4}, 4), 10, 1, 0);
+  // Of two workers on each of two ranks, one sends to the other rank, then both.
+  expect_step(step({.workers = 4}, 2), 20, 3, 0);
+}
+
 TEST(StepTime, FsdpGathersAndScattersWhatItsPlanSays) {
   Planned zero1(FsdpConfig{.shard = Shard::optimizer, .unit_mb = 0.05, .overlap = false}, 2);
   auto const& plan = *fsdp_of(zero1.plan().strategy);

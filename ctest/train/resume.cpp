@@ -200,11 +200,29 @@ TEST(Resume, LocalWorkersGoOnFromWhatEachHasOfItsOwn) {
     }
 }
 
+/// Likewise, between two mixings, with the weights of push-sum.
+TEST(Resume, GossipWorkersGoOnFromWhatEachHasOfItsOwn) {
+  Training const training{.model = "tiny_residual", .steps = 9};
+  GossipConfig const gossip{.workers = 4, .graph = Graph::star, .push_sum = true, .mix_every = 2};
+  auto const straight = train_on(training, {"gossip", gossip, 2});
+  for (std::int64_t const stop : {1, 2, 5})
+    for (int const ranks : {1, 2, 4}) {
+      Scratch const run;
+      auto first_part = training;
+      first_part.steps = stop;
+      auto joined = train_and_save(first_part, {"gossip", gossip, 2}, 4, run.path());
+      append_to(joined, go_on(training, {"gossip", gossip, ranks}, 4, run.path()));
+      expect_equal(joined.parameters, straight.parameters);
+      expect_equal(joined.buffers, straight.buffers);
+    }
+}
+
 /// AdamW's count of updates among them.
 TEST(Resume, WorkersThatStepOnTheirOwnKeepTheirOptimizers) {
   Training const training{
       .model = "tiny_odd", .optimizer = {.lr = 1e-3, .rule = AdamwConfig{}}, .steps = 8};
-  for (auto const& way : {Way{"local", LocalConfig{.workers = 4, .inner_steps = 3}, 2}}) {
+  for (auto const& way : {Way{"local", LocalConfig{.workers = 4, .inner_steps = 3}, 2},
+                          Way{"gossip", GossipConfig{.workers = 4}, 2}}) {
     SCOPED_TRACE(way.name);
     Scratch const run;
     auto first_part = training;

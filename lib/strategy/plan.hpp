@@ -32,6 +32,7 @@ struct StrategyPlan {
   bool synchronous = true;   ///< every step is one of all workers; else each steps by itself, and
                              ///< shares of a round are dealt as it goes
   int sync_every = 1;        ///< steps from one exchange among the workers to the next
+  bool own_results = false;  ///< such exchanges do not tell the results of steps
 
   gpu::MemoryUse memory;         ///< lasting bytes per rank; activations and workspace are 0 here
   gpu::MemoryUse server_memory;  ///< the same of the server with the most
@@ -69,7 +70,7 @@ struct StrategyPlan {
   bool is_vital(int rank) const { return synchronous || roles.worker_of(rank) < 0; }
   /// Whether ranks that make passes know the results of all after every step: else each knows its
   /// own.
-  bool shares_results() const { return synchronous && sync_every == 1; }
+  bool shares_results() const { return synchronous && sync_every == 1 && !own_results; }
   /// True where some rank does not see the result of every step: all ranks meet after a round.
   bool meets_after_rounds() const { return !shares_results() || !roles.servers.empty(); }
   /// Ranks that want a core all the time: workers, and asynchronous servers, which look for

@@ -4,6 +4,7 @@
 
 #include "strategy/ddp/ddp_plan.hpp"
 #include "strategy/fsdp/fsdp_plan.hpp"
+#include "strategy/gossip/gossip_plan.hpp"
 #include "strategy/local/local_plan.hpp"
 #include "strategy/ps/protocol/transport_bench.hpp"
 #include "strategy/ps/ps_plan.hpp"

@@ -9,6 +9,7 @@
 #include "keys/key.hpp"
 #include "strategy/ddp/ddp_config.hpp"
 #include "strategy/fsdp/fsdp_config.hpp"
+#include "strategy/gossip/gossip_config.hpp"
 #include "strategy/local/local_config.hpp"
 #include "strategy/ps/ps_config.hpp"
 #include "strategy/serial/serial_config.hpp"
@@ -16,7 +17,8 @@
 namespace stratagem {
 
 /// Section `strategy` of the configuration: all strategies there are.
-using StrategyConfig = std::variant<SerialConfig, DdpConfig, FsdpConfig, LocalConfig, PsConfig>;
+using StrategyConfig =
+    std::variant<SerialConfig, DdpConfig, FsdpConfig, LocalConfig, GossipConfig, PsConfig>;
 
 /// One of each, with its defaults; in the order of the alternatives.
 std::vector<StrategyConfig> all_strategies();
