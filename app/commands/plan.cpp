@@ -172,6 +172,10 @@ ExitCode execute_plan(Options const& options) {
   if (options.flag("compare"))
     return compare(config, model, ranks, predictor, calibration, room, options.flag("json"));
   Forecast forecast{make_run_plan(config, model, known_size(config.data), ranks)};
+  if (needs_labels(forecast.plan)) {
+    auto const dataset = load_dataset(config.data);
+    forecast.plan = with_labels(with_images(forecast.plan, dataset.size()), dataset.train);
+  }
   if (predictor != nullptr) predict_activations(forecast, model, *predictor);
   if (calibration != nullptr) predict_time(forecast, model, *calibration);
   if (forecast.time) forecast.codes = compare_codes(forecast.plan, model, *calibration);

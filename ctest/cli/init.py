@@ -12,7 +12,7 @@ from harness import Refusal
 
 USAGE, IO = 2, 6
 MODELS = ["mlp", "lenet", "vgg16", "resnet50", "densenet121", "efficientnetv2_l", "convnext_l"]
-STRATEGIES = ["serial", "ddp", "fsdp", "local", "gossip", "ps"]
+STRATEGIES = ["serial", "ddp", "fsdp", "local", "gossip", "fedavg", "ps"]
 DATASETS = {"mlp": ["synthetic-shapes"], "resnet50": ["mnist", "cifar10"]}
 SITE = {"slurm/sites/near.env": "site_scheduler=slurm\n"}
 MISTAKES = [

@@ -36,6 +36,8 @@ WAYS = {
     "fsdp": (2, ["strategy.name=fsdp", "strategy.unit_mb=0.01"]),
     "local": (2, ["strategy.name=local", "strategy.workers=4", "strategy.inner_steps=4"]),
     "gossip": (2, ["strategy.name=gossip", "strategy.workers=4", "strategy.graph=star", "strategy.push_sum=true"]),
+    "fedavg": (2, ["strategy.name=fedavg", "strategy.clients=20", "strategy.per_round=4", "strategy.split=shards",
+                   "strategy.local_steps=2", "strategy.server_momentum=0.9", "data.global_batch=12"]),
     "ps": (3, ["strategy.name=ps"]),
 }
 # So that the run does not finish before the signal, even on a busy machine.
@@ -133,6 +135,9 @@ class Resume(harness.ProgramTest):
 
     def test_killed_gossip(self):
         self.check_killed("gossip")
+
+    def test_killed_fedavg(self):
+        self.check_killed("fedavg")
 
     def test_killed_ps(self):
         self.check_killed("ps")

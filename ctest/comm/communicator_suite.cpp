@@ -12,7 +12,7 @@ namespace stratagem::test {
 namespace {
 
 constexpr std::int64_t sizes[] = {0, 1, 7, 63, 1000, (1 << 18) + 3};
-constexpr at::ScalarType types[] = {at::kFloat, at::kDouble, at::kBFloat16, at::kLong};
+constexpr at::ScalarType types[] = {at::kFloat, at::kDouble, at::kBFloat16, at::kLong, at::kInt};
 constexpr std::int64_t many_pieces = 3'000'017;  // several MiB for each of four ranks
 
 /// A copy in the memory that the group transfers fastest.

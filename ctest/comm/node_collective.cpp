@@ -69,12 +69,12 @@ struct Results {
 
 std::vector<Results> calls_of(Calls& calls, NodeArena const& arena, int rounds) {
   constexpr std::int64_t sizes[] = {0, 1, 63, 1000, 40'000, 100'003};
-  constexpr at::ScalarType types[] = {at::kFloat, at::kBFloat16, at::kLong, at::kDouble};
+  constexpr at::ScalarType types[] = {at::kFloat, at::kBFloat16, at::kLong, at::kDouble, at::kInt};
   int const ranks = arena.size(), rank = arena.rank();
   std::vector<Results> results;
   for (int round = 0; round < rounds; ++round) {
     auto const numel = sizes[round % 6];
-    auto const type = types[round % 4];
+    auto const type = types[round % 5];
     auto const sum = calls.given(values_of(rank, numel, type));
     auto const wide = calls.given(values_of(rank, ranks * numel, type));
     auto const part = calls.given(at::zeros({numel}, type));

@@ -26,7 +26,7 @@ at::Tensor sum(std::vector<at::Tensor> const& tensors) {
 }
 
 TEST(Reduction, AddsInRankOrder) {
-  for (auto const type : {at::kFloat, at::kDouble, at::kLong, at::kBFloat16, at::kHalf})
+  for (auto const type : {at::kFloat, at::kDouble, at::kLong, at::kInt, at::kBFloat16, at::kHalf})
     for (int ranks = 1; ranks <= 5; ++ranks)
       for (std::int64_t numel : {0, 1, 15, 2047, 2048, 2049, 5000}) {
         std::vector<at::Tensor> tensors;
@@ -66,7 +66,7 @@ TEST(Reduction, OutputMayBeASource) {
 /// Sums handed from one to the next, with a few sources each, have the bits of one sum.
 TEST(Reduction, GoesOnWithAPrefix) {
   constexpr std::int64_t numel = 5000;
-  for (auto const type : {at::kFloat, at::kDouble, at::kLong, at::kBFloat16, at::kHalf}) {
+  for (auto const type : {at::kFloat, at::kDouble, at::kLong, at::kInt, at::kBFloat16, at::kHalf}) {
     auto const sums = at::empty({numel}, sum_type(type));
     auto* const bytes = static_cast<std::byte*>(sums.data_ptr());
     int rank = 0;

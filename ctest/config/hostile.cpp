@@ -90,7 +90,7 @@ TEST(Hostile, OddTextsForEveryKey) {
                                      "$(id)",
                                      "a=b"};
   int accepted = 0, refused = 0;
-  for (auto const* strategy : {"serial", "ddp", "fsdp", "local", "gossip", "ps"}) {
+  for (auto const* strategy : {"serial", "ddp", "fsdp", "local", "gossip", "fedavg", "ps"}) {
     auto const base = std::string("strategy.name=") + strategy;
     for (auto const& key : describe_keys(test::names())) {
       bool const once = section_of(key.path) == "strategy" || strategy == std::string("ddp");

@@ -34,7 +34,7 @@ TEST(Keys, HaveTypeDefaultRangeAndStrategies) {
   auto const rows = describe_keys(test::names());
   EXPECT_EQ(row(rows, "data.dataset").default_value, "required");
   EXPECT_EQ(row(rows, "data.dataset").type, "mnist | cifar10 | synthetic-digits");
-  EXPECT_EQ(row(rows, "strategy.name").type, "serial | ddp | fsdp | local | gossip | ps");
+  EXPECT_EQ(row(rows, "strategy.name").type, "serial | ddp | fsdp | local | gossip | fedavg | ps");
   EXPECT_EQ(row(rows, "optimizer.lr").default_value, "0.01");
   EXPECT_EQ(row(rows, "optimizer.momentum").range, "in [0, 1)");
   EXPECT_EQ(row(rows, "run.name").default_value, "\"\"");

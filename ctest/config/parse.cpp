@@ -218,7 +218,8 @@ TEST(Parse, ReportsEveryProblemInTheOrderOfTheirPlaces) {
                {"comm.backend=mpii", "runn.seed=3"}),
       (Lines{
           "c.yaml:1:1: strategy.name: missing; must be one of serial | ddp | fsdp | local | gossip "
-          "| ps",
+          "| "
+          "fedavg | ps",
           "c.yaml:1:17: optimizer.lr: is \"fast\", must be a number",
           "c.yaml:1:23: optimizer.lrr: unknown key (did you mean \"lr\"?)",
           "c.yaml:2:1: data.dataset: missing; must be one of mnist | cifar10 | synthetic-digits, "
@@ -316,7 +317,7 @@ TEST(Parse, UnderAnUnknownStrategyTheKeysOfAnyAreKnown) {
                      "model: {name: lenet}\n"
                      "strategy: {name: dpp, bucket_mb: 1, emulate_ranks: 2, buckets: 1}\n"),
             (Lines{"c.yaml:3:18: strategy.name: is \"dpp\", must be one of serial, ddp, fsdp, "
-                   "local, gossip, ps (did "
+                   "local, gossip, fedavg, ps (did "
                    "you mean \"ddp\"?)",
                    "c.yaml:3:55: strategy.buckets: unknown key (did you mean \"bucket_mb\"?)"}));
 }

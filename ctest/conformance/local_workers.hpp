@@ -9,8 +9,9 @@
 
 namespace stratagem::test {
 
-/// Of what a training ends with whose workers step on their own, on every rank: the mean
-/// parameters, what each worker has of its own, and the mean of their running statistics.
+/// Of what a training ends with whose workers step on their own, on every rank: the parameters of
+/// all, what each worker has of its own and what is kept for all, and the mean of their running
+/// statistics.
 std::string digest_on(Training const& training, Communicator& communicator);
 /// The same on one rank, which plays all workers.
 std::string digest_alone(Training const& training);

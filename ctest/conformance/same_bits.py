@@ -38,6 +38,8 @@ STRATEGIES = {
     "local": ["strategy.workers=6", "strategy.inner_steps=4"],
     "gossip": ["strategy.workers=6"],
     "gossip-push-sum": ["strategy.name=gossip", "strategy.workers=6", "strategy.graph=star", "strategy.push_sum=true"],
+    "fedavg": ["strategy.clients=20", "strategy.per_round=6", "strategy.split=shards", "strategy.server_momentum=0.9",
+               "data.global_batch=12"],
     "ps-sync": ["strategy.name=ps", "strategy.chunk_mb=0.5"],
     "ps-sync-two-servers": ["strategy.name=ps", "strategy.servers=2", "strategy.chunk_mb=0.25"],
     "ps-delayed-sync": ["strategy.name=ps", "strategy.mode=delayed_sync"],
@@ -119,7 +121,7 @@ def digests(program):
     for index, (name, ranks, settings) in enumerate(trainings()):
         if program.knows(settings):
             yield name, program.train(f"t{index}", ranks, settings)
-    for name in [*SYNCHRONOUS, "local", "gossip-push-sum"]:
+    for name in [*SYNCHRONOUS, "local", "gossip-push-sum", "fedavg"]:
         if not program.knows(named(name)):
             continue
         settings = [*named(name), "model.name=lenet", "checkpoint.every_steps=5"]

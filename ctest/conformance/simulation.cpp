@@ -57,6 +57,7 @@ std::vector<Variant> const& variants() {
       {"gossip", GossipConfig{.workers = 6, .graph = Graph::ring}, 3},
       {"gossip_push_sum",
        GossipConfig{.workers = 6, .graph = Graph::star, .push_sum = true, .mix_every = 2}, 3},
+      {"fedavg", FedAvgConfig{.per_round = 6, .split = Split::shards, .server_momentum = 0.9}, 3},
       {"zero1", FsdpConfig{.shard = Shard::optimizer, .unit_mb = kib, .poison = true}, 3},
       {"zero2", FsdpConfig{.shard = Shard::gradients, .unit_mb = kib, .poison = true}, 3},
       {"zero3", FsdpConfig{.shard = Shard::full, .unit_mb = kib, .poison = true}, 3},
@@ -87,7 +88,8 @@ std::string result_of(Variant const& variant, Trained trained) {
 /// What one process makes of it.
 std::string expected_of(Variant const& variant) {
   if (variant.asynchronous()) return {};
-  if (std::holds_alternative<GossipConfig>(variant.strategy)) {
+  if (std::holds_alternative<GossipConfig>(variant.strategy) ||
+      std::holds_alternative<FedAvgConfig>(variant.strategy)) {
     SerialCommunicator alone({});
     return result_of(variant, train(variant.training(), alone));
   }

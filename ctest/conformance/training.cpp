@@ -81,6 +81,24 @@ InputFormat input_format(Training const& training, Model const& model) {
 
 }  // namespace
 
+std::shared_ptr<ClientRounds const> rounds_of(Training const& training, StrategyPlan const& plan) {
+  if (!plan.clients) return nullptr;
+  auto const& samples = data_of(training).train;
+  ClientSplit split(*plan.clients, training_seed, samples.size(), samples.labels);
+  return std::make_shared<ClientRounds const>(*plan.clients, training_seed, std::move(split));
+}
+
+Batch client_batch(Training const& training, StrategyPlan const& plan, std::int64_t round,
+                   int place) {
+  auto wanted = load_plan(training);
+  wanted.global_batch *= plan.batches_per_step;
+  wanted.clients = rounds_of(training, plan);
+  Loader loader(data_of(training), input_format(training, test_model(training.model)), wanted,
+                nullptr);
+  loader.ask({round, {place, plan.workers}});
+  return *loader.next();
+}
+
 Batch training_batch(Training const& training, std::int64_t step, std::int64_t first_slot,
                      int workers) {
   Loader loader(data_of(training), input_format(training, test_model(training.model)),
@@ -134,6 +152,8 @@ Trained train(Training const& training, Model const& model, Communicator& commun
   std::optional<Loader> loader;
   if (auto const slice = plan.slice_of(communicator.rank())) {
     auto wanted = load_plan(training);
+    wanted.global_batch *= plan.batches_per_step;
+    wanted.clients = rounds_of(training, plan);
     wanted.slice = *slice;
     wanted.first_step = training.first_step;
     wanted.end_step = plan.synchronous ? training.steps : 0;

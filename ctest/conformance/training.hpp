@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 
 #include "comm/communicator.hpp"
@@ -75,6 +76,12 @@ inline constexpr std::uint64_t training_seed = 7;
 /// What a worker is handed that takes a share of a global batch.
 Batch training_batch(Training const& training, std::int64_t step, std::int64_t first_slot,
                      int workers);
+
+/// Where the plan has clients: which of them train, on which samples; else nothing.
+std::shared_ptr<ClientRounds const> rounds_of(Training const& training, StrategyPlan const& plan);
+/// What a client is handed for a round, with whom else is drawn.
+Batch client_batch(Training const& training, StrategyPlan const& plan, std::int64_t round,
+                   int place);
 
 std::filesystem::path trace_of(std::filesystem::path const& folder, int rank);
 

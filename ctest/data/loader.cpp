@@ -15,7 +15,7 @@ namespace {
 
 using test::tiny_dataset;
 
-constexpr LoadPlan plan{
+LoadPlan const plan{
     .seed = 5, .global_batch = 12, .end_step = 10, .augment = Augmentation::standard};
 
 std::vector<Batch> all_batches(Dataset const& dataset, LoadPlan const& wanted) {

@@ -175,6 +175,19 @@ TEST(StepTime, GossipWaitsForMessagesOfItsNeighbours) {
   expect_step(step({.workers = 4}, 2), 20, 3, 0);
 }
 
+/// Four steps of 9 s of passes and 1 s of update for each client, whose change takes as long to
+/// code as an update; then the sum, and the server's own.
+TEST(StepTime, FedAvgWaitsForOneSumInARound) {
+  auto const step = [](FedAvgConfig const& fedavg) {
+    Planned planned(fedavg, 2);
+    planned.costs.all_reduce = planned.of_all(2);
+    return planned.step();
+  };
+  expect_step(step({.local_steps = 4}), 4 * 10 + 1 + 1, 2, 0);
+  expect_step(step({.per_round = 6, .local_steps = 4}), 3 * (4 * 10 + 1) + 1, 2, 0);
+  expect_step(step({.local_steps = 1, .micro_batches = 2}), 19 + 1 + 1, 2, 0);
+}
+
 TEST(StepTime, FsdpGathersAndScattersWhatItsPlanSays) {
   Planned zero1(FsdpConfig{.shard = Shard::optimizer, .unit_mb = 0.05, .overlap = false}, 2);
   auto const& plan = *fsdp_of(zero1.plan().strategy);

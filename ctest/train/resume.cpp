@@ -217,6 +217,30 @@ TEST(Resume, GossipWorkersGoOnFromWhatEachHasOfItsOwn) {
     }
 }
 
+/// Stopped between any two rounds, it goes on there on other ranks: nothing is kept for a client.
+TEST(Resume, FedAvgGoesOnWithAnyNumberOfRanks) {
+  Training const training{.model = "tiny_residual", .steps = 5};
+  FedAvgConfig const fedavg{.clients = 30,
+                            .per_round = 4,
+                            .local_steps = 2,
+                            .split = Split::shards,
+                            .server_lr = 0.7,
+                            .server_momentum = 0.9};
+  auto const straight = train_on(training, {"fedavg", fedavg, 2});
+  for (std::int64_t const stop : {1, 3, 4})
+    for (int const ranks : {1, 2, 4}) {
+      Scratch const run;
+      auto first_part = training;
+      first_part.steps = stop;
+      auto joined = train_and_save(first_part, {"fedavg", fedavg, 2}, 4, run.path());
+      append_to(joined, go_on(training, {"fedavg", fedavg, ranks}, 4, run.path()));
+      expect_equal(joined.parameters, straight.parameters);
+      expect_equal(joined.kept, straight.kept);
+      expect_equal(joined.buffers, straight.buffers);
+      EXPECT_EQ(joined.correct, straight.correct);
+    }
+}
+
 /// AdamW's count of updates among them.
 TEST(Resume, WorkersThatStepOnTheirOwnKeepTheirOptimizers) {
   Training const training{

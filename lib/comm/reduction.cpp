@@ -25,6 +25,9 @@ STRATAGEM_SIMD_CLONES void add(double* sum, double const* more, std::int64_t n) 
 STRATAGEM_SIMD_CLONES void add(std::int64_t* sum, std::int64_t const* more, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) sum[i] += more[i];
 }
+STRATAGEM_SIMD_CLONES void add(std::int32_t* sum, std::int32_t const* more, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) sum[i] += more[i];
+}
 STRATAGEM_SIMD_CLONES void add_pair(float* out, float const* a, float const* b, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) out[i] = a[i] + b[i];
 }
@@ -68,6 +71,9 @@ void for_blocks(std::int64_t count, at::ScalarType type, Act act) {
         break;
       case at::kLong:
         act.template operator()<std::int64_t, std::int64_t>(begin, n);
+        break;
+      case at::kInt:
+        act.template operator()<std::int32_t, std::int32_t>(begin, n);
         break;
       case at::kBFloat16:
         act.template operator()<at::BFloat16, float>(begin, n);
@@ -117,8 +123,8 @@ void round_sums(std::byte* sums, std::int64_t count, at::ScalarType type) {
 }
 
 bool is_summable(at::ScalarType type) {
-  return type == at::kFloat || type == at::kDouble || type == at::kLong || type == at::kBFloat16 ||
-         type == at::kHalf;
+  return type == at::kFloat || type == at::kDouble || type == at::kLong || type == at::kInt ||
+         type == at::kBFloat16 || type == at::kHalf;
 }
 
 }  // namespace stratagem

@@ -25,6 +25,8 @@ struct Batch {
   std::int64_t step = 0;  ///< counted from the start of training
   std::int64_t epoch = 0;
   std::int64_t first_slot = 0;  ///< index of the first sample in the global batch
+  /// Of the global batch, by its equal parts; empty where samples belong to no client.
+  std::vector<DrawnClient> clients = {};
 
   /// Samples.
   std::int64_t size() const { return labels.size(0); }

@@ -84,20 +84,29 @@ Batch Loader::prepare(Share const& share) {
   auto const begin = monotonic_ns();
   auto const steps = steps_per_epoch(set_.size(), plan_.global_batch);
   auto const epoch = step / steps;
+  auto const slots = share.slice.of_batch(plan_.global_batch);
+  // A client may see a sample in several rounds of an epoch: each augments it anew.
+  auto batch = plan_.clients
+                   ? maker_.gather(set_, plan_.clients->samples(step, slots, plan_.global_batch),
+                                   augmenter_, step)
+                   : maker_.gather(set_, samples_of(epoch, step % steps, slots), augmenter_, epoch);
+  batch.step = step;
+  batch.epoch = epoch;
+  batch.first_slot = slots.begin;
+  if (plan_.clients) batch.clients = plan_.clients->drawn(step);
+  record(step, begin);
+  return batch;
+}
+
+std::span<std::int64_t const> Loader::samples_of(std::int64_t epoch, std::int64_t step,
+                                                 IndexRange const& slots) {
   if (epoch != ordered_epoch_) {
     order_ = epoch_order(plan_.seed, epoch, set_.size(), runs_);
     ordered_epoch_ = epoch;
   }
-  auto const slots = share.slice.of_batch(plan_.global_batch);
-  auto const first = step % steps * plan_.global_batch + slots.begin;
-  auto const images = std::span(order_).subspan(static_cast<std::size_t>(first),
-                                                static_cast<std::size_t>(slots.size()));
-  auto batch = maker_.gather(set_, images, augmenter_, epoch);
-  batch.step = step;
-  batch.epoch = epoch;
-  batch.first_slot = slots.begin;
-  record(step, begin);
-  return batch;
+  auto const first = step * plan_.global_batch + slots.begin;
+  return std::span(order_).subspan(static_cast<std::size_t>(first),
+                                   static_cast<std::size_t>(slots.size()));
 }
 
 void Loader::record(std::int64_t step, std::int64_t begin) const {

@@ -4,13 +4,16 @@
 #include <deque>
 #include <exception>
 #include <limits>
+#include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <thread>
 #include <vector>
 
 #include "data/batch_source.hpp"
+#include "data/clients.hpp"
 #include "trace/recorder.hpp"
 
 namespace stratagem {
@@ -25,6 +28,8 @@ struct LoadPlan {
   std::int64_t first_step = 0;
   std::int64_t end_step = 0;
   Augmentation augment = Augmentation::none;
+  /// Who trains on which samples in a step, where these belong to clients; else nothing.
+  std::shared_ptr<ClientRounds const> clients = {};
 };
 
 /// Prepares the training batches of one rank, in order, on a separate thread and ahead of their
@@ -46,6 +51,9 @@ class Loader final : public BatchSource {
   bool wanted() const { return next_step_ < plan_.end_step || !asked_.empty(); }
   Share take_wanted();
   Batch prepare(Share const& share);
+  /// In the order of the epoch, `step` counted from its start.
+  std::span<std::int64_t const> samples_of(std::int64_t epoch, std::int64_t step,
+                                           IndexRange const& slots);
   void record(std::int64_t step, std::int64_t begin) const;
 
   static constexpr std::size_t batches_ahead = 2;

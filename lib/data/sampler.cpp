@@ -2,16 +2,12 @@
 
 #include <algorithm>
 #include <numeric>
-#include <span>
 #include <utility>
 
 #include "base/contract.hpp"
-#include "base/random.hpp"
 
 namespace stratagem {
-namespace {
 
-/// Sorts by a random number that every value has in this epoch.
 void shuffle(CounterRandom const& random, std::int64_t epoch, std::span<std::int64_t> values) {
   std::vector<std::pair<std::uint64_t, std::int64_t>> keys;
   keys.reserve(values.size());
@@ -21,6 +17,8 @@ void shuffle(CounterRandom const& random, std::int64_t epoch, std::span<std::int
   std::sort(keys.begin(), keys.end());
   for (std::size_t i = 0; i < keys.size(); ++i) values[i] = keys[i].second;
 }
+
+namespace {
 
 std::vector<std::int64_t> numbers(std::int64_t count) {
   std::vector<std::int64_t> all(static_cast<std::size_t>(count));
@@ -50,10 +48,10 @@ std::vector<std::int64_t> epoch_order(std::uint64_t seed, std::int64_t epoch, st
   ensures(std::ssize(order) == images, "runs hold every image once");
   CounterRandom const random(seed, "order");
   for (std::int64_t begin = 0; begin < images; begin += runs.window)
-    shuffle(random, epoch,
-            std::span(order).subspan(
-                static_cast<std::size_t>(begin),
-                static_cast<std::size_t>(std::min(runs.window, images - begin))));
+    shuffle(
+        random, epoch,
+        std::span(order).subspan(static_cast<std::size_t>(begin),
+                                 static_cast<std::size_t>(std::min(runs.window, images - begin))));
   return order;
 }
 

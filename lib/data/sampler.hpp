@@ -1,7 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
+
+#include "base/random.hpp"
 
 namespace stratagem {
 
@@ -28,6 +31,9 @@ struct Runs {
 std::vector<std::int64_t> epoch_order(std::uint64_t seed, std::int64_t epoch, std::int64_t images,
                                       Runs const& runs);
 
+/// Sorts `values`, which differ, by a random number that each of them has in this epoch.
+void shuffle(CounterRandom const& random, std::int64_t epoch, std::span<std::int64_t> values);
+
 /// Complete global batches of an epoch. The images left over at the end of its order are not used
 /// in this epoch; another epoch leaves out others. 0 if there are too few for one.
 std::int64_t steps_per_epoch(std::int64_t images, std::int64_t global_batch);
@@ -42,6 +48,12 @@ struct RankSlice {
   /// Its part of an evaluation, contiguous. Together, the ranks cover every image once; their parts
   /// differ by at most one image.
   IndexRange of_evaluation(std::int64_t images) const;
+};
+
+/// Who trains on a part of a global batch, where samples belong to clients.
+struct DrawnClient {
+  int number = 0;
+  std::int64_t samples = 0;  ///< that it has
 };
 
 /// One rank's part of the global batch of one step.

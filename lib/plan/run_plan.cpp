@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "data/sampler.hpp"
 #include "plan/process_setup.hpp"
+#include "strategy/planned_strategy.hpp"
 #include "strategy/shared/model_layout.hpp"
 
 namespace stratagem {
@@ -17,22 +19,24 @@ std::int64_t passes_per_step(RunPlan const& plan) {
 }
 
 void check_batch(RunPlan const& plan) {
-  auto const parts = passes_per_step(plan);
-  if (plan.global_batch % parts != 0) {
-    auto const below = plan.global_batch / parts * parts, above = below + parts;
-    throw Error(ExitCode::usage,
-                str("data.global_batch: ", plan.global_batch, " samples cannot be divided by ",
-                    plan.strategy.workers, " workers x ",
-                    plan.strategy.pushes > 1 ? str(plan.strategy.pushes, " pushes x ") : "",
-                    plan.strategy.micro_batches, " micro-batches"),
-                "every pass has the same number of samples",
-                below > 0 ? str("the nearest values are ", below, " and ", above)
-                          : str("the least value is ", above));
+  auto const batches = plan.strategy.batches_per_step;
+  auto const samples = plan.global_batch / batches, parts = passes_per_step(plan) / batches;
+  if (samples % parts != 0) {
+    auto const below = samples / parts * parts, above = below + parts;
+    throw Error(
+        ExitCode::usage,
+        str("data.global_batch: ", samples, " samples cannot be divided by ", plan.strategy.workers,
+            " workers x ", plan.strategy.pushes > 1 ? str(plan.strategy.pushes, " pushes x ") : "",
+            plan.strategy.micro_batches / batches, " micro-batches"),
+        "every pass has the same number of samples",
+        below > 0 ? str("the nearest values are ", below, " and ", above)
+                  : str("the least value is ", above));
   }
   if (plan.steps_per_epoch == 0 && plan.config.run.epochs > 0)
     throw Error(ExitCode::usage,
-                str("data.global_batch: ", plan.global_batch, " samples are more than the ",
-                    plan.images.train, " training ", plan.samples_name()),
+                str("data.global_batch: ", samples, " samples ",
+                    batches > 1 ? str("for each of ", batches, " steps of a worker ") : "",
+                    "are more than the ", plan.images.train, " training ", plan.samples_name()),
                 "an epoch would have no step",
                 "make the batch or data.holdout smaller, or data.subset larger");
 }
@@ -91,6 +95,21 @@ void check_length(RunPlan const& plan) {
               str("take ", most, " or less; run.max_time_s ends a run by time"));
 }
 
+void check_labels(RunPlan const& plan) {
+  auto const& clients = plan.strategy.clients;
+  if (clients && clients->needs_labels() && plan.input.is_text())
+    throw Error(ExitCode::usage, "strategy.split: text has no label for each sample",
+                "this split deals samples by their labels", "take split: iid");
+}
+
+void deal(RunPlan& plan, at::Tensor const& labels) {
+  auto const& clients = *plan.strategy.clients;
+  auto const seed = plan.config.run.seed;
+  ClientSplit split(clients, seed, plan.images.train, labels);
+  plan.strategy.strategy->check(split);
+  plan.clients = std::make_shared<ClientRounds const>(clients, seed, std::move(split));
+}
+
 std::int64_t steps_of(RunPlan const& plan) {
   auto const all = plan.config.run.epochs * plan.steps_per_epoch;
   return plan.config.run.max_steps > 0 ? std::min(all, plan.config.run.max_steps) : all;
@@ -127,7 +146,9 @@ RunPlan make_run_plan(RunConfig const& config, Model const& model, DatasetSize c
   check_classes(plan, model);
   static_cast<void>(comm_of(config.strategy, config.comm));
   plan.strategy = plan_strategy(config.strategy, model, config.optimizer, config.precision, ranks);
-  plan.global_batch = config.data.global_batch_for(plan.strategy.workers);
+  check_labels(plan);
+  plan.global_batch =
+      plan.strategy.batches_per_step * config.data.global_batch_for(plan.strategy.workers);
   plan = with_images(std::move(plan), images);
   plan.batch_per_rank =
       plan.global_batch / static_cast<std::int64_t>(plan.strategy.roles.workers.size());
@@ -142,6 +163,16 @@ RunPlan with_images(RunPlan plan, DatasetSize const& images) {
   check_batch(plan);
   check_length(plan);
   plan.total_steps = steps_of(plan);
+  if (plan.strategy.clients && !needs_labels(plan)) deal(plan, {});
+  return plan;
+}
+
+bool needs_labels(RunPlan const& plan) {
+  return plan.strategy.clients && plan.strategy.clients->needs_labels();
+}
+
+RunPlan with_labels(RunPlan plan, SampleSet const& train) {
+  if (plan.strategy.clients) deal(plan, train.labels);
   return plan;
 }
 

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string_view>
 
 #include "data/batch.hpp"
+#include "data/clients.hpp"
 #include "data/dataset.hpp"
 #include "gpu/device.hpp"
 #include "model/model.hpp"
@@ -19,12 +21,14 @@ struct RunPlan {
   int ranks = 1;
   InputShape input;
   DatasetSize images;
-  std::int64_t global_batch = 0;
+  std::int64_t global_batch = 0;      ///< samples of a step, of all workers
   std::int64_t batch_per_rank = 0;    ///< samples a worker is handed per step
   std::int64_t samples_per_pass = 0;  ///< of one forward pass of one worker
   std::int64_t steps_per_epoch = 0;
   std::int64_t total_steps = 0;
   StrategyPlan strategy;
+  /// Where samples belong to clients, once it is known whose they are; else nothing.
+  std::shared_ptr<ClientRounds const> clients = {};
 
   std::string_view samples_name() const { return input.is_text() ? "sequences" : "images"; }
   /// What is predicted of a sample: one label, or one per token.
@@ -38,9 +42,14 @@ struct RunPlan {
 RunPlan make_run_plan(RunConfig const& config, Model const& model, DatasetSize const& images,
                       int ranks);
 
-/// The same with other numbers of images, which only steps depend on: the strategy's plan stays the
-/// same object. Error(usage) as above.
+/// The same with other numbers of images, which only steps and whose they are depend on: the
+/// strategy's plan stays the same object. Error(usage) as above.
 RunPlan with_images(RunPlan plan, DatasetSize const& images);
+
+/// Whether that is known only with the labels.
+bool needs_labels(RunPlan const& plan);
+/// Deals the images to clients, if they belong to such. Error(usage) where that cannot be.
+RunPlan with_labels(RunPlan plan, SampleSet const& train);
 
 /// Parameters and the optimizer's state, as a checkpoint has them [B].
 std::int64_t saved_bytes(Model const& model, RunConfig const& config);

@@ -110,7 +110,8 @@ class Stepper {
     auto const format = model_.memory_format == MemoryFormat::channels_last
                             ? at::MemoryFormat::ChannelsLast
                             : at::MemoryFormat::Contiguous;
-    auto& [inputs, labels, step, epoch, first_slot] = batches_.batch;
+    auto& inputs = batches_.batch.inputs;
+    auto& labels = batches_.batch.labels;
     labels = at::randint(model_.classes, blank_labels(input, samples).sizes(), at::kLong)
                  .to(device_.torch());
     inputs = input.is_text() ? labels

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "comm/bench.hpp"
+#include "data/clients.hpp"
 #include "data/sampler.hpp"
 #include "gpu/memory.hpp"
 #include "model/model.hpp"
@@ -27,12 +28,16 @@ struct StrategyPlan {
   int workers = 1;           ///< that compute gradients, each on a part of the global batch
   int pushes = 1;            ///< of a worker per step: parts of its share
   int micro_batches = 1;     ///< passes for each of them
+  int batches_per_step = 1;  ///< global batches of the configuration: own steps of each worker
   Roles roles;               ///< only workers are handed batches
   std::vector<int> holders;  ///< ranks that may want whole tensors
   bool synchronous = true;   ///< every step is one of all workers; else each steps by itself, and
                              ///< shares of a round are dealt as it goes
   int sync_every = 1;        ///< steps from one exchange among the workers to the next
   bool own_results = false;  ///< such exchanges do not tell the results of steps
+  /// Where samples belong to clients: a step is one of those drawn for it, each of which is a
+  /// worker that is handed its own samples.
+  std::optional<ClientConfig> clients;
 
   gpu::MemoryUse memory;         ///< lasting bytes per rank; activations and workspace are 0 here
   gpu::MemoryUse server_memory;  ///< the same of the server with the most

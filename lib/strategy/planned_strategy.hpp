@@ -6,6 +6,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "data/clients.hpp"
 #include "strategy/offline.hpp"
 #include "strategy/strategy_parts.hpp"
 #include "strategy/timing/step_time.hpp"
@@ -31,6 +32,13 @@ class PlannedStrategy {
   /// For people, each with a line's end; and the same for programs, as entries of `document`.
   virtual std::string tables(Model const& /*model*/) const { return {}; }
   virtual void add_to(nlohmann::json& /*document*/) const {}
+
+  // Where samples belong to clients, once it is known whose they are.
+  /// Error(usage) where this strategy cannot train with them.
+  virtual void check(ClientSplit const& /*split*/) const {}
+  /// As above.
+  virtual std::string client_tables(ClientSplit const& /*split*/) const { return {}; }
+  virtual void add_clients_to(nlohmann::json& /*document*/, ClientSplit const& /*split*/) const {}
 
   /// Nothing where the result follows from the configuration alone.
   virtual std::unique_ptr<Simulation> simulate(ClusterModel const& /*cluster*/,

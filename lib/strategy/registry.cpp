@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "strategy/ddp/ddp_plan.hpp"
+#include "strategy/fedavg/fedavg_plan.hpp"
 #include "strategy/fsdp/fsdp_plan.hpp"
 #include "strategy/gossip/gossip_plan.hpp"
 #include "strategy/local/local_plan.hpp"

@@ -79,8 +79,9 @@ int least_ranks(StrategyConfig const& config) {
 bool works_on_one_rank(StrategyConfig const& config) {
   auto const* local = std::get_if<LocalConfig>(&config);
   auto const* gossip = std::get_if<GossipConfig>(&config);
+  auto const* fedavg = std::get_if<FedAvgConfig>(&config);
   return least_ranks(config) == 1 || (local != nullptr && local->workers > 1) ||
-         (gossip != nullptr && gossip->workers > 1);
+         (gossip != nullptr && gossip->workers > 1) || (fedavg != nullptr && fedavg->per_round > 1);
 }
 
 std::vector<Alternative> alternatives(StrategyConfig const& chosen) {

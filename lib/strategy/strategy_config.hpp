@@ -8,6 +8,7 @@
 #include "compress/compression.hpp"
 #include "keys/key.hpp"
 #include "strategy/ddp/ddp_config.hpp"
+#include "strategy/fedavg/fedavg_config.hpp"
 #include "strategy/fsdp/fsdp_config.hpp"
 #include "strategy/gossip/gossip_config.hpp"
 #include "strategy/local/local_config.hpp"
@@ -17,8 +18,8 @@
 namespace stratagem {
 
 /// Section `strategy` of the configuration: all strategies there are.
-using StrategyConfig =
-    std::variant<SerialConfig, DdpConfig, FsdpConfig, LocalConfig, GossipConfig, PsConfig>;
+using StrategyConfig = std::variant<SerialConfig, DdpConfig, FsdpConfig, LocalConfig, GossipConfig,
+                                    FedAvgConfig, PsConfig>;
 
 /// One of each, with its defaults; in the order of the alternatives.
 std::vector<StrategyConfig> all_strategies();
@@ -40,7 +41,8 @@ void derive_defaults(StrategyConfig& config, GivenKeys const& given);
 /// these, too.
 inline std::vector<std::string> own_state_kinds() {
   std::vector<std::string> kinds(ServerPolicy::kinds.begin(), ServerPolicy::kinds.end());
-  kinds.insert(kinds.end(), {LocalConfig::outer_parameters, LocalConfig::outer_momentum_sum});
+  kinds.insert(kinds.end(), {LocalConfig::outer_parameters, LocalConfig::outer_momentum_sum,
+                             FedAvgConfig::momentum_sum});
   kinds.insert(kinds.end(),
                {std::string(Compression::residual), std::string(Compression::residual_of_sum)});
   return kinds;

@@ -94,8 +94,11 @@ Setup set_up(RunConfig const& config, mpi::Comm const& world, Log& log) {
   mpi::Session::enter(world, "the plan");
   plan = on_all_ranks(world, [&] {
     if (!serves) check_expectations(config.expect, facts(dataset, process.device, world.size()));
-    return with_images(plan, dataset.size());
+    return with_labels(with_images(plan, dataset.size()), dataset.train);
   });
+  if (plan.clients)
+    require_equal(world, "the split of clients", Hash().add(plan.clients->split().hash()).hex(),
+                  ExitCode::mismatch, "start the same program everywhere");
   for (auto const& [part, hash] : plan.strategy.hashes)
     require_equal(world, "the plan of " + part, Hash().add(hash).hex(), ExitCode::mismatch,
                   "start the same program everywhere");

@@ -122,7 +122,8 @@ std::optional<Loader> Trainer::make_loader() const {
                .slice = *slice,
                .first_step = position_.step,
                .end_step = plan.strategy.synchronous ? plan.total_steps : 0,
-               .augment = plan.config.data.augment},
+               .augment = plan.config.data.augment,
+               .clients = plan.clients},
       &parts_.recorder);
 }
 

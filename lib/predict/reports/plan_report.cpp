@@ -144,6 +144,7 @@ std::string plan_text(Forecast const& forecast, Model const& model, Room const& 
     if (forecast.server_load) tables += load_text(*forecast.server_load, forecast.time.has_value());
     text += tables + "\n";
   }
+  if (plan.clients) text += plan.strategy.strategy->client_tables(plan.clients->split()) + "\n";
   text += rank_table(plan);
   auto const time = time_text(forecast);
   if (!time.empty()) text += "\n" + time;
@@ -182,6 +183,7 @@ std::string plan_json(Forecast const& forecast, Model const& model, Room const& 
                 {"rank_map", ranks},
                 {"hash", Hash().add(plan.strategy.hash()).hex()}};
   plan.strategy.strategy->add_to(document);
+  if (plan.clients) plan.strategy.strategy->add_clients_to(document, plan.clients->split());
   if (forecast.activations) {
     document["activations_B"] = forecast.activations->kept;
     document["workspace_B"] = forecast.activations->peak - forecast.activations->kept;

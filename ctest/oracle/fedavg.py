@@ -1,0 +1,180 @@
+"""Compares three rounds of federated averaging with NumPy in float64: a multilayer perceptron on MNIST, whose forward
+and backward passes, SGD, integers, weighted mean and server momentum are written out here.
+
+The run starts from the weights that `stratagem run` saves before any step. `clients_program`, which runs the sampler
+alone, prints the samples of every client. Exits with 1 if a parameter differs by more than rounding in float64
+explains, or if the same without the integers, or with equal weights, does not.
+"""
+
+import argparse
+import gzip
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+SUBSET, SEED, ROUNDS = 600, 3, 3
+CLIENTS, PER_ROUND, LOCAL_STEPS, BATCH = 12, 4, 3, 5
+ALPHA, SERVER_LR, SERVER_MOMENTUM, LARGEST = 1.0, 0.7, 0.9, 0.5
+LR, MOMENTUM, DECAY = 0.05, 0.9, 1e-3
+MEAN, STD = 0.1307, 0.3081
+LAYERS = ["fc1", "fc2", "fc3"]
+TOLERANCE = 1e-12
+
+
+def run_stratagem(options, folder, ranks, *overrides):
+    config = folder / "config.yaml"
+    config.write_text(
+        f'run: {{name: fedavg, threads: 1, epochs: 1, evaluate_every: 0, device: cpu, seed: {SEED}}}\n'
+        f'data: {{dataset: mnist, root: "{options.data}", subset: {SUBSET}, batch_per_worker: {BATCH}, '
+        f'input_size: 28}}\n'
+        f'model: {{name: mlp}}\n'
+        f'optimizer: {{lr: {LR}, momentum: {MOMENTUM}, weight_decay: {DECAY}}}\n'
+        f'precision: {{compute: fp64}}\n'
+        f'strategy: {{name: fedavg, clients: {CLIENTS}, per_round: {PER_ROUND}, local_steps: {LOCAL_STEPS}, '
+        f'split: dirichlet, split_alpha: {ALPHA}, server_lr: {SERVER_LR}, server_momentum: {SERVER_MOMENTUM}, '
+        f'largest_change: {LARGEST}}}\n', encoding="utf-8")
+    command = [options.mpiexec, "--bind-to", "none", "-n", str(ranks), options.program, "run", str(config),
+               "--progress", "none"]
+    subprocess.run(command + [word for override in overrides for word in ("-s", override)], check=True)
+
+
+def read_safetensors(path):
+    """{name: array} of a file of float64 tensors."""
+    content = Path(path).read_bytes()
+    size = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + size])
+    header.pop("__metadata__", None)
+    tensors = {}
+    for name, entry in header.items():
+        assert entry["dtype"] == "F64", entry
+        begin, end = (8 + size + offset for offset in entry["data_offsets"])
+        tensors[name] = np.frombuffer(content[begin:end], np.float64).reshape(entry["shape"]).copy()
+    return tensors
+
+
+def read_idx(path):
+    packed = path.with_name(path.name + ".gz")
+    content = gzip.decompress(packed.read_bytes()) if packed.exists() else path.read_bytes()
+    dimensions = content[3]
+    shape = [int.from_bytes(content[4 + 4 * i : 8 + 4 * i], "big") for i in range(dimensions)]
+    return np.frombuffer(content[4 + 4 * dimensions :], np.uint8).reshape(shape)
+
+
+def gradients(parameters, x, labels):
+    """Of the mean cross-entropy."""
+    activations = [x]
+    for layer in LAYERS:
+        y = activations[-1] @ parameters[f"{layer}.weight"].T + parameters[f"{layer}.bias"]
+        activations.append(y if layer == LAYERS[-1] else np.maximum(y, 0))
+    logits = activations[-1] - activations[-1].max(axis=1, keepdims=True)
+    gradient = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    gradient[np.arange(len(labels)), labels] -= 1
+    gradient /= len(labels)
+    found = {}
+    for i, layer in reversed(list(enumerate(LAYERS))):
+        found[f"{layer}.weight"] = gradient.T @ activations[i]
+        found[f"{layer}.bias"] = gradient.sum(axis=0)
+        if i > 0:
+            gradient = (gradient @ parameters[f"{layer}.weight"]) * (activations[i] > 0)
+    return found
+
+
+def train_client(begin, x, labels):
+    """The parameters after its steps of SGD, whose momentum begins with nothing."""
+    parameters, momentum = dict(begin), {}
+    for step in range(LOCAL_STEPS):
+        part = slice(step * BATCH, (step + 1) * BATCH)
+        for name, gradient in gradients(parameters, x[part], labels[part]).items():
+            gradient = gradient + DECAY * parameters[name]
+            momentum[name] = MOMENTUM * momentum[name] + gradient if step else gradient
+            parameters[name] = parameters[name] - LR * momentum[name]
+    return parameters
+
+
+def average(begin, rounds, images, labels, integers=True, weighted=True):
+    """The parameters after all rounds: lists of (samples that a client has, samples that it uses)."""
+    parameters, momentum = begin, None
+    for clients in rounds:
+        total = sum(count if weighted else 1 for count, _ in clients)
+        bits = min(32 - (total - 1).bit_length(), 25)
+        scale = 2.0 ** (bits - 1 - math.ceil(math.log2(LARGEST)))
+        most = 2 ** (bits - 1) - 1
+        sums = {name: 0 for name in parameters}
+        for count, used in clients:
+            after = train_client(parameters, images[used], labels[used])
+            for name in sums:
+                change = (after[name] - parameters[name]) * scale
+                if integers:
+                    change = np.clip(np.rint(change), -most, most).astype(np.int64)
+                sums[name] = sums[name] + (count if weighted else 1) * change
+        mean = {name: value / scale / total for name, value in sums.items()}
+        momentum = {name: (SERVER_MOMENTUM * momentum[name] if momentum else 0) + mean[name] for name in mean}
+        parameters = {name: parameters[name] + SERVER_LR * momentum[name] for name in mean}
+    return parameters
+
+
+def rounds_of(options, folder, labels):
+    """As clients_program tells them; a sample that two clients use would be an error."""
+    file = folder / "labels.txt"
+    file.write_text("\n".join(map(str, labels)), encoding="ascii")
+    words = [SEED, CLIENTS, PER_ROUND, "dirichlet", ALPHA, ROUNDS, LOCAL_STEPS * BATCH, file]
+    told = subprocess.run([options.clients_program, *map(str, words)], check=True, text=True, stdout=subprocess.PIPE)
+    lines = [[int(word) for word in line.split()] for line in told.stdout.splitlines()]
+    owner = {}
+    for client, _, *used in lines:
+        assert all(owner.setdefault(sample, client) == client for sample in used), "a sample of two clients"
+    rounds = [lines[i : i + PER_ROUND] for i in range(0, len(lines), PER_ROUND)]
+    return [[(count, np.array(used)) for _, count, *used in clients] for clients in rounds]
+
+
+def distance(a, b):
+    return max(np.abs(a[name] - b[name]).max() for name in a)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--program", required=True)
+    parser.add_argument("--clients-program", required=True)
+    parser.add_argument("--mpiexec", default="mpirun")
+    parser.add_argument("--data", default=os.environ.get("STRATAGEM_DATA", ""))
+    options = parser.parse_args()
+    if not options.data:
+        print("SKIPPED: needs STRATAGEM_DATA")
+        return 77
+    pixels = read_idx(Path(options.data) / "mnist" / "train-images-idx3-ubyte")[:SUBSET].reshape(SUBSET, -1)
+    labels = read_idx(Path(options.data) / "mnist" / "train-labels-idx1-ubyte")[:SUBSET].astype(np.int64)
+    scaled = (pixels.astype(np.float32) / np.float32(255) - np.float32(MEAN)) / np.float32(STD)
+    images = scaled.astype(np.float64)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        begin, end = folder / "begin.safetensors", folder / "end.safetensors"
+        run_stratagem(options, folder, 1, f"run.out={folder / 'begin'}", "run.epochs=0", f"run.save_weights={begin}")
+        begin = read_safetensors(begin)
+        rounds = rounds_of(options, folder, labels)
+        ours = {}
+        for ranks in (1, 2):
+            run_stratagem(options, folder, ranks, f"run.out={folder / str(ranks)}", f"run.max_steps={ROUNDS}",
+                          f"run.save_weights={end}")
+            ours[ranks] = read_safetensors(end)
+    exact = average(begin, rounds, images, labels)
+    found = {f"{ranks} rank(s)": distance(ours[ranks], exact) for ranks in ours}
+    others = {
+        "no step": distance(ours[1], begin),
+        "no integers": distance(ours[1], average(begin, rounds, images, labels, integers=False)),
+        "equal weights": distance(ours[1], average(begin, rounds, images, labels, weighted=False)),
+    }
+    for what, value in {**found, **others}.items():
+        print(f"{what:>14} {value:.1e}")
+    good = all(value <= TOLERANCE for value in found.values()) and all(value > 1e-9 for value in others.values())
+    print(f"limit {TOLERANCE:.0e}: {'ok' if good else 'FAILED'}")
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,115 @@
+#include "strategy/fedavg/fedavg_plan.hpp"
+
+#include <gtest/gtest.h>
+
+#include "base/error.hpp"
+#include "comm/inprocess/inprocess_communicator.hpp"
+#include "conformance/training.hpp"
+#include "strategy/planned_strategy.hpp"
+
+namespace stratagem::test {
+namespace {
+
+StrategyPlan plan(FedAvgConfig const& fedavg, int ranks, OptimizerConfig const& optimizer = {},
+                  PrecisionConfig const& precision = {}) {
+  return plan_strategy(fedavg, test_model("lenet"), optimizer, precision, ranks);
+}
+
+template <class Act>
+std::string refusal_of(Act act) {
+  try {
+    act();
+  } catch (Error const& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    return error.what();
+  }
+  return "not refused";
+}
+
+std::string refusal(FedAvgConfig const& fedavg, int ranks, OptimizerConfig const& optimizer = {},
+                    PrecisionConfig const& precision = {}) {
+  return refusal_of([&] { static_cast<void>(plan(fedavg, ranks, optimizer, precision)); });
+}
+
+void expect_words(std::string const& text, char const* words) {
+  EXPECT_NE(text.find(words), std::string::npos) << text;
+}
+
+TEST(FedavgPlan, DealsDrawnClientsToRanks) {
+  EXPECT_EQ(plan({}, 4).workers, 4);
+  auto const shared = plan({.per_round = 12, .local_steps = 5, .micro_batches = 2}, 4);
+  EXPECT_EQ(shared.workers, 12);
+  EXPECT_EQ(shared.roles.workers.size(), 4U);
+  EXPECT_EQ(shared.micro_batches, 10) << "passes of a client in a round";
+  EXPECT_EQ(shared.batches_per_step, 5);
+  EXPECT_EQ(fedavg_of(shared)->clients_of_rank(), 3);
+  EXPECT_EQ(fedavg_of(shared)->passes_of_rank(), 30);
+  EXPECT_TRUE(shared.shares_results());
+  EXPECT_FALSE(shared.numbers_of_serial);
+}
+
+TEST(FedavgPlan, RefusesClientsThatCannotBeDrawnOrDealt) {
+  expect_words(refusal({.per_round = 6}, 4), "6 clients on 4 ranks");
+  expect_words(refusal({.per_round = 6}, 4), "a multiple of 4");
+  expect_words(refusal({.clients = 5, .per_round = 6}, 1), "6 of 5 clients");
+  expect_words(refusal({.clients = 2}, 4), "4 of 2 clients");
+  expect_words(refusal({.split_alpha = 0.5}, 1), "only split: dirichlet has it");
+  EXPECT_EQ(refusal({.split = Split::dirichlet, .split_alpha = 0.5}, 1), "not refused");
+}
+
+TEST(FedavgPlan, RefusesWhatGoesByTheGradientsOfAll) {
+  expect_words(refusal({}, 2, {.clip_norm = 1}), "optimizer.clip_norm");
+  expect_words(refusal({}, 2, {.reduction = Reduction::sum}), "reduction: sum");
+  expect_words(refusal({}, 2, {}, scaled_bf16), "precision.loss_scale");
+}
+
+/// 2^24 samples leave 8 bits.
+TEST(FedavgPlan, RefusesWeightsThatLeaveNoBits) {
+  auto const planned = plan({.per_round = 2}, 1);
+  auto const check = [&](std::int64_t samples) {
+    return refusal_of([&] { check_weights(*fedavg_of(planned), samples); });
+  };
+  EXPECT_EQ(check(1 << 24), "not refused");
+  auto const refused = check((1 << 24) + 1);
+  expect_words(refused, "strategy.per_round: 2 clients with up to ");
+  expect_words(refused, "leaves 7 for a change");
+  expect_words(refused, "draw fewer clients");
+}
+
+TEST(FedavgPlan, SaysOnWhatItsNumbersDepend) {
+  FedAvgConfig const usual{.per_round = 4};
+  auto const base = plan(usual, 2);
+  EXPECT_EQ(base.hash(), plan(usual, 2).hash());
+  EXPECT_EQ(base.choices.at("strategy.local_steps"), "4");
+  EXPECT_FALSE(base.choices.contains("strategy.split_alpha"));
+  for (auto const change : std::initializer_list<void (*)(FedAvgConfig&)>{
+           [](auto& c) { c.clients = 50; }, [](auto& c) { c.per_round = 8; },
+           [](auto& c) { c.local_steps = 5; }, [](auto& c) { c.split = Split::shards; },
+           [](auto& c) { c.split = Split::dirichlet; }, [](auto& c) { c.server_lr = 0.5; },
+           [](auto& c) { c.server_momentum = 0.9; }, [](auto& c) { c.largest_change = 2; }}) {
+    auto other = usual;
+    change(other);
+    EXPECT_NE(plan(other, 2).hash(), base.hash());
+  }
+}
+
+TEST(FedavgPlan, PromisesTheBytesThatAreSent) {
+  for (auto const* model : {"lenet", "tiny_residual"})
+    for (int const ranks : {1, 2, 4})
+      for (auto const compute : {Precision::fp32, Precision::fp64}) {
+        Training const training{.model = model,
+                                .strategy = FedAvgConfig{.per_round = 4, .local_steps = 2},
+                                .precision = {.compute = compute},
+                                .steps = 3};
+        auto const planned = plan_strategy(training.strategy, test_model(model), training.optimizer,
+                                           training.precision, ranks);
+        EXPECT_EQ(planned.bytes_sent_per_step, fedavg_of(planned)->exchange_bytes);
+        run_ranks(ranks, 1, [&](Communicator& communicator) {
+          for (auto const sent : train(training, communicator).bytes_sent)
+            EXPECT_EQ(sent, planned.bytes_sent_per_step) << model << ", " << ranks << " ranks";
+        });
+      }
+}
+
+}  // namespace
+}  // namespace stratagem::test

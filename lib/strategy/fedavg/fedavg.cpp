@@ -1,0 +1,197 @@
+#include "strategy/fedavg/fedavg.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <numeric>
+#include <span>
+
+#include <ATen/ATen.h>
+
+#include "base/contract.hpp"
+#include "base/text.hpp"
+#include "comm/agreement.hpp"
+#include "strategy/shared/cross_entropy.hpp"
+#include "strategy/shared/micro_batches.hpp"
+
+namespace stratagem {
+
+using trace::Phase;
+
+namespace {
+
+constexpr double most_clipped = 0.01;  // that nobody is told of
+
+/// All of a round. Samples that belong to nobody are those of clients with one each.
+std::vector<DrawnClient> clients_of(Batch const& batch, int drawn) {
+  if (!batch.clients.empty()) return batch.clients;
+  std::vector<DrawnClient> clients;
+  for (int number = 0; number < drawn; ++number) clients.push_back({number, 1});
+  return clients;
+}
+
+std::int64_t samples_of(std::span<DrawnClient const> clients) {
+  return std::accumulate(clients.begin(), clients.end(), std::int64_t{0},
+                         [](auto sum, auto const& client) { return sum + client.samples; });
+}
+
+}  // namespace
+
+FedAvg::FedAvg(FedAvgPlan const& plan, StrategyParts const& parts)
+    : plan_(plan),
+      parts_(parts),
+      replica_(parts.model, parts.precision.compute, parts.device, parts.seed),
+      begin_(parts.allocate(gpu::MemoryCategory::optimizer, all().size())),
+      gradient_(parts.allocate(gpu::MemoryCategory::gradients, all().size())),
+      control_(parts.allocate(gpu::MemoryCategory::gradients, control_room)),
+      tape_(parts.model.blocks, parts.recompute) {
+  if (plan_.has_momentum())
+    momentum_ = parts.allocate(gpu::MemoryCategory::optimizer, all().size());
+  {
+    gpu::MemoryScope const scope(gpu::MemoryCategory::gradients, parts.device);
+    codes_ = at::zeros_like(gradient_, gradient_.options().dtype(at::kInt));
+    sum_ = parts.communicator.allocate(all().size(), at::kInt);
+  }
+  for (int block = 0; block < tape_.blocks(); ++block)
+    gradient_views_.push_back(views_of(gradient_, replica_.layout(), block));
+  for (int place = 0; place < plan_.clients_of_rank(); ++place)
+    buffers_.push_back(make_buffers(parts.model, parts.device, parts.precision.compute));
+  begin_optimizer();
+}
+
+void FedAvg::begin_optimizer() {
+  update_.reset();
+  update_.emplace(parts_.optimizer, parts_.precision, 1, plan_.config.micro_batches,
+                  all_elements(replica_.layout()), parts_.device);
+}
+
+StepResult FedAvg::step(Batch const& batch, StepOptions const& options) {
+  control_.begin(options);
+  control_.clear();
+  hashes_ = options.compare_replicas ? ReplicaHashes(replicas()) : ReplicaHashes();
+  auto const clients = clients_of(batch, plan_.drawn);
+  FixedPoint const codes(samples_of(clients), plan_.config.largest_change);
+  begin_.copy_(replica_.flat());
+  sum_.zero_();
+  auto const shares = split(batch, plan_.clients_of_rank());
+  for (std::size_t place = 0; place < shares.size(); ++place) {
+    auto const& client = clients[static_cast<std::size_t>(number_of(place))];
+    train(place, client, shares[place], options.lr);
+    add_change(client, codes, batch.step);
+  }
+  auto const result = exchange(batch);
+  step_of_server(codes);
+  return result;
+}
+
+void FedAvg::train(std::size_t place, DrawnClient const& client, Batch const& share, double lr) {
+  replica_.flat().copy_(begin_);
+  replica_.refresh(all());
+  begin_optimizer();
+  for (auto const& of_step : split(share, plan_.config.local_steps)) {
+    auto write = GradWrite::overwrite;
+    for (auto const& micro : split(of_step, plan_.config.micro_batches)) {
+      pass(place, client, micro, write);
+      write = GradWrite::accumulate;
+    }
+    parts_.recorder.enter(Phase::optimizer);
+    update_->begin();
+    update_->apply(all(), replica_.flat(), gradient_, lr);
+    replica_.refresh(all());
+  }
+}
+
+void FedAvg::pass(std::size_t place, DrawnClient const& client, Batch const& micro,
+                  GradWrite write) {
+  parts_.recorder.enter(Phase::forward);
+  auto const logits =
+      forward(replica_, buffers_[place], tape_, micro.inputs, parts_.context_of(micro, 1));
+  auto const loss = cross_entropy(logits, micro.labels);
+  control_.note(loss, tape_);
+  if (!failure_ && !std::isfinite(loss.loss.item<double>())) {
+    auto const block = tape_.first_non_finite();
+    failure_ =
+        Error(ExitCode::non_finite,
+              str("the loss of client ", client.number, " is not finite at step ", micro.step),
+              block < 0 ? "though every block's output is"
+                        : "first in the output of block " +
+                              parts_.model.blocks[static_cast<std::size_t>(block)]->name(),
+              "lower optimizer.lr or look at the data");
+  }
+  parts_.recorder.enter(Phase::backward);
+  at::Tensor gradient = loss.gradient;
+  for (int block = tape_.blocks() - 1; block >= 0; --block)
+    gradient =
+        tape_.backward(block, gradient, gradient_views_[static_cast<std::size_t>(block)], write);
+}
+
+void FedAvg::add_change(DrawnClient const& client, FixedPoint const& codes, std::int64_t step) {
+  at::sub_out(gradient_, replica_.flat(), begin_);
+  if (!gradient_.isfinite().all().item<bool>()) {
+    if (!failure_)
+      failure_ =
+          Error(ExitCode::non_finite,
+                str("the parameters of client ", client.number, " are not finite at step ", step),
+                "though its losses are", "lower optimizer.lr or look at the data");
+    return;
+  }
+  clipped_ += codes.add(gradient_, client.samples, codes_, sum_);
+  coded_ += gradient_.numel();
+}
+
+StepResult FedAvg::exchange(Batch const& batch) {
+  parts_.recorder.enter(Phase::comm_exposed);
+  auto& communicator = parts_.communicator;
+  if (failure_) control_.refuse();
+  control_.seal(fingerprint(communicator.collectives(), hashes_));
+  auto agreement = communicator.all_reduce(control_.memory());
+  communicator.all_reduce(sum_).wait_on_stream();
+  agreement.wait_on_stream();
+  control_.fetch_sum();
+  auto const [result, finite, alike] = control_.result(batch, plan_.ranks, plan_.passes_of_rank());
+  if (!alike) refuse_difference(communicator, hashes_, batch.step);
+  if (!finite) agree(communicator, failure_);
+  ensures(finite, "a rank that refuses says why");
+  return result;
+}
+
+void FedAvg::step_of_server(FixedPoint const& codes) {
+  parts_.recorder.enter(Phase::optimizer);
+  codes.mean_of(sum_, gradient_);
+  if (plan_.has_momentum()) momentum_.mul_(plan_.config.server_momentum).add_(gradient_);
+  auto const& change = plan_.has_momentum() ? momentum_ : gradient_;
+  replica_.flat().copy_(begin_).add_(change, plan_.config.server_lr);
+  replica_.refresh(all());
+}
+
+std::string FedAvg::report() {
+  auto const counts = parts_.communicator.allocate(2, at::kLong);
+  counts.copy_(at::tensor({std::exchange(clipped_, 0), std::exchange(coded_, 0)}, at::kLong));
+  parts_.communicator.all_reduce(counts).wait_on_stream();
+  auto const of_all = counts.to(at::kCPU, at::kDouble);
+  auto const share = of_all[0].item<double>() / std::max(of_all[1].item<double>(), 1.0);
+  if (parts_.communicator.rank() != 0 || share <= most_clipped) return {};
+  return str("warning: ", format_number(100 * share, 1),
+             " % of the clients' changes were clipped: raise strategy.largest_change");
+}
+
+OptimizerState FedAvg::kept() const {
+  if (!plan_.has_momentum()) return {};
+  return {{FedAvgConfig::momentum_sum, momentum_}};
+}
+
+NamedTensors FedAvg::replicas() const {
+  auto tensors = replica_.views(replica_.flat(), "parameters/");
+  for (auto const& [kind, flat] : kept())
+    std::ranges::copy(replica_.views(flat, kind + "/"), std::back_inserter(tensors));
+  return tensors;
+}
+
+State FedAvg::state() {
+  State state{.of_parameters = replica_.state(kept()), .replicas = replicas()};
+  for (std::size_t place = 0; place < buffers_.size(); ++place)
+    state.buffers.emplace(number_of(place), buffers_[place]);
+  return state;
+}
+
+}  // namespace stratagem

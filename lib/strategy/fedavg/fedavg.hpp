@@ -1,0 +1,76 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "base/error.hpp"
+#include "model/block_tape.hpp"
+#include "strategy/fedavg/fedavg_plan.hpp"
+#include "strategy/fedavg/fixed_point.hpp"
+#include "strategy/shared/control.hpp"
+#include "strategy/shared/replica.hpp"
+#include "strategy/shared/update.hpp"
+#include "strategy/state/replicas.hpp"
+#include "strategy/strategy_parts.hpp"
+
+namespace stratagem {
+
+/// Federated averaging. A step is a round: with weights n_k, the samples that client k has,
+///   d_k = what local_steps steps from p make of p, minus p
+///   d   = sum n_k d_k / sum n_k, over the clients drawn
+///   m  <- server_momentum m + d;  p <- p + server_lr m
+/// The sum is one of integers, see FixedPoint: it does not depend on who plays which client. A rank
+/// plays its clients one after the other, with one set of parameters and an optimizer that begins
+/// anew with each; nothing is kept for a client that is not drawn. Running statistics belong to the
+/// places of a round, whose mean is evaluated, as that of workers in other strategies.
+class FedAvg final : public Strategy {
+ public:
+  FedAvg(FedAvgPlan const& plan, StrategyParts const& parts);
+
+  StepResult step(Batch const& batch, StepOptions const& options) override;
+  at::Tensor predict(at::Tensor const& images, Buffers const& statistics) override {
+    return infer(replica_, statistics, tape_, images);
+  }
+  State state() override;
+  void state_replaced() override { replica_.refresh(all()); }
+  /// Names the share of changes that were clipped, where these are many.
+  std::string report() override;
+
+ private:
+  FlatRange all() const { return {0, replica_.layout().size()}; }
+  /// What other ranks hold, too.
+  NamedTensors replicas() const;
+  OptimizerState kept() const;
+  /// Of a place of this rank, among all of a round.
+  int number_of(std::size_t place) const {
+    return parts_.communicator.rank() * plan_.clients_of_rank() + static_cast<int>(place);
+  }
+  /// A new one, that has seen nothing.
+  void begin_optimizer();
+  void train(std::size_t place, DrawnClient const& client, Batch const& share, double lr);
+  /// Forward and backward.
+  void pass(std::size_t place, DrawnClient const& client, Batch const& micro, GradWrite write);
+  /// Adds what the client has made of the parameters to the sum.
+  void add_change(DrawnClient const& client, FixedPoint const& codes, std::int64_t step);
+  /// Sums over all ranks, and lets them agree. Ends the run where one of them cannot continue.
+  StepResult exchange(Batch const& batch);
+  void step_of_server(FixedPoint const& codes);
+
+  FedAvgPlan plan_;
+  StrategyParts parts_;
+  Replica replica_;               ///< of the server between rounds, of a client within
+  std::optional<Update> update_;  ///< of the client
+  at::Tensor begin_;              ///< the parameters that a round begins with
+  at::Tensor momentum_;           ///< m; undefined without
+  at::Tensor gradient_;           ///< of the client; then its change, and the mean of all
+  at::Tensor codes_, sum_;        ///< int32
+  std::vector<std::vector<at::Tensor>> gradient_views_;  ///< by block
+  std::vector<Buffers> buffers_;                         ///< by place of this rank
+  StepStatus control_;
+  ReplicaHashes hashes_;  ///< of this step, where it compares them
+  BlockTape tape_;
+  std::int64_t clipped_ = 0, coded_ = 0;  ///< elements of this rank since the last report
+  std::optional<Error> failure_;          ///< why this rank cannot continue, until all know
+};
+
+}  // namespace stratagem

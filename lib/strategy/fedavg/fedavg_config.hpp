@@ -1,0 +1,40 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "data/client_config.hpp"
+#include "keys/key.hpp"
+
+namespace stratagem {
+
+/// Federated averaging: of many clients, each with samples of its own, a few train for some steps
+/// in every round, and a server takes the weighted mean of their changes (McMahan et al. 2017,
+/// arXiv 1602.05629), with momentum (FedAvgM, Hsu et al. 2019, arXiv 1909.06335). Ranks play the
+/// clients that are drawn; there is no rank that serves.
+struct FedAvgConfig {
+  static constexpr std::string_view name = "fedavg";
+  static constexpr std::string_view description =
+      "clients with data of their own; in each round the changes of a few are averaged";
+  /// Of its own state for each parameter, as checkpoints name it.
+  static constexpr char const* momentum_sum = "server_momentum";
+
+  int clients = 100;
+  int per_round = 0;    ///< clients drawn for a round, equally many per rank; 0: one for each rank
+  int local_steps = 4;  ///< of each of them in a round
+  Split split = Split::iid;
+  double split_alpha = 1;  ///< of Split::dirichlet
+  double server_lr = 1;
+  double server_momentum = 0;
+  double largest_change = 1;  ///< of a parameter, by one client; what is beyond it is clipped
+  int micro_batches = 1;      ///< forward and backward passes of a client per step
+};
+
+/// Of section `strategy`, bound to `config`.
+Keys keys_of(FedAvgConfig& config);
+/// What `plan --compare` shows of it, by name; with what `given` says.
+std::vector<std::pair<std::string, FedAvgConfig>> alternatives(FedAvgConfig const& given);
+
+}  // namespace stratagem

@@ -1,0 +1,217 @@
+#include "strategy/fedavg/fedavg_plan.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "base/console/table.hpp"
+#include "base/error.hpp"
+#include "base/hash/hash.hpp"
+#include "base/text.hpp"
+#include "strategy/fedavg/fedavg.hpp"
+#include "strategy/fedavg/fixed_point.hpp"
+#include "strategy/planned_strategy.hpp"
+#include "strategy/shared/control.hpp"
+#include "strategy/shared/gradient_scale.hpp"
+#include "strategy/timing/lanes.hpp"
+
+namespace stratagem {
+namespace {
+
+constexpr std::int64_t code_bytes = 4;  // of a parameter's change
+
+[[noreturn]] void refuse(std::string const& what, std::string const& why, std::string const& cure) {
+  throw Error(ExitCode::usage, what + " with strategy fedavg", why, cure);
+}
+
+std::string spread_text(ClientSplit::Spread const& spread) {
+  return str(format_count(spread.least), " least, ", format_count(spread.median), " median, ",
+             format_count(spread.most), " most");
+}
+
+nlohmann::json spread_json(ClientSplit::Spread const& spread) {
+  return {{"least", spread.least}, {"median", spread.median}, {"most", spread.most}};
+}
+
+class PlannedFedAvg final : public PlannedStrategy {
+ public:
+  explicit PlannedFedAvg(FedAvgPlan const& plan) : plan_(plan) {}
+
+  FedAvgPlan const& plan() const { return plan_; }
+
+  Member make(StrategyParts const& parts) const override {
+    return {.strategy = std::make_unique<FedAvg>(plan_, parts)};
+  }
+
+  /// As FedAvg::step() makes it. A client's change is coded in about the time of an update.
+  StepTime time(StepParts const& parts) const override {
+    auto const& config = plan_.config;
+    auto const bytes = static_cast<double>(parts.layout.size() * code_bytes);
+    auto const& costs = parts.costs;
+    auto const mean = steady(parts, [&](Lanes& lanes) {
+      for (int step = 0; step < plan_.clients_of_rank() * config.local_steps; ++step) {
+        for (int pass = 0; pass < config.micro_batches; ++pass)
+          lanes.compute(costs.forward_s + costs.backward_s);
+        lanes.compute(costs.optimizer_s);
+      }
+      lanes.compute(plan_.clients_of_rank() * costs.optimizer_s);
+      lanes.await(lanes.communicate(costs.all_reduce.at(bytes)));
+      lanes.compute(costs.optimizer_s);
+    });
+    return time_of_collectives(mean, parts);
+  }
+
+  std::string tables(Model const& /*model*/) const override {
+    auto const& config = plan_.config;
+    Table table({{"fedavg", Align::left}, {"", Align::left}});
+    table.add_row({"a round, a step of the run",
+                   str(plan_.drawn, " of ", config.clients, " clients, ", plan_.clients_of_rank(),
+                       " on each rank; ", config.local_steps, " steps of each")});
+    table.add_row({"server", str("lr ", shortest(config.server_lr), ", momentum ",
+                                 shortest(config.server_momentum))});
+    table.add_row({"sent for a round", bytes_text(plan_.exchange_bytes) + " by each rank"});
+    return table.render();
+  }
+
+  void add_to(nlohmann::json& document) const override {
+    auto const& config = plan_.config;
+    document["fedavg"] = {{"clients", config.clients},
+                          {"per_round", plan_.drawn},
+                          {"clients_of_rank", plan_.clients_of_rank()},
+                          {"local_steps", config.local_steps},
+                          {"server_lr", config.server_lr},
+                          {"server_momentum", config.server_momentum},
+                          {"exchange_B", plan_.exchange_bytes}};
+  }
+
+  void check(ClientSplit const& split) const override {
+    check_weights(plan_, split.most_samples(plan_.drawn));
+  }
+
+  std::string client_tables(ClientSplit const& split) const override {
+    auto const codes = codes_of(split);
+    Table table({{"clients", Align::left}, {format_count(split.clients()), Align::left}});
+    table.add_row({"samples of a client", spread_text(split.samples())});
+    if (split.labels().most > 0) table.add_row({"labels of a client", spread_text(split.labels())});
+    table.add_row(
+        {"a change in a sum", str(codes.bits(), " bits or more: multiples of 2^", -codes.exponent(),
+                                  ", less than ", shortest(codes.range() + codes.unit()))});
+    return table.render();
+  }
+
+  void add_clients_to(nlohmann::json& document, ClientSplit const& split) const override {
+    auto& fedavg = document["fedavg"];
+    fedavg["samples_of_client"] = spread_json(split.samples());
+    if (split.labels().most > 0) fedavg["labels_of_client"] = spread_json(split.labels());
+    fedavg["value_bits"] = codes_of(split).bits();
+    fedavg["unit"] = codes_of(split).unit();
+  }
+
+ private:
+  /// Those of the round whose clients have most samples.
+  FixedPoint codes_of(ClientSplit const& split) const {
+    return {split.most_samples(plan_.drawn), plan_.config.largest_change};
+  }
+
+  FedAvgPlan plan_;
+};
+
+void check_clients(FedAvgPlan const& plan) {
+  auto const& config = plan.config;
+  if (plan.drawn > config.clients)
+    refuse(str("strategy.per_round: ", plan.drawn, " of ", config.clients, " clients"),
+           "a round draws different ones", str("take at most ", config.clients));
+  if (plan.drawn % plan.ranks != 0)
+    refuse(str("strategy.per_round: ", plan.drawn, " clients on ", plan.ranks, " ranks"),
+           "each rank plays equally many",
+           str("take a multiple of ", plan.ranks, ", or 0 for one on each rank"));
+  if (config.split != Split::dirichlet && config.split_alpha != FedAvgConfig().split_alpha)
+    refuse("strategy.split_alpha", "only split: dirichlet has it", "leave it out");
+}
+
+void check(FedAvgPlan const& plan, PlanInput const& input) {
+  check_clients(plan);
+  std::string const why = "a client does not know the others' gradients";
+  if (input.optimizer.clip_norm > 0)
+    refuse("optimizer.clip_norm", why, "set it to 0, or take strategy ddp");
+  if (input.optimizer.reduction == Reduction::sum)
+    refuse("optimizer.reduction: sum", why, "take mean");
+  if (scales_loss(input.precision))
+    refuse("precision.loss_scale: dynamic", why, "set it to none, or take strategy ddp");
+}
+
+/// The replica, where a round began, a gradient, codes and their sum; one optimizer for all clients
+/// of a rank, which train in turn, but running statistics for each.
+gpu::MemoryUse memory_of(FedAvgPlan const& plan, StrategyPlan const& of_replica,
+                         std::int64_t elements) {
+  auto memory = of_replica.memory;
+  auto const copy = elements * of_replica.element_size;
+  memory[gpu::MemoryCategory::optimizer] += plan.has_momentum() ? 2 * copy : copy;
+  memory[gpu::MemoryCategory::gradients] +=
+      control_room * of_replica.element_size + 2 * elements * code_bytes;
+  memory[gpu::MemoryCategory::buffers] *= plan.clients_of_rank();
+  return memory;
+}
+
+/// What decides the numbers of a training, by its key.
+std::map<std::string, std::string> choices_of(FedAvgPlan const& plan) {
+  auto const& config = plan.config;
+  std::map<std::string, std::string> choices{
+      {"strategy.clients", std::to_string(config.clients)},
+      {"strategy.local_steps", std::to_string(config.local_steps)},
+      {"strategy.split", name_of(config.split)},
+      {"strategy.server_lr", shortest(config.server_lr)},
+      {"strategy.server_momentum", shortest(config.server_momentum)},
+      {"strategy.largest_change", shortest(config.largest_change)}};
+  if (config.split == Split::dirichlet)
+    choices["strategy.split_alpha"] = shortest(config.split_alpha);
+  return choices;
+}
+
+}  // namespace
+
+StrategyPlan plan_of(FedAvgConfig const& config, PlanInput const& input) {
+  auto plan = plan_of_replicas(input);
+  FedAvgPlan fedavg{.config = config,
+                    .drawn = config.per_round > 0 ? config.per_round : input.ranks,
+                    .ranks = input.ranks};
+  check(fedavg, input);
+  auto const elements = input.layout.size();
+  fedavg.exchange_bytes = all_reduce_bytes(elements * code_bytes, input.ranks) +
+                          all_reduce_bytes(control_room * plan.element_size, input.ranks);
+  plan.workers = fedavg.drawn;
+  plan.micro_batches = config.local_steps * config.micro_batches;
+  plan.batches_per_step = config.local_steps;
+  plan.clients = ClientConfig{.clients = config.clients,
+                              .per_round = fedavg.drawn,
+                              .split = config.split,
+                              .alpha = config.split_alpha};
+  plan.memory = memory_of(fedavg, plan, elements);
+  plan.saved_copies = 0;  // no optimizer's state is: only these
+  plan.saved_states = fedavg.has_momentum() ? 2 : 1;
+  plan.bytes_sent_per_step = plan.most_bytes_sent_per_step = fedavg.exchange_bytes;
+  plan.order_of_sums = order_of_sums(config.micro_batches);
+  plan.numbers_of_serial = false;
+  plan.choices = choices_of(fedavg);
+  plan.operations = {BenchOperation::all_reduce};
+  Hash hash;
+  hash.add(std::uint64_t(fedavg.drawn));
+  for (auto const& [key, value] : plan.choices) hash.add(key).add(value);
+  plan.hashes.emplace_back("clients and rounds", hash.value());
+  plan.strategy = std::make_shared<PlannedFedAvg>(fedavg);
+  return plan;
+}
+
+void check_weights(FedAvgPlan const& plan, std::int64_t samples) {
+  auto const bits = FixedPoint(samples, plan.config.largest_change).bits();
+  if (bits < FixedPoint::least_bits)
+    refuse(str("strategy.per_round: ", plan.drawn, " clients with up to ", format_count(samples),
+               " samples"),
+           str("sums are weighted by these in 32 bits, which leaves ", bits, " for a change"),
+           str("draw fewer clients: ", FixedPoint::least_bits, " bits are the least"));
+}
+
+FedAvgPlan const* fedavg_of(StrategyPlan const& plan) {
+  auto const* planned = dynamic_cast<PlannedFedAvg const*>(plan.strategy.get());
+  return planned == nullptr ? nullptr : &planned->plan();
+}
+
+}  // namespace stratagem
