@@ -152,8 +152,8 @@ class Calibration(harness.ProgramTest):
     def check_comparison(self):
         compared = json.loads(self.expect(0, *WITH, "--compare", "--json").stdout)
         times = {one["strategy"]: one["time"]["step_s"] for one in compared["strategies"]}
-        self.assertEqual(len(times), 8)
-        alike = [time for name, time in times.items() if name not in ("local", "gossip", "ps async")]
+        self.assertEqual(len(times), 9)
+        alike = [time for name, time in times.items() if name not in ("local", "gossip", "fedavg", "ps async")]
         self.assertLessEqual(times[compared["recommended"]], 1.05 * min(alike))
         text = self.expect(0, *WITH, "--compare").stdout
         self.assertRegex(text, r"Take .*: its\s+step\s+is\s+predicted\s+to\s+take")

@@ -323,7 +323,7 @@ class Commands(harness.ProgramTest):
         compare = [*PLAN, "--ranks", "4", "--compare"]
         compared = json.loads(self.expect(0, *compare, "--json").stdout)
         peaks = {one["strategy"]: one["peak_B"] for one in compared["strategies"]}
-        self.assertEqual((compared["recommended"], len(peaks)), ("ddp", 7))
+        self.assertEqual((compared["recommended"], len(peaks)), ("ddp", 9))
         room = f"{(peaks['ddp'] - 1) // 1024 + 1024 * 1024}KiB"  # 1 GiB of it is reserved
         text = self.expect(0, *compare, "--gpu-memory", room).stdout
         for words in "Take fsdp ", "lacks ", "Would FSDP help?", "ps sync", "5 ranks":
