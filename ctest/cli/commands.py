@@ -320,7 +320,7 @@ class Commands(harness.ProgramTest):
                 self.expect(code, *PLAN, "--ranks", "4", *words)
 
     def test_plan_compares_strategies(self):
-        compare = [*PLAN, "--ranks", "4", "--compare"]
+        compare = [*PLAN, "--ranks", "4", "--compare", "-s", "data.subset=480"]  # some for each of 100 clients
         compared = json.loads(self.expect(0, *compare, "--json").stdout)
         peaks = {one["strategy"]: one["peak_B"] for one in compared["strategies"]}
         self.assertEqual((compared["recommended"], len(peaks)), ("ddp", 9))

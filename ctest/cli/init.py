@@ -134,7 +134,7 @@ class Completion(harness.ProgramTest):
     def test_words_and_files(self):
         self.assertEqual(self.complete("stratagem list m"), ["models"])
         self.assertEqual(self.complete("stratagem completion "), ["bash", "zsh"])
-        self.assertEqual(self.complete("stratagem init my.yaml --strategy f"), ["fsdp"])
+        self.assertEqual(self.complete("stratagem init my.yaml --strategy f"), ["fsdp", "fedavg"])
         (self.folder / "notes.txt").write_text("")
         (self.folder / "studies").mkdir()
         self.assertEqual(sorted(self.complete("stratagem run ")), ["config.yaml", "studies"])
