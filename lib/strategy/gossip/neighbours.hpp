@@ -10,10 +10,10 @@ namespace stratagem {
 /// worker hands each of the n workers that hear it the same share of what it has, 1 / (n + 1)
 /// rounded to 24 bits, and keeps the rest: columns add up to 1 exactly, in fp32, too.
 ///
-///   ring         the two beside it
-///   exponential  the one 2^(t mod ceil log2 W) further: the only graph that changes, and is
-///   directed complete     all star         worker 0, and 0 all: rows do not add up to 1, so it
-///   takes push-sum
+/// - ring: the two beside it;
+/// - exponential: the one 2^(t mod ceil log2 W) further, the only graph that changes, and directed;
+/// - complete: all;
+/// - star: worker 0, and 0 hears all; rows do not add up to 1, so it takes push-sum.
 class Neighbours {
  public:
   Neighbours(Graph graph, int workers);
