@@ -14,7 +14,7 @@ STRATEGIES = {
     "fsdp": ("#D55E00", "^", "FSDP (ZeRO-3)"),
     "local": ("#56B4E9", "2", "local SGD"),
     "gossip": ("#44AA99", "3", "gossip"),
-    "fedavg": ("#999933", "1", "FedAvg"),
+    "fedavg": ("#661100", "4", "FedAvg"),
     "ps-sync": ("#009E73", "D", "PS sync"),
     "ps-async": ("#CC79A7", "v", "PS async"),
     "ps-modified": ("#882255", "P", "PS modified async"),

@@ -34,6 +34,8 @@ std::vector<Row> const& rows() {
       {"name=ddp", "compression=int8", "strategy.compression"},
       {"name=ddp,compression=int8", "rounding=stochastic", "strategy.rounding"},
       {"name=ddp,compression=int8", "error_feedback=true", "strategy.error_feedback"},
+      {"name=fsdp", "compression=int8", "strategy.compression"},
+      {"name=serial,compression=int8", "compressed_sums=false", "strategy.compressed_sums"},
       {"name=fsdp", "shard=optimizer", ""},
       {"name=fsdp", "unit_mb=1", ""},
       {"name=fsdp", "reshard_after_forward=false", ""},

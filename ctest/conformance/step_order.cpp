@@ -63,13 +63,12 @@ Events third_step(Events const& all, std::int64_t passes_per_step) {
 }
 
 /// Control takes no time in a prediction, so it is left out: the control record, also where it is
-/// sent with the bucket of the first block; a push's header, its answer, and sends that end. What
-/// neighbours tell beside parameters; a neighbour's message is awaited as long as an own one takes.
+/// sent with the bucket of the first block; a push's header, its answer, sends that end, and what
+/// neighbours tell beside parameters. The end of a message is that of one that arrives.
 std::string without_control(std::string const& event, std::int64_t last_bucket_bytes,
                             std::int64_t message_bytes) {
   auto const told = message_bytes + Mixer::tail * 4;
   if (event == str("send ", told)) return str("send ", message_bytes);
-  if (event == str("wait receive ", told)) return str("wait send ", message_bytes);
   for (std::string const prefix : {"all_reduce ", "wait all_reduce "}) {
     if (event == str(prefix, control_bytes)) return {};
     if (event == str(prefix, control_bytes + last_bucket_bytes))
