@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "comm/factory.hpp"
+#include "conformance/local_workers.hpp"
 #include "conformance/training.hpp"
 #include "support/world.hpp"
 
@@ -26,6 +27,14 @@ inline void expect_result(Training const& training, std::string const& expected,
   if (replicas == Replicas::everywhere || world().rank() == 0) {
     EXPECT_EQ(own, expected) << "on rank " << world().rank();
   }
+}
+
+/// The ranks of the test, which share the workers out evenly, end with what one rank ends with.
+inline void expect_same_as_on_one_rank(Training const& training) {
+  auto expected = world().rank() == 0 ? digest_alone(training) : "";
+  world().broadcast(expected, 0);
+  auto const communicator = make_communicator({}, discover_process(world()), world(), nullptr);
+  EXPECT_EQ(digest_on(training, *communicator), expected) << "on rank " << world().rank();
 }
 
 }  // namespace stratagem::test

@@ -6,7 +6,7 @@
 #include "base/error.hpp"
 #include "comm/inprocess/inprocess_communicator.hpp"
 #include "comm/serial/serial_communicator.hpp"
-#include "conformance/local_workers.hpp"
+#include "conformance/in_process.hpp"
 #include "strategy/shared/micro_batches.hpp"
 
 namespace stratagem::test {
@@ -27,14 +27,6 @@ Training residual(FedAvgConfig const& fedavg, std::int64_t rounds = 4) {
 StrategyPlan plan_on_one_rank(Training const& training) {
   return plan_strategy(training.strategy, test_model(training.model), training.optimizer,
                        training.precision, 1);
-}
-
-double greatest_distance(NamedTensors const& a, NamedTensors const& b) {
-  double greatest = 0;
-  EXPECT_EQ(a.size(), b.size());
-  for (std::size_t i = 0; i < a.size(); ++i)
-    greatest = std::max(greatest, (a[i].second - b[i].second).abs().max().item<double>());
-  return greatest;
 }
 
 /// What a client makes of `begin`: a training of strategy serial of its own.
@@ -107,14 +99,7 @@ TEST(FedavgInProcess, IsSerialTrainingsWhoseChangesAreAveraged) {
 TEST(FedavgInProcess, DoesNotDependOnRanksOrInterleaving) {
   for (auto const& fedavg :
        {skewed, FedAvgConfig{.per_round = 6, .local_steps = 2, .split = Split::shards}}) {
-    auto const training = residual(fedavg);
-    auto const expected = digest_alone(training);
-    for (int const ranks : {2, 3, 6})
-      for (std::uint64_t seed = 0; seed < 3; ++seed)
-        run_ranks(ranks, seed, [&](Communicator& communicator) {
-          EXPECT_EQ(digest_on(training, communicator), expected)
-              << "rank " << communicator.rank() << " of " << ranks << ", seed " << seed;
-        });
+    expect_same_on_any_ranks(residual(fedavg));
   }
 }
 

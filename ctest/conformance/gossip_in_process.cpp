@@ -8,7 +8,7 @@
 #include "base/text.hpp"
 #include "comm/inprocess/inprocess_communicator.hpp"
 #include "comm/serial/serial_communicator.hpp"
-#include "conformance/local_workers.hpp"
+#include "conformance/in_process.hpp"
 
 namespace stratagem::test {
 namespace {
@@ -132,14 +132,7 @@ TEST(GossipInProcess, DoesNotDependOnRanksOrInterleaving) {
                              GossipConfig{.workers = 6, .graph = Graph::ring, .mix_every = 2},
                              GossipConfig{.workers = 6, .graph = Graph::complete},
                              GossipConfig{.workers = 6, .graph = Graph::star, .push_sum = true}}) {
-    auto const training = residual(gossip);
-    auto const expected = digest_alone(training);
-    for (int const ranks : {2, 3, 6})
-      for (std::uint64_t seed = 0; seed < 3; ++seed)
-        run_ranks(ranks, seed, [&](Communicator& communicator) {
-          EXPECT_EQ(digest_on(training, communicator), expected)
-              << "rank " << communicator.rank() << " of " << ranks << ", seed " << seed;
-        });
+    expect_same_on_any_ranks(residual(gossip));
   }
 }
 
@@ -180,17 +173,7 @@ TEST(GossipInProcess, ANonFiniteLossEndsAllRanks) {
   for (auto const graph : {Graph::ring, Graph::exponential}) {
     Training training{.strategy = GossipConfig{.workers = 8, .graph = graph},
                       .optimizer = {.lr = 1e30}};
-    run_ranks(4, 1, [&](Communicator& communicator) {
-      try {
-        train(training, communicator);
-        FAIL() << "rank " << communicator.rank();
-      } catch (AgreedError const& error) {
-        EXPECT_EQ(error.code(), ExitCode::non_finite);
-        std::string const what = error.what();
-        EXPECT_NE(what.find("at step 1, of worker 0"), what.npos) << what;
-        EXPECT_NE(what.find("output of block "), what.npos) << what;
-      }
-    });
+    expect_non_finite_loss(training, 4, "at step 1, of worker 0");
   }
 }
 

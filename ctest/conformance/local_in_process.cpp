@@ -7,7 +7,7 @@
 #include "base/error.hpp"
 #include "comm/inprocess/inprocess_communicator.hpp"
 #include "comm/serial/serial_communicator.hpp"
-#include "conformance/local_workers.hpp"
+#include "conformance/in_process.hpp"
 
 namespace stratagem::test {
 namespace {
@@ -69,14 +69,7 @@ TEST(LocalInProcess, DoesNotDependOnRanksOrInterleaving) {
                             .begin_step = 1,
                             .outer_lr = 0.7,
                             .outer_momentum = 0.9}}) {
-    auto const training = residual(local);
-    auto const expected = digest_alone(training);
-    for (int const ranks : {2, 3, 6})
-      for (std::uint64_t seed = 0; seed < 3; ++seed)
-        run_ranks(ranks, seed, [&](Communicator& communicator) {
-          EXPECT_EQ(digest_on(training, communicator), expected)
-              << "rank " << communicator.rank() << " of " << ranks << ", seed " << seed;
-        });
+    expect_same_on_any_ranks(residual(local));
   }
 }
 
@@ -133,17 +126,7 @@ TEST(LocalInProcess, ANonFiniteLossEndsAllRanksAtTheNextAveraging) {
   for (int const workers : {2, 4}) {
     Training const training{.strategy = LocalConfig{.workers = workers, .inner_steps = 4},
                             .optimizer = {.lr = 1e30}};
-    run_ranks(2, 1, [&](Communicator& communicator) {
-      try {
-        train(training, communicator);
-        FAIL() << "rank " << communicator.rank();
-      } catch (AgreedError const& error) {
-        EXPECT_EQ(error.code(), ExitCode::non_finite);
-        std::string const what = error.what();
-        EXPECT_NE(what.find("at step 1, of worker 0"), what.npos) << what;
-        EXPECT_NE(what.find("output of block "), what.npos) << what;
-      }
-    });
+    expect_non_finite_loss(training, 2, "at step 1, of worker 0");
   }
 }
 

@@ -101,6 +101,17 @@ void append_to(Trained& first, Trained const& second) {
   first.buffers = second.buffers;
 }
 
+/// Stops after `stop` steps `from` one way and goes on `to` another, with so many workers.
+Trained in_two_parts(Training const& training, std::int64_t stop, Way const& from, Way const& to,
+                     int workers) {
+  Scratch const run;
+  auto first_part = training;
+  first_part.steps = stop;
+  auto joined = train_and_save(first_part, from, workers, run.path());
+  append_to(joined, go_on(training, to, workers, run.path()));
+  return joined;
+}
+
 void expect_equal(NamedTensors const& a, NamedTensors const& b) {
   ASSERT_EQ(a.size(), b.size());
   for (std::size_t i = 0; i < a.size(); ++i) {
@@ -118,17 +129,14 @@ void check_every_pair(Training training, int workers, int micro_batches) {
   std::uint64_t draw = 0;
   for (auto const& from : all)
     for (auto const& to : all) {
-      Scratch const run;
-      auto first_part = training;
-      first_part.steps =
+      auto const stop =
           static_cast<std::int64_t>(random.word64(draw++, static_cast<std::uint64_t>(workers)) %
                                     static_cast<std::uint64_t>(training.steps));
-      SCOPED_TRACE(from.name + " " + std::to_string(first_part.steps) + " steps, " + to.name);
-      auto joined = train_and_save(first_part, from, workers, run.path());
-      append_to(joined, go_on(training, to, workers, run.path()));
+      SCOPED_TRACE(from.name + " " + std::to_string(stop) + " steps, " + to.name);
+      auto const joined = in_two_parts(training, stop, from, to, workers);
       // The mean loss is added up in another type by each; all else is the same everywhere.
       auto losses = straight[to.name].losses;
-      std::copy_n(straight[from.name].losses.begin(), first_part.steps, losses.begin());
+      std::copy_n(straight[from.name].losses.begin(), stop, losses.begin());
       EXPECT_EQ(joined.losses, losses);
       EXPECT_EQ(fingerprint(joined), fingerprint(straight[to.name]));
     }
@@ -169,11 +177,7 @@ TEST(Resume, KeepsTheLossScale) {
   for (auto const& way : {ways(2)[1], ways(2)[3], ways(2)[4]}) {
     auto const found = counters(way);
     EXPECT_EQ(found.at("loss_scale_good_steps"), 5) << way.name;
-    Scratch const run;
-    auto first_part = training;
-    first_part.steps = 3;
-    auto joined = train_and_save(first_part, way, 2, run.path());
-    append_to(joined, go_on(training, way, 2, run.path()));
+    auto const joined = in_two_parts(training, 3, way, way, 2);
     EXPECT_EQ(fingerprint(joined), fingerprint(train_on(training, way))) << way.name;
   }
 }
@@ -187,11 +191,8 @@ TEST(Resume, LocalWorkersGoOnFromWhatEachHasOfItsOwn) {
   auto const straight = train_on(training, {"local", local, 2});
   for (std::int64_t const stop : {1, 4, 5, 6})
     for (int const ranks : {1, 2, 4}) {
-      Scratch const run;
-      auto first_part = training;
-      first_part.steps = stop;
-      auto joined = train_and_save(first_part, {"local", local, 2}, 4, run.path());
-      append_to(joined, go_on(training, {"local", local, ranks}, 4, run.path()));
+      auto const joined =
+          in_two_parts(training, stop, {"local", local, 2}, {"local", local, ranks}, 4);
       expect_equal(joined.parameters, straight.parameters);
       expect_equal(joined.buffers, straight.buffers);
       if (ranks == 2) {
@@ -207,11 +208,8 @@ TEST(Resume, GossipWorkersGoOnFromWhatEachHasOfItsOwn) {
   auto const straight = train_on(training, {"gossip", gossip, 2});
   for (std::int64_t const stop : {1, 2, 5})
     for (int const ranks : {1, 2, 4}) {
-      Scratch const run;
-      auto first_part = training;
-      first_part.steps = stop;
-      auto joined = train_and_save(first_part, {"gossip", gossip, 2}, 4, run.path());
-      append_to(joined, go_on(training, {"gossip", gossip, ranks}, 4, run.path()));
+      auto const joined =
+          in_two_parts(training, stop, {"gossip", gossip, 2}, {"gossip", gossip, ranks}, 4);
       expect_equal(joined.parameters, straight.parameters);
       expect_equal(joined.buffers, straight.buffers);
     }
@@ -229,11 +227,8 @@ TEST(Resume, FedAvgGoesOnWithAnyNumberOfRanks) {
   auto const straight = train_on(training, {"fedavg", fedavg, 2});
   for (std::int64_t const stop : {1, 3, 4})
     for (int const ranks : {1, 2, 4}) {
-      Scratch const run;
-      auto first_part = training;
-      first_part.steps = stop;
-      auto joined = train_and_save(first_part, {"fedavg", fedavg, 2}, 4, run.path());
-      append_to(joined, go_on(training, {"fedavg", fedavg, ranks}, 4, run.path()));
+      auto const joined =
+          in_two_parts(training, stop, {"fedavg", fedavg, 2}, {"fedavg", fedavg, ranks}, 4);
       expect_equal(joined.parameters, straight.parameters);
       expect_equal(joined.kept, straight.kept);
       expect_equal(joined.buffers, straight.buffers);

@@ -108,16 +108,10 @@ void FedAvg::pass(std::size_t place, DrawnClient const& client, Batch const& mic
       forward(replica_, buffers_[place], tape_, micro.inputs, parts_.context_of(micro, 1));
   auto const loss = cross_entropy(logits, micro.labels);
   control_.note(loss, tape_);
-  if (!failure_ && !std::isfinite(loss.loss.item<double>())) {
-    auto const block = tape_.first_non_finite();
+  if (!failure_ && !std::isfinite(loss.loss.item<double>()))
     failure_ =
-        Error(ExitCode::non_finite,
-              str("the loss of client ", client.number, " is not finite at step ", micro.step),
-              block < 0 ? "though every block's output is"
-                        : "first in the output of block " +
-                              parts_.model.blocks[static_cast<std::size_t>(block)]->name(),
-              "lower optimizer.lr or look at the data");
-  }
+        bad_loss(str("the loss of client ", client.number, " is not finite at step ", micro.step),
+                 parts_.model, tape_.first_non_finite());
   parts_.recorder.enter(Phase::backward);
   at::Tensor gradient = loss.gradient;
   for (int block = tape_.blocks() - 1; block >= 0; --block)

@@ -11,16 +11,13 @@
 #include "strategy/planned_strategy.hpp"
 #include "strategy/shared/control.hpp"
 #include "strategy/shared/gradient_scale.hpp"
+#include "strategy/shared/worker_plan.hpp"
 #include "strategy/timing/lanes.hpp"
 
 namespace stratagem {
 namespace {
 
 constexpr std::int64_t code_bytes = 4;  // of a parameter's change
-
-[[noreturn]] void refuse(std::string const& what, std::string const& why, std::string const& cure) {
-  throw Error(ExitCode::usage, what + " with strategy fedavg", why, cure);
-}
 
 std::string spread_text(ClientSplit::Spread const& spread) {
   return str(format_count(spread.least), " least, ", format_count(spread.median), " median, ",
@@ -117,25 +114,30 @@ class PlannedFedAvg final : public PlannedStrategy {
 void check_clients(FedAvgPlan const& plan) {
   auto const& config = plan.config;
   if (plan.drawn > config.clients)
-    refuse(str("strategy.per_round: ", plan.drawn, " of ", config.clients, " clients"),
-           "a round draws different ones", str("take at most ", config.clients));
+    refuse_with(FedAvgConfig::name,
+                str("strategy.per_round: ", plan.drawn, " of ", config.clients, " clients"),
+                "a round draws different ones", str("take at most ", config.clients));
   if (plan.drawn % plan.ranks != 0)
-    refuse(str("strategy.per_round: ", plan.drawn, " clients on ", plan.ranks, " ranks"),
-           "each rank plays equally many",
-           str("take a multiple of ", plan.ranks, ", or 0 for one on each rank"));
+    refuse_with(FedAvgConfig::name,
+                str("strategy.per_round: ", plan.drawn, " clients on ", plan.ranks, " ranks"),
+                "each rank plays equally many",
+                str("take a multiple of ", plan.ranks, ", or 0 for one on each rank"));
   if (config.split != Split::dirichlet && config.split_alpha != FedAvgConfig().split_alpha)
-    refuse("strategy.split_alpha", "only split: dirichlet has it", "leave it out");
+    refuse_with(FedAvgConfig::name, "strategy.split_alpha", "only split: dirichlet has it",
+                "leave it out");
 }
 
 void check(FedAvgPlan const& plan, PlanInput const& input) {
   check_clients(plan);
   std::string const why = "a client does not know the others' gradients";
   if (input.optimizer.clip_norm > 0)
-    refuse("optimizer.clip_norm", why, "set it to 0, or take strategy ddp");
+    refuse_with(FedAvgConfig::name, "optimizer.clip_norm", why,
+                "set it to 0, or take strategy ddp");
   if (input.optimizer.reduction == Reduction::sum)
-    refuse("optimizer.reduction: sum", why, "take mean");
+    refuse_with(FedAvgConfig::name, "optimizer.reduction: sum", why, "take mean");
   if (scales_loss(input.precision))
-    refuse("precision.loss_scale: dynamic", why, "set it to none, or take strategy ddp");
+    refuse_with(FedAvgConfig::name, "precision.loss_scale: dynamic", why,
+                "set it to none, or take strategy ddp");
 }
 
 /// The replica, where a round began, a gradient, codes and their sum; one optimizer for all clients
@@ -203,10 +205,11 @@ StrategyPlan plan_of(FedAvgConfig const& config, PlanInput const& input) {
 void check_weights(FedAvgPlan const& plan, std::int64_t samples) {
   auto const bits = FixedPoint(samples, plan.config.largest_change).bits();
   if (bits < FixedPoint::least_bits)
-    refuse(str("strategy.per_round: ", plan.drawn, " clients with up to ", format_count(samples),
-               " samples"),
-           str("sums are weighted by these in 32 bits, which leaves ", bits, " for a change"),
-           str("draw fewer clients: ", FixedPoint::least_bits, " bits are the least"));
+    refuse_with(FedAvgConfig::name,
+                str("strategy.per_round: ", plan.drawn, " clients with up to ",
+                    format_count(samples), " samples"),
+                str("sums are weighted by these in 32 bits, which leaves ", bits, " for a change"),
+                str("draw fewer clients: ", FixedPoint::least_bits, " bits are the least"));
 }
 
 FedAvgPlan const* fedavg_of(StrategyPlan const& plan) {

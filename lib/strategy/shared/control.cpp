@@ -113,15 +113,20 @@ Error bad_gradient(std::int64_t step, std::string const& whose, NamedTensors con
           "lower optimizer.lr or look at the data"};
 }
 
+Error bad_loss(std::string const& what, Model const& model, int first_bad_block) {
+  return {ExitCode::non_finite, what,
+          first_bad_block < 0 ? "though every block's output is"
+                              : "first in the output of block " +
+                                    model.blocks[static_cast<std::size_t>(first_bad_block)]->name(),
+          "lower optimizer.lr or look at the data"};
+}
+
 void refuse_loss(Model const& model, Communicator& communicator, std::int64_t step,
                  int first_bad_block) {
   std::optional<Error> own;
   if (first_bad_block >= 0)
-    own = Error(ExitCode::non_finite,
-                str("the loss is not finite at step ", step, " on rank ", communicator.rank()),
-                "first in the output of block " +
-                    model.blocks[static_cast<std::size_t>(first_bad_block)]->name(),
-                "lower optimizer.lr or look at the data");
+    own = bad_loss(str("the loss is not finite at step ", step, " on rank ", communicator.rank()),
+                   model, first_bad_block);
   agree(communicator, own);
   throw AgreedError(ExitCode::non_finite, str("the loss is not finite at step ", step),
                     "though every block's output is", "look at the labels");

@@ -85,6 +85,10 @@ class StepStatus {
   bool refuses_ = false;
 };
 
+/// `what`: "the loss is not finite at step 3, of worker 1". It was first in the output of a block,
+/// or of none: -1.
+Error bad_loss(std::string const& what, Model const& model, int first_bad_block);
+
 /// Ends a step whose loss was not finite, on all ranks: those where `first_bad_block` is one name
 /// it.
 [[noreturn]] void refuse_loss(Model const& model, Communicator& communicator, std::int64_t step,

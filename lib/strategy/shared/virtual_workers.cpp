@@ -99,7 +99,10 @@ void VirtualWorkers::pass(std::size_t worker, Batch const& share, StepResult& ow
     auto const loss = cross_entropy(logits, micro.labels);
     control_.note(loss, tape_);
     auto const value = loss.loss.item<double>();
-    if (!std::isfinite(value) && !failure_) failure_ = bad_loss(micro.step, worker);
+    if (!std::isfinite(value) && !failure_)
+      failure_ = bad_loss(
+          str("the loss is not finite at step ", micro.step, ", of worker ", number_of(worker)),
+          parts_.model, tape_.first_non_finite());
     own.loss += value;
     own.correct += loss.correct.item<std::int64_t>();
 
@@ -110,16 +113,6 @@ void VirtualWorkers::pass(std::size_t worker, Batch const& share, StepResult& ow
                                 gradient_views_[worker][static_cast<std::size_t>(block)], write);
     write = GradWrite::accumulate;
   }
-}
-
-Error VirtualWorkers::bad_loss(std::int64_t step, std::size_t worker) const {
-  auto const block = tape_.first_non_finite();
-  return {ExitCode::non_finite,
-          str("the loss is not finite at step ", step, ", of worker ", number_of(worker)),
-          block < 0 ? "though every block's output is"
-                    : "first in the output of block " +
-                          parts_.model.blocks[static_cast<std::size_t>(block)]->name(),
-          "lower optimizer.lr or look at the data"};
 }
 
 void VirtualWorkers::apply(Learner& learner, at::Tensor const& gradients, double lr) {

@@ -93,7 +93,6 @@ class VirtualWorkers {
   void pass(std::size_t worker, Batch const& share, StepResult& own);
   /// What worker `number` has of its own, of which this rank may hold nothing.
   std::vector<ParameterState> own_state(int number) const;
-  Error bad_loss(std::int64_t step, std::size_t worker) const;
 
   Counts counts_;
   StrategyParts parts_;
