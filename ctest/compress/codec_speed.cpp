@@ -32,7 +32,7 @@ TEST(CodecSpeed, EveryCodeTakesTime) {
     EXPECT_GT(speed.decode_and_add, 0);
     EXPECT_LT(speed.of_step(2), 1e-6) << "more than a microsecond for a byte";
   }
-  EXPECT_EQ(measured.size(), 2 * (code_names.size() - 1) - 1) << "signs are not rounded";
+  EXPECT_EQ(measured.size(), 2 * (block_code_names.size() - 1) - 1) << "signs are not rounded";
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ class CodeComparison : public testing::Test {
     for (auto const* operation : {"all_reduce", "send_receive"})
       calibration_.operations.push_back({operation, "mpi", 2, 2, Curve({{1e3, 1e-5}, {1e9, 0.1}})});
     calibration_.codings = {{2, {}}};
-    for (std::size_t i = 1; i < code_names.size(); ++i)
+    for (std::size_t i = 1; i < block_code_names.size(); ++i)
       calibration_.codings.front().codecs.push_back(
           {static_cast<Code>(i), Rounding::nearest, {1e-9, 0.5e-9, 0.5e-9}});
     calibration_.cores = 2;
@@ -49,7 +49,7 @@ class CodeComparison : public testing::Test {
 
 TEST_F(CodeComparison, HasEveryCodeBesideFp32) {
   auto const codes = compared(DdpConfig{});
-  ASSERT_EQ(codes.size(), code_names.size());
+  ASSERT_EQ(codes.size(), block_code_names.size());
   auto const& none = codes.front();
   EXPECT_FALSE(none.compression.on());
   for (std::size_t i = 1; i < codes.size(); ++i) {
@@ -89,7 +89,7 @@ TEST_F(CodeComparison, KeepsTheRoundingOfThePlan) {
   for (auto& codec : calibration_.codings.front().codecs) codec.rounding = Rounding::stochastic;
   auto const codes =
       compared(DdpConfig{.compression = {.code = Code::bf16, .rounding = Rounding::stochastic}});
-  ASSERT_EQ(codes.size(), code_names.size());
+  ASSERT_EQ(codes.size(), block_code_names.size());
   EXPECT_EQ(codes.back().compression.rounding, Rounding::stochastic);
   EXPECT_FALSE(codes.back().compression.error_feedback);
   EXPECT_EQ(codes_json(codes).back().at("rounding"), "stochastic");

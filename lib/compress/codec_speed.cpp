@@ -44,7 +44,7 @@ CodecSpeed measure(Code code, Rounding rounding) {
 
 std::vector<CodecTimes> measure_codecs() {
   std::vector<CodecTimes> times;
-  for (std::size_t i = 1; i < code_names.size(); ++i)
+  for (std::size_t i = 1; i < block_code_names.size(); ++i)
     for (auto const rounding : {Rounding::nearest, Rounding::stochastic}) {
       auto const code = static_cast<Code>(i);
       if (rounding == Rounding::nearest || block_codes::functions_of(code).rounds)

@@ -91,7 +91,7 @@ std::vector<ComparedCode> compare_codes(RunPlan const& plan, Model const& model,
                         .step = predict_step(of, model, costs)};
   };
   std::vector<ComparedCode> codes{described(plain, step_costs(plain, model, calibration))};
-  for (std::size_t i = 1; i < code_names.size(); ++i) {
+  for (std::size_t i = 1; i < block_code_names.size(); ++i) {
     compression.code = static_cast<Code>(i);
     auto const coded = with_compression(plan, model, compression);
     auto const costs = step_costs(coded, model, calibration);

@@ -67,6 +67,16 @@ void derive_defaults(StrategyConfig& config, GivenKeys const& given) {
   if (auto* ps = std::get_if<PsConfig>(&config)) derive_defaults(*ps, given);
 }
 
+std::vector<std::string> own_state_kinds() {
+  std::vector<std::string> kinds(ServerPolicy::kinds.begin(), ServerPolicy::kinds.end());
+  kinds.insert(kinds.end(), {LocalConfig::outer_parameters, LocalConfig::outer_momentum_sum,
+                             FedAvgConfig::momentum_sum});
+  for (auto const kind : {Compression::residual, Compression::residual_of_sum,
+                          Compression::velocity, Compression::right_factor})
+    kinds.emplace_back(kind);
+  return kinds;
+}
+
 int servers_of(StrategyConfig const& config) {
   auto const* ps = std::get_if<PsConfig>(&config);
   return ps == nullptr ? 0 : ps->servers;
@@ -77,11 +87,7 @@ int least_ranks(StrategyConfig const& config) {
 }
 
 bool works_on_one_rank(StrategyConfig const& config) {
-  auto const* local = std::get_if<LocalConfig>(&config);
-  auto const* gossip = std::get_if<GossipConfig>(&config);
-  auto const* fedavg = std::get_if<FedAvgConfig>(&config);
-  return least_ranks(config) == 1 || (local != nullptr && local->workers > 1) ||
-         (gossip != nullptr && gossip->workers > 1) || (fedavg != nullptr && fedavg->per_round > 1);
+  return std::visit([](auto const& chosen) { return chosen.works_on_one_rank(); }, config);
 }
 
 std::vector<Alternative> alternatives(StrategyConfig const& chosen) {

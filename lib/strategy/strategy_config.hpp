@@ -39,14 +39,7 @@ void derive_defaults(StrategyConfig& config, GivenKeys const& given);
 
 /// Kinds of state that strategies keep for each parameter beside the optimizer's: checkpoints name
 /// these, too.
-inline std::vector<std::string> own_state_kinds() {
-  std::vector<std::string> kinds(ServerPolicy::kinds.begin(), ServerPolicy::kinds.end());
-  kinds.insert(kinds.end(), {LocalConfig::outer_parameters, LocalConfig::outer_momentum_sum,
-                             FedAvgConfig::momentum_sum});
-  kinds.insert(kinds.end(),
-               {std::string(Compression::residual), std::string(Compression::residual_of_sum)});
-  return kinds;
-}
+std::vector<std::string> own_state_kinds();
 
 /// Ranks that serve.
 int servers_of(StrategyConfig const& config);

@@ -19,6 +19,9 @@ struct DdpConfig {
   bool overlap = true;    ///< communicate during the backward pass
   int micro_batches = 1;  ///< forward and backward passes per step
   Compression compression;
+
+  /// Whether one rank does what the strategy is for: it may play several workers.
+  bool works_on_one_rank() const { return false; }
 };
 
 /// Of section `strategy`, bound to `config`.

@@ -10,6 +10,12 @@
 
 namespace stratagem {
 
+/// How a server gets the sum of changes.
+enum class SecureSum {
+  none,      ///< it sees each of them
+  pairwise,  ///< masks of pairs of clients cancel in the sum (Bonawitz et al., CCS 2017)
+};
+
 /// Federated averaging: of many clients, each with samples of its own, a few train for some steps
 /// in every round, and a server takes the weighted mean of their changes (McMahan et al. 2017,
 /// arXiv 1602.05629), with momentum (FedAvgM, Hsu et al. 2019, arXiv 1909.06335). Ranks play the
@@ -29,7 +35,15 @@ struct FedAvgConfig {
   double server_lr = 1;
   double server_momentum = 0;
   double largest_change = 1;  ///< of a parameter, by one client; what is beyond it is clipped
-  int micro_batches = 1;      ///< forward and backward passes of a client per step
+  SecureSum secure = SecureSum::none;
+  /// Of pairwise: clients that have to stay in a round; 0: two thirds of them.
+  int threshold = 0;
+  int neighbours = 0;     ///< of pairwise: clients that each shares masks with; 0: all others
+  int lost = 0;           ///< clients of each round that do not answer, for experiments
+  int micro_batches = 1;  ///< forward and backward passes of a client per step
+
+  /// Whether one rank does what the strategy is for: it may play several workers.
+  bool works_on_one_rank() const { return per_round > 1; }
 };
 
 /// Of section `strategy`, bound to `config`.

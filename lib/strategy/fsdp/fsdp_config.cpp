@@ -28,7 +28,7 @@ Keys keys_of(FsdpConfig& fsdp) {
       {"reduce", choice(fsdp.reduce, {"master", "compute"}),
        "type in which gradients are summed over ranks"},
   };
-  std::ranges::move(compression_keys(fsdp.compression), std::back_inserter(keys));
+  std::ranges::move(block_code_keys(fsdp.compression), std::back_inserter(keys));
   return keys;
 }
 

@@ -34,6 +34,9 @@ struct FsdpConfig {
   Compression compression;  ///< of gradients on their way into shards
   bool poison =
       false;  ///< fill memory that is given up with NaN, for tests; debug builds always do
+
+  /// Whether one rank does what the strategy is for: it may play several workers.
+  bool works_on_one_rank() const { return false; }
 };
 
 /// Of section `strategy`, bound to `config`.

@@ -27,6 +27,9 @@ struct GossipConfig {
   bool push_sum = false;  ///< parameters are divided by a weight that is mixed as they are
   int mix_every = 1;      ///< steps
   int micro_batches = 1;  ///< forward and backward passes of a worker per step
+
+  /// Whether one rank does what the strategy is for: it may play several workers.
+  bool works_on_one_rank() const { return workers > 1; }
 };
 
 /// Of section `strategy`, bound to `config`.

@@ -27,6 +27,9 @@ struct LocalConfig {
   double outer_lr = 1;          ///< of the step that is made with the mean; 1: goes to the mean
   double outer_momentum = 0;    ///< of the same step, Nesterov's
   int micro_batches = 1;        ///< forward and backward passes of a worker per step
+
+  /// Whether one rank does what the strategy is for: it may play several workers.
+  bool works_on_one_rank() const { return workers > 1; }
 };
 
 /// Of section `strategy`, bound to `config`.

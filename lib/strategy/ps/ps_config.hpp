@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "compress/compression.hpp"
 #include "keys/key.hpp"
 #include "params/server_placement.hpp"
 #include "strategy/ps/policy/server_policy.hpp"
@@ -42,6 +43,7 @@ struct PsConfig {
   enum class Transport { automatic, two_sided, rma };
   Transport transport = Transport::two_sided;
   PsMode mode = PsMode::sync;
+  Compression compression;  ///< of gradients, and of parameters on their way back
   // Parts of the policy; those not given are the mode's. Each mode's own number is in section
   // strategy, the others are in section advanced.
   std::optional<ServerPolicy::Gate> gate;
@@ -64,6 +66,9 @@ struct PsConfig {
   int micro_batches = 1;  ///< forward and backward passes for one push
   int slow_worker = -1;   ///< the one that is made slower, for experiments; -1 is none
   double slow = 1;        ///< by this factor
+
+  /// Whether one rank does what the strategy is for: it may play several workers.
+  bool works_on_one_rank() const { return false; }
 };
 
 /// Of section `strategy`, bound to `config`; the parts of a policy in section `advanced`, what

@@ -24,6 +24,9 @@ struct SerialConfig {
 
   /// True when the gradients of one micro-batch are summed apart from those of all.
   bool sums_micro_batches() const { return accumulate == Accumulate::sharded && micro_batches > 1; }
+
+  /// Whether one rank does what the strategy is for: it may play several workers.
+  bool works_on_one_rank() const { return true; }
 };
 
 /// Of section `strategy`, bound to `config`.

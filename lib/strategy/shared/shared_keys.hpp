@@ -10,7 +10,9 @@ namespace stratagem {
 
 Key micro_batches_key(int& micro_batches);
 Key accumulate_key(Accumulate& accumulate);
-/// compression, rounding, error_feedback.
+/// compression, of those that write blocks; rounding, error_feedback.
+Keys block_code_keys(Compression& compression);
+/// All codes, and what they have.
 Keys compression_keys(Compression& compression);
 
 }  // namespace stratagem
