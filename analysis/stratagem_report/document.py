@@ -10,6 +10,7 @@ import jinja2
 from . import (
     checks,
     claims,
+    communication,
     conditions,
     evidence,
     figures_memory,
@@ -67,6 +68,11 @@ def sections(comparison):
                 figures_time.f11_exposed(comparison),
                 *of_each(comparison, figures_memory.f4_utilisation),
             ],
+        ),
+        Section(
+            "What is sent",
+            [communication.t13_communication(comparison)],
+            [communication.f16_communication(comparison)],
         ),
         Section(
             "Memory",

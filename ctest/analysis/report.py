@@ -1,5 +1,6 @@
 """The report of a small study is complete, and shows what is missing or unusual."""
 
+import csv
 import json
 import math
 import re
@@ -8,7 +9,7 @@ import sys
 
 import support
 import harness
-from stratagem_report import checks, compare, conditions, document, evidence, study
+from stratagem_report import checks, compare, conditions, document, evidence, inference, study
 from stratagem_report.errors import ReportError
 
 USAGE, ENVIRONMENT, IO = 2, 3, 6
@@ -282,6 +283,45 @@ class ReportOfText(support.StudyTest):
         self.assertIn("Perplexity over epochs and over time", text)
         for words in "images/s", " px", "px-":
             self.assertNotIn(words, text)
+
+
+class ReportOfCodes(support.StudyTest):
+    """What sends less than DDP has a table and a figure of its own."""
+
+    cells = [(variant, 2, seed) for variant in ("ddp", "ddp-int8", "local") for seed in (1, 2, 3)]
+    strategies = {
+        "ddp": ["strategy.name=ddp"],
+        "ddp-int8": ["strategy.name=ddp", "strategy.compression=int8"],
+        "local": ["strategy.name=local", "strategy.inner_steps=4"],
+    }
+
+    def test_bytes_stand_beside_what_was_learned(self):
+        ended = self.report("study")
+        self.assertEqual(ended.code, 0, str(ended))
+        rows = {row["strategy"]: row for row in self.table("T13")}
+        self.assertEqual(set(rows), {"DDP", "DDP int8", "local SGD"})
+        steps = 2 * 192 // 24
+        for name, row in rows.items():
+            per_step = float(row["sent per step MiB"])
+            self.assertAlmostEqual(float(row["sent in all MiB"]), steps * per_step, msg=name)
+            share = 100 * per_step / float(rows["DDP"]["sent per step MiB"])
+            self.assertAlmostEqual(float(row["of DDP's %"]), share, msg=name)
+            self.assertEqual(row["runs"], "3")
+        self.assertAlmostEqual(float(rows["DDP int8"]["of DDP's %"]), 100 * 33 / 128, delta=0.1)
+        self.assertAlmostEqual(float(rows["local SGD"]["of DDP's %"]), 25, delta=0.1)
+        self.assertEqual((rows["DDP"]["points over DDP"], rows["DDP"]["verdict"]), ("", ""))
+        for name in "DDP int8", "local SGD":
+            self.assertRegex(rows[name]["points over DDP"], r"^[+-]\d+\.\d\d \[[+-]\d+\.\d\d, [+-]\d+\.\d\d\]$")
+            self.assertIn(rows[name]["verdict"], inference_words())
+        with open(self.study / "report" / "figures" / "F16-communication.csv", encoding="utf-8") as file:
+            points = list(csv.DictReader(file))
+        self.assertEqual(len(points), 3 * 2, "two evaluations of each")
+        for point in points:
+            self.assertLessEqual(float(point["least"]), float(point["learned"]))
+
+
+def inference_words():
+    return {inference.EQUIVALENT, inference.HIGHER, inference.LOWER, inference.UNDERPOWERED}
 
 
 class WithoutPackages(harness.ProgramTest):
