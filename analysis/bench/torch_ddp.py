@@ -9,14 +9,25 @@
 
 import torch
 import torchvision
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
 
 import torch_training
+
+
+def compress(model, hook):
+    """Gradients travel as PyTorch's hook writes them; PowerSGD from the second step on, as its least."""
+    if hook == "powersgd":
+        state = powerSGD_hook.PowerSGDState(None, matrix_approximation_rank=2, start_powerSGD_iter=2)
+        model.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
+    elif hook:
+        model.register_comm_hook(None, getattr(default_hooks, f"{hook}_compress_hook"))
 
 
 def main():
     parser = torch_training.arguments(__doc__)
     parser.add_argument("--strong", action="store_true")
     parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--hook", choices=["fp16", "bf16", "powersgd"], help="of DDP, for gradients")
     options = parser.parse_args()
     if options.strong:
         torch_training.keep_heap()
@@ -28,6 +39,7 @@ def main():
     model = model.to(options.device, memory_format=memory_format)
     if torch.distributed.get_world_size() > 1:
         model = torch.nn.parallel.DistributedDataParallel(model, gradient_as_bucket_view=True)
+        compress(model, options.hook)
     if options.compile:
         model.compile(mode="max-autotune-no-cudagraphs")
     kind = {"fused": True} if options.strong else {"foreach": True}

@@ -27,6 +27,10 @@ std::int64_t wire_bytes(Code code, std::int64_t blocks) {
       return 10 * blocks;
     case Code::sign:
       return 6 * blocks;
+    case Code::top_k:
+    case Code::random_k:
+    case Code::low_rank:
+      break;
   }
   return 0;
 }
@@ -381,6 +385,9 @@ Functions functions_of(Code code) {
     case Code::sign:
       return {encode_sign, decode_sign, false};
     case Code::none:
+    case Code::top_k:
+    case Code::random_k:
+    case Code::low_rank:
       break;
   }
   return {};
