@@ -23,7 +23,7 @@ ip link set lo up
 until ip link show eth0 > /dev/null 2>&1; do sleep 0.05; done
 ip addr add "$2/24" dev eth0
 ip link set eth0 up
-while :; do sleep 1000 & wait $! || :; done
+exec sleep infinity
 """
 
 
