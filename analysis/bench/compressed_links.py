@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Steps of DDP with compressed gradients against fp32, two ranks on two nodes that a link of a given rate joins.
+"""Steps of DDP with compressed gradients, or of local SGD, against DDP in fp32: two ranks on two nodes that a link of a
+given rate joins.
 
-  python3 analysis/bench/compressed_links.py --model lenet --rates 100mbit --codes int8 int4 sign
+  python3 analysis/bench/compressed_links.py --model lenet --rates 100mbit --codes int8 int4 sign local:16
   ... --control          compares fp32 with fp32
 
 Both nodes are inside this machine (linked_nodes.py): needs root. The two programs take turns, each started `--pairs`
-times; of each start the median step counts, without the first ones. A ratio above 1 means that the code is faster.
-Codes have error feedback.
+times; of each start the median step counts, without the first ones; of local:H the mean of whole rounds of H steps. A
+ratio above 1 means that the code, or local SGD, is faster. Codes have error feedback.
 """
 
 import statistics
@@ -24,24 +25,33 @@ schema: 1
 run: {{name: bench, device: cpu, threads: 1, max_steps: {steps}, evaluate_every: 0}}
 data: {{dataset: {dataset}, global_batch: {images}}}
 model: {{name: {model}}}
-strategy: {{name: ddp{code}}}
+strategy: {{{strategy}}}
 watchdog: {{floor_s: 600}}
 trace: {{spans_every: 0, device_sample_hz: 0}}
 """
 
 
+def strategy_of(code):
+    """Of a code's name, or of local:H."""
+    if code.startswith("local:"):
+        return f"name: local, inner_steps: {code.removeprefix('local:')}"
+    return "name: ddp" if code == "none" else f"name: ddp, compression: {code}, error_feedback: true"
+
+
 def step_of(options, nodes, code):
-    """Median time of a step [s]."""
+    """Time of a step [s]."""
     with tempfile.TemporaryDirectory(prefix="stratagem-bench-") as name:
         folder = Path(name)
-        settings = "" if code == "none" else f", compression: {code}, error_feedback: true"
-        (folder / "config.yaml").write_text(CONFIG.format(code=settings, **vars(options)))
+        (folder / "config.yaml").write_text(CONFIG.format(strategy=strategy_of(code), **vars(options)))
         words = [Path(options.program).resolve(), "run", folder / "config.yaml", "--out", folder / "run", "-q"]
         subprocess.run(nodes.mpirun(1, words), stdin=subprocess.DEVNULL, capture_output=True, check=True,
                        timeout=options.timeout)
         trace = folder / "run/trace/a0/rank-0000.h5"
-        steps = traces.steps(trace)[options.warm_up:]
-        return statistics.median(1e-9 * (end - begin) for begin, end in steps)
+        seconds = [1e-9 * (end - begin) for begin, end in traces.steps(trace)]
+    if not code.startswith("local:"):
+        return statistics.median(seconds[options.warm_up:])
+    of_round = int(code.removeprefix("local:"))
+    return statistics.fmean(seconds[of_round : len(seconds) // of_round * of_round])
 
 
 def measure(options, nodes, rate, code):
@@ -55,7 +65,8 @@ def main():
     parser.add_argument("--dataset", default="synthetic-digits")
     parser.add_argument("--images", type=int, default=64, help="of all ranks together")
     parser.add_argument("--rates", nargs="+", default=["100mbit"])
-    parser.add_argument("--codes", nargs="+", default=["bf16", "int8", "int4", "ternary", "sign"])
+    parser.add_argument("--codes", nargs="+", default=["bf16", "int8", "int4", "ternary", "sign"],
+                        metavar="CODE", help="or local:H")
     parser.add_argument("--steps", type=int, default=20, help="of each start")
     parser.add_argument("--warm-up", type=int, default=4, help="steps that do not count")
     options = parser.parse_args()
