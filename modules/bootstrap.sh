@@ -19,7 +19,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 readonly torch_version=2.11.0
 readonly packages=(openmpi-bin libopenmpi-dev libhdf5-dev hdf5-tools libyaml-cpp-dev
   libboost-program-options-dev nlohmann-json3-dev libgtest-dev ccache ninja-build zlib1g-dev libjpeg-dev libpng-dev
-  g++ cmake git python3 python3-pip python3-venv)
+  libssl-dev g++ cmake git python3 python3-pip python3-venv)
 # For the tests of slurm/, modulefiles, completion and downloads. No daemon is started.
 readonly test_packages=(slurm-wlm munge iproute2 lmod tcl shellcheck zsh curl)
 # For the fuzz targets and the model of the parameter server; left out if the system does not have them.
@@ -106,7 +106,8 @@ check_tools() {
   done
   ((${#missing[@]} == 0)) ||
     fail "not on PATH: ${missing[*]}; load modules for GCC >= 12, CMake >= 3.25, Ninja, Open MPI, HDF5, yaml-cpp," \
-      "Boost, nlohmann-json, libjpeg-turbo, libpng, GoogleTest and Python >= 3.10, or install them"
+      "Boost, nlohmann-json, libjpeg-turbo, libpng," \
+      "OpenSSL >= 3 (for strategy.secure), GoogleTest and Python >= 3.10, or install them"
 }
 
 check_python() {

@@ -7,6 +7,8 @@
 #include "comm/inprocess/inprocess_communicator.hpp"
 #include "comm/serial/serial_communicator.hpp"
 #include "conformance/in_process.hpp"
+#include "crypto/primitives.hpp"
+#include "strategy/fedavg/answers.hpp"
 #include "strategy/shared/micro_batches.hpp"
 
 namespace stratagem::test {
@@ -58,7 +60,8 @@ NamedTensors averaged_clients(Training const& training, bool weighted = true) {
     double weights = 0;
     for (auto const& [name, tensor] : parameters)
       mean.emplace_back(name, at::zeros_like(tensor, tensor.options().dtype(at::kDouble)));
-    for (int place = 0; place < plan.workers; ++place) {
+    auto const answers = answers_of(plan.workers, fedavg.lost, training_seed, round);
+    for (int const place : answers.living) {
       auto const share = client_batch(training, plan, round, place);
       auto const& client = share.clients[static_cast<std::size_t>(place)];
       auto const after = trained_client(training, parameters, share, fedavg.local_steps);
@@ -96,6 +99,55 @@ TEST(FedavgInProcess, IsSerialTrainingsWhoseChangesAreAveraged) {
   }
 }
 
+TEST(FedavgInProcess, LostClientsAreInNeitherSum) {
+  auto losing = skewed;
+  losing.lost = 2;
+  auto const own = trained_alone(residual(losing));
+  EXPECT_LT(greatest_distance(own, averaged_clients(residual(losing))), 2e-5);
+  EXPECT_GT(greatest_distance(own, averaged_clients(residual(skewed))), 1e-4)
+      << "the lost count: the comparison can fail";
+}
+
+FedAvgConfig secured(FedAvgConfig fedavg, int neighbours, int threshold) {
+  fedavg.secure = SecureSum::pairwise;
+  fedavg.neighbours = neighbours;
+  fedavg.threshold = threshold;
+  return fedavg;
+}
+
+TEST(FedavgInProcess, SecureSumsDoNotDependOnRanksOrInterleaving) {
+  if (!crypto::available()) GTEST_SKIP() << "needs OpenSSL";
+  for (int const lost : {0, 2}) {
+    auto plain = skewed;
+    plain.lost = lost;
+    auto const expected = digest_alone(residual(plain, 3));
+    for (auto const& secure : {secured(plain, 0, 0), secured(plain, 4, 3)}) {
+      EXPECT_EQ(digest_alone(residual(secure, 3)), expected);
+      expect_same_on_any_ranks(residual(secure, 3));
+    }
+  }
+}
+
+/// Of three around each client all must answer, and half of all do not.
+TEST(FedavgInProcess, TooFewAnswersEndAllRanksWithOneError) {
+  if (!crypto::available()) GTEST_SKIP() << "needs OpenSSL";
+  auto fedavg = secured(skewed, 2, 3);
+  fedavg.lost = 3;
+  for (int const ranks : {1, 2, 3})
+    run_ranks(ranks, 1, [&](Communicator& communicator) {
+      try {
+        static_cast<void>(train(residual(fedavg), communicator));
+        ADD_FAILURE() << "not refused on rank " << communicator.rank();
+      } catch (AgreedError const& error) {
+        EXPECT_EQ(error.code(), ExitCode::usage);
+        std::string const what = error.what();
+        for (auto const* words : {"the sum of round 0 stays masked: of the 3 clients",
+                                  "strategy.threshold is 3", "lower experiment.lost_clients"})
+          EXPECT_NE(what.find(words), what.npos) << what;
+      }
+    });
+}
+
 TEST(FedavgInProcess, DoesNotDependOnRanksOrInterleaving) {
   for (auto const& fedavg :
        {skewed, FedAvgConfig{.per_round = 6, .local_steps = 2, .split = Split::shards}}) {
@@ -123,7 +175,7 @@ TEST(FedavgInProcess, SettingsAreHeard) {
              c.split_alpha = 1;
            },
            [](auto& c) { c.split_alpha = 3; }, [](auto& c) { c.server_lr = 0.6; },
-           [](auto& c) { c.server_momentum = 0.8; },
+           [](auto& c) { c.lost = 1; }, [](auto& c) { c.server_momentum = 0.8; },
            [](auto& c) { c.largest_change = 1.0 / 64; }}) {
     auto other = skewed;
     change(other);

@@ -9,6 +9,7 @@ from common import run, sources
 # The layers directly below each layer; a layer may use everything that is reachable from it.
 BELOW = {
     "base": [],
+    "crypto": ["base"],
     "keys": ["base"],
     "mpi": ["base"],
     "gpu": ["base"],
@@ -20,7 +21,7 @@ BELOW = {
     "data": ["trace"],
     "model": ["params"],
     "optim": ["keys", "params"],
-    "strategy": ["keys", "model", "data", "optim", "params", "comm", "compress"],
+    "strategy": ["keys", "model", "data", "optim", "params", "comm", "compress", "crypto"],
     "plan": ["strategy"],
     "run_files": ["strategy"],
     "predict": ["plan", "run_files"],
@@ -40,6 +41,7 @@ VENDORS = {
     r"(cuda|cuda_\w+|nvml)\.h|c10/cuda/.*|ATen/cuda/.*": ["lib/gpu/cuda", "lib/comm/nccl"],
     r"nccl\.h": ["lib/comm/nccl"],
     r"zlib\.h|jpeglib\.h|png\.h": ["lib/data"],
+    r"openssl/.*": ["lib/crypto"],
     r"torch/torch\.h": [],  # slow to compile: ATen and torch/csrc/autograd are enough
 }
 
@@ -49,7 +51,10 @@ MOST_FILES = 30  # of a folder
 REGISTRY = {"lib/strategy/registry.cpp", "lib/strategy/strategy_config.hpp", "lib/strategy/strategy_config.cpp"}
 
 # Targets whose usage must not leak through a layer's interface.
-VENDOR_TARGETS = r"MPI::\w+|hdf5::\w+|HDF5::\w+|yaml-cpp\S*|Boost::\w+|CUDA::\w+|NCCL::\w+|ZLIB::\w+|JPEG::\w+|PNG::\w+"
+VENDOR_TARGETS = (
+    r"MPI::\w+|hdf5::\w+|HDF5::\w+|yaml-cpp\S*|Boost::\w+|CUDA::\w+|NCCL::\w+|ZLIB::\w+|JPEG::\w+|PNG::\w+"
+    r"|OpenSSL::\w+"
+)
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>)')
 

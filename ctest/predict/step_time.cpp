@@ -188,6 +188,17 @@ TEST(StepTime, FedAvgWaitsForOneSumInARound) {
   expect_step(step({.local_steps = 1, .micro_batches = 2}), 19 + 1 + 1, 2, 0);
 }
 
+/// Three clients of a rank: key streams for 5 others and itself, and its own again; keys are agreed
+/// on twice with each. Messages of six clients: keys, shares for 5, and revealed ones of 6.
+TEST(StepTime, FedAvgCountsMasksAndTheirMessages) {
+  Planned planned(FedAvgConfig{.per_round = 6, .local_steps = 1, .secure = SecureSum::pairwise}, 2);
+  planned.costs.all_reduce = planned.of_all(2);
+  planned.costs.all_gather = in_proportion(1000, 1);
+  double const bytes = 4.0 * static_cast<double>(planned.elements);
+  double const masks = 3 * ((6 + 1) * bytes * 0.25e-9 + 2 * 5 * 130e-6);
+  expect_step(planned.step(), 3 * (10 + 1) + 1 + masks, 2 + 6 * (68 + 5 * 89 + 6 * 42) / 1000.0, 0);
+}
+
 TEST(StepTime, FsdpGathersAndScattersWhatItsPlanSays) {
   Planned zero1(FsdpConfig{.shard = Shard::optimizer, .unit_mb = 0.05, .overlap = false}, 2);
   auto const& plan = *fsdp_of(zero1.plan().strategy);

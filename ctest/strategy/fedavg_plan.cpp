@@ -5,6 +5,7 @@
 #include "base/error.hpp"
 #include "comm/inprocess/inprocess_communicator.hpp"
 #include "conformance/training.hpp"
+#include "crypto/primitives.hpp"
 #include "strategy/planned_strategy.hpp"
 
 namespace stratagem::test {
@@ -57,6 +58,45 @@ TEST(FedavgPlan, RefusesClientsThatCannotBeDrawnOrDealt) {
   EXPECT_EQ(refusal({.split = Split::dirichlet, .split_alpha = 0.5}, 1), "not refused");
 }
 
+FedAvgConfig secure(int per_round, int neighbours = 0, int threshold = 0, int lost = 0) {
+  return {.per_round = per_round,
+          .secure = SecureSum::pairwise,
+          .threshold = threshold,
+          .neighbours = neighbours,
+          .lost = lost};
+}
+
+TEST(FedavgPlan, RefusesLossesThatLeaveNobody) {
+  expect_words(refusal({.per_round = 4, .lost = 4}, 2), "experiment.lost_clients: 4 of 4");
+  expect_words(refusal({.per_round = 4, .lost = 4}, 2), "take at most 3");
+  EXPECT_EQ(refusal({.per_round = 4, .lost = 3}, 2), "not refused");
+  for (auto const& only : {FedAvgConfig{.threshold = 2}, FedAvgConfig{.neighbours = 2}})
+    expect_words(refusal(only, 2), "only secure: pairwise has it");
+}
+
+TEST(FedavgPlan, RefusesSecureSumsThatCannotBe) {
+  if (!crypto::available()) GTEST_SKIP() << "needs OpenSSL";
+  expect_words(refusal(secure(1), 1), "pairwise with 1 client");
+  for (auto const& [config, words] : std::initializer_list<std::pair<FedAvgConfig, char const*>>{
+           {secure(12, 3), "strategy.neighbours: 3 of 12"},
+           {secure(12, 12), "strategy.neighbours: 12 of 12"},
+           {secure(12, 0, 6), "strategy.threshold: 6 of 12"},
+           {secure(12, 0, 6), "take at least 7"},
+           {secure(12, 0, 13), "take at most 12"},
+           {secure(12, 4, 2), "strategy.threshold: 2 of 5"},
+           {secure(12, 4, 6), "take at most 5"},
+           {secure(12, 0, 0, 5), "strategy.threshold: 8 must answer"}})
+    expect_words(refusal(config, 2), words);
+  auto many = secure(256);
+  many.clients = 300;
+  expect_words(refusal(many, 2), "255 others");
+  many.neighbours = 254;
+  EXPECT_EQ(refusal(many, 2), "not refused");
+  for (auto const& config :
+       {secure(2), secure(12), secure(12, 0, 7, 5), secure(12, 10), secure(12, 4, 3, 9)})
+    EXPECT_EQ(refusal(config, 2), "not refused");
+}
+
 TEST(FedavgPlan, RefusesWhatGoesByTheGradientsOfAll) {
   expect_words(refusal({}, 2, {.clip_norm = 1}), "optimizer.clip_norm");
   expect_words(refusal({}, 2, {.reduction = Reduction::sum}), "reduction: sum");
@@ -79,6 +119,7 @@ TEST(FedavgPlan, RefusesWeightsThatLeaveNoBits) {
 TEST(FedavgPlan, SaysOnWhatItsNumbersDepend) {
   FedAvgConfig const usual{.per_round = 4};
   auto const base = plan(usual, 2);
+  EXPECT_FALSE(base.choices.contains("experiment.lost_clients"));
   EXPECT_EQ(base.hash(), plan(usual, 2).hash());
   EXPECT_EQ(base.choices.at("strategy.local_steps"), "4");
   EXPECT_FALSE(base.choices.contains("strategy.split_alpha"));
@@ -86,29 +127,45 @@ TEST(FedavgPlan, SaysOnWhatItsNumbersDepend) {
            [](auto& c) { c.clients = 50; }, [](auto& c) { c.per_round = 8; },
            [](auto& c) { c.local_steps = 5; }, [](auto& c) { c.split = Split::shards; },
            [](auto& c) { c.split = Split::dirichlet; }, [](auto& c) { c.server_lr = 0.5; },
-           [](auto& c) { c.server_momentum = 0.9; }, [](auto& c) { c.largest_change = 2; }}) {
+           [](auto& c) { c.server_momentum = 0.9; }, [](auto& c) { c.largest_change = 2; },
+           [](auto& c) { c.lost = 1; }}) {
     auto other = usual;
     change(other);
     EXPECT_NE(plan(other, 2).hash(), base.hash());
   }
 }
 
+void expect_bytes_as_planned(Training const& training, int ranks) {
+  auto const planned = plan_strategy(training.strategy, test_model(training.model),
+                                     training.optimizer, training.precision, ranks);
+  EXPECT_EQ(planned.bytes_sent_per_step, fedavg_of(planned)->exchange_bytes);
+  run_ranks(ranks, 1, [&](Communicator& communicator) {
+    for (auto const sent : train(training, communicator).bytes_sent)
+      EXPECT_EQ(sent, planned.bytes_sent_per_step) << training.model << ", " << ranks << " ranks";
+  });
+}
+
 TEST(FedavgPlan, PromisesTheBytesThatAreSent) {
   for (auto const* model : {"lenet", "tiny_residual"})
     for (int const ranks : {1, 2, 4})
-      for (auto const compute : {Precision::fp32, Precision::fp64}) {
-        Training const training{.model = model,
-                                .strategy = FedAvgConfig{.per_round = 4, .local_steps = 2},
-                                .precision = {.compute = compute},
-                                .steps = 3};
-        auto const planned = plan_strategy(training.strategy, test_model(model), training.optimizer,
-                                           training.precision, ranks);
-        EXPECT_EQ(planned.bytes_sent_per_step, fedavg_of(planned)->exchange_bytes);
-        run_ranks(ranks, 1, [&](Communicator& communicator) {
-          for (auto const sent : train(training, communicator).bytes_sent)
-            EXPECT_EQ(sent, planned.bytes_sent_per_step) << model << ", " << ranks << " ranks";
-        });
-      }
+      for (auto const compute : {Precision::fp32, Precision::fp64})
+        expect_bytes_as_planned({.model = model,
+                                 .strategy = FedAvgConfig{.per_round = 4, .local_steps = 2},
+                                 .precision = {.compute = compute},
+                                 .steps = 3},
+                                ranks);
+}
+
+TEST(FedavgPlan, PromisesTheBytesOfKeysAndShares) {
+  if (!crypto::available()) GTEST_SKIP() << "needs OpenSSL";
+  for (int const ranks : {1, 2, 4})
+    for (auto const& config : {secure(4), secure(4, 2), secure(8, 4, 3, 2)})
+      expect_bytes_as_planned({.model = "tiny_residual", .strategy = config, .steps = 2}, ranks);
+  auto const bytes = [](FedAvgConfig const& config) { return plan(config, 2).bytes_sent_per_step; };
+  auto plain = secure(4);
+  plain.secure = SecureSum::none;
+  // 68 of keys, 89 for each of 3 others, 42 for each of 4 members; of two clients to one rank.
+  EXPECT_EQ(bytes(secure(4)) - bytes(plain), 2 * (68 + 3 * 89 + 4 * 42));
 }
 
 }  // namespace

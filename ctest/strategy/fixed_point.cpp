@@ -9,11 +9,20 @@
 namespace stratagem {
 namespace {
 
-/// What add() makes of one change with weight 1.
+/// What code() makes of one change with weight 1.
 std::int64_t code_of(FixedPoint const& codes, double change) {
-  auto const room = at::zeros({1}, at::kInt), sum = at::zeros({1}, at::kInt);
-  codes.add(at::full({1}, change), 1, room, sum);
-  return sum.item<int>();
+  auto const code = at::zeros({1}, at::kInt);
+  codes.code(at::full({1}, change), 1, code);
+  return code.item<int>();
+}
+
+/// sum += weight code. Returns how many were clipped.
+std::int64_t add(FixedPoint const& codes, at::Tensor const& change, std::int64_t weight,
+                 at::Tensor const& sum) {
+  auto const room = at::zeros_like(sum);
+  auto const clipped = codes.code(change, weight, room);
+  sum.add_(room);
+  return clipped;
 }
 
 TEST(FixedPoint, LeavesTheBitsThatWeightsDoNotNeed) {
@@ -49,8 +58,8 @@ TEST(FixedPoint, RoundsToTheNearestAndTiesToEven) {
 TEST(FixedPoint, ClipsAndCountsWhatIsTooLarge) {
   FixedPoint const codes(6000, 1);
   auto const change = at::tensor({2.0F, -2.0F, 0.5F, 1.0F, 1e30F, 0.99999F});
-  auto const room = at::zeros({6}, at::kInt), sum = at::zeros({6}, at::kInt);
-  EXPECT_EQ(codes.add(change, 1, room, sum), 4);
+  auto const sum = at::zeros({6}, at::kInt);
+  EXPECT_EQ(add(codes, change, 1, sum), 4);
   int const most = (1 << 18) - 1;
   EXPECT_TRUE(sum.equal(at::tensor({most, -most, 1 << 17, most, most, most - 2}, at::kInt))) << sum;
 }
@@ -60,12 +69,11 @@ TEST(FixedPoint, NoSumOverflows) {
   for (std::int64_t const weights : {1, 2, 3, 100, 4096, 6000, 60000, 1 << 24}) {
     FixedPoint const codes(weights, 1);
     for (float const sign : {-1.0F, 1.0F}) {
-      auto const room = at::zeros({1}, at::kInt), sum = at::zeros({1}, at::kInt),
-                 mean = at::zeros({1}, at::kDouble);
+      auto const sum = at::zeros({1}, at::kInt), mean = at::zeros({1}, at::kDouble);
       auto const first = weights / 3;
-      codes.add(at::full({1}, 2 * sign), first, room, sum);
-      codes.add(at::full({1}, 2 * sign), weights - first, room, sum);
-      codes.mean_of(sum, mean);
+      add(codes, at::full({1}, 2 * sign), first, sum);
+      add(codes, at::full({1}, 2 * sign), weights - first, sum);
+      codes.mean_of(sum, weights, mean);
       EXPECT_DOUBLE_EQ(mean.item<double>(), sign * codes.range()) << weights;
     }
   }
@@ -79,16 +87,16 @@ TEST(FixedPoint, TheMeanIsTheWeightedOneAndTheOrderIsFree) {
   auto const changes =
       at::arange(clients * numel, at::kDouble).mul_(0.37).sin_().mul_(0.1).view({clients, numel});
   auto const sum_in = [&](bool backwards) {
-    auto const room = at::zeros({numel}, at::kInt), sum = at::zeros({numel}, at::kInt);
+    auto const sum = at::zeros({numel}, at::kInt);
     for (std::int64_t i = 0; i < clients; ++i) {
       auto const client = backwards ? clients - 1 - i : i;
-      codes.add(changes[client].to(at::kFloat), 10 + 7 * client, room, sum);
+      add(codes, changes[client].to(at::kFloat), 10 + 7 * client, sum);
     }
     return sum;
   };
   EXPECT_TRUE(sum_in(false).equal(sum_in(true)));
   auto const mean = at::zeros({numel}, at::kDouble);
-  codes.mean_of(sum_in(false), mean);
+  codes.mean_of(sum_in(false), weights, mean);
   auto expected = at::zeros({numel}, at::kDouble);
   for (std::int64_t i = 0; i < clients; ++i)
     expected += changes[i] * (static_cast<double>(10 + 7 * i) / static_cast<double>(weights));

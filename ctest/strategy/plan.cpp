@@ -50,6 +50,8 @@ Case const cases[]{
     {"six clients of fedavg", FedAvgConfig{.per_round = 6}},
     {"fedavg with momentum", FedAvgConfig{.server_momentum = 0.9}},
     {"fedavg in fp64", FedAvgConfig{.server_momentum = 0.9}, {}, Precision::fp64},
+    {"fedavg that sums securely",
+     FedAvgConfig{.per_round = 6, .secure = SecureSum::pairwise, .neighbours = 2}},
     {"zero-1", FsdpConfig{.shard = Shard::optimizer, .unit_mb = small}},
     {"zero-1 in bf16",
      FsdpConfig{.shard = Shard::optimizer, .unit_mb = small},

@@ -25,8 +25,11 @@ STRATAGEM_SIMD_CLONES void add(double* sum, double const* more, std::int64_t n) 
 STRATAGEM_SIMD_CLONES void add(std::int64_t* sum, std::int64_t const* more, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) sum[i] += more[i];
 }
+/// Modulo 2^32.
 STRATAGEM_SIMD_CLONES void add(std::int32_t* sum, std::int32_t const* more, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) sum[i] += more[i];
+  for (std::int64_t i = 0; i < n; ++i)
+    sum[i] = static_cast<std::int32_t>(static_cast<std::uint32_t>(sum[i]) +
+                                       static_cast<std::uint32_t>(more[i]));
 }
 STRATAGEM_SIMD_CLONES void add_pair(float* out, float const* a, float const* b, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) out[i] = a[i] + b[i];

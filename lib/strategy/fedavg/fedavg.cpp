@@ -5,6 +5,7 @@
 #include <iterator>
 #include <numeric>
 #include <span>
+#include <utility>
 
 #include <ATen/ATen.h>
 
@@ -35,6 +36,13 @@ std::int64_t samples_of(std::span<DrawnClient const> clients) {
                          [](auto sum, auto const& client) { return sum + client.samples; });
 }
 
+std::int64_t samples_of(std::span<DrawnClient const> clients, Answers const& answers) {
+  std::int64_t samples = 0;
+  for (int const place : answers.living)
+    samples += clients[static_cast<std::size_t>(place)].samples;
+  return samples;
+}
+
 }  // namespace
 
 FedAvg::FedAvg(FedAvgPlan const& plan, StrategyParts const& parts)
@@ -51,6 +59,7 @@ FedAvg::FedAvg(FedAvgPlan const& plan, StrategyParts const& parts)
     gpu::MemoryScope const scope(gpu::MemoryCategory::gradients, parts.device);
     codes_ = at::zeros_like(gradient_, gradient_.options().dtype(at::kInt));
     sum_ = parts.communicator.allocate(all().size(), at::kInt);
+    if (plan_.is_secure()) messages_ = parts.communicator.allocate(plan_.message_room(), at::kByte);
   }
   for (int block = 0; block < tape_.blocks(); ++block)
     gradient_views_.push_back(views_of(gradient_, replica_.layout(), block));
@@ -70,18 +79,27 @@ StepResult FedAvg::step(Batch const& batch, StepOptions const& options) {
   control_.clear();
   hashes_ = options.compare_replicas ? ReplicaHashes(replicas()) : ReplicaHashes();
   auto const clients = clients_of(batch, plan_.drawn);
+  auto const answers = answers_of(plan_.drawn, plan_.config.lost, parts_.seed, batch.step);
   FixedPoint const codes(samples_of(clients), plan_.config.largest_change);
   begin_.copy_(replica_.flat());
   sum_.zero_();
+  auto secure = begin_secure(batch.step);
   auto const shares = split(batch, plan_.clients_of_rank());
   for (std::size_t place = 0; place < shares.size(); ++place) {
     auto const& client = clients[static_cast<std::size_t>(number_of(place))];
     train(place, client, shares[place], options.lr);
-    add_change(client, codes, batch.step);
+    if (answers.lives(number_of(place))) add_change(place, client, codes, batch.step, secure);
   }
+  if (secure) secure->unmask(answers, sum_);
+  if (secure && !failure_) failure_ = secure->failure();
   auto const result = exchange(batch);
-  step_of_server(codes);
+  step_of_server(codes, samples_of(clients, answers));
   return result;
+}
+
+std::optional<SecureRound> FedAvg::begin_secure(std::int64_t round) const {
+  if (!plan_.is_secure()) return {};
+  return std::optional<SecureRound>(std::in_place, plan_.neighbourhood(), parts_, messages_, round);
 }
 
 void FedAvg::train(std::size_t place, DrawnClient const& client, Batch const& share, double lr) {
@@ -119,7 +137,8 @@ void FedAvg::pass(std::size_t place, DrawnClient const& client, Batch const& mic
         tape_.backward(block, gradient, gradient_views_[static_cast<std::size_t>(block)], write);
 }
 
-void FedAvg::add_change(DrawnClient const& client, FixedPoint const& codes, std::int64_t step) {
+void FedAvg::add_change(std::size_t place, DrawnClient const& client, FixedPoint const& codes,
+                        std::int64_t step, std::optional<SecureRound>& secure) {
   at::sub_out(gradient_, replica_.flat(), begin_);
   if (!gradient_.isfinite().all().item<bool>()) {
     if (!failure_)
@@ -129,8 +148,10 @@ void FedAvg::add_change(DrawnClient const& client, FixedPoint const& codes, std:
                 "though its losses are", "lower optimizer.lr or look at the data");
     return;
   }
-  clipped_ += codes.add(gradient_, client.samples, codes_, sum_);
+  clipped_ += codes.code(gradient_, client.samples, codes_);
   coded_ += gradient_.numel();
+  if (secure) secure->mask(place, codes_);
+  sum_.add_(codes_);
 }
 
 StepResult FedAvg::exchange(Batch const& batch) {
@@ -149,9 +170,9 @@ StepResult FedAvg::exchange(Batch const& batch) {
   return result;
 }
 
-void FedAvg::step_of_server(FixedPoint const& codes) {
+void FedAvg::step_of_server(FixedPoint const& codes, std::int64_t samples) {
   parts_.recorder.enter(Phase::optimizer);
-  codes.mean_of(sum_, gradient_);
+  codes.mean_of(sum_, samples, gradient_);
   if (plan_.has_momentum()) momentum_.mul_(plan_.config.server_momentum).add_(gradient_);
   auto const& change = plan_.has_momentum() ? momentum_ : gradient_;
   replica_.flat().copy_(begin_).add_(change, plan_.config.server_lr);

@@ -5,8 +5,10 @@
 
 #include "base/error.hpp"
 #include "model/block_tape.hpp"
+#include "strategy/fedavg/answers.hpp"
 #include "strategy/fedavg/fedavg_plan.hpp"
 #include "strategy/fedavg/fixed_point.hpp"
+#include "strategy/fedavg/secure/secure_round.hpp"
 #include "strategy/shared/control.hpp"
 #include "strategy/shared/replica.hpp"
 #include "strategy/shared/update.hpp"
@@ -19,6 +21,7 @@ namespace stratagem {
 ///   d_k = what local_steps steps from p make of p, minus p
 ///   d   = sum n_k d_k / sum n_k, over the clients drawn
 ///   m  <- server_momentum m + d;  p <- p + server_lr m
+/// Clients that are lost train, too, but are in neither sum.
 /// The sum is one of integers, see FixedPoint: it does not depend on who plays which client. A rank
 /// plays its clients one after the other, with one set of parameters and an optimizer that begins
 /// anew with each; nothing is kept for a client that is not drawn. Running statistics belong to the
@@ -50,11 +53,15 @@ class FedAvg final : public Strategy {
   void train(std::size_t place, DrawnClient const& client, Batch const& share, double lr);
   /// Forward and backward.
   void pass(std::size_t place, DrawnClient const& client, Batch const& micro, GradWrite write);
-  /// Adds what the client has made of the parameters to the sum.
-  void add_change(DrawnClient const& client, FixedPoint const& codes, std::int64_t step);
+  /// Where the server shall see sums alone: the clients of this rank as parties of a secure sum.
+  std::optional<SecureRound> begin_secure(std::int64_t round) const;
+  /// Adds what the client has made of the parameters to the sum, masked where that is secure.
+  void add_change(std::size_t place, DrawnClient const& client, FixedPoint const& codes,
+                  std::int64_t step, std::optional<SecureRound>& secure);
   /// Sums over all ranks, and lets them agree. Ends the run where one of them cannot continue.
   StepResult exchange(Batch const& batch);
-  void step_of_server(FixedPoint const& codes);
+  /// `samples`: of all whose changes are in the sum.
+  void step_of_server(FixedPoint const& codes, std::int64_t samples);
 
   FedAvgPlan plan_;
   StrategyParts parts_;
@@ -64,6 +71,7 @@ class FedAvg final : public Strategy {
   at::Tensor momentum_;           ///< m; undefined without
   at::Tensor gradient_;           ///< of the client; then its change, and the mean of all
   at::Tensor codes_, sum_;        ///< int32
+  at::Tensor messages_;           ///< of a secure sum, bytes; undefined without
   std::vector<std::vector<at::Tensor>> gradient_views_;  ///< by block
   std::vector<Buffers> buffers_;                         ///< by place of this rank
   StepStatus control_;

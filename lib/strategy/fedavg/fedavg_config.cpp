@@ -25,7 +25,16 @@ Keys keys_of(FedAvgConfig& fedavg) {
        "of the same step (FedAvgM)", false, InFirstFile::as_comment},
       {"largest_change", number(fedavg.largest_change, {0, false, 1 << 20, true}),
        "of a parameter by a client in a round: what is beyond it is clipped"},
+      {"secure", choice(fedavg.secure, {"none", "pairwise"}),
+       "how changes are summed; pairwise: with masks that cancel in the sum", false,
+       InFirstFile::as_comment},
+      {"threshold", integer(fedavg.threshold, at_least(0)),
+       "of secure: pairwise: of clients that share masks so many must answer; 0: two thirds"},
+      {"neighbours", integer(fedavg.neighbours, at_least(0)),
+       "of secure: pairwise: clients that each shares masks with; 0: all others"},
       micro_batches_key(fedavg.micro_batches),
+      {"experiment.lost_clients", integer(fedavg.lost, at_least(0)),
+       "clients of each round that train but do not answer"},
   };
 }
 

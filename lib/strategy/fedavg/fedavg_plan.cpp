@@ -6,6 +6,8 @@
 #include "base/error.hpp"
 #include "base/hash/hash.hpp"
 #include "base/text.hpp"
+#include "crypto/primitives.hpp"
+#include "crypto/shamir.hpp"
 #include "strategy/fedavg/fedavg.hpp"
 #include "strategy/fedavg/fixed_point.hpp"
 #include "strategy/planned_strategy.hpp"
@@ -28,6 +30,20 @@ nlohmann::json spread_json(ClientSplit::Spread const& spread) {
   return {{"least", spread.least}, {"median", spread.median}, {"most", spread.most}};
 }
 
+/// Of a rank, in a round, to mask its clients' changes and to take masks out of the sum. Measured
+/// on a core of an AMD EPYC with OpenSSL 3.0: a key stream and its sum, and an agreement of keys.
+double seconds_of_masks(FedAvgPlan const& plan, double bytes) {
+  constexpr double stream_s_per_byte = 0.25e-9, agreement_s = 130e-6;
+  double const neighbours = plan.neighbourhood().neighbours();
+  double const lost = double(plan.config.lost) / plan.drawn, living = 1 - lost;
+  // Both sides of a pair have a mask; those who live take out their own, and those that they have
+  // with the lost, whose keys are agreed on again.
+  double const again = lost * neighbours * (plan.drawn - plan.config.lost) / (plan.drawn - 1);
+  double const streams = living * (1 + neighbours) + living + again;
+  double const agreements = 2 * neighbours + again;
+  return plan.clients_of_rank() * (streams * bytes * stream_s_per_byte + agreements * agreement_s);
+}
+
 class PlannedFedAvg final : public PlannedStrategy {
  public:
   explicit PlannedFedAvg(FedAvgPlan const& plan) : plan_(plan) {}
@@ -43,6 +59,10 @@ class PlannedFedAvg final : public PlannedStrategy {
     auto const& config = plan_.config;
     auto const bytes = static_cast<double>(parts.layout.size() * code_bytes);
     auto const& costs = parts.costs;
+    auto const gather = [&](Lanes& lanes, std::int64_t bytes_of_client) {
+      auto const of_all = static_cast<double>(plan_.drawn * bytes_of_client);
+      lanes.await(lanes.communicate(costs.all_gather.at(of_all)));
+    };
     auto const mean = steady(parts, [&](Lanes& lanes) {
       for (int step = 0; step < plan_.clients_of_rank() * config.local_steps; ++step) {
         for (int pass = 0; pass < config.micro_batches; ++pass)
@@ -50,6 +70,12 @@ class PlannedFedAvg final : public PlannedStrategy {
         lanes.compute(costs.optimizer_s);
       }
       lanes.compute(plan_.clients_of_rank() * costs.optimizer_s);
+      if (plan_.is_secure()) {
+        SecureBytes const sent(plan_.neighbourhood());
+        for (auto const of_client : {sent.keys, sent.shares, sent.revealed})
+          gather(lanes, of_client);
+        lanes.compute(seconds_of_masks(plan_, bytes));
+      }
       lanes.await(lanes.communicate(costs.all_reduce.at(bytes)));
       lanes.compute(costs.optimizer_s);
     });
@@ -64,6 +90,19 @@ class PlannedFedAvg final : public PlannedStrategy {
                        " on each rank; ", config.local_steps, " steps of each")});
     table.add_row({"server", str("lr ", shortest(config.server_lr), ", momentum ",
                                  shortest(config.server_momentum))});
+    if (config.lost > 0)
+      table.add_row(
+          {"lost in a round", str(config.lost, " clients: they train, but do not answer")});
+    if (plan_.is_secure()) {
+      auto const hood = plan_.neighbourhood();
+      SecureBytes const sent(hood);
+      table.add_row(
+          {"secure sum", str("masks of pairs, each client with ", hood.neighbours(), " others; ",
+                             hood.threshold(), " of ", hood.members(), " must answer")});
+      table.add_row({"keys and shares",
+                     str(bytes_text(sent.keys), ", and ", bytes_text(sent.shares + sent.revealed),
+                         ", by each client in a round")});
+    }
     table.add_row({"sent for a round", bytes_text(plan_.exchange_bytes) + " by each rank"});
     return table.render();
   }
@@ -76,7 +115,15 @@ class PlannedFedAvg final : public PlannedStrategy {
                           {"local_steps", config.local_steps},
                           {"server_lr", config.server_lr},
                           {"server_momentum", config.server_momentum},
+                          {"lost_clients", config.lost},
                           {"exchange_B", plan_.exchange_bytes}};
+    if (!plan_.is_secure()) return;
+    auto const hood = plan_.neighbourhood();
+    SecureBytes const sent(hood);
+    document["fedavg"]["secure"] = {{"threshold", hood.threshold()},
+                                    {"neighbours", hood.neighbours()},
+                                    {"keys_B", sent.keys},
+                                    {"shares_B", sent.shares + sent.revealed}};
   }
 
   void check(ClientSplit const& split) const override {
@@ -127,8 +174,63 @@ void check_clients(FedAvgPlan const& plan) {
                 "leave it out");
 }
 
+void refuse(std::string const& what, std::string const& why, std::string const& cure) {
+  refuse_with(FedAvgConfig::name, what, why, cure);
+}
+
+void check_lost(FedAvgPlan const& plan) {
+  if (plan.config.lost >= plan.drawn)
+    refuse(str("experiment.lost_clients: ", plan.config.lost, " of ", plan.drawn, " in a round"),
+           "nobody would answer", str("take at most ", plan.drawn - 1));
+}
+
+/// Whom clients share masks with.
+void check_neighbours(FedAvgPlan const& plan) {
+  int const neighbours = plan.config.neighbours;
+  if (plan.drawn < 2)
+    refuse("strategy.secure: pairwise with 1 client in a round", "the sum would be its change",
+           "draw more clients: strategy.per_round");
+  if (neighbours >= plan.drawn || neighbours % 2 != 0)
+    refuse(str("strategy.neighbours: ", neighbours, " of ", plan.drawn, " clients in a round"),
+           "they are others, as many on one side of a ring as on the other",
+           "take an even number below that of the clients, or 0 for all others");
+  if (plan.neighbourhood().members() > crypto::most_shares)
+    refuse(str("strategy.neighbours: ", neighbours, ", which is ",
+               plan.neighbourhood().neighbours(), " others"),
+           str("a secret has at most ", crypto::most_shares, " shares"),
+           str("take at most ", crypto::most_shares - 1));
+}
+
+void check_threshold(FedAvgPlan const& plan) {
+  auto const hood = plan.neighbourhood();
+  auto const what = str("strategy.threshold: ", hood.threshold(), " of ", hood.members(),
+                        " clients that share masks");
+  if (hood.threshold() > hood.members())
+    refuse(what, "so many cannot answer", str("take at most ", hood.members()));
+  if (2 * hood.threshold() <= hood.members())
+    refuse(what, "two halves could be told different things, and reveal both secrets of a client",
+           str("take at least ", hood.members() / 2 + 1));
+  if (plan.drawn - plan.config.lost < hood.threshold())
+    refuse(str("experiment.lost_clients: ", plan.config.lost, " of ", plan.drawn, " in a round"),
+           str("strategy.threshold: ", hood.threshold(), " must answer"), "lower one of the two");
+}
+
+void check_secure(FedAvgPlan const& plan) {
+  auto const& config = plan.config;
+  for (auto const& [key, value] : {std::pair{"strategy.threshold", config.threshold},
+                                   {"strategy.neighbours", config.neighbours}})
+    if (!plan.is_secure() && value != 0)
+      refuse(key, "only secure: pairwise has it", "leave it out");
+  if (!plan.is_secure()) return;
+  crypto::require_available("strategy.secure: pairwise");
+  check_neighbours(plan);
+  check_threshold(plan);
+}
+
 void check(FedAvgPlan const& plan, PlanInput const& input) {
   check_clients(plan);
+  check_lost(plan);
+  check_secure(plan);
   std::string const why = "a client does not know the others' gradients";
   if (input.optimizer.clip_norm > 0)
     refuse_with(FedAvgConfig::name, "optimizer.clip_norm", why,
@@ -140,8 +242,8 @@ void check(FedAvgPlan const& plan, PlanInput const& input) {
                 "set it to none, or take strategy ddp");
 }
 
-/// The replica, where a round began, a gradient, codes and their sum; one optimizer for all clients
-/// of a rank, which train in turn, but running statistics for each.
+/// The replica, where a round began, a gradient, codes, their sum and messages; one optimizer for
+/// all clients of a rank, which train in turn, but running statistics for each.
 gpu::MemoryUse memory_of(FedAvgPlan const& plan, StrategyPlan const& of_replica,
                          std::int64_t elements) {
   auto memory = of_replica.memory;
@@ -149,6 +251,7 @@ gpu::MemoryUse memory_of(FedAvgPlan const& plan, StrategyPlan const& of_replica,
   memory[gpu::MemoryCategory::optimizer] += plan.has_momentum() ? 2 * copy : copy;
   memory[gpu::MemoryCategory::gradients] +=
       control_room * of_replica.element_size + 2 * elements * code_bytes;
+  if (plan.is_secure()) memory[gpu::MemoryCategory::gradients] += plan.message_room();
   memory[gpu::MemoryCategory::buffers] *= plan.clients_of_rank();
   return memory;
 }
@@ -165,6 +268,7 @@ std::map<std::string, std::string> choices_of(FedAvgPlan const& plan) {
       {"strategy.largest_change", shortest(config.largest_change)}};
   if (config.split == Split::dirichlet)
     choices["strategy.split_alpha"] = shortest(config.split_alpha);
+  if (config.lost > 0) choices["experiment.lost_clients"] = std::to_string(config.lost);
   return choices;
 }
 
@@ -179,6 +283,9 @@ StrategyPlan plan_of(FedAvgConfig const& config, PlanInput const& input) {
   auto const elements = input.layout.size();
   fedavg.exchange_bytes = all_reduce_bytes(elements * code_bytes, input.ranks) +
                           all_reduce_bytes(control_room * plan.element_size, input.ranks);
+  if (fedavg.is_secure())
+    fedavg.exchange_bytes +=
+        (input.ranks - 1) * fedavg.clients_of_rank() * SecureBytes(fedavg.neighbourhood()).all();
   plan.workers = fedavg.drawn;
   plan.micro_batches = config.local_steps * config.micro_batches;
   plan.batches_per_step = config.local_steps;
@@ -194,8 +301,11 @@ StrategyPlan plan_of(FedAvgConfig const& config, PlanInput const& input) {
   plan.numbers_of_serial = false;
   plan.choices = choices_of(fedavg);
   plan.operations = {BenchOperation::all_reduce};
+  if (fedavg.is_secure()) plan.operations.push_back(BenchOperation::all_gather);
   Hash hash;
   hash.add(std::uint64_t(fedavg.drawn));
+  hash.add(std::uint64_t(fedavg.is_secure() ? fedavg.neighbourhood().neighbours() : 0))
+      .add(std::uint64_t(fedavg.is_secure() ? fedavg.neighbourhood().threshold() : 0));
   for (auto const& [key, value] : plan.choices) hash.add(key).add(value);
   plan.hashes.emplace_back("clients and rounds", hash.value());
   plan.strategy = std::make_shared<PlannedFedAvg>(fedavg);

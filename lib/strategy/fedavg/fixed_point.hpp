@@ -14,7 +14,7 @@ class FixedPoint {
   static constexpr int least_bits = 8;
   static constexpr int most_bits = 25;  ///< as many as fp32 holds exactly
 
-  /// `weights`: the sum of them all.
+  /// `weights`: the sum of those that may come.
   FixedPoint(std::int64_t weights, double largest);
 
   int bits() const { return bits_; }
@@ -25,17 +25,15 @@ class FixedPoint {
   /// The largest that is not clipped.
   double range() const { return unit() * static_cast<double>(limit()); }
 
-  /// sum += weight round(2^f change). `codes`: room for the integers; `change` is spoilt. Returns
-  /// how many elements were clipped.
-  std::int64_t add(at::Tensor const& change, std::int64_t weight, at::Tensor const& codes,
-                   at::Tensor const& sum) const;
-  /// mean <- 2^-f sum / weights.
-  void mean_of(at::Tensor const& sum, at::Tensor const& mean) const;
+  /// codes <- weight round(2^f change), int32; `change` is spoilt. Returns how many elements were
+  /// clipped.
+  std::int64_t code(at::Tensor const& change, std::int64_t weight, at::Tensor const& codes) const;
+  /// mean <- 2^-f sum / weights. `weights`: of those in the sum.
+  void mean_of(at::Tensor const& sum, std::int64_t weights, at::Tensor const& mean) const;
 
  private:
   std::int64_t limit() const { return (std::int64_t{1} << (bits_ - 1)) - 1; }
 
-  std::int64_t weights_;
   int bits_, exponent_;
 };
 
