@@ -204,7 +204,8 @@ ExitCode measure_processes(Options const& options, Plan const& plan, CommConfig 
                 {std::string(communicator->backend()), communicator->route(), world.size()});
 }
 
-/// How fast gradients are coded here, on one core, and where that pays.
+/// How fast gradients are written in blocks here, on one core, and where that pays. What pays of
+/// other codes depends on the model.
 ExitCode measure_codes(Options const& options) {
   auto const ranks = static_cast<int>(options.integer("ranks", 1, 1 << 20));
   Table table({{"code", Align::left},
@@ -216,6 +217,7 @@ ExitCode measure_codes(Options const& options) {
                {"pays below Gbit/s"}});
   auto rows = nlohmann::json::array();
   for (auto const& [code, rounding, speed] : measure_codecs()) {
+    if (!Compression{.code = code}.in_blocks()) continue;
     auto const share = share_of_fp32(code);
     auto const bandwidth = pays_below(code, speed, ranks);
     table.add_row(

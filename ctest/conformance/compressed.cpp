@@ -8,14 +8,6 @@ namespace {
 
 constexpr double kib = 1.0 / 1024;
 
-void expect_equal_to_emulator(Training const& training) {
-  auto const& ddp = std::get<DdpConfig>(training.strategy);
-  SerialConfig const serial{.micro_batches = ddp.micro_batches, .compression = ddp.compression};
-  auto expected = world().rank() == 0 ? emulated(training, world().size(), serial) : std::string();
-  world().broadcast(expected, 0);
-  expect_result(training, expected, Replicas::everywhere);
-}
-
 /// A worker's gradients are coded, but not their sum, which its owner applies.
 void expect_shards_equal_to_emulator(Training training) {
   auto& fsdp = std::get<FsdpConfig>(training.strategy);
@@ -39,7 +31,7 @@ TEST_P(Compressed, EqualsTheEmulatorBitForBit) {
             std::pair("tiny_odd", 25.0)}) {
         SCOPED_TRACE(str(model, feedback ? ", feedback" : "",
                          rounding == Rounding::nearest ? "" : ", stochastic"));
-        expect_equal_to_emulator(
+        expect_coded_equal_to_emulator(
             {.model = model,
              .strategy =
                  DdpConfig{.bucket_mb = bucket_mb, .compression = {GetParam(), rounding, feedback}},
@@ -69,14 +61,15 @@ TEST(Compressed, EqualsTheEmulatorHoweverGradientsAreMade) {
   Compression const code{Code::int8, Rounding::stochastic, true};
   for (auto const& ddp : {DdpConfig{.overlap = false, .compression = code},
                           DdpConfig{.bucket_mb = 4 * kib, .micro_batches = 3, .compression = code}})
-    expect_equal_to_emulator({.model = "tiny_residual", .strategy = ddp});
+    expect_coded_equal_to_emulator({.model = "tiny_residual", .strategy = ddp});
   DdpConfig const ddp{.bucket_mb = 4 * kib, .compression = code};
-  expect_equal_to_emulator({.model = "tiny_residual",
-                            .strategy = ddp,
-                            .optimizer = {.lr = 1e-3, .rule = AdamwConfig{}, .clip_norm = 0.5}});
-  expect_equal_to_emulator(
+  expect_coded_equal_to_emulator(
+      {.model = "tiny_residual",
+       .strategy = ddp,
+       .optimizer = {.lr = 1e-3, .rule = AdamwConfig{}, .clip_norm = 0.5}});
+  expect_coded_equal_to_emulator(
       {.model = "tiny_gpt", .strategy = ddp, .optimizer = {.lr = 1e-3, .rule = AdamwConfig{}}});
-  expect_equal_to_emulator(
+  expect_coded_equal_to_emulator(
       {.model = "tiny_residual",
        .strategy = ddp,
        .precision = {.compute = Precision::bf16, .loss_scale = LossScale::none}});

@@ -40,5 +40,17 @@ TEST(CompressedInProcess, EqualsTheEmulatorWhateverTheInterleaving) {
   }
 }
 
+TEST(CompressedInProcess, OtherCodesDoWhateverTheInterleaving) {
+  for (Compression const& compression :
+       {Compression{.code = Code::top_k, .error_feedback = true, .ratio = 0.1},
+        Compression{.code = Code::random_k,
+        .error_feedback = true,
+        .ratio = 0.1,
+        .momentum_correction = true},
+        Compression{.code = Code::low_rank, .error_feedback = true}})
+    expect_equal_in_all_interleavings(DdpConfig{.bucket_mb = kib, .compression = compression},
+                                      {.compression = compression});
+}
+
 }  // namespace
 }  // namespace stratagem::test

@@ -122,6 +122,14 @@ void expect_bad_gradient(StrategyConfig const& strategy, std::string const& whos
   }
 }
 
+TEST(Divergence, AGradientThatIsNotFiniteEndsTheRunInACodeToo) {
+  for (Compression const& code :
+       {Compression{.code = Code::int8}, Compression{.code = Code::top_k},
+        Compression{.code = Code::top_k, .error_feedback = true, .momentum_correction = true},
+        Compression{.code = Code::low_rank, .error_feedback = true}})
+    expect_bad_gradient(DdpConfig{.compression = code}, "summed over all ranks");
+}
+
 TEST(Divergence, AGradientThatIsNotFiniteEndsTheRun) {
   expect_bad_gradient(DdpConfig{}, "summed over all ranks");
   expect_bad_gradient(DdpConfig{.bucket_mb = kib, .overlap = false}, "summed over all ranks");

@@ -29,6 +29,15 @@ inline void expect_result(Training const& training, std::string const& expected,
   }
 }
 
+/// DDP, with gradients in a code, ends with what the emulator ends with.
+inline void expect_coded_equal_to_emulator(Training const& training) {
+  auto const& ddp = std::get<DdpConfig>(training.strategy);
+  SerialConfig const serial{.micro_batches = ddp.micro_batches, .compression = ddp.compression};
+  auto expected = world().rank() == 0 ? emulated(training, world().size(), serial) : std::string();
+  world().broadcast(expected, 0);
+  expect_result(training, expected, Replicas::everywhere);
+}
+
 /// The ranks of the test, which share the workers out evenly, end with what one rank ends with.
 inline void expect_same_as_on_one_rank(Training const& training) {
   auto expected = world().rank() == 0 ? digest_alone(training) : "";

@@ -20,10 +20,10 @@ class CodeComparison : public testing::Test {
     model_ = make_model(config_.model, input_shape(config_));
     calibration_.passes = {
         {pass_kind(config_, model_, 1), 2, Curve({{6, 0.02}}), Curve({{6, 0.04}}), 0.001}};
-    for (auto const* operation : {"all_reduce", "send_receive"})
+    for (auto const* operation : {"all_reduce", "reduce_scatter", "all_gather", "send_receive"})
       calibration_.operations.push_back({operation, "mpi", 2, 2, Curve({{1e3, 1e-5}, {1e9, 0.1}})});
     calibration_.codings = {{2, {}}};
-    for (std::size_t i = 1; i < block_code_names.size(); ++i)
+    for (std::size_t i = 1; i < code_names.size(); ++i)
       calibration_.codings.front().codecs.push_back(
           {static_cast<Code>(i), Rounding::nearest, {1e-9, 0.5e-9, 0.5e-9}});
     calibration_.cores = 2;
@@ -49,7 +49,7 @@ class CodeComparison : public testing::Test {
 
 TEST_F(CodeComparison, HasEveryCodeBesideFp32) {
   auto const codes = compared(DdpConfig{});
-  ASSERT_EQ(codes.size(), block_code_names.size());
+  ASSERT_EQ(codes.size(), code_names.size());
   auto const& none = codes.front();
   EXPECT_FALSE(none.compression.on());
   for (std::size_t i = 1; i < codes.size(); ++i) {
@@ -66,6 +66,23 @@ TEST_F(CodeComparison, HasEveryCodeBesideFp32) {
   }
 }
 
+TEST_F(CodeComparison, HasCodesThatTheStrategyTakesAndTheCalibrationKnows) {
+  auto const codes = compared(FsdpConfig{});
+  ASSERT_EQ(codes.size(), block_code_names.size());
+  EXPECT_EQ(codes.back().compression.code, Code::sign);
+  auto& known = calibration_.codings.front().codecs;
+  std::erase_if(known, [](CodecTimes const& one) { return one.code == Code::low_rank; });
+  EXPECT_EQ(compared(DdpConfig{}).size(), code_names.size() - 1);
+}
+
+TEST_F(CodeComparison, KeepsWhatThePlanHasOfItsCode) {
+  auto const codes = compared(
+      DdpConfig{.compression = {.code = Code::top_k, .error_feedback = true, .ratio = 0.1}});
+  ASSERT_EQ(codes.size(), code_names.size());
+  for (auto const& one : codes)
+    EXPECT_EQ(one.compression.ratio, one.compression.sparse() ? 0.1 : Compression().ratio);
+}
+
 TEST_F(CodeComparison, ACodePaysBelowItsBreakEvenAndNotAbove) {
   for (bool const overlap : {false, true})
     for (auto const& [compression, bytes_sent, held, step, pays_below] :
@@ -78,6 +95,7 @@ TEST_F(CodeComparison, ACodePaysBelowItsBreakEvenAndNotAbove) {
       EXPECT_GT(seconds(coded, 1.03 * pays_below), seconds(plain, 1.03 * pays_below));
       // What overlaps with passes needs no code: less than where nothing is hidden.
       auto const open = stratagem::pays_below(compression.code, {1e-9, 0.5e-9, 0.5e-9}, 2);
+      if (!compression.in_blocks()) continue;
       if (overlap)
         EXPECT_LT(pays_below, open);
       else  // pieces are coded while others travel
@@ -89,10 +107,13 @@ TEST_F(CodeComparison, KeepsTheRoundingOfThePlan) {
   for (auto& codec : calibration_.codings.front().codecs) codec.rounding = Rounding::stochastic;
   auto const codes =
       compared(DdpConfig{.compression = {.code = Code::bf16, .rounding = Rounding::stochastic}});
-  ASSERT_EQ(codes.size(), block_code_names.size());
-  EXPECT_EQ(codes.back().compression.rounding, Rounding::stochastic);
-  EXPECT_FALSE(codes.back().compression.error_feedback);
-  EXPECT_EQ(codes_json(codes).back().at("rounding"), "stochastic");
+  ASSERT_EQ(codes.size(), code_names.size());
+  for (auto const& one : codes) {
+    auto const& code = one.compression;
+    EXPECT_EQ(code.rounding, code.in_blocks() ? Rounding::stochastic : Rounding::nearest);
+    EXPECT_EQ(code.error_feedback, code.low_rank()) << "which is nothing without";
+  }
+  EXPECT_EQ(codes_json(codes).at(1).at("rounding"), "stochastic");
 }
 
 TEST_F(CodeComparison, IsEmptyWhereThereIsNoChoice) {

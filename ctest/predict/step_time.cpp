@@ -116,6 +116,50 @@ TEST(StepTime, CodesAreSentToTheOwnersOfSlicesAndBack) {
   expect_step(ddp.step(), 9, 2 * 2 * wire / static_cast<double>(4 * ddp.elements), 0);
 }
 
+/// Of a few elements: all are looked at, and those that arrive are added.
+TEST(StepTime, SparseCodesTakeTimeForAllElementsAndForThoseThatArrive) {
+  for (auto const code : {Code::top_k, Code::random_k}) {
+    Compression const compression{.code = code, .ratio = 0.1};
+    Planned ddp(DdpConfig{.overlap = false, .compression = compression}, 3);
+    ddp.costs.codecs = {{code, Rounding::nearest, {4e-6, 2e-6, 1e-6}}};
+    auto const bytes = static_cast<double>(4 * ddp.elements);
+    double taken = 0;
+    for (auto const& message : ddp_of(ddp.plan().strategy)->sparse)
+      taken += 4 * static_cast<double>(message.count);
+    EXPECT_NEAR(taken, 0.1 * bytes, 0.01 * bytes);
+    auto const arrive = code == Code::top_k ? 3 : 1;
+    expect_step(ddp.step(), 10 + bytes * 6e-6 + arrive * taken * 1e-6, 0, 0);
+    (code == Code::top_k ? ddp.costs.all_gather : ddp.costs.all_reduce) = ddp.of_all(1);
+    ddp.costs.codecs = {{code, Rounding::nearest, {}}};
+    ddp.costs.optimizer_s = 0;
+    expect_step(ddp.step(), 9, (code == Code::top_k ? 3 * 2 * taken : taken) / bytes, 0);
+    Planned serial(SerialConfig{.emulate_ranks = 3, .compression = compression}, 1);
+    serial.costs.codecs = {{code, Rounding::nearest, {4e-6, 2e-6, 1e-6}}};
+    expect_step(serial.step(), 28 + bytes * (3 * 4e-6 + 2e-6) + 3 * taken * 1e-6, 0, 0);
+  }
+}
+
+/// Of matrices, whose factors are summed one after the other.
+TEST(StepTime, FactorsTakeTimeForMatricesAndForTwoSums) {
+  Compression const compression{.code = Code::low_rank, .error_feedback = true};
+  Planned ddp(DdpConfig{.overlap = false, .compression = compression}, 2);
+  ddp.costs.codecs = {{Code::low_rank, Rounding::nearest, {4e-6, 2e-6, 1e-6}}};
+  double matrices = 0, first = 0, second = 0;
+  for (auto const& bucket : ddp_of(ddp.plan().strategy)->low_rank) {
+    matrices += 4 * static_cast<double>(bucket.matrix_elements());
+    first += 4 * static_cast<double>(bucket.first);
+    second += 4 * static_cast<double>(bucket.second);
+  }
+  expect_step(ddp.step(), 10 + matrices * 6e-6 + first * 1e-6, 0, 0);
+  ddp.costs.codecs = {{Code::low_rank, Rounding::nearest, {}}};
+  ddp.costs.optimizer_s = 0;
+  ddp.costs.all_reduce = ddp.of_all(1);
+  expect_step(ddp.step(), 9, (first + second) / static_cast<double>(4 * ddp.elements), 0);
+  Planned serial(SerialConfig{.emulate_ranks = 2, .compression = compression}, 1);
+  serial.costs.codecs = {{Code::low_rank, Rounding::nearest, {4e-6, 2e-6, 1e-6}}};
+  expect_step(serial.step(), 19 + matrices * (2 * 4e-6 + 2e-6) + first * 1e-6, 0, 0);
+}
+
 TEST(StepTime, FsdpCodesGradientsOnTheirWayIntoShards) {
   Planned full(FsdpConfig{.unit_mb = 0.05, .overlap = false, .compression = int8}, 2);
   full.costs.codecs = {

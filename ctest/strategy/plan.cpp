@@ -5,6 +5,8 @@
 #include "comm/serial/serial_communicator.hpp"
 #include "conformance/training.hpp"
 #include "strategy/registry.hpp"
+#include "strategy/shared/control.hpp"
+#include "strategy/shared/model_layout.hpp"
 
 namespace stratagem {
 namespace {
@@ -35,6 +37,29 @@ Case const cases[]{
     {"ddp that codes", DdpConfig{.bucket_mb = small, .compression = {Code::int8}}},
     {"ddp that codes with feedback",
      DdpConfig{.bucket_mb = 0.05, .compression = {Code::sign, Rounding::nearest, true}}},
+    {"emulator of 3 that sends the largest",
+     SerialConfig{.emulate_ranks = 3,
+                  .compression = {.code = Code::top_k, .error_feedback = true, .ratio = 0.1}}},
+    {"emulator of 3 that corrects momentum",
+     SerialConfig{.emulate_ranks = 3,
+                  .compression = {.code = Code::random_k,
+                                  .error_feedback = true,
+                                  .momentum_correction = true}}},
+    {"emulator of 3 that sends factors",
+     SerialConfig{.emulate_ranks = 3,
+                  .compression = {.code = Code::low_rank, .error_feedback = true}}},
+    {"ddp that sends the largest",
+     DdpConfig{.bucket_mb = small, .compression = {.code = Code::top_k, .ratio = 0.03}}},
+    {"ddp that sends the largest with feedback",
+     DdpConfig{.compression = {.code = Code::top_k, .error_feedback = true}}},
+    {"ddp that sends random ones and corrects momentum",
+     DdpConfig{.bucket_mb = 0.05,
+               .compression = {.code = Code::random_k,
+                               .error_feedback = true,
+                               .momentum_correction = true}}},
+    {"ddp that sends factors",
+     DdpConfig{.bucket_mb = small,
+               .compression = {.code = Code::low_rank, .error_feedback = true}}},
     {"ddp in bf16", DdpConfig{.bucket_mb = 0.01}, {}, Precision::bf16},
     {"emulator of 3 that sums micro-batches",
      SerialConfig{.emulate_ranks = 3, .micro_batches = 2, .accumulate = Accumulate::sharded}},
@@ -145,6 +170,12 @@ StrategyConfig const sending[]{
     DdpConfig{.bucket_mb = 0.05},
     DdpConfig{.bucket_mb = 0.05, .compression = {Code::int8}},
     DdpConfig{.bucket_mb = small, .compression = {Code::sign, Rounding::nearest, true}},
+    DdpConfig{.bucket_mb = small, .compression = {.code = Code::top_k, .ratio = 0.03}},
+    DdpConfig{.bucket_mb = 0.05,
+              .compression = {.code = Code::top_k, .error_feedback = true, .ratio = 1}},
+    DdpConfig{.bucket_mb = small, .compression = {.code = Code::random_k, .ratio = 0.07}},
+    DdpConfig{.bucket_mb = small, .compression = {.code = Code::low_rank, .error_feedback = true}},
+    DdpConfig{.compression = {.code = Code::low_rank, .error_feedback = true, .matrix_rank = 4}},
     FsdpConfig{.shard = Shard::optimizer, .unit_mb = small},
     FsdpConfig{.shard = Shard::gradients, .unit_mb = small},
     FsdpConfig{.unit_mb = small},
@@ -175,6 +206,31 @@ TEST(Plan, PromisesTheBytesThatAStepSends) {
         });
       }
     }
+}
+
+/// 8 bytes for each of the largest, 4 for a random one, 4 r (m + n) for a matrix, but for what
+/// makes these whole blocks; the rest as it is.
+TEST(Plan, BytesOfCodesThatWriteNoBlocks) {
+  auto const model = test::test_model("lenet");
+  auto const layout = make_layout(model);
+  std::int64_t taken = 0, factors = 0, rooms = 0;
+  for (auto const& entry : layout.entries()) {
+    auto const numel = entry.spec.numel(), m = entry.spec.shape.front(), n = numel / m;
+    taken += (numel + 9) / 10;
+    bool const is_matrix = entry.spec.shape.size() > 1 && 2 * (m + n) < m * n;
+    factors += 4 * (is_matrix ? 2 * (m + n) : numel);
+    rooms += is_matrix ? 2 : 1;
+  }
+  auto const sent = [&](Compression const& code, int ranks) {
+    return plan_strategy(DdpConfig{.compression = code}, model, {}, {}, ranks).bytes_sent_per_step -
+           all_reduce_bytes(control_room * 4, ranks);
+  };
+  EXPECT_EQ(sent({.code = Code::top_k, .ratio = 0.1}, 2), 8 * taken);
+  EXPECT_EQ(sent({.code = Code::top_k, .ratio = 0.1}, 5), 4 * 8 * taken);
+  EXPECT_NEAR(sent({.code = Code::random_k, .ratio = 0.1}, 2), 4 * taken, 8);
+  auto const of_factors = sent({.code = Code::low_rank, .error_feedback = true}, 2);
+  EXPECT_GE(of_factors, factors - 8);
+  EXPECT_LE(of_factors, factors + rooms * 4 * (ParameterLayout::alignment - 1));
 }
 
 TEST(Plan, WorkersAreRanksOrEmulated) {

@@ -27,12 +27,9 @@ std::int64_t wire_bytes(Code code, std::int64_t blocks) {
       return 10 * blocks;
     case Code::sign:
       return 6 * blocks;
-    case Code::top_k:
-    case Code::random_k:
-    case Code::low_rank:
-      break;
+    default:  // writes no blocks
+      return 0;
   }
-  return 0;
 }
 
 }  // namespace stratagem
@@ -384,13 +381,9 @@ Functions functions_of(Code code) {
       return {encode_ternary, decode_ternary, true};
     case Code::sign:
       return {encode_sign, decode_sign, false};
-    case Code::none:
-    case Code::top_k:
-    case Code::random_k:
-    case Code::low_rank:
-      break;
+    default:
+      return {};
   }
-  return {};
 }
 
 }  // namespace stratagem::block_codes

@@ -20,7 +20,7 @@ struct Functions {
   bool rounds = false;  ///< false if it never draws
 };
 
-/// None for Code::none.
+/// None for a code that writes no blocks.
 Functions functions_of(Code code);
 
 }  // namespace stratagem::block_codes

@@ -29,6 +29,19 @@ Compression* compression_of(StrategyConfig& strategy) {
       strategy);
 }
 
+/// What was chosen of another code, as far as this one has it; feedback where none was chosen.
+Compression in_code(Code code, Compression const& chosen) {
+  Compression compression{.code = code};
+  compression.error_feedback = !chosen.on() || chosen.error_feedback || compression.low_rank();
+  if (compression.in_blocks()) compression.rounding = chosen.rounding;
+  if (compression.sparse()) {
+    compression.ratio = chosen.ratio;
+    compression.momentum_correction = chosen.momentum_correction;
+  }
+  if (compression.low_rank()) compression.matrix_rank = chosen.matrix_rank;
+  return compression;
+}
+
 RunPlan with_compression(RunPlan const& plan, Model const& model, Compression const& compression) {
   auto config = plan.config;
   *compression_of(config.strategy) = compression;
@@ -74,6 +87,28 @@ class BreakEven {
   double latency_s_;
 };
 
+ComparedCode described(RunPlan const& plan, Model const& model, Compression const& compression,
+                       StepCosts const& costs) {
+  return {.compression = compression,
+          .bytes_sent = plan.strategy.bytes_sent_per_step,
+          .held = plan.strategy.memory.total(),
+          .step = predict_step(plan, model, costs)};
+}
+
+/// Nothing where the strategy refuses the code, or it was not measured: `plan` tells why where it
+/// is chosen.
+std::optional<ComparedCode> compared(RunPlan const& plain, Model const& model,
+                                     Compression const& compression,
+                                     Calibration const& calibration) try {
+  auto const coded = with_compression(plain, model, compression);
+  auto const costs = step_costs(coded, model, calibration);
+  auto one = described(coded, model, compression, costs);
+  one.pays_below = BreakEven(model, plain, coded, costs).find();
+  return one;
+} catch (Error const&) {
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::vector<ComparedCode> compare_codes(RunPlan const& plan, Model const& model,
@@ -82,25 +117,15 @@ std::vector<ComparedCode> compare_codes(RunPlan const& plan, Model const& model,
   auto const* const chosen = compression_of(strategy);
   if (chosen == nullptr || plan.ranks == 1 || calibration.on_gpu || calibration.codecs(1).empty())
     return {};
-  auto compression = *chosen;
-  if (!compression.on()) compression.error_feedback = true;
   auto const plain = with_compression(plan, model, {});
-  auto const described = [&](RunPlan const& of, StepCosts const& costs) {
-    return ComparedCode{.bytes_sent = of.strategy.bytes_sent_per_step,
-                        .held = of.strategy.memory.total(),
-                        .step = predict_step(of, model, costs)};
-  };
-  std::vector<ComparedCode> codes{described(plain, step_costs(plain, model, calibration))};
-  for (std::size_t i = 1; i < block_code_names.size(); ++i) {
-    compression.code = static_cast<Code>(i);
-    auto const coded = with_compression(plan, model, compression);
-    auto const costs = step_costs(coded, model, calibration);
-    codes.push_back(described(coded, costs));
-    codes.back().compression = compression;
-    codes.back().pays_below = BreakEven(model, plain, coded, costs).find();
+  std::vector<ComparedCode> codes{
+      described(plain, model, {}, step_costs(plain, model, calibration))};
+  for (std::size_t i = 1; i < code_names.size(); ++i) {
+    auto const compression = in_code(static_cast<Code>(i), *chosen);
+    if (auto const one = compared(plain, model, compression, calibration)) codes.push_back(*one);
   }
-  return codes;
-} catch (Error const&) {  // of codes, by the strategy: `plan` tells why where one is chosen
+  return codes.size() > 1 ? codes : std::vector<ComparedCode>();
+} catch (Error const&) {  // of the calibration
   return {};
 }
 
@@ -116,10 +141,10 @@ std::string codes_text(std::vector<ComparedCode> const& codes) {
     table.add_row({std::string(name_of(compression.code)), bytes_text(bytes_sent), bytes_text(held),
                    format_duration(step.total()), compression.on() ? pays : ""});
   }
-  auto const& last = codes.back().compression;
+  auto const& first = codes[1].compression;
   return table.render() +
-         paragraph(str("codes are lossy: rounding ", name_of(last.rounding),
-                       last.error_feedback ? ", with" : ", without",
+         paragraph(str("codes are lossy: rounding ", name_of(first.rounding),
+                       first.error_feedback ? ", with" : ", without",
                        " error feedback; a code pays on links of a rank that are slower, if "
                        "the accuracy that it costs is no matter"));
 }

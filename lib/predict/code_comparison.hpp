@@ -23,9 +23,9 @@ struct ComparedCode {
   double pays_below = 0;
 };
 
-/// Every code, fp32 first: what the plan has of rounding and feedback, or feedback where it has no
-/// code. Empty where that is no choice: the strategy codes nothing, one rank sends nothing, GPUs
-/// code nothing, or the calibration does not know.
+/// Every code of the strategy that the calibration knows, fp32 first: with what the plan has of
+/// rounding and feedback, or feedback where it has no code. Empty where that is no choice: the
+/// strategy codes nothing, one rank sends nothing, GPUs code nothing, or none was measured.
 std::vector<ComparedCode> compare_codes(RunPlan const& plan, Model const& model,
                                         Calibration const& calibration);
 

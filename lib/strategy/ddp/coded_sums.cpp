@@ -28,7 +28,6 @@ CodedSums::CodedSums(std::vector<CodedPiece> pieces, Compression const& compress
       layout_(layout),
       codec_(compression.code, compression.rounding, parts.seed),
       exchanges_(pieces_.size()) {
-  refuse_codes_on_gpu(parts.device);
   std::int64_t bytes = 0, elements = 0;
   for (auto const& piece : pieces_) {
     first_byte_.push_back(bytes);
@@ -154,7 +153,7 @@ std::vector<ParameterState> CodedSums::state() const {
   for (std::size_t piece = 0; piece < pieces_.size(); ++piece)
     std::ranges::move(pieces_of(layout_, pieces_[piece].slice_of(rank()), own_residual(piece)),
                       std::back_inserter(of_sum.pieces));
-  auto states = residuals(layout_, residual_, parts_.communicator);
+  auto states = of_each_worker(Compression::residual, layout_, residual_, parts_.communicator);
   states.push_back(std::move(of_sum));
   return states;
 }

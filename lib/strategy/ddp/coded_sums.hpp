@@ -10,31 +10,23 @@
 #include "comm/work/work.hpp"
 #include "compress/codec.hpp"
 #include "strategy/ddp/coded_piece.hpp"
-#include "strategy/strategy_parts.hpp"
+#include "strategy/ddp/gradient_sums.hpp"
 
 namespace stratagem {
 
-/// Sums over ranks of gradients that travel in a code, piece by piece. Each rank codes its
-/// gradients and sends every rank its slice; that rank adds up what it reads, in rank order, codes
-/// the sum and sends it to all. All of them read the same, so replicas stay alike. What is lost is
-/// kept for the next step, if that is asked for. `serial` does the same with `compression`, bit for
-/// bit.
-class CodedSums {
+/// Of gradients that are written in blocks, piece by piece. Each rank codes its gradients and sends
+/// every rank its slice; that rank adds up what it reads, in rank order, codes the sum and sends it
+/// to all. What is lost is kept for the next step, if that is asked for.
+class CodedSums final : public GradientSums {
  public:
-  /// AgreedError(environment) on a GPU.
   CodedSums(std::vector<CodedPiece> pieces, Compression const& compression,
             StrategyParts const& parts, ParameterLayout const& layout);
 
-  /// Codes a bucket of `gradients`, which are laid out as the parameters, and begins to send it.
-  /// Buckets in their order; not before finish() of the step before.
-  void begin(std::size_t bucket, at::Tensor const& gradients, std::int64_t step);
-  /// Goes on with what has arrived.
-  void advance();
-  /// Waits until the bucket's gradients are the sum.
-  void finish(std::size_t bucket);
-
+  void begin(std::size_t bucket, at::Tensor const& gradients, std::int64_t step) override;
+  void advance() override;
+  void finish(std::size_t bucket) override;
   /// The residuals: each worker's own, and this rank's slices of those of the sum.
-  std::vector<ParameterState> state() const;
+  std::vector<ParameterState> state() const override;
 
  private:
   enum class Stage { idle, exchanging, returning };

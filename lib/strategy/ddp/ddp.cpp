@@ -5,6 +5,7 @@
 
 #include <ATen/ATen.h>
 
+#include "strategy/shared/compressed.hpp"
 #include "strategy/shared/cross_entropy.hpp"
 #include "strategy/shared/micro_batches.hpp"
 
@@ -21,14 +22,14 @@ Ddp::Ddp(DdpPlan plan, StrategyParts const& parts)
           parts.allocate(gpu::MemoryCategory::gradients, control_room + replica_.layout().size())),
       control_(reduced_.narrow(0, 0, control_room)),
       gradients_(reduced_.narrow(0, control_room, replica_.layout().size())),
+      coded_(make_gradient_sums(plan_, parts, replica_.layout())),
       tape_(parts.model.blocks, parts.recompute),
-      update_(parts.optimizer, parts.precision, parts.communicator.size(),
-              plan_.config.micro_batches, all_elements(replica_.layout()), parts.device),
+      update_(optimizer_of(plan_.config.compression, parts.optimizer), parts.precision,
+              parts.communicator.size(), plan_.config.micro_batches,
+              all_elements(replica_.layout()), parts.device),
       graph_(parts) {
   for (int block = 0; block < tape_.blocks(); ++block)
     gradient_views_.push_back(views_of(gradients_, replica_.layout(), block));
-  if (plan_.config.compression.on())
-    coded_.emplace(plan_.coded, plan_.config.compression, parts, replica_.layout());
 }
 
 StepResult Ddp::step(Batch const& batch, StepOptions const& options) {

@@ -1,11 +1,12 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 
 #include "comm/work/work.hpp"
 #include "model/block_tape.hpp"
-#include "strategy/ddp/coded_sums.hpp"
 #include "strategy/ddp/ddp_plan.hpp"
+#include "strategy/ddp/gradient_sums.hpp"
 #include "strategy/shared/control.hpp"
 #include "strategy/shared/replica.hpp"
 #include "strategy/shared/step_graph.hpp"
@@ -58,8 +59,8 @@ class Ddp final : public Strategy {
   StepStatus control_;    ///< before the gradients of block 0: the last bucket brings it along
   at::Tensor gradients_;  ///< the rest of reduced_, laid out as the parameters
   std::vector<std::vector<at::Tensor>> gradient_views_;  ///< by block
-  std::vector<Work> works_;         ///< of this step: by bucket, or of control_ if they are coded
-  std::optional<CodedSums> coded_;  ///< where gradients travel in a code
+  std::vector<Work> works_;  ///< of this step: by bucket, or of control_ if they are coded
+  std::unique_ptr<GradientSums> coded_;  ///< where gradients travel in a code
   std::int64_t step_ = 0;
   double lr_ = 0;  ///< of this step
   BlockTape tape_;

@@ -9,6 +9,8 @@
 #include "base/text.hpp"
 #include "strategy/ddp/ddp.hpp"
 #include "strategy/ddp/ddp_step.hpp"
+#include "strategy/ddp/low_rank_sums.hpp"
+#include "strategy/ddp/sparse_sums.hpp"
 #include "strategy/planned_strategy.hpp"
 #include "strategy/shared/compressed.hpp"
 #include "strategy/shared/control.hpp"
@@ -33,14 +35,14 @@ class PlannedDdp final : public PlannedStrategy {
 
   std::string tables(Model const& model) const override {
     std::vector<Table::Column> columns{{"bucket"}, {"size"}};
-    if (!plan_.coded.empty())
+    if (plan_.config.compression.on())
       columns.push_back({str("in ", name_of(plan_.config.compression.code))});
     columns.push_back({"blocks, as the backward pass completes them", Align::left});
     Table table(columns);
     for (std::size_t i = 0; i < plan_.buckets.buckets.size(); ++i) {
       auto const& bucket = plan_.buckets.buckets[i];
       std::vector<std::string> row{std::to_string(i), bytes_text(bytes_of(bucket))};
-      if (!plan_.coded.empty()) row.push_back(bytes_text(plan_.coded_bytes(i)));
+      if (plan_.config.compression.on()) row.push_back(bytes_text(plan_.coded_bytes(i)));
       row.push_back(block_range(bucket.last_block, bucket.first_block, model));
       table.add_row(row);
     }
@@ -55,7 +57,7 @@ class PlannedDdp final : public PlannedStrategy {
                          {"bytes", bytes_of(bucket)},
                          {"first_block", bucket.first_block},
                          {"last_block", bucket.last_block}});
-      if (!plan_.coded.empty())
+      if (plan_.config.compression.on())
         buckets.back()["coded_bytes"] = plan_.coded_bytes(buckets.size() - 1);
     }
   }
@@ -68,6 +70,48 @@ class PlannedDdp final : public PlannedStrategy {
   DdpPlan plan_;
 };
 
+/// What the sums of gradients take.
+struct PlannedSums {
+  std::int64_t bytes_sent = 0;  ///< with the control record
+  std::int64_t bytes_held = 0;  ///< beside the gradients
+  std::vector<BenchOperation> operations;
+};
+
+/// In the code that is chosen, which `ddp` is told.
+PlannedSums plan_sums(DdpPlan& ddp, PlanInput const& input) {
+  auto const& compression = ddp.config.compression;
+  auto const elements = input.layout.size();
+  auto const control = all_reduce_bytes(control_room * ddp.element_size, input.ranks);
+  auto const& buckets = ddp.buckets.buckets;
+  if (compression.in_blocks()) {
+    ddp.coded = coded_pieces(ddp.buckets, compression.code, input.ranks);
+    return {control + bytes_sent(ddp.coded, input.ranks),
+            bytes_held(ddp.coded, compression.error_feedback, input.ranks, elements),
+            {BenchOperation::send_receive}};
+  }
+  if (compression.sparse()) {
+    for (auto const& bucket : buckets)
+      ddp.sparse.push_back(sparse_message(compression, input.layout, bucket.range));
+    return {control + bytes_sent(compression, ddp.sparse, input.ranks),
+            bytes_held(compression, ddp.sparse, input.ranks, elements),
+            {compression.code == Code::top_k ? BenchOperation::all_gather
+                                             : BenchOperation::all_reduce}};
+  }
+  if (compression.low_rank()) {
+    for (auto const& bucket : buckets)
+      ddp.low_rank.push_back(low_rank_plan(compression.matrix_rank, input.layout, bucket.range));
+    return {control + bytes_sent(ddp.low_rank, input.ranks),
+            bytes_held(ddp.low_rank, elements),
+            {BenchOperation::all_reduce}};
+  }
+  PlannedSums plain{.operations = {BenchOperation::all_reduce}};
+  for (auto const& bucket : buckets) {
+    auto const with = bucket.range.size() + (bucket.range.begin == 0 ? control_room : 0);
+    plain.bytes_sent += all_reduce_bytes(with * ddp.element_size, input.ranks);
+  }
+  return plain;
+}
+
 }  // namespace
 
 StrategyPlan plan_of(DdpConfig const& config, PlanInput const& input) {
@@ -76,31 +120,23 @@ StrategyPlan plan_of(DdpConfig const& config, PlanInput const& input) {
   ddp.buckets =
       make_bucket_plan(input.layout, saturated(config.bucket_mb * (1 << 20)), plan.element_size);
   plan.micro_batches = config.micro_batches;
-  plan.memory[gpu::MemoryCategory::gradients] += control_room * plan.element_size;
-  if (config.compression.on()) {
-    ddp.coded = coded_pieces(ddp.buckets, config.compression.code, input.ranks);
-    plan.memory[gpu::MemoryCategory::gradients] +=
-        bytes_held(ddp.coded, config.compression.error_feedback, input.ranks, input.layout.size());
-    plan.bytes_sent_per_step = bytes_sent(ddp.coded, input.ranks) +
-                               all_reduce_bytes(control_room * plan.element_size, input.ranks);
-  } else {
-    for (auto const& bucket : ddp.buckets.buckets) {
-      auto const elements = bucket.range.size() + (bucket.range.begin == 0 ? control_room : 0);
-      plan.bytes_sent_per_step += all_reduce_bytes(elements * plan.element_size, input.ranks);
-    }
-  }
-  plan.most_bytes_sent_per_step = plan.bytes_sent_per_step;
   plan.order_of_sums = order_of_sums(config.micro_batches);
   plan_compression(config.compression, SumCode::coded, input, plan);
+  auto const gradients = plan_sums(ddp, input);
+  plan.memory[gpu::MemoryCategory::gradients] +=
+      control_room * plan.element_size + gradients.bytes_held;
+  plan.bytes_sent_per_step = plan.most_bytes_sent_per_step = gradients.bytes_sent;
+  plan.operations = gradients.operations;
   plan.steps_can_be_kept = !config.compression.on() && !input.model.waits_for_device;
-  plan.operations = {config.compression.on() ? BenchOperation::send_receive
-                                             : BenchOperation::all_reduce};
   plan.hashes.emplace_back("buckets", ddp.buckets.hash());
   plan.strategy = std::make_shared<PlannedDdp>(std::move(ddp));
   return plan;
 }
 
 std::int64_t DdpPlan::coded_bytes(std::size_t bucket) const {
+  if (!sparse.empty()) return sparse[bucket].bytes;
+  if (!low_rank.empty())
+    return std::int64_t{sizeof(float)} * (low_rank[bucket].first + low_rank[bucket].second);
   std::int64_t bytes = 0;
   for (auto const& piece : coded)
     if (piece.bucket == bucket) bytes += ceil_div(piece.range.size(), piece.slice) * piece.wire;

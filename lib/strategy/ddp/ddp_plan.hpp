@@ -8,6 +8,8 @@
 #include "strategy/ddp/coded_piece.hpp"
 #include "strategy/ddp/ddp_config.hpp"
 #include "strategy/plan.hpp"
+#include "strategy/shared/low_rank_gradients.hpp"
+#include "strategy/shared/sparse_gradients.hpp"
 
 namespace stratagem {
 
@@ -15,8 +17,11 @@ namespace stratagem {
 struct DdpPlan {
   DdpConfig config;
   BucketPlan buckets;
-  std::int64_t element_size = 4;       ///< of gradients [B]
-  std::vector<CodedPiece> coded = {};  ///< where gradients travel in a code
+  std::int64_t element_size = 4;  ///< of gradients [B]
+  // Where gradients travel in a code, one of these:
+  std::vector<CodedPiece> coded = {};      ///< of blocks
+  std::vector<SparseMessage> sparse = {};  ///< by bucket
+  std::vector<LowRankPlan> low_rank = {};  ///< by bucket
 
   /// Of a bucket, where gradients travel in a code.
   std::int64_t coded_bytes(std::size_t bucket) const;

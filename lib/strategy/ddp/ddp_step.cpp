@@ -1,5 +1,7 @@
 #include "strategy/ddp/ddp_step.hpp"
 
+#include <utility>
+
 namespace stratagem {
 namespace {
 
@@ -96,6 +98,91 @@ class CodedPieces {
   std::vector<Exchange> exchanges_;  ///< by piece
 };
 
+/// As SparseSums has it: all that a rank takes is gathered, or all-reduced where places are known.
+class SparseMessages {
+ public:
+  SparseMessages(DdpPlan const& plan, StepParts const& parts, Lanes& lanes)
+      : plan_(plan),
+        parts_(parts),
+        lanes_(lanes),
+        speed_(parts.costs.codec(plan.config.compression)),
+        gathers_(plan.config.compression.code == Code::top_k),
+        ranks_(static_cast<double>(parts.plan.roles.workers.size())) {}
+
+  void begin(std::size_t bucket) {
+    auto const bytes = static_cast<double>(plan_.sparse[bucket].bytes);
+    lanes_.compute(speed_.encode * gradient_bytes(bucket));
+    arrived_.push_back(lanes_.communicate(gathers_ ? parts_.costs.all_gather.at(ranks_ * bytes)
+                                                   : parts_.costs.all_reduce.at(bytes)));
+  }
+  void advance() {}
+  void finish(std::size_t bucket) {
+    lanes_.await(arrived_[bucket]);
+    auto const added = 4.0 * static_cast<double>(plan_.sparse[bucket].count);
+    lanes_.compute(speed_.decode * gradient_bytes(bucket) +
+                   speed_.decode_and_add * (gathers_ ? ranks_ : 1) * added);
+  }
+
+ private:
+  double gradient_bytes(std::size_t bucket) const {
+    return static_cast<double>(plan_.sparse[bucket].range.size() * plan_.element_size);
+  }
+
+  DdpPlan const& plan_;
+  StepParts const& parts_;
+  Lanes& lanes_;
+  CodecSpeed speed_;
+  bool gathers_;
+  double ranks_;
+  std::vector<double> arrived_;  ///< when; by bucket
+};
+
+/// As LowRankSums has it. Half of the work on a matrix comes before the first sum.
+class Factors {
+ public:
+  Factors(DdpPlan const& plan, StepParts const& parts, Lanes& lanes)
+      : plan_(plan),
+        parts_(parts),
+        lanes_(lanes),
+        speed_(parts.costs.codec(plan.config.compression)) {}
+
+  void begin(std::size_t bucket) {
+    send_second();
+    lanes_.compute(speed_.encode / 2 * matrix_bytes(bucket));
+    arrived_.push_back(lanes_.communicate(parts_.all_reduce(plan_.low_rank[bucket].first)));
+    half_ = true;
+  }
+  void advance() {}
+  void finish(std::size_t bucket) {
+    send_second();
+    lanes_.await(arrived_[bucket]);
+    lanes_.compute(speed_.decode * matrix_bytes(bucket));
+  }
+
+ private:
+  /// Of the bucket that began last.
+  void send_second() {
+    if (!std::exchange(half_, false)) return;
+    auto const bucket = arrived_.size() - 1;
+    auto const& plan = plan_.low_rank[bucket];
+    lanes_.await(arrived_[bucket]);
+    lanes_.compute(speed_.encode / 2 * matrix_bytes(bucket) +
+                   speed_.decode_and_add * 4.0 * static_cast<double>(plan.first));
+    if (plan.second > 0) arrived_[bucket] = lanes_.communicate(parts_.all_reduce(plan.second));
+  }
+
+  double matrix_bytes(std::size_t bucket) const {
+    return static_cast<double>(plan_.low_rank[bucket].matrix_elements() * plan_.element_size);
+  }
+
+  DdpPlan const& plan_;
+  StepParts const& parts_;
+  Lanes& lanes_;
+  CodecSpeed speed_;
+  bool half_ = false;            ///< of the last bucket only the first sum is under way
+  std::vector<double> arrived_;  ///< what is under way of a bucket
+};
+
 template <class Sums>
 void run(Sums sums, DdpPlan const& plan, StepParts const& parts, Lanes& lanes) {
   auto const& config = plan.config;
@@ -121,10 +208,14 @@ void run(Sums sums, DdpPlan const& plan, StepParts const& parts, Lanes& lanes) {
 }  // namespace
 
 void run_step(DdpPlan const& plan, StepParts const& parts, Lanes& lanes) {
-  if (plan.coded.empty())
-    run(PlainSums(plan, parts, lanes), plan, parts, lanes);
-  else
+  if (!plan.coded.empty())
     run(CodedPieces(plan, parts, lanes), plan, parts, lanes);
+  else if (!plan.sparse.empty())
+    run(SparseMessages(plan, parts, lanes), plan, parts, lanes);
+  else if (!plan.low_rank.empty())
+    run(Factors(plan, parts, lanes), plan, parts, lanes);
+  else
+    run(PlainSums(plan, parts, lanes), plan, parts, lanes);
 }
 
 }  // namespace stratagem

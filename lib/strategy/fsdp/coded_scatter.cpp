@@ -114,7 +114,7 @@ std::span<std::byte> CodedScatter::code(at::Tensor const& of_shard, Part const& 
 
 std::vector<ParameterState> CodedScatter::state() const {
   if (!residual_.defined()) return {};
-  return residuals(layout_, residual_, parts_.communicator);
+  return of_each_worker(Compression::residual, layout_, residual_, parts_.communicator);
 }
 
 }  // namespace stratagem

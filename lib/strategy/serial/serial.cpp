@@ -1,6 +1,8 @@
 #include "strategy/serial/serial.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include <ATen/ATen.h>
 
@@ -20,22 +22,18 @@ Serial::Serial(SerialConfig const& config, StrategyParts const& parts)
     : config_(config),
       parts_(parts),
       replica_(parts.model, parts.precision.compute, parts.device, parts.seed),
+      sums_(make_worker_sums(config, parts, replica_.layout())),
       status_(at::zeros({control_room}, replica_.flat().options())),
       tape_(parts.model.blocks, parts.recompute),
-      update_(parts.optimizer, parts.precision, config.emulate_ranks, config.micro_batches,
-              all_elements(replica_.layout()), parts.device),
+      update_(optimizer_of(config.compression, parts.optimizer), parts.precision,
+              config.emulate_ranks, config.micro_batches, all_elements(replica_.layout()),
+              parts.device),
       graph_(parts) {
   for (int worker = 0; worker < config.emulate_ranks; ++worker)
     buffers_.push_back(make_buffers(parts.model, parts.device, parts.precision.compute));
   sum_ = make_gradients();
   if (config.emulate_ranks > 1) own_ = make_gradients();
   if (config.sums_micro_batches()) micro_ = make_gradients();
-  if (config.compression.on())
-    codec_.emplace(config.compression.code, config.compression.rounding, parts.seed);
-  gpu::MemoryScope const scope(gpu::MemoryCategory::gradients, parts.device);
-  if (config.compression.error_feedback)
-    for (int stage = 0; stage < config.emulate_ranks + (config.compressed_sums ? 1 : 0); ++stage)
-      residuals_.push_back(at::zeros_like(replica_.flat()));
 }
 
 Serial::Gradients Serial::make_gradients() const {
@@ -89,19 +87,9 @@ void Serial::accumulate_unsharded(std::vector<Batch> const& workers) {
       pass(static_cast<int>(worker), micro, gradients, write);
       write = GradWrite::accumulate;
     }
-    if (codec_) pass_through_code(gradients.flat, static_cast<int>(worker), workers.front().step);
-    if (worker > 0) sum_.flat.add_(own_.flat);
+    sums_->add(static_cast<int>(worker), gradients.flat, sum_.flat, workers.front().step);
   }
-  if (codec_ && config_.compressed_sums)
-    pass_through_code(sum_.flat, config_.emulate_ranks, workers.front().step);
-}
-
-void Serial::pass_through_code(at::Tensor const& gradients, int stage, std::int64_t step) {
-  auto const residual =
-      residuals_.empty() ? at::Tensor() : residuals_[static_cast<std::size_t>(stage)];
-  codec_->pass_through(numbers_of(gradients), numbers_of(residual), {step, stage, 0});
-  for (auto const& tensor : {gradients, residual})
-    clear_padding(replica_.layout(), all(), numbers_of(tensor));
+  sums_->finish(sum_.flat, workers.front().step);
 }
 
 void Serial::accumulate_sharded(std::vector<Batch> const& workers) {
@@ -160,13 +148,7 @@ void Serial::refuse_loss(std::int64_t step, int worker, int block) const {
 
 State Serial::state() {
   State state{.of_parameters = replica_.state(update_.state()), .counters = update_.counters()};
-  for (std::size_t stage = 0; stage < residuals_.size(); ++stage) {
-    bool const of_sum = stage == static_cast<std::size_t>(config_.emulate_ranks);
-    state.of_parameters.push_back(
-        {.kind = std::string(of_sum ? Compression::residual_of_sum : Compression::residual),
-         .pieces = pieces_of(replica_.layout(), all(), residuals_[stage]),
-         .worker = of_sum ? ParameterState::all_workers : static_cast<int>(stage)});
-  }
+  std::ranges::move(sums_->state(), std::back_inserter(state.of_parameters));
   for (std::size_t worker = 0; worker < buffers_.size(); ++worker)
     state.buffers.emplace(static_cast<int>(worker), buffers_[worker]);
   return state;

@@ -1,11 +1,12 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <vector>
 
-#include "compress/codec.hpp"
 #include "model/block_tape.hpp"
 #include "strategy/serial/serial_plan.hpp"
+#include "strategy/serial/worker_sums.hpp"
 #include "strategy/shared/control.hpp"
 #include "strategy/shared/replica.hpp"
 #include "strategy/shared/step_graph.hpp"
@@ -37,8 +38,6 @@ class Serial final : public Strategy {
 
   Gradients make_gradients() const;
   FlatRange all() const { return {0, replica_.layout().size()}; }
-  /// Replaces gradients by what is read of their code, of a worker or of the sum of all.
-  void pass_through_code(at::Tensor const& gradients, int stage, std::int64_t step);
   /// All passes: what a graph can keep.
   void submit(Batch const& batch);
   /// Every worker's own gradients first, then over workers: as DDP adds.
@@ -59,8 +58,7 @@ class Serial final : public Strategy {
   Gradients sum_;                 ///< of all so far
   Gradients own_;                 ///< of the present worker, where there are several
   Gradients micro_;               ///< of the present micro-batch so far, where that is needed
-  std::optional<Codec> codec_;
-  std::vector<at::Tensor> residuals_;  ///< by worker, and of the sum; empty without feedback
+  std::unique_ptr<WorkerSums> sums_;
   StepStatus status_;
   BlockTape tape_;
   Update update_;

@@ -4,7 +4,10 @@
 #include "base/text.hpp"
 #include "strategy/planned_strategy.hpp"
 #include "strategy/serial/serial.hpp"
+#include "strategy/serial/worker_sums.hpp"
 #include "strategy/shared/compressed.hpp"
+#include "strategy/shared/low_rank_gradients.hpp"
+#include "strategy/shared/sparse_gradients.hpp"
 #include "strategy/timing/lanes.hpp"
 
 namespace stratagem {
@@ -31,10 +34,23 @@ class PlannedSerial final : public PlannedStrategy {
  private:
   /// Of every worker's gradients, and maybe of their sum.
   double coding_s(StepParts const& parts) const {
-    auto const speed = parts.costs.codec(config_.compression);
-    auto const bytes = static_cast<double>(parts.layout.size() * parts.plan.element_size);
-    return (config_.emulate_ranks + (config_.compressed_sums ? 1 : 0)) * bytes *
-           (speed.encode + speed.decode);
+    auto const& code = config_.compression;
+    auto const speed = parts.costs.codec(code);
+    auto const& layout = parts.layout;
+    auto const bytes_of = [](std::int64_t elements) { return 4.0 * static_cast<double>(elements); };
+    auto const bytes = bytes_of(layout.size());
+    auto const workers = config_.emulate_ranks;
+    if (code.sparse()) {
+      auto const taken = sparse_message(code, layout, {0, layout.size()}).count;
+      return workers * (speed.encode * bytes + speed.decode_and_add * bytes_of(taken)) +
+             speed.decode * bytes;
+    }
+    if (code.low_rank()) {
+      auto const plan = low_rank_plan(code.matrix_rank, layout, {0, layout.size()});
+      return (workers * speed.encode + speed.decode) * bytes_of(plan.matrix_elements()) +
+             speed.decode_and_add * bytes_of(plan.first);
+    }
+    return (workers + (config_.compressed_sums ? 1 : 0)) * bytes * (speed.encode + speed.decode);
   }
 
   SerialConfig config_;
@@ -60,12 +76,14 @@ StrategyPlan plan_of(SerialConfig const& config, PlanInput const& input) {
   if (!config.compression.on() && !config.compressed_sums)
     throw Error(ExitCode::usage, "strategy.compressed_sums: false without strategy.compression",
                 "gradients are not coded", "leave it out, or choose a code");
-  if (config.compression.error_feedback)
-    plan.memory[gpu::MemoryCategory::gradients] +=
-        (config.emulate_ranks + (config.compressed_sums ? 1 : 0)) * input.layout.size() *
-        plan.element_size;
+  if (!config.compression.in_blocks() && config.compression.on() && !config.compressed_sums)
+    throw Error(ExitCode::usage,
+                str("strategy.compressed_sums: false together with strategy.compression: ",
+                    name_of(config.compression.code)),
+                "the sum of gradients is written in no code", "leave it out");
   plan_compression(config.compression, config.compressed_sums ? SumCode::coded : SumCode::plain,
                    input, plan);
+  plan.memory[gpu::MemoryCategory::gradients] += bytes_held_by_sums(config, input.layout);
   plan.steps_can_be_kept = !config.compression.on() && !input.model.waits_for_device;
   plan.operations = {BenchOperation::all_reduce};
   plan.strategy = std::make_shared<PlannedSerial>(config);

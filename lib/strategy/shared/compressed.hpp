@@ -1,6 +1,7 @@
 #pragma once
 
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -12,11 +13,11 @@
 namespace stratagem {
 
 // What strategies have in common that compress gradients. A worker's gradient plus its residual is
-// coded and sent; what is read is added up in rank order; the sum plus a residual of its own is
-// coded and sent, and what is read of that is applied, see SumCode.
+// coded and sent; what is read is added up in rank order. Where that is a code of blocks, the sum
+// plus a residual of its own is coded and sent, and what is read of that is applied, see SumCode.
 
-/// Whether the sum of the gradients is coded, too: where it travels to all, but not where whoever
-/// adds it up also applies it.
+/// Whether the sum of the gradients is written in blocks, too: where it travels to all, but not
+/// where whoever adds it up also applies it.
 enum class SumCode { coded, plain };
 
 /// What follows for a plan of `workers` workers: nothing without a code. Error(usage) for what
@@ -24,13 +25,19 @@ enum class SumCode { coded, plain };
 void plan_compression(Compression const& compression, SumCode of_sum, PlanInput const& input,
                       StrategyPlan& plan);
 
+/// What updates with the sums: without momentum where workers have applied it to their own
+/// gradients.
+OptimizerConfig optimizer_of(Compression const& compression, OptimizerConfig optimizer);
+
 /// AgreedError(environment): codes are made on CPUs.
 void refuse_codes_on_gpu(gpu::Device const& device);
 
-/// The residuals of every worker's gradients, of which this rank holds its own: `residual`, in the
-/// flat space.
-std::vector<ParameterState> residuals(ParameterLayout const& layout, at::Tensor const& residual,
-                                      Communicator const& communicator);
+/// A state that each worker has of its own, of which this rank holds `own`, in the flat space.
+std::vector<ParameterState> of_each_worker(std::string_view kind, ParameterLayout const& layout,
+                                           at::Tensor const& own, Communicator const& communicator);
+/// The same of one worker, who is here; or of all.
+ParameterState of_worker(std::string_view kind, ParameterLayout const& layout,
+                         at::Tensor const& own, int worker);
 
 /// `values` <- 0 where the elements `range` of the flat space belong to no parameter: a code may
 /// have made something else of them, which would count in the next code of their block.

@@ -24,7 +24,15 @@ Keys block_code_keys(Compression& compression) {
 }
 
 Keys compression_keys(Compression& compression) {
-  return block_code_keys(compression);
+  auto keys = block_code_keys(compression);
+  keys.front().value = choice(compression.code, {code_names.begin(), code_names.end()});
+  keys.push_back({"ratio", number(compression.ratio, {0, false, 1, true}),
+                  "of top_k and random_k: elements that are sent, of each tensor's"});
+  keys.push_back({"matrix_rank", integer(compression.matrix_rank, at_least(1)),
+                  "of low_rank: of a gradient's matrix"});
+  keys.push_back({"momentum_correction", flag(compression.momentum_correction),
+                  "of top_k and random_k: workers apply momentum to their own gradients"});
+  return keys;
 }
 
 }  // namespace stratagem

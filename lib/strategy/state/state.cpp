@@ -58,8 +58,18 @@ struct Handover {
   FlatRange range;
 };
 
-/// What makes an entry of `numel` elements whole on rank `to`: what it holds itself, the rest from
-/// the lowest rank that has it.
+/// The first element from `begin` on that some rank holds, or `numel`.
+std::int64_t next_held(std::vector<Holding> const& ranks, std::size_t entry, std::int64_t begin,
+                       std::int64_t numel) {
+  auto next = numel;
+  for (auto const& rank : ranks)
+    for (auto const& range : rank.held[entry])
+      if (range.begin >= begin) next = std::min(next, range.begin);
+  return next;
+}
+
+/// What rank `to` gets of an entry of `numel` elements: what it holds itself, the rest from the
+/// lowest rank that has it; nothing of elements that no rank holds.
 std::vector<Handover> handovers(std::vector<Holding> const& ranks, std::size_t entry,
                                 std::int64_t numel, int to) {
   std::vector<int> order(ranks.size());
@@ -75,7 +85,7 @@ std::vector<Handover> handovers(std::vector<Holding> const& ranks, std::size_t e
         done = range.end;
       }
     }
-    expects(done > before, "some rank holds every element of the state");
+    if (done == before) done = next_held(ranks, entry, done, numel);
   }
   return found;
 }

@@ -23,7 +23,8 @@ struct StatePiece {
 };
 
 /// State of one kind: an element for each of the parameters'. Every rank declares the same kinds,
-/// each worker's own among them, and holds all, some or none of the elements.
+/// each worker's own among them, and holds all, some or none of the elements; those that no rank
+/// holds are 0.
 struct ParameterState {
   static constexpr int all_workers = -1;
 

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "strategy/ddp/ddp_plan.hpp"
+#include "strategy/strategy_parts.hpp"
+
+namespace stratagem {
+
+/// Sums over ranks of gradients that travel in a code, bucket by bucket. Whatever travels: all
+/// ranks end with the same sums, so replicas stay alike, and `serial` with `compression` makes the
+/// same, bit for bit.
+class GradientSums {
+ public:
+  virtual ~GradientSums() = default;
+
+  /// Codes a bucket of `gradients`, which are laid out as the parameters, and begins to send it.
+  /// Buckets in their order; not before finish() of the step before.
+  virtual void begin(std::size_t bucket, at::Tensor const& gradients, std::int64_t step) = 0;
+  /// Goes on with what has arrived.
+  virtual void advance() {}
+  /// Waits until the bucket's gradients are the sum. Buckets in their order.
+  virtual void finish(std::size_t bucket) = 0;
+
+  /// What is kept for the next step.
+  virtual std::vector<ParameterState> state() const = 0;
+};
+
+/// As the plan has it; nothing without a code. AgreedError(environment) on a GPU.
+std::unique_ptr<GradientSums> make_gradient_sums(DdpPlan const& plan, StrategyParts const& parts,
+                                                 ParameterLayout const& layout);
+
+}  // namespace stratagem
