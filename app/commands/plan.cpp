@@ -34,18 +34,22 @@ std::optional<ServerLoad> server_load_of(Forecast const& forecast, Model const& 
   auto const& servers = plan.strategy.roles.servers;
   if (servers.empty()) return std::nullopt;
   auto const shard = plan.strategy.server_elements;
+  auto const& compression = *compression_of(plan.config.strategy);
   auto const load = [&](double pass_s, double push_s) {
     return predict_load(pass_s, push_s, plan.strategy.workers, static_cast<int>(servers.size()));
   };
   if (forecast.time) {
     auto const costs = step_costs(plan, model, *calibration);
-    return load(costs.forward_s + costs.backward_s, costs.push.at(static_cast<double>(shard)));
+    auto const reading =
+        costs.codec(compression).decode * static_cast<double>(shard * plan.strategy.element_size);
+    return load(costs.forward_s + costs.backward_s,
+                costs.push.at(static_cast<double>(shard)) + reading);
   }
   auto const& config = plan.config;
   return load(
       ActivationPredictor::time_pass(model, config.model, plan.input, config.precision.compute,
                                      plan.samples_per_pass, config.run.threads),
-      time_push(plan.strategy.server_work, config.optimizer, shard));
+      time_push(plan.strategy.server_work, config.optimizer, shard, compression));
 }
 
 /// "" where no site is named.

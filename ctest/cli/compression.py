@@ -25,6 +25,9 @@ class Compression(harness.ProgramTest):
         for code, wire in zip(CODES, (64, 64, 33, 17, 32, 10, 6)):
             self.assertEqual(sent[code], control + blocks * wire, code)
         self.assertLess(abs(sent["none"] - control - 128 * blocks), 0.01 * sent["none"])
+        for code, wire in zip(CODES, (64, 64, 33, 17, 32, 10, 6)):
+            pushed = self.planned("strategy.name=ps", f"strategy.compression={code}")["bytes_sent_per_step"]
+            self.assertEqual(pushed, self.planned("strategy.name=ps")["bytes_sent_per_step"] * wire // 128, code)
         shown = self.expect(0, "plan", "config.yaml", "--ranks", "2", "-s", "strategy.compression=int8").stdout
         self.assertIn("in int8", shown)
 
@@ -81,6 +84,25 @@ class Compression(harness.ProgramTest):
         refused = self.expect(CHECKPOINT, *self.settings("e", *ddp), "--resume", ranks=2)
         self.assertIn("compressed_sums", refused.stderr)
 
+    def test_pushes_resumed_with_the_residuals_of_all(self):
+        code = ["strategy.compression=sign", "strategy.error_feedback=true", "checkpoint.every_steps=3"]
+        ps = ["strategy.name=ps", "strategy.servers=2", "strategy.chunk_mb=0.25", *code]
+        fsdp = ["strategy.name=fsdp", *code]
+        serial = ["strategy.name=serial", "strategy.emulate_ranks=2", "strategy.compressed_sums=false", *code]
+        self.expect(0, *self.settings("straight", *fsdp), ranks=2)
+        expected = self.outcome("straight")["digest"]
+        self.assertEqual(self.train_and_resume("a", serial, 1, ps, 4, "--resume"), expected)
+        self.train_in_part("b", ps, 4)
+        refused = self.expect(CHECKPOINT, *self.settings("b", "strategy.name=ddp", *code), "--resume", ranks=2)
+        self.assertIn("compressed_sums", refused.stderr)
+        self.expect(0, *self.settings("b", *fsdp), "--resume", ranks=2)
+        self.assertEqual(self.outcome("b")["digest"], expected)
+
+    def test_asynchronous_pushes_are_replayed(self):
+        code = ["strategy.compression=int4", "strategy.rounding=stochastic", "strategy.error_feedback=true"]
+        self.expect(0, *self.settings("run", "strategy.name=ps", "strategy.mode=dana", *code), ranks=3)
+        self.assertIn("bit for bit", self.expect(0, "replay", "run").stdout)
+
     def test_what_cannot_be(self):
         int8 = "strategy.compression=int8"
         table = [
@@ -91,7 +113,10 @@ class Compression(harness.ProgramTest):
             (["strategy.compression=int9"], "int8"),
             (["strategy.name=fsdp", int8, "strategy.reduce=compute"], "strategy.reduce: compute"),
             (["strategy.name=fsdp", int8, "strategy.micro_batches=2"], "accumulate: sharded"),
-            (["strategy.name=ps", int8], "compression"),
+            (["strategy.name=ps", "strategy.rounding=stochastic"], "stochastic without strategy.compression"),
+            (["strategy.name=ps", int8, "precision.compute=fp64"], "together with precision.compute: fp64"),
+            (["strategy.name=ps", int8, "precision={compute: bf16, loss_scale: dynamic}"], "loss_scale: dynamic"),
+            (["strategy.name=ps", "strategy.compression=top_k"], "int8"),
         ]
         for settings, words in table:
             with self.subTest(settings=settings):

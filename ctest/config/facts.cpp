@@ -83,6 +83,11 @@ std::vector<Row> const& rows() {
       {"name=ps", "experiment.slow_worker=0", ""},
       {"name=ps,experiment.slow_worker=0", "experiment.slow=2", ""},
       {"name=ps", "micro_batches=2", "order of sums"},
+      {"name=ps", "compression=int8", "strategy.compression"},
+      {"name=ps,compression=int8", "rounding=stochastic", "strategy.rounding"},
+      {"name=ps,compression=int8", "error_feedback=true", "strategy.error_feedback"},
+      {"name=ps,compression=int8", "transport=rma", ""},
+      {"name=ps,mode=async", "compression=int8", "strategy.compression"},
       {"name=ps", "mode=async", "advanced.gate"},
       {"name=ps", "mode=delayed_sync", "strategy.delay"},
       {"name=ps", "delay=1", "strategy.delay"},
@@ -213,6 +218,20 @@ TEST(Facts, SynchronousStrategiesAreAlike) {
   for (auto const* other :
        {"name=ddp", "name=fsdp", "name=fsdp,shard=optimizer", "name=ps", "name=ps,servers=2"})
     EXPECT_EQ(refusal(serial, facts_of(other)), "") << other;
+}
+
+/// Where the sum of coded gradients is not coded.
+TEST(Facts, StrategiesThatCodeAreAlikeIfTheirSumsAre) {
+  auto const facts = [](std::string const& strategy) {
+    return facts_of(strategy + ",compression=int4,rounding=stochastic,error_feedback=true");
+  };
+  auto const ps = facts("name=ps");
+  for (auto const* other :
+       {"name=fsdp", "name=ps,servers=2", "name=serial,emulate_ranks=3,compressed_sums=false"}) {
+    EXPECT_EQ(refusal(ps, facts(other)), "") << other;
+    EXPECT_EQ(refusal(facts(other), ps), "") << other;
+  }
+  EXPECT_NE(refusal(ps, facts("name=ddp")).find("strategy.compressed_sums"), std::string::npos);
 }
 
 TEST(Facts, CompatibleTellsAndKeepsModelAndDataset) {

@@ -52,5 +52,29 @@ TEST(CompressedInProcess, OtherCodesDoWhateverTheInterleaving) {
                                       {.compression = compression});
 }
 
+/// Servers and their workers likewise.
+TEST(CompressedInProcess, PushesEqualTheEmulatorWhateverTheInterleaving) {
+  for (auto const code : {Code::int4, Code::sign})
+    for (auto const transport : {PsConfig::Transport::two_sided, PsConfig::Transport::rma}) {
+      Compression const compression{code, Rounding::stochastic, true};
+      Training const training{.model = "tiny_residual",
+                              .strategy = PsConfig{.servers = 2,
+                                                   .chunk_mb = 4 * kib,
+                                                   .transport = transport,
+                                                   .compression = compression},
+                              .steps = 5};
+      for (int const workers : {1, 2, 3}) {
+        auto const expected =
+            emulated(training, workers, {.compression = compression, .compressed_sums = false});
+        for (std::uint64_t seed = 0; seed < seeds(); ++seed)
+          run_ranks(workers + 2, seed, [&](Communicator& communicator) {
+            auto const own = fingerprint(train(training, communicator));
+            if (communicator.rank() > 0) return;
+            ASSERT_EQ(own, expected) << workers << " workers, seed " << seed;
+          });
+      }
+    }
+}
+
 }  // namespace
 }  // namespace stratagem::test

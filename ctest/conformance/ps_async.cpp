@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/text.hpp"
 #include "conformance/expected.hpp"
 #include "conformance/one_process.hpp"
 #include "strategy/ps/ps_plan.hpp"
@@ -166,6 +167,30 @@ TEST_P(PsAsync, ReplaysBitForBit) {
       {.model = "tiny_residual", .strategy = ps, .steps = 15, .steps_per_round = 6});
 }
 
+/// Gradients that workers code, drop in part, clip and apply to what they have cached.
+TEST(PsAsync, CodedGradientsReplayBitForBit) {
+  Compression const code{Code::int4, Rounding::stochastic, true};
+  PsConfig const all[]{
+      {.servers = 2, .mode = PsMode::async, .compression = code},
+      {.servers = 2, .mode = PsMode::dana, .compression = {Code::sign, Rounding::nearest, true}},
+      {.transport = PsConfig::Transport::rma, .mode = PsMode::dc_adaptive, .compression = code},
+      {.mode = PsMode::modified, .compression = {Code::bf16}, .warm_start = 4},
+      {.mode = PsMode::lag_cap, .compression = code, .lag_cap = 1},
+      {.servers = 2, .mode = PsMode::gap_aware, .compression = code, .pulls = Pulls::chunkwise},
+      {.mode = PsMode::softsync, .compression = {Code::ternary, Rounding::stochastic}, .count = 2}};
+  for (auto ps : all)
+    for (double const clip_norm : {0.0, 0.5}) {
+      SCOPED_TRACE(str("mode ", static_cast<int>(ps.mode), ", clip_norm ", clip_norm));
+      ps.servers = std::min(ps.servers, world().size() - 1);
+      ps.chunk_mb = 4 * kib;
+      expect_replays_bit_for_bit({.model = "tiny_residual",
+                                  .strategy = ps,
+                                  .optimizer = {.lr = 0.02, .clip_norm = clip_norm},
+                                  .steps = 9,
+                                  .steps_per_round = 5});
+    }
+}
+
 /// What a worker computes with is what it pulled and its own updates.
 TEST(PsAsync, CachedReadsReplayBitForBit) {
   PsConfig const ps{.servers = std::min(2, world().size() - 1),
@@ -191,6 +216,9 @@ TEST(PsAsync, CachedReadsReplayBitForBit) {
     EXPECT_GT(pulls, 0);
     EXPECT_LT(pulls, static_cast<std::int64_t>(pulled.size()));
   });
+  auto coded = training;
+  std::get<PsConfig>(coded.strategy).compression = {Code::int8, Rounding::stochastic, true};
+  expect_replays_bit_for_bit(coded);
   training.precision = scaled_bf16;
   training.counters = overflowing();
   expect_replays_bit_for_bit(training);

@@ -277,6 +277,13 @@ TEST(StepOrder, WorkersOfServersAreTimedAsTheyStep) {
     }
 }
 
+TEST(StepOrder, CodedPushesAreTimedAsTheyAreMade) {
+  for (auto const mode : {PsMode::sync, PsMode::async}) {
+    SCOPED_TRACE(static_cast<int>(mode));
+    expect_one_order(PsConfig{.chunk_mb = kib, .mode = mode, .compression = {Code::int8}}, 1);
+  }
+}
+
 TEST(StepOrder, PullsThatAreLeftOutAreNeitherAwaitedNorTimed) {
   for (auto const pulls : {ServerPolicy::Pulls::consistent, ServerPolicy::Pulls::chunkwise}) {
     SCOPED_TRACE(static_cast<int>(pulls));

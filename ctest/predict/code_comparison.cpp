@@ -103,6 +103,21 @@ TEST_F(CodeComparison, ACodePaysBelowItsBreakEvenAndNotAbove) {
     }
 }
 
+/// A worker, and its server, which works in no time.
+TEST_F(CodeComparison, KnowsPushesToServers) {
+  calibration_.servers = {{"sum", Curve({{1e6, 1e-9}})}};
+  auto const codes = compared(PsConfig{});
+  ASSERT_EQ(codes.size(), block_code_names.size());
+  for (auto const& [compression, bytes_sent, held, step, pays_below] : codes) {
+    if (!compression.on()) continue;
+    SCOPED_TRACE(name_of(compression.code));
+    PsConfig const coded{.compression = compression};
+    EXPECT_EQ(bytes_sent, plan(coded).strategy.bytes_sent_per_step);
+    EXPECT_LT(seconds(coded, 0.97 * pays_below), seconds(PsConfig{}, 0.97 * pays_below));
+    EXPECT_GT(seconds(coded, 1.03 * pays_below), seconds(PsConfig{}, 1.03 * pays_below));
+  }
+}
+
 TEST_F(CodeComparison, KeepsTheRoundingOfThePlan) {
   for (auto& codec : calibration_.codings.front().codecs) codec.rounding = Rounding::stochastic;
   auto const codes =

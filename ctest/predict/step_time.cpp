@@ -287,6 +287,17 @@ TEST(StepTime, ASyncServerTakesAllWorkersInTurn) {
   expect_step(two.step(), 9, 1.5, 2 * 9 + 2 * 0.25 + 4 * 0.5 - 10.5);
 }
 
+/// A worker codes, each push is read, and parameters come back as they are.
+TEST(StepTime, PushesAreCodedByWorkersAndReadByServers) {
+  Planned two(PsConfig{.compression = int8}, 3);
+  two.costs.codecs = {{Code::int8, Rounding::nearest, {.encode = 4e-6, .decode = 2e-6}}};
+  two.costs.message = two.of_all(0.5);
+  two.costs.push = in_proportion(two.elements, 0.25);
+  auto const bytes = static_cast<double>(4 * two.elements);
+  auto const wire = 0.5 * 33 / 128;
+  expect_step(two.step(), 9 + 4e-6 * bytes, wire + 2 * (0.25 + 2e-6 * bytes) + 0.5, 0);
+}
+
 TEST(StepTime, ADelayHidesTheServer) {
   Planned one(PsConfig{.mode = PsMode::delayed_sync}, 3);
   one.costs.message = one.of_all(0.5);

@@ -4,6 +4,10 @@
 #include "comm/inprocess/inprocess_communicator.hpp"
 #include "comm/serial/serial_communicator.hpp"
 #include "conformance/training.hpp"
+#include "strategy/ps/protocol/messages.hpp"
+#include "strategy/ps/ps_plan.hpp"
+#include "strategy/ps/sync_server.hpp"
+#include "strategy/ps/sync_worker.hpp"
 #include "strategy/registry.hpp"
 #include "strategy/shared/control.hpp"
 #include "strategy/shared/model_layout.hpp"
@@ -231,6 +235,90 @@ TEST(Plan, BytesOfCodesThatWriteNoBlocks) {
   auto const of_factors = sent({.code = Code::low_rank, .error_feedback = true}, 2);
   EXPECT_GE(of_factors, factors - 8);
   EXPECT_LE(of_factors, factors + rooms * 4 * (ParameterLayout::alignment - 1));
+}
+
+Compression const pushed[]{{}, {Code::int8}, {Code::sign, Rounding::nearest, true}};
+
+/// Beside its lines, of which every server gets one.
+TEST(Plan, PromisesTheBytesThatAWorkerPushes) {
+  for (auto const& compression : pushed)
+    for (auto const mode : {PsMode::sync, PsMode::async}) {
+      PsConfig const ps{
+          .servers = 2, .chunk_mb = 4 * small, .mode = mode, .compression = compression};
+      test::Training const training{.model = "tiny_residual", .strategy = ps, .steps = 3};
+      auto const plan = plan_strategy(ps, test::test_model(training.model), training.optimizer,
+                                      training.precision, 4);
+      auto const lines = ps.servers * static_cast<std::int64_t>(empty_message().nbytes());
+      run_ranks(4, 1, [&](Communicator& communicator) {
+        for (auto const sent : test::train(training, communicator).bytes_sent)
+          EXPECT_EQ(sent, plan.bytes_sent_per_step + lines) << name_of(compression.code);
+      });
+    }
+}
+
+/// Servers are on the host, and hear of it.
+TEST(Plan, CodesOfWorkersOnGpusAreRefusedOnAllRanks) {
+  auto const model = test::test_model("tiny_residual");
+  PsConfig const ps{.servers = 1, .compression = {Code::int8}};
+  int refused = 0;  // ranks take turns
+  run_ranks(3, 1, [&](Communicator& communicator) {
+    trace::Recorder recorder({}, 0);
+    bool const works = communicator.rank() < 2;
+    try {
+      static_cast<void>(
+          make_member(ps, {.model = model,
+                           .communicator = communicator,
+                           .recorder = recorder,
+                           .device = works ? gpu::Device{gpu::DeviceKind::cuda} : gpu::Device{},
+                           .optimizer = {},
+                           .precision = {}}));
+    } catch (AgreedError const& error) {
+      EXPECT_EQ(error.code(), ExitCode::environment);
+      EXPECT_NE(std::string(error.what()).find("strategy.compression on a GPU"), std::string::npos);
+      ++refused;
+    }
+  });
+  EXPECT_EQ(refused, 3);
+}
+
+/// As PromisesTheBytesThatEachOfSeveralRanksAllocates.
+TEST(Plan, PromisesTheBytesThatWorkersAndServersAllocate) {
+  auto const model = test::test_model("tiny_residual");
+  for (auto const& compression : pushed) {
+    PsConfig const ps{.servers = 2, .chunk_mb = 4 * small, .compression = compression};
+    auto const plan = plan_strategy(ps, model, {}, {}, 5);
+    run_ranks(5, 1, [&](Communicator& communicator) {
+      trace::Recorder recorder({}, 0);
+      StrategyParts const parts{.model = model,
+                                .communicator = communicator,
+                                .recorder = recorder,
+                                .device = {},
+                                .optimizer = {},
+                                .precision = {}};
+      auto const before = gpu::live_memory({});
+      auto const server = plan.roles.server_of(communicator.rank());
+      std::unique_ptr<Participant> member;
+      if (server < 0)
+        member = std::make_unique<SyncPsWorker>(*ps_of(plan), parts);
+      else
+        member = std::make_unique<SyncPsServer>(*ps_of(plan), parts);
+      auto const now = gpu::live_memory({});
+      std::int64_t held = 0;
+      for (auto const category : lasting) {
+        auto const own = now[category] - before[category];
+        held += own;
+        if (server < 0) {
+          EXPECT_EQ(own, plan.memory[category])
+              << name_of(compression.code) << ", "
+              << gpu::memory_category_names[static_cast<std::size_t>(category)];
+        }
+      }
+      if (server >= 0) {
+        EXPECT_EQ(held, plan.server_bytes[static_cast<std::size_t>(server)])
+            << name_of(compression.code);
+      }
+    });
+  }
 }
 
 TEST(Plan, WorkersAreRanksOrEmulated) {

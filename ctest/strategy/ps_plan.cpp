@@ -162,6 +162,7 @@ TEST(PsPlan, APushIsMeasured) {
     auto const small = time_push(work, {}, 1 << 16);
     EXPECT_GT(small, 0) << work;
     EXPECT_GT(time_push(work, {}, 1 << 21), 4 * small) << work;
+    EXPECT_GT(time_push(work, {}, 1 << 21, {Code::fp16}), 4 * small) << work;
   }
 }
 

@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "base/files/file.hpp"
 #include "base/random.hpp"
+#include "base/text.hpp"
 #include "comm/inprocess/inprocess_communicator.hpp"
 #include "conformance/training.hpp"
 #include "strategy/registry.hpp"
@@ -387,6 +388,56 @@ std::pair<Trained, Counters> expect_comes_back(Training training, Way const& way
   expect_equal(loaded.kept, saved.kept);
   EXPECT_EQ(loaded_counters, counters);
   return {std::move(saved), std::move(counters)};
+}
+
+/// With what each worker's code has lost; under every strategy that codes no sums.
+TEST(Resume, CodedTrainingGoesOnWithTheResidualsOfAll) {
+  Compression const code{Code::sign, Rounding::stochastic, true};
+  for (int const workers : {1, 2, 3}) {
+    Training const training{.model = "tiny_residual", .steps = 7};
+    Way const all[]{
+        {"serial",
+         SerialConfig{.emulate_ranks = workers, .compression = code, .compressed_sums = false}, 1},
+        {"zero3", FsdpConfig{.unit_mb = 1.0 / 1024, .compression = code}, workers},
+        {"ps", PsConfig{.servers = 2, .chunk_mb = 0.004, .compression = code}, workers + 2}};
+    auto const straight = fingerprint(train_on(training, all[0]));
+    for (auto const& from : all)
+      for (auto const& to : all) {
+        SCOPED_TRACE(str(from.name, " of ", workers, ", ", to.name));
+        EXPECT_EQ(fingerprint(in_two_parts(training, 4, from, to, workers)), straight);
+      }
+  }
+}
+
+/// Ranks are threads that take turns; each knows its own.
+TEST(Resume, AsynchronousTrainingKeepsItsResiduals) {
+  Way const async{"async",
+                  PsConfig{.chunk_mb = 0.01,
+                           .mode = PsMode::async,
+                           .compression = {Code::int4, Rounding::nearest, true}},
+                  3};
+  using ByWorker = std::map<int, at::Tensor>;
+  auto const note = [](Participant& participant, ByWorker& residuals) {
+    for (auto const& held : participant.state().of_parameters) {
+      if (held.kind != Compression::residual || held.pieces.empty()) continue;
+      std::vector<at::Tensor> pieces;
+      for (auto const& piece : held.pieces) pieces.push_back(piece.terms.front());
+      residuals[held.worker] = at::cat(pieces);
+    }
+  };
+  ByWorker saved, loaded;
+  Training training{.model = "tiny_odd", .steps = 6};
+  training.between = [&](Participant& participant, std::int64_t) { note(participant, saved); };
+  Scratch const run;
+  static_cast<void>(train_and_save(training, async, 2, run.path()));
+  training.after = [&](Participant& participant, Communicator&) { note(participant, loaded); };
+  static_cast<void>(go_on(training, async, 2, run.path()));
+  ASSERT_EQ(saved.size(), 2U);
+  for (auto const& [worker, residual] : saved) {
+    EXPECT_GT(residual.abs().sum().item<double>(), 0);
+    EXPECT_TRUE(loaded.at(worker).equal(residual)) << worker;
+  }
+  EXPECT_FALSE(saved.at(0).equal(saved.at(1)));
 }
 
 /// What corrections of gradients keep comes back as it was.

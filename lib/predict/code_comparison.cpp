@@ -17,18 +17,6 @@
 namespace stratagem {
 namespace {
 
-/// Of a strategy that codes gradients.
-Compression* compression_of(StrategyConfig& strategy) {
-  return std::visit(
-      [](auto& config) -> Compression* {
-        if constexpr (requires { config.compression; })
-          return &config.compression;
-        else
-          return nullptr;
-      },
-      strategy);
-}
-
 /// What was chosen of another code, as far as this one has it; feedback where none was chosen.
 Compression in_code(Code code, Compression const& chosen) {
   Compression compression{.code = code};
@@ -44,7 +32,11 @@ Compression in_code(Code code, Compression const& chosen) {
 
 RunPlan with_compression(RunPlan const& plan, Model const& model, Compression const& compression) {
   auto config = plan.config;
-  *compression_of(config.strategy) = compression;
+  std::visit(
+      [&](auto& strategy) {
+        if constexpr (requires { strategy.compression; }) strategy.compression = compression;
+      },
+      config.strategy);
   return make_run_plan(config, model, plan.images, plan.ranks);
 }
 
@@ -111,10 +103,20 @@ std::optional<ComparedCode> compared(RunPlan const& plain, Model const& model,
 
 }  // namespace
 
+Compression const* compression_of(StrategyConfig const& strategy) {
+  return std::visit(
+      [](auto const& config) -> Compression const* {
+        if constexpr (requires { config.compression; })
+          return &config.compression;
+        else
+          return nullptr;
+      },
+      strategy);
+}
+
 std::vector<ComparedCode> compare_codes(RunPlan const& plan, Model const& model,
                                         Calibration const& calibration) try {
-  auto strategy = plan.config.strategy;
-  auto const* const chosen = compression_of(strategy);
+  auto const* const chosen = compression_of(plan.config.strategy);
   if (chosen == nullptr || plan.ranks == 1 || calibration.on_gpu || calibration.codecs(1).empty())
     return {};
   auto const plain = with_compression(plan, model, {});

@@ -12,6 +12,9 @@
 
 namespace stratagem {
 
+/// Nothing of a strategy that cannot code gradients.
+Compression const* compression_of(StrategyConfig const& strategy);
+
 /// The same run with its gradients in one code.
 struct ComparedCode {
   Compression compression;

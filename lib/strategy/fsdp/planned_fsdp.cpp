@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/console/table.hpp"
-#include "base/error.hpp"
 #include "base/text.hpp"
 #include "optim/exact_square_sum.hpp"
 #include "strategy/fsdp/fsdp.hpp"
@@ -234,11 +233,7 @@ StrategyPlan plan_of(FsdpConfig const& config, PlanInput const& input) {
   auto const buffers = plan.memory[gpu::MemoryCategory::buffers];
   auto const residual =
       config.compression.error_feedback ? input.layout.size() * std::int64_t{sizeof(float)} : 0;
-  if (config.compression.on() && !config.compression.in_blocks())
-    throw Error(ExitCode::usage,
-                str("strategy.compression: ", name_of(config.compression.code),
-                    " together with strategy fsdp"),
-                "shards of gradients are written in blocks", "take such a code, or strategy ddp");
+  refuse_codes_without_blocks(config.compression, FsdpConfig::name);
   plan_compression(config.compression, SumCode::plain, input, plan);
   auto fsdp = plan_fsdp(config, input.layout, input.optimizer, input.precision.compute, input.ranks,
                         buffers + residual);

@@ -142,6 +142,7 @@ void AsyncPsServer::apply(std::size_t domain, int worker) {
   auto const verdict = timeline.clock.push(
       worker, {.step = push.line.step, .usable = end.usable, .pulls = push.line.pulls});
   if (verdict.applied) {
+    for (auto const& chunk : domains_[domain].chunks) read_gradient(worker, chunk);
     timeline.lr = push.line.lr;
     store.take(worker, {.lr = timeline.lr, .weight = verdict.weight, .factor = end.factor},
                verdict.completes);

@@ -54,6 +54,7 @@ void AsyncPsWorker::expect_notes() {
 }
 
 StepResult AsyncPsWorker::result_of(Batch const& batch, PushHeader const& line) {
+  if (own_ || scale_.needs_norm()) read_pushed();
   bool const usable = end_push();
   if (own_ && usable && !line.pulls) {
     own_->apply(replica_.flat(), gradients_, {.lr = line.lr, .factor = scale_.value()});

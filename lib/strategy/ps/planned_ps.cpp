@@ -6,6 +6,7 @@
 
 #include "base/console/table.hpp"
 #include "base/text.hpp"
+#include "comm/agreement.hpp"
 #include "strategy/planned_strategy.hpp"
 #include "strategy/ps/async_server.hpp"
 #include "strategy/ps/async_worker.hpp"
@@ -14,6 +15,7 @@
 #include "strategy/ps/policy/pull_schedule.hpp"
 #include "strategy/ps/sync_server.hpp"
 #include "strategy/ps/sync_worker.hpp"
+#include "strategy/shared/compressed.hpp"
 #include "strategy/timing/lanes.hpp"
 
 namespace stratagem {
@@ -49,8 +51,10 @@ class PsStep {
  public:
   PsStep(PsPlan const& plan, StepParts const& parts)
       : parts_(parts),
+        ps_(plan),
         plan_(plan.servers),
         policy_(plan.policy),
+        speed_(parts.costs.codec(plan.config.compression)),
         pace_(policy_, plan_.workers()),
         arrivals_(static_cast<std::size_t>(policy_.delay) + 1,
                   std::vector<double>(plan_.chunks.size())),
@@ -73,16 +77,26 @@ class PsStep {
   }
   /// Seconds of cores for servers and, on the side of the workers, messages of one step.
   double processor_s() const {
-    auto const messages = 1 + pulls_of_push();
+    auto const pulls = pulls_of_push();
     double each = 0;
-    for (auto const& chunk : plan_.chunks) each += served(chunk) + messages * message(chunk);
+    for (auto const& chunk : plan_.chunks)
+      each += served(chunk) + pushed(chunk) + pulls * message(chunk);
     return policy_.pushes * plan_.workers() * each;
   }
 
  private:
+  /// Of parameters, and of gradients, which may be coded.
   double message(ServerChunk const& chunk) const { return parts_.message(chunk.range.size()); }
+  double pushed(ServerChunk const& chunk) const {
+    auto const bytes = ps_.code_bytes(chunk.range.size());
+    return bytes > 0 ? parts_.costs.message.at(static_cast<double>(bytes)) : message(chunk);
+  }
   double served(ServerChunk const& chunk) const {
-    return parts_.costs.push.at(static_cast<double>(chunk.range.size()));
+    return parts_.costs.push.at(static_cast<double>(chunk.range.size())) +
+           speed_.decode * bytes(chunk);
+  }
+  double bytes(ServerChunk const& chunk) const {
+    return static_cast<double>(chunk.range.size() * parts_.plan.element_size);
   }
 
   void forward(Lanes& lanes) {
@@ -126,8 +140,9 @@ class PsStep {
   }
 
   void push(ServerChunk const& chunk, Lanes& lanes, bool pulls) {
+    lanes.compute(speed_.encode * bytes(chunk));
     auto& free = free_of(chunk);
-    free = std::max(free, lanes.communicate(message(chunk)));
+    free = std::max(free, lanes.communicate(pushed(chunk)));
     if (waits_for_all()) return;
     free += (policy_.asynchronous() ? 1 : plan_.workers()) * served(chunk);
     if (pulls) arrival_of(chunk) = free + message(chunk);
@@ -150,12 +165,25 @@ class PsStep {
   }
 
   StepParts const& parts_;
+  PsPlan const& ps_;
   ServerPlan const& plan_;
   ServerPolicy const& policy_;
+  CodecSpeed speed_;
   EvenSchedule pace_;
   std::deque<std::vector<double>> arrivals_;  ///< of chunks, by push; the next awaits the first
   std::vector<double> free_;                  ///< when each server is
 };
+
+/// Servers are on the host, so that workers may be refused alone.
+void refuse_codes_on_any_gpu(StrategyParts const& parts) {
+  std::optional<Error> own;
+  try {
+    refuse_codes_on_gpu(parts.device);
+  } catch (AgreedError const& refused) {
+    own = refused;
+  }
+  agree(parts.communicator, own);
+}
 
 class PlannedPs final : public PlannedStrategy {
  public:
@@ -167,6 +195,7 @@ class PlannedPs final : public PlannedStrategy {
   PsPlan const& plan() const { return plan_; }
 
   Member make(StrategyParts const& parts) const override {
+    if (plan_.config.compression.on()) refuse_codes_on_any_gpu(parts);
     bool const serves = plan_.servers.roles.server_of(parts.communicator.rank()) >= 0;
     if (plan_.policy.asynchronous()) {
       if (serves) return {.server = std::make_unique<AsyncPsServer>(plan_, parts)};
@@ -292,6 +321,7 @@ PsConfig synchronous(PsConfig const& config) {
           .listed_ranks = config.listed_ranks,
           .chunk_mb = config.chunk_mb,
           .transport = config.transport,
+          .compression = config.compression,
           .micro_batches = config.micro_batches};
 }
 
@@ -310,12 +340,18 @@ StrategyPlan plan_of(PsConfig const& config, PlanInput const& input) {
   plan.micro_batches = config.micro_batches;
   plan.memory[gpu::MemoryCategory::optimizer] = 0;
   for (auto const shard : ps.servers.shards) {
-    auto const use = server_memory(policy, input.optimizer, shard, plan.workers, plan.element_size);
+    auto use = server_memory(policy, input.optimizer, shard, plan.workers, plan.element_size);
+    use[gpu::MemoryCategory::gradients] += plan.workers * ps.code_bytes(shard);
     plan.server_bytes.push_back(use.total());
     if (use.total() > plan.server_memory.total()) plan.server_memory = use;
   }
   plan.saved_states = static_cast<int>(policy.state_kinds().size());
-  plan.bytes_sent_per_step = input.layout.size() * plan.element_size;
+  auto const& compression = config.compression;
+  refuse_codes_without_blocks(compression, PsConfig::name);
+  auto const pushed = input.layout.size() * plan.element_size;
+  auto const coded = ps.code_bytes(input.layout.size());
+  plan.memory[gpu::MemoryCategory::gradients] += coded + (compression.error_feedback ? pushed : 0);
+  plan.bytes_sent_per_step = compression.on() ? coded : pushed;
   plan.most_bytes_sent_per_step =
       std::max(plan.bytes_sent_per_step,
                std::ranges::max(ps.servers.loads) * plan.element_size * plan.workers);
@@ -323,6 +359,7 @@ StrategyPlan plan_of(PsConfig const& config, PlanInput const& input) {
       (plan.synchronous ? "" : "asynchronous, ") + order_of_sums(config.micro_batches);
   plan.numbers_of_serial = config.mode == PsMode::sync;
   plan.choices = choices_of(ps);
+  plan_compression(compression, SumCode::plain, input, plan);
   plan.operations = {BenchOperation::send_receive};
   plan.server_work = policy.work();
   plan.server_elements = std::ranges::max(ps.servers.shards);

@@ -1,9 +1,11 @@
 #include <algorithm>
+#include <iterator>
 
 #include "base/text.hpp"
 #include "keys/key.hpp"
 #include "keys/text_form.hpp"
 #include "strategy/ps/ps_config.hpp"
+#include "strategy/shared/shared_keys.hpp"
 
 namespace stratagem {
 namespace {
@@ -51,38 +53,9 @@ Value server_ranks(PsConfig& ps) {
           {.pattern = "last|first|spread|[0-9]+(,[0-9]+)*"}};
 }
 
-}  // namespace
-
-Keys keys_of(PsConfig& ps) {
+/// Of sections advanced and experiment.
+Keys keys_of_other_sections(PsConfig& ps) {
   return {
-      {"servers", integer(ps.servers, at_least(1)), "ranks that own the parameters", false,
-       InFirstFile::yes},
-      {"server_ranks", server_ranks(ps),
-       "the highest or lowest ranks, the last of each of equal groups, or a list such as 0,4"},
-      {"chunk_mb", number(ps.chunk_mb, above(0)),
-       "pieces in which parameters and gradients travel [MiB]"},
-      {"transport", choice(ps.transport, {"auto", "two_sided", "rma"}),
-       "messages, or access to servers' memory; auto: the faster one, measured at the start", false,
-       InFirstFile::as_comment},
-      {"mode",
-       choice(ps.mode, {"sync", "async", "ssp", "modified", "lag_cap", "dana", "dc", "dc_adaptive",
-                        "gap_aware", "delayed_sync", "softsync", "backup"}),
-       "when gradients are applied, and how; section advanced has its parts", false,
-       InFirstFile::yes},
-      {"staleness", part(ps.staleness, at_least(0)),
-       "of gate ssp: steps by which a worker may be ahead of the slowest; ssp, modified: 2"},
-      {"count", part(ps.count, at_least(1)),
-       "of gate softsync: gradients that make an update; softsync: the number of workers"},
-      {"backup", part(ps.backup, at_least(1)),
-       "of gate backup: workers that are not waited for; backup: 1"},
-      {"lag_cap", part(ps.lag_cap, at_least(0)),
-       "of gradients that are applied as they are; 0: none; lag_cap: the number of workers"},
-      {"dc_lambda", if_given(ps.dc_lambda, [](double& x) { return number(x, at_least(0)); }),
-       "of g + lambda g g (p - p_base); dc: 0.04, dc_adaptive: 2"},
-      {"delay", part(ps.delay, between(0, 1)),
-       "of gate bsp: versions by which workers are behind; delayed_sync: 1"},
-      {"micro_batches", integer(ps.micro_batches, at_least(1)),
-       "forward and backward passes for one push"},
       {"advanced.gate", part(ps.gate, {"none", "bsp", "ssp", "softsync", "backup"}),
        "when an update is made, and when a worker may continue after a push"},
       {"advanced.over_cap", part(ps.over_cap, {"drop", "attenuate"}),
@@ -114,6 +87,44 @@ Keys keys_of(PsConfig& ps) {
        "the worker that is made slower; -1: none"},
       {"experiment.slow", number(ps.slow, at_least(1)), "by this factor"},
   };
+}
+
+}  // namespace
+
+Keys keys_of(PsConfig& ps) {
+  Keys keys{
+      {"servers", integer(ps.servers, at_least(1)), "ranks that own the parameters", false,
+       InFirstFile::yes},
+      {"server_ranks", server_ranks(ps),
+       "the highest or lowest ranks, the last of each of equal groups, or a list such as 0,4"},
+      {"chunk_mb", number(ps.chunk_mb, above(0)),
+       "pieces in which parameters and gradients travel [MiB]"},
+      {"transport", choice(ps.transport, {"auto", "two_sided", "rma"}),
+       "messages, or access to servers' memory; auto: the faster one, measured at the start", false,
+       InFirstFile::as_comment},
+      {"mode",
+       choice(ps.mode, {"sync", "async", "ssp", "modified", "lag_cap", "dana", "dc", "dc_adaptive",
+                        "gap_aware", "delayed_sync", "softsync", "backup"}),
+       "when gradients are applied, and how; section advanced has its parts", false,
+       InFirstFile::yes},
+      {"staleness", part(ps.staleness, at_least(0)),
+       "of gate ssp: steps by which a worker may be ahead of the slowest; ssp, modified: 2"},
+      {"count", part(ps.count, at_least(1)),
+       "of gate softsync: gradients that make an update; softsync: the number of workers"},
+      {"backup", part(ps.backup, at_least(1)),
+       "of gate backup: workers that are not waited for; backup: 1"},
+      {"lag_cap", part(ps.lag_cap, at_least(0)),
+       "of gradients that are applied as they are; 0: none; lag_cap: the number of workers"},
+      {"dc_lambda", if_given(ps.dc_lambda, [](double& x) { return number(x, at_least(0)); }),
+       "of g + lambda g g (p - p_base); dc: 0.04, dc_adaptive: 2"},
+      {"delay", part(ps.delay, between(0, 1)),
+       "of gate bsp: versions by which workers are behind; delayed_sync: 1"},
+      {"micro_batches", integer(ps.micro_batches, at_least(1)),
+       "forward and backward passes for one push"},
+  };
+  std::ranges::move(block_code_keys(ps.compression), std::back_inserter(keys));
+  std::ranges::move(keys_of_other_sections(ps), std::back_inserter(keys));
+  return keys;
 }
 
 void derive_defaults(PsConfig& config, GivenKeys const& given) {

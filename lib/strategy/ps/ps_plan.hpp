@@ -16,6 +16,11 @@ struct PsPlan {
   ServerPlan servers;
 
   int workers() const { return servers.workers(); }
+  /// Of gradients of so many elements, in whole blocks; 0 where they are not coded.
+  std::int64_t code_bytes(std::int64_t elements) const {
+    auto const& compression = config.compression;
+    return compression.on() ? wire_bytes(compression.code, elements / block_elements) : 0;
+  }
 };
 PsPlan plan_ps(PsConfig const& config, ParameterLayout const& layout, int ranks,
                std::int64_t element_size);

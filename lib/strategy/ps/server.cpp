@@ -8,6 +8,7 @@
 #include "base/text.hpp"
 #include "params/initialise.hpp"
 #include "strategy/ps/ps_plan.hpp"
+#include "strategy/shared/compressed.hpp"
 #include "strategy/shared/control.hpp"
 #include "strategy/shared/model_layout.hpp"
 
@@ -20,7 +21,8 @@ PsServer::PsServer(PsPlan plan, StrategyParts const& parts)
       own_(plan_.servers.chunks_of(server_)),
       transport_(make_transport(plan_, parts)),
       domains_(version_domains(plan_.policy, plan_.servers, server_)),
-      scale_(make_gradient_scale(plan_, parts.optimizer, parts.precision)) {
+      scale_(make_gradient_scale(plan_, parts.optimizer, parts.precision)),
+      code_(make_push_code(plan_.config.compression, layout_, parts.seed)) {
   for (auto const& domain : domains_)
     stores_.emplace_back(plan_.policy, parts.optimizer, memory().part(domain.range),
                          vectors_in(domain, layout_));
@@ -51,6 +53,9 @@ State PsServer::state() {
     std::ranges::move(pieces_of(layout_, chunk.range, in_shard(memory().parameters, chunk)),
                       std::back_inserter(state.of_parameters.front().pieces));
   for (std::size_t domain = 0; domain < domains_.size(); ++domain) add_kept(domain, state);
+  if (plan_.config.compression.error_feedback)
+    std::ranges::move(of_each_worker(Compression::residual, layout_, {}, workers(), -1),
+                      std::back_inserter(state.of_parameters));
   state.counters = stores_.front().counters();  // state_replaced() gives them to the others
   return state;
 }
@@ -83,6 +88,12 @@ std::vector<Work> PsServer::receive_gradients(int worker, std::vector<ServerChun
   return works;
 }
 
+void PsServer::read_gradient(int worker, ServerChunk const& chunk) {
+  if (code_)
+    code_->decode(transport_->code(worker, chunk), chunk.range,
+                  in_shard(memory().slot(worker), chunk));
+}
+
 std::vector<Work> PsServer::send_parameters(int worker, std::vector<ServerChunk> const& chunks) {
   std::vector<Work> works;
   for (auto chunk = chunks.rbegin(); chunk != chunks.rend(); ++chunk)
@@ -113,6 +124,7 @@ void PsServer::check_gradients(std::int64_t step, std::vector<int> const& worker
 std::int64_t PsServer::bytes_of(std::vector<ServerChunk> const& chunks) const {
   std::int64_t elements = 0;
   for (auto const& chunk : chunks) elements += chunk.range.size();
+  if (code_) return code_->bytes(elements);
   return elements * static_cast<std::int64_t>(memory().parameters.element_size());
 }
 

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "comm/work/work.hpp"
 #include "strategy/ps/parameter_store.hpp"
 #include "strategy/ps/protocol/messages.hpp"
+#include "strategy/ps/protocol/push_code.hpp"
 #include "strategy/ps/protocol/transport.hpp"
 #include "strategy/ps/ps_plan.hpp"
 #include "strategy/ps/round_counts.hpp"
@@ -34,12 +36,15 @@ class PsServer : public Server {
 
   /// The shard.
   StoreMemory const& memory() const { return transport_->memory(); }
-  /// Some chunks of a worker's gradient into its slot, in the order in which they come.
+  /// Some chunks of a worker's gradient into its slot, in the order in which they come. What has
+  /// come is there once it is read.
   std::vector<Work> receive_gradients(int worker, std::vector<ServerChunk> const& chunks);
+  void read_gradient(int worker, ServerChunk const& chunk);
   /// Chunks of what is outgoing to a worker, those that the forward pass needs first in front.
   std::vector<Work> send_parameters(int worker, std::vector<ServerChunk> const& chunks);
   /// Error(non_finite) where what came of these workers for a step is not finite: it was applied.
   void check_gradients(std::int64_t step, std::vector<int> const& workers) const;
+  /// Of gradients, as they come.
   std::int64_t bytes_of(std::vector<ServerChunk> const& chunks) const;
   /// Into the trace, and into what is told of the round.
   void note(trace::PsRecord const& record);
@@ -61,6 +66,8 @@ class PsServer : public Server {
   void add_kept(std::size_t domain, State& state) const;
   /// The seed's values.
   void initialise_shard();
+
+  std::optional<PushCode> code_;
 };
 
 }  // namespace stratagem

@@ -160,6 +160,7 @@ void SyncPsServer::update_as_a_whole(PushHeader const& line, PullReply answer) {
 void SyncPsServer::collect(Step& step, std::size_t chunk) {
   for (auto& of_worker : step.arriving) of_worker[chunk].wait_on_host();
   step.record.t_seen = monotonic_ns();
+  for (int worker = 0; worker < workers(); ++worker) read_gradient(worker, own_[chunk]);
   store().add_up(shard_range(own_[chunk]));
   step.record.busy += monotonic_ns() - step.record.t_seen;
 }

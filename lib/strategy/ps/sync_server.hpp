@@ -36,7 +36,7 @@ class SyncPsServer final : public PsServer {
   void update_by_chunk(PushHeader const& line);
   /// `answer` gets the norm, and is sent.
   void update_as_a_whole(PushHeader const& line, PullReply answer);
-  /// Adds up a chunk when it has come from all workers.
+  /// Reads and adds up a chunk when it has come from all workers.
   void collect(Step& step, std::size_t chunk);
   /// Makes a chunk what workers compute with next, and sends it.
   void publish(Step& step, std::size_t chunk, double lr);

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <iterator>
 #include <thread>
 
 #include <ATen/ATen.h>
@@ -9,6 +10,7 @@
 #include "base/arithmetic.hpp"
 #include "base/clock.hpp"
 #include "strategy/ps/round_counts.hpp"
+#include "strategy/shared/compressed.hpp"
 #include "strategy/shared/micro_batches.hpp"
 
 namespace stratagem {
@@ -25,11 +27,16 @@ PsWorker::PsWorker(PsPlan plan, StrategyParts const& parts)
       buffers_(make_buffers(parts.model, parts.device, parts.precision.compute)),
       gradients_(parts.allocate(gpu::MemoryCategory::gradients, replica_.layout().size())),
       tape_(parts.model.blocks, parts.recompute),
+      code_(make_push_code(plan_.config.compression, replica_.layout(), parts.seed)),
       line_(empty_message()),
       answer_(empty_message()),
       pulls_(plan_.servers.chunks.size()) {
   for (int block = 0; block < tape_.blocks(); ++block)
     gradient_views_.push_back(views_of(gradients_, replica_.layout(), block));
+  if (!code_) return;
+  gpu::MemoryScope const scope(gpu::MemoryCategory::gradients, parts.device);
+  residual_ = code_->make_residual();
+  codes_ = at::zeros({code_->bytes(gradients_.numel())}, at::kByte);
 }
 
 StepResult PsWorker::step(Batch const& batch, StepOptions const& options) {
@@ -52,8 +59,8 @@ StepResult PsWorker::step(Batch const& batch, StepOptions const& options) {
       describe_push(line, options);
       announce(line);
     }
-    backward(pass.gradient, i == 0 ? GradWrite::overwrite : GradWrite::accumulate, last,
-             line.pulls);
+    backward(pass.gradient, i == 0 ? GradWrite::overwrite : GradWrite::accumulate,
+             last ? &batch : nullptr, line.pulls);
   }
   return result_of(batch, line);
 }
@@ -80,19 +87,19 @@ at::Tensor PsWorker::forward(Batch const& micro) {
   return x;
 }
 
-void PsWorker::backward(at::Tensor gradient, GradWrite write, bool last_micro_batch, bool pulls) {
+void PsWorker::backward(at::Tensor gradient, GradWrite write, Batch const* pushed, bool pulls) {
   parts_.recorder.enter(Phase::backward);
   auto const begin = monotonic_ns();
   auto next = plan_.servers.chunks.begin();
   for (int block = tape_.blocks() - 1; block >= 0; --block) {
     gradient =
         tape_.backward(block, gradient, gradient_views_[static_cast<std::size_t>(block)], write);
-    if (!last_micro_batch) continue;
+    if (pushed == nullptr) continue;
     // What lies beyond the block's begin is complete, and its parameters have served.
     for (; next != plan_.servers.chunks.end() &&
            next->range.begin >= replica_.layout().range(block).begin;
          ++next) {
-      push(*next);
+      push(*next, *pushed);
       if (pulls) pull(*next);
     }
   }
@@ -118,9 +125,18 @@ PullReply PsWorker::await_answer() {
   return answer_from(answer_);
 }
 
-void PsWorker::push(ServerChunk const& chunk) {
-  auto const piece = in_flat(gradients_, chunk);
-  sends_.push_back(transport_->push(piece, chunk));
+void PsWorker::push(ServerChunk const& chunk, Batch const& of) {
+  if (!code_) {
+    sends_.push_back(transport_->push(in_flat(gradients_, chunk), chunk));
+    return;
+  }
+  auto const code = code_->part(codes_, chunk.range);
+  code_->encode(gradients_, residual_, chunk.range, of, code);
+  sends_.push_back(transport_->push(code, chunk));
+}
+
+void PsWorker::read_pushed() {
+  if (code_) code_->decode(codes_, all(), gradients_);
 }
 
 void PsWorker::pull(ServerChunk const& chunk) {
@@ -173,6 +189,10 @@ State PsWorker::state() {
               .replicas = replicas()};
   for (auto const& kind : kept_kinds(plan_.policy, parts_.optimizer))
     state.of_parameters.push_back({kind, replica_.flat().scalar_type(), {}});
+  if (residual_.defined())
+    std::ranges::move(
+        of_each_worker(Compression::residual, replica_.layout(), residual_, workers(), worker_),
+        std::back_inserter(state.of_parameters));
   return state;
 }
 

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "comm/work/work.hpp"
 #include "model/block_tape.hpp"
 #include "strategy/ps/protocol/messages.hpp"
+#include "strategy/ps/protocol/push_code.hpp"
 #include "strategy/ps/protocol/transport.hpp"
 #include "strategy/ps/ps_plan.hpp"
 #include "strategy/shared/cross_entropy.hpp"
@@ -47,6 +49,8 @@ class PsWorker : public Strategy {
   /// Waits until the parameters before `end` of the flat space are there.
   void await_parameters(std::int64_t end);
   void send_to_servers(at::Tensor const& message, int tag);
+  /// Makes gradients_, which have been pushed, what servers read.
+  void read_pushed();
   NamedTensors replicas() const { return replica_.views(replica_.flat(), "parameters/"); }
   FlatRange all() const { return {0, replica_.layout().size()}; }
   int workers() const { return plan_.workers(); }
@@ -63,11 +67,11 @@ class PsWorker : public Strategy {
 
  private:
   at::Tensor forward(Batch const& micro);
-  /// Pushes, and pulls if the push does, what the last pass of a push completes.
-  void backward(at::Tensor gradient, GradWrite write, bool last_micro_batch, bool pulls);
+  /// Pushes, and pulls if the push does, what the last pass of `pushed` completes; null before it.
+  void backward(at::Tensor gradient, GradWrite write, Batch const* pushed, bool pulls);
   /// Tells all servers what follows, and asks server 0 for its answer.
   void announce(PushHeader const& line);
-  void push(ServerChunk const& chunk);
+  void push(ServerChunk const& chunk, Batch const& of);
   void pull(ServerChunk const& chunk);
   void pull_all();
   /// Of one pass, into the line.
@@ -77,10 +81,12 @@ class PsWorker : public Strategy {
 
   std::vector<std::vector<at::Tensor>> gradient_views_;  ///< by block
   BlockTape tape_;
-  at::Tensor line_, answer_;  ///< messages
-  std::vector<Work> sends_;   ///< of messages and of gradients
-  std::vector<Work> pulls_;   ///< by chunk
-  std::size_t awaited_ = 0;   ///< chunks from here on have arrived
+  std::optional<PushCode> code_;
+  at::Tensor residual_, codes_;  ///< of gradients_, where there is a code
+  at::Tensor line_, answer_;     ///< messages
+  std::vector<Work> sends_;      ///< of messages and of gradients
+  std::vector<Work> pulls_;      ///< by chunk
+  std::size_t awaited_ = 0;      ///< chunks from here on have arrived
   Work answered_;
   std::int64_t waited_ns_ = 0;    ///< for parameters, in this step's forward passes
   std::int64_t backward_ns_ = 0;  ///< of the last backward pass

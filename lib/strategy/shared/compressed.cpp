@@ -124,6 +124,15 @@ void plan_compression(Compression const& compression, SumCode of_sum, PlanInput 
         plan.element_size;
 }
 
+void refuse_codes_without_blocks(Compression const& compression, std::string_view strategy) {
+  if (compression.on() && !compression.in_blocks())
+    throw Error(ExitCode::usage,
+                str("strategy.compression: ", name_of(compression.code), " together with strategy ",
+                    strategy),
+                "it sends ranges of all gradients, which are written in blocks",
+                "take such a code, or strategy ddp");
+}
+
 OptimizerConfig optimizer_of(Compression const& compression, OptimizerConfig optimizer) {
   if (compression.momentum_correction) std::get<SgdConfig>(optimizer.rule).momentum = 0;
   return optimizer;
@@ -138,9 +147,14 @@ void refuse_codes_on_gpu(gpu::Device const& device) {
 std::vector<ParameterState> of_each_worker(std::string_view kind, ParameterLayout const& layout,
                                            at::Tensor const& own,
                                            Communicator const& communicator) {
+  return of_each_worker(kind, layout, own, communicator.size(), communicator.rank());
+}
+
+std::vector<ParameterState> of_each_worker(std::string_view kind, ParameterLayout const& layout,
+                                           at::Tensor const& own, int workers, int number) {
   std::vector<ParameterState> states;
-  for (int worker = 0; worker < communicator.size(); ++worker) {
-    if (worker == communicator.rank())
+  for (int worker = 0; worker < workers; ++worker) {
+    if (worker == number)
       states.push_back(of_worker(kind, layout, own, worker));
     else
       states.push_back({.kind = std::string(kind), .pieces = {}, .worker = worker});

@@ -25,6 +25,9 @@ enum class SumCode { coded, plain };
 void plan_compression(Compression const& compression, SumCode of_sum, PlanInput const& input,
                       StrategyPlan& plan);
 
+/// Error(usage) for a code of another kind, beside a strategy that sends ranges of the flat space.
+void refuse_codes_without_blocks(Compression const& compression, std::string_view strategy);
+
 /// What updates with the sums: without momentum where workers have applied it to their own
 /// gradients.
 OptimizerConfig optimizer_of(Compression const& compression, OptimizerConfig optimizer);
@@ -32,7 +35,11 @@ OptimizerConfig optimizer_of(Compression const& compression, OptimizerConfig opt
 /// AgreedError(environment): codes are made on CPUs.
 void refuse_codes_on_gpu(gpu::Device const& device);
 
-/// A state that each worker has of its own, of which this rank holds `own`, in the flat space.
+/// A state that each of `workers` workers has of its own, of which this rank holds that of worker
+/// `number`, `own`, in the flat space; nothing where that is none.
+std::vector<ParameterState> of_each_worker(std::string_view kind, ParameterLayout const& layout,
+                                           at::Tensor const& own, int workers, int number);
+/// The same where each rank is a worker.
 std::vector<ParameterState> of_each_worker(std::string_view kind, ParameterLayout const& layout,
                                            at::Tensor const& own, Communicator const& communicator);
 /// The same of one worker, who is here; or of all.

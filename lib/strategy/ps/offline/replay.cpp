@@ -64,6 +64,7 @@ PsReplay::PsReplay(PsPlan const& plan, StrategyParts const& parts,
     : parts_(parts),
       policy_(plan.policy),
       pass_(parts, plan.config.micro_batches),
+      code_(make_push_code(plan.config.compression, pass_.replica().layout(), parts.seed)),
       computed_(static_cast<std::size_t>(plan.workers())) {
   if (!policy_.asynchronous())
     throw Error(ExitCode::usage, "a synchronous training has no order of events to repeat",
@@ -80,8 +81,10 @@ PsReplay::PsReplay(PsPlan const& plan, StrategyParts const& parts,
                           .workers = std::vector<Server::Worker>(computed_.size())});
       for (auto& chunk : servers_.back().chunks) chunk.offset -= domain.range.begin;
     }
-  for (int worker = 0; worker < workers(); ++worker)
+  for (int worker = 0; worker < workers(); ++worker) {
     buffers_.push_back(make_buffers(parts.model, parts.device, parts.precision.compute));
+    if (code_) residuals_.push_back(code_->make_residual());
+  }
 }
 
 void PsReplay::load(TensorMap const& tensors) {
@@ -174,6 +177,7 @@ bool PsReplay::compute(int worker, BatchOf const& batch_of) {
   auto const& push = first.pushes[first.workers[w].pushes[number]];
   auto const batch = batch_of(push.step, push.first_slot);
   static_cast<void>(pass_.run(batch, buffers_[w], push.loss_scale));
+  if (code_) code_->pass_through(pass_.gradients(), residuals_[w], batch);
   for (auto& server : servers_) {
     auto const gradient = at::zeros_like(server.store.parameters());
     for (auto const& chunk : server.chunks)

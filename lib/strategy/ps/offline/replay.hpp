@@ -2,12 +2,14 @@
 
 #include <deque>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "strategy/offline.hpp"
 #include "strategy/ps/offline/local_pass.hpp"
 #include "strategy/ps/own_updates.hpp"
 #include "strategy/ps/parameter_store.hpp"
+#include "strategy/ps/protocol/push_code.hpp"
 #include "strategy/ps/ps_plan.hpp"
 #include "trace/rank_trace.hpp"
 
@@ -79,8 +81,10 @@ class PsReplay final : public Replay {
   StrategyParts parts_;
   ServerPolicy policy_;
   LocalPass pass_;
+  std::optional<PushCode> code_;
   std::vector<Server> servers_;
   std::vector<Buffers> buffers_;       ///< by worker
+  std::vector<at::Tensor> residuals_;  ///< by worker, where there is a code
   std::vector<std::size_t> computed_;  ///< gradients of this round, by worker
   std::int64_t round_ = -1;
 };

@@ -18,6 +18,7 @@ PsSimulation::PsSimulation(PsPlan const& plan, ClusterModel const& cluster,
       policy_(plan.policy),
       inputs_(std::move(inputs)),
       pass_(parts, plan.config.micro_batches),
+      code_(make_push_code(plan.config.compression, pass_.replica().layout(), parts.seed)),
       store_(policy_, parts.optimizer, workers_, pass_.replica().flat().clone(),
              all_elements(pass_.replica().layout()).vectors),
       own_(make_own_updates(policy_, parts.optimizer, all_elements(pass_.replica().layout()),
@@ -28,8 +29,10 @@ PsSimulation::PsSimulation(PsPlan const& plan, ClusterModel const& cluster,
       dealt_(static_cast<std::size_t>(workers_)),
       paces_(static_cast<std::size_t>(workers_), PullSchedule(policy_)) {
   if (policy_.asynchronous()) clock_.emplace(policy_, workers_);
-  for (int worker = 0; worker < workers_; ++worker)
+  for (int worker = 0; worker < workers_; ++worker) {
     buffers_.push_back(make_buffers(parts.model, parts.device, parts.precision.compute));
+    if (code_) residuals_.push_back(code_->make_residual());
+  }
 }
 
 void PsSimulation::load(TensorMap const& tensors) {
@@ -162,6 +165,8 @@ void PsSimulation::compute(int worker, at::Tensor const& parameters, Share const
     throw Error(ExitCode::non_finite,
                 str("the loss is not finite at step ", share.step, " of worker ", worker), {},
                 "lower optimizer.lr or optimizer.momentum");
+  if (code_)
+    code_->pass_through(pass_.gradients(), residuals_[static_cast<std::size_t>(worker)], batch);
   store_.slot(worker).copy_(pass_.gradients());
   loss_ += result.loss;
   ++shares_;

@@ -2,6 +2,7 @@
 
 #include <deque>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "strategy/offline.hpp"
@@ -10,6 +11,7 @@
 #include "strategy/ps/own_updates.hpp"
 #include "strategy/ps/parameter_store.hpp"
 #include "strategy/ps/policy/pull_schedule.hpp"
+#include "strategy/ps/protocol/push_code.hpp"
 #include "strategy/ps/protocol/share.hpp"
 #include "strategy/ps/ps_plan.hpp"
 #include "strategy/shared/gradient_scale.hpp"
@@ -60,11 +62,13 @@ class PsSimulation final : public Simulation {
   ServerPolicy policy_;
   SimulationInputs inputs_;
   LocalPass pass_;
+  std::optional<PushCode> code_;
   ParameterStore store_;
   std::unique_ptr<OwnUpdates> own_;  ///< in what workers have cached
   ClusterClock cluster_;
   std::vector<GradientScale> scales_;
-  std::vector<Buffers> buffers_;  ///< by worker
+  std::vector<Buffers> buffers_;       ///< by worker
+  std::vector<at::Tensor> residuals_;  ///< by worker, where there is a code
   SimulatedCounts counts_;
   double loss_ = 0;          ///< sum over the shares of this round
   std::int64_t shares_ = 0;  ///< of this round, computed

@@ -22,96 +22,124 @@ using Transport = PsConfig::Transport;
 class TwoSided final : public PsTransport {
  public:
   TwoSided(PsPlan const& ps, StrategyParts const& parts)
-      : plan_(ps.servers), communicator_(parts.communicator) {
-    auto const& plan = ps.servers;
-    auto const server = plan.roles.server_of(communicator_.rank());
+      : ps_(ps), communicator_(parts.communicator) {
+    auto const server = plan().roles.server_of(communicator_.rank());
     if (server < 0) return;
-    auto const shard = plan.shards[static_cast<std::size_t>(server)];
-    memory_ = make_store_memory(ps.policy, parts.optimizer, plan.workers(),
+    auto const shard = plan().shards[static_cast<std::size_t>(server)];
+    memory_ = make_store_memory(ps.policy, parts.optimizer, plan().workers(),
                                 parts.allocate(gpu::MemoryCategory::parameters, shard));
+    if (!codes()) return;
+    gpu::MemoryScope const scope(gpu::MemoryCategory::gradients, {});
+    for (int worker = 0; worker < plan().workers(); ++worker)
+      codes_.push_back(at::zeros({ps.code_bytes(shard)}, at::kByte));
   }
 
   Work push(at::Tensor const& gradient, ServerChunk const& chunk) override {
-    return communicator_.send(gradient, plan_.owner_of(chunk), chunk_tag(chunk.index));
+    return communicator_.send(gradient, plan().owner_of(chunk), chunk_tag(chunk.index));
   }
   Work pull(at::Tensor const& parameters, ServerChunk const& chunk) override {
-    return communicator_.receive(parameters, plan_.owner_of(chunk), chunk_tag(chunk.index));
+    return communicator_.receive(parameters, plan().owner_of(chunk), chunk_tag(chunk.index));
   }
   StoreMemory const& memory() const override { return memory_; }
+  at::Tensor code(int worker, ServerChunk const& chunk) const override {
+    return codes_[static_cast<std::size_t>(worker)].narrow(0, ps_.code_bytes(chunk.offset),
+                                                           ps_.code_bytes(chunk.range.size()));
+  }
   Work receive(int worker, ServerChunk const& chunk) override {
-    return communicator_.receive(in_shard(memory_.slot(worker), chunk),
-                                 plan_.rank_of_worker(worker), chunk_tag(chunk.index));
+    return communicator_.receive(
+        codes() ? code(worker, chunk) : in_shard(memory_.slot(worker), chunk),
+        plan().rank_of_worker(worker), chunk_tag(chunk.index));
   }
   Work send(int worker, ServerChunk const& chunk) override {
     return communicator_.send(in_shard(memory_.outgoing_to(worker), chunk),
-                              plan_.rank_of_worker(worker), chunk_tag(chunk.index));
+                              plan().rank_of_worker(worker), chunk_tag(chunk.index));
   }
 
  private:
-  ServerPlan plan_;
+  ServerPlan const& plan() const { return ps_.servers; }
+  bool codes() const { return ps_.config.compression.on(); }
+
+  PsPlan ps_;
   Communicator& communicator_;
   StoreMemory memory_;
+  std::vector<at::Tensor> codes_;  ///< by worker, of the shard
 };
 
 /// Workers put gradients into their slots of a server's memory and get parameters from it. Servers,
 /// which look for messages all the time, are the only ranks whose memory is accessed. It holds the
-/// workers' slots, then what goes out to each of them or to all, a shard each.
+/// workers' slots, or the codes of their gradients, and what goes out to each of them or to all, a
+/// shard each.
 class Rma final : public PsTransport {
  public:
   Rma(PsPlan const& ps, StrategyParts const& parts)
-      : plan_(ps.servers),
+      : ps_(ps),
         worker_(ps.servers.roles.worker_of(parts.communicator.rank())),
         outgoing_(ps.policy.asynchronous() ? ps.workers() : 1) {
-    auto const& plan = ps.servers;
-    auto const server = plan.roles.server_of(parts.communicator.rank());
-    auto const shard = server < 0 ? 0 : plan.shards[static_cast<std::size_t>(server)];
-    remote_ = parts.communicator.share_memory(shard * (plan.workers() + outgoing_),
-                                              master_type(parts.precision.compute));
+    auto const server = plan().roles.server_of(parts.communicator.rank());
+    auto const shard = server < 0 ? 0 : plan().shards[static_cast<std::size_t>(server)];
+    auto const type = master_type(parts.precision.compute);
+    pushed_ =
+        codes() ? parts.communicator.share_memory(ps_.workers() * ps_.code_bytes(shard), at::kByte)
+                : parts.communicator.share_memory(ps_.workers() * shard, type);
+    pulled_ = parts.communicator.share_memory(outgoing_ * shard, type);
     if (server < 0) return;
-    auto const part = [&](int number) { return remote_->local().narrow(0, number * shard, shard); };
-    for (int worker = 0; worker < plan.workers(); ++worker) memory_.slots.push_back(part(worker));
-    for (int i = 0; i < outgoing_; ++i) memory_.outgoing.push_back(part(plan.workers() + i));
+    auto const part = [&](at::Tensor const& whole, int number) {
+      return whole.narrow(0, number * shard, shard);
+    };
+    auto const slots = codes()
+                           ? parts.allocate(gpu::MemoryCategory::gradients, ps_.workers() * shard)
+                           : pushed_->local();
+    for (int worker = 0; worker < ps_.workers(); ++worker)
+      memory_.slots.push_back(part(slots, worker));
+    for (int i = 0; i < outgoing_; ++i) memory_.outgoing.push_back(part(pulled_->local(), i));
     memory_.parameters = sends_parameters(ps.policy, parts.optimizer)
                              ? memory_.outgoing.front()
                              : parts.allocate(gpu::MemoryCategory::parameters, shard);
   }
 
   Work push(at::Tensor const& gradient, ServerChunk const& chunk) override {
-    return remote_->put(gradient, plan_.owner_of(chunk), place(worker_, chunk),
+    return pushed_->put(gradient, plan().owner_of(chunk),
+                        codes() ? ps_.code_bytes(place(worker_, chunk)) : place(worker_, chunk),
                         chunk_tag(chunk.index));
   }
   Work pull(at::Tensor const& parameters, ServerChunk const& chunk) override {
-    int const part = plan_.workers() + (outgoing_ > 1 ? worker_ : 0);
-    return remote_->get(parameters, plan_.owner_of(chunk), place(part, chunk),
-                        chunk_tag(chunk.index));
+    return pulled_->get(parameters, plan().owner_of(chunk),
+                        place(outgoing_ > 1 ? worker_ : 0, chunk), chunk_tag(chunk.index));
   }
   StoreMemory const& memory() const override { return memory_; }
+  at::Tensor code(int worker, ServerChunk const& chunk) const override {
+    return pushed_->local().narrow(0, ps_.code_bytes(place(worker, chunk)),
+                                   ps_.code_bytes(chunk.range.size()));
+  }
   Work receive(int worker, ServerChunk const& chunk) override {
-    return remote_->await_put(plan_.rank_of_worker(worker), chunk_tag(chunk.index));
+    return pushed_->await_put(plan().rank_of_worker(worker), chunk_tag(chunk.index));
   }
   Work send(int worker, ServerChunk const& chunk) override {
-    auto const element_size = static_cast<std::int64_t>(remote_->local().element_size());
-    return remote_->offer(plan_.rank_of_worker(worker), chunk_tag(chunk.index),
+    auto const element_size = static_cast<std::int64_t>(pulled_->local().element_size());
+    return pulled_->offer(plan().rank_of_worker(worker), chunk_tag(chunk.index),
                           chunk.range.size() * element_size);
   }
 
  private:
-  /// Of a chunk in the n-th part of its server's memory.
-  std::int64_t place(int part, ServerChunk const& chunk) const {
-    return part * plan_.shards[static_cast<std::size_t>(chunk.server)] + chunk.offset;
+  ServerPlan const& plan() const { return ps_.servers; }
+  bool codes() const { return ps_.config.compression.on(); }
+  /// Of a chunk in the n-th shard of its server's memory.
+  std::int64_t place(int number, ServerChunk const& chunk) const {
+    return number * plan().shards[static_cast<std::size_t>(chunk.server)] + chunk.offset;
   }
 
-  ServerPlan plan_;
+  PsPlan ps_;
   int worker_;
   int outgoing_;  ///< shards that workers get parameters from
-  std::unique_ptr<RemoteMemory> remote_;
+  std::unique_ptr<RemoteMemory> pushed_, pulled_;
   StoreMemory memory_;
 };
 
 /// Seconds of a push and a pull of the first chunk between its server and the first worker, who
 /// alone knows them; 0 elsewhere.
-double measure(PsTransport& transport, ServerPlan const& plan, StrategyParts const& parts) {
+double measure(PsTransport& transport, PsPlan const& ps, StrategyParts const& parts) {
   constexpr int repeats = 5;
+  auto const& plan = ps.servers;
   auto const& chunk = plan.chunks.front();
   auto const rank = parts.communicator.rank();
   if (rank == plan.owner_of(chunk)) {
@@ -121,8 +149,11 @@ double measure(PsTransport& transport, ServerPlan const& plan, StrategyParts con
     }
   }
   if (rank != plan.rank_of_worker(0)) return 0;
-  auto const gradient = parts.allocate(gpu::MemoryCategory::workspace, chunk.range.size());
-  auto const parameters = at::empty_like(gradient);
+  auto const parameters = parts.allocate(gpu::MemoryCategory::workspace, chunk.range.size());
+  auto const gradient =
+      ps.config.compression.on()
+          ? parts.communicator.allocate(ps.code_bytes(chunk.range.size()), at::kByte)
+          : at::empty_like(parameters);
   auto best = std::numeric_limits<std::int64_t>::max();
   for (int i = 0; i < repeats; ++i) {
     auto const begin = monotonic_ns();
@@ -146,8 +177,8 @@ std::unique_ptr<PsTransport> choose(PsPlan const& plan, StrategyParts const& par
   }
   auto const times = at::zeros({2}, at::kDouble);
   auto* seconds = times.data_ptr<double>();
-  seconds[0] = measure(*two_sided, plan.servers, parts);
-  seconds[1] = measure(*rma, plan.servers, parts);
+  seconds[0] = measure(*two_sided, plan, parts);
+  seconds[1] = measure(*rma, plan, parts);
   parts.communicator.all_reduce(times).wait_on_host();
   bool const rma_wins = seconds[1] < seconds[0];
   tell(str(rma_wins ? "rma" : "two_sided", ": push and pull of a chunk took ",

@@ -11,7 +11,8 @@
 namespace stratagem {
 
 /// How chunks of gradients and parameters get from one rank to another. What a worker pushes a
-/// server receives, what a server sends the worker pulls, per chunk in the same order.
+/// server receives, what a server sends the worker pulls, per chunk in the same order. Where the
+/// plan has a code, what is pushed are bytes of it.
 class PsTransport {
  public:
   virtual ~PsTransport() = default;
@@ -22,7 +23,9 @@ class PsTransport {
 
   // On a server, whose store has its memory here.
   virtual StoreMemory const& memory() const = 0;
-  /// Into the worker's slot.
+  /// Where the worker's gradient lands in a code.
+  virtual at::Tensor code(int worker, ServerChunk const& chunk) const = 0;
+  /// Into the worker's slot, or as a code.
   virtual Work receive(int worker, ServerChunk const& chunk) = 0;
   /// From what is outgoing to the worker.
   virtual Work send(int worker, ServerChunk const& chunk) = 0;
