@@ -2,7 +2,7 @@
 """DDP with coded gradients against PyTorch's DDP with its hooks, two ranks on two nodes that a link of a given rate
 joins: the same model, images and link.
 
-  python3 analysis/bench/torch_links.py --data $STRATAGEM_DATA/cifar-10-batches-bin --model resnet50 --rates 1gbit
+  python3 analysis/bench/torch_links.py --data $STRATAGEM_DATA/cifar-10-batches-bin --rates 1gbit
 
 Both nodes are inside this machine (linked_nodes.py): needs root, and Python with torch, torchvision, numpy and h5py. The
 two programs take turns, each started `--pairs` times; of each start the median step counts, without the first ones. A
