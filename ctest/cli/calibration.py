@@ -95,7 +95,7 @@ class Calibration(harness.ProgramTest):
         works = {row["work"] for row in measured["servers"]}
         self.assertEqual(works, {"sum", "each", "corrected", "look_ahead"})
         coded = {(row["code"], row["rounding"]) for row in measured["codings"][0]["codecs"]}
-        self.assertEqual(len(coded), 13)
+        self.assertEqual(len(coded), 16)
         self.assertEqual({row["ranks_on_node"] for row in measured["codings"]}, {1, 2})
         self.check_plan()
         self.check_codes()
