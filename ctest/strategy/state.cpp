@@ -73,6 +73,30 @@ TEST(State, PartsOfATensorAreJoined) {
   });
 }
 
+/// As factors of a matrix are, which fill a part of its place.
+TEST(State, ElementsThatNoRankHoldsAre0) {
+  auto const model = test::test_model("tiny_residual");
+  auto const layout = make_layout(model);
+  run_ranks(2, 1, [&](Communicator& communicator) {
+    State state{.of_parameters = {{State::parameters, at::kFloat, {}}}};
+    std::int64_t const begin = communicator.rank() == 0 ? 1 : 4;  // [1, 3) and [4, 6)
+    state.of_parameters[0].pieces = {{0, {begin, begin + 2}, {at::ones({2}) * begin}}};
+    auto const all = [](std::string const&) { return true; };
+    auto const gathered = as_map(gather(state, State::parameters, model, all, communicator));
+    for (std::size_t i = 0; i < layout.entries().size(); ++i) {
+      auto const& entry = layout.entries()[i];
+      auto expected = at::zeros({entry.spec.numel()}, at::kFloat);
+      if (i == 0) {
+        expected.slice(0, 1, 3).fill_(1);
+        expected.slice(0, 4, 6).fill_(4);
+      }
+      auto const& found = gathered.at(entry.spec.name);
+      EXPECT_TRUE(found.equal(expected.as_strided(entry.spec.shape, entry.strides)))
+          << entry.spec.name;
+    }
+  });
+}
+
 TEST(State, WhatIsLoadedIsGathered) {
   auto const model = test::test_model("tiny_residual");
   run_ranks(3, 1, [&](Communicator& communicator) {
