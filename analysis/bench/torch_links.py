@@ -4,9 +4,9 @@ joins: the same model, images and link.
 
   python3 analysis/bench/torch_links.py --data $STRATAGEM_DATA/cifar-10-batches-bin --rates 1gbit
 
-Both nodes are inside this machine (linked_nodes.py): needs root, and Python with torch, torchvision, numpy and h5py. The
-two programs take turns, each started `--pairs` times; of each start the median step counts, without the first ones. A
-ratio above 1 means that stratagem is faster.
+Both nodes are inside this machine (linked_nodes.py): needs root, and Python with torch, torchvision, numpy and h5py.
+The two programs take turns, each started `--pairs` times; of each start the median step counts, without the first ones.
+A ratio above 1 means that stratagem is faster.
 """
 
 import statistics
