@@ -9,6 +9,7 @@
 #include "base/build_info.hpp"
 #include "base/system.hpp"
 #include "base/text.hpp"
+#include "crypto/primitives.hpp"
 #include "gpu/device.hpp"
 #include "h5/error.hpp"
 #include "mpi/launcher.hpp"
@@ -48,6 +49,8 @@ Information gather(mpi::Session const* session, std::optional<mpi::Mpirun> const
       {"MPI threads",
        session != nullptr ? mpi::to_string(session->provided()) : "known under a launcher"},
       {"HDF5", h5::library_version()},
+      {"OpenSSL", crypto::available() ? std::string(crypto::library())
+                                      : "none: strategy.secure: pairwise is refused"},
       {"launcher", mpi::launcher_name(environment)},
       {"mpirun", mpirun ? str(mpirun->name(), " (", mpirun->path, ")") : "not on PATH"},
       {"ranks", session != nullptr ? std::to_string(session->world().size()) : "1"},

@@ -13,6 +13,7 @@
 #include "base/hash/hash.hpp"
 #include "base/system.hpp"
 #include "base/text.hpp"
+#include "crypto/primitives.hpp"
 #include "h5/error.hpp"
 #include "strategy/shared/model_layout.hpp"
 
@@ -92,7 +93,10 @@ std::string to_json(Manifest const& manifest, RunPlan const& plan, Model const& 
       {"attempt", manifest.attempt},
       {"build", build()},
       {"facts", manifest.facts},
-      {"loaded", {{"mpi", manifest.mpi_library}, {"hdf5", h5::library_version()}}},
+      {"loaded",
+       {{"mpi", manifest.mpi_library},
+        {"hdf5", h5::library_version()},
+        {"openssl", crypto::library()}}},
       {"ranks", ranks},
       {"threads_per_rank", manifest.threads},
       {"environment", environment()},
