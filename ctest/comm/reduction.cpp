@@ -1,5 +1,6 @@
 #include "comm/reduction.hpp"
 
+#include <limits>
 #include <stdexcept>
 
 #include <ATen/ATen.h>
@@ -47,6 +48,16 @@ TEST(Reduction, OrderIsVisible) {
 TEST(Reduction, SixteenBitFloatsAreRoundedOnce) {
   auto const one = at::ones({1}, at::kBFloat16), base = at::full({1}, 256, at::kBFloat16);
   EXPECT_EQ(sum({base, one, one}).item<float>(), 258.0F);
+}
+
+/// As masks of secure sums need it.
+TEST(Reduction, SumsOf32BitsWrapAround) {
+  auto const most = at::full({5000}, std::numeric_limits<int>::max(), at::kInt);
+  EXPECT_TRUE(sum({most, most, most}).eq(std::numeric_limits<int>::max() - 2).all().item<bool>());
+  EXPECT_TRUE(sum({most, at::ones({5000}, at::kInt)})
+                  .eq(std::numeric_limits<int>::min())
+                  .all()
+                  .item<bool>());
 }
 
 TEST(Reduction, OutputMayBeASource) {
