@@ -10,6 +10,7 @@
 #include "base/text.hpp"
 #include "comm/inprocess/inprocess_communicator.hpp"
 #include "conformance/training.hpp"
+#include "crypto/primitives.hpp"
 #include "strategy/registry.hpp"
 #include "strategy/state/counters.hpp"
 #include "support/scratch.hpp"
@@ -235,6 +236,15 @@ TEST(Resume, FedAvgGoesOnWithAnyNumberOfRanks) {
       expect_equal(joined.buffers, straight.buffers);
       EXPECT_EQ(joined.correct, straight.correct);
     }
+  if (!crypto::available()) return;
+  auto secured = fedavg;  // masks leave no bit, so they may come and go
+  secured.secure = SecureSum::pairwise;
+  expect_equal(
+      in_two_parts(training, 3, {"fedavg", fedavg, 2}, {"fedavg", secured, 4}, 4).parameters,
+      straight.parameters);
+  expect_equal(
+      in_two_parts(training, 2, {"fedavg", secured, 4}, {"fedavg", fedavg, 1}, 4).parameters,
+      straight.parameters);
 }
 
 /// AdamW's count of updates among them.

@@ -137,10 +137,8 @@ std::vector<RevealedShare> SecureClient::reveal(Answers const& answers) {
                       .share = {held.point, value.copy()}});
   }
   if (living < neighbourhood_.threshold())
-    refuse(who, str("of those it shares masks with only ", living,
-                    " are said to live, itself among "
-                    "them; the threshold is ",
-                    neighbourhood_.threshold()));
+    refuse(who, str("of the members of its neighbourhood ", living,
+                    " are said to live; the threshold is ", neighbourhood_.threshold()));
   return shares;
 }
 
