@@ -36,7 +36,7 @@ struct FedAvgConfig {
   double server_momentum = 0;
   double largest_change = 1;  ///< of a parameter, by one client; what is beyond it is clipped
   SecureSum secure = SecureSum::none;
-  /// Of pairwise: clients that have to stay in a round; 0: two thirds of them.
+  /// Of pairwise: clients that share masks and must answer; 0: two thirds of them.
   int threshold = 0;
   int neighbours = 0;     ///< of pairwise: clients that each shares masks with; 0: all others
   int lost = 0;           ///< clients of each round that do not answer, for experiments

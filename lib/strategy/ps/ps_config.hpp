@@ -43,7 +43,7 @@ struct PsConfig {
   enum class Transport { automatic, two_sided, rma };
   Transport transport = Transport::two_sided;
   PsMode mode = PsMode::sync;
-  Compression compression;  ///< of gradients, and of parameters on their way back
+  Compression compression;  ///< of gradients that workers push
   // Parts of the policy; those not given are the mode's. Each mode's own number is in section
   // strategy, the others are in section advanced.
   std::optional<ServerPolicy::Gate> gate;
