@@ -61,7 +61,7 @@ def main():
     parser.add_argument("--model", default="resnet50")
     parser.add_argument("--images", type=int, default=32, help="of all ranks together")
     parser.add_argument("--rates", nargs="+", default=["1gbit"])
-    parser.add_argument("--ways", nargs="+", default=["none:none", "bf16:fp16", "int8:fp16", "low_rank:powersgd"],
+    parser.add_argument("--ways", nargs="+", default=["none:none", "bf16:fp16", "int8:fp16", "low_rank:fp16"],
                         metavar="CODE:HOOK", help="strategy.compression of ours, and PyTorch's hook")
     parser.add_argument("--steps", type=int, default=12, help="of each start")
     parser.add_argument("--warm-up", type=int, default=4, help="steps that do not count")
