@@ -4,8 +4,9 @@
   build/stratagem sweep inputs/study/compression.yaml --all
   python3 analysis/bench/code_accuracy.py runs/compression --json analysis/bench/data/code_accuracy.json
 
-A verdict is `equivalent` if two one-sided tests find the difference within half a point; `lower` or `higher` if they
-do not, but a two-sided test finds one. All verdicts hold together with 95 %. Needs the packages in requirements.txt.
+p is that of two one-sided tests, for one row alone: of a difference of half a point or more. A verdict is `equivalent`
+if these tests find the difference within half a point; `lower` or `higher` if they do not, but a two-sided test finds
+one. All verdicts and intervals hold together with 95 %. Needs the packages in requirements.txt.
 """
 
 import argparse
@@ -26,6 +27,7 @@ COLUMNS = {
     "accuracy %": "{accuracy:.2f} ± {sd:.2f}",
     "points over DDP": "{difference:+.2f}",
     "interval": "{low:+.2f} to {high:+.2f}",
+    "p": "{p:.3f}",
     "verdict": "{verdict}",
 }
 
@@ -42,7 +44,7 @@ def row_of(family, variant, workers, judged):
     if judged:
         interval = judged.interval
         row |= {"difference": 100 * interval.mean, "low": 100 * interval.low, "high": 100 * interval.high}
-        row["verdict"] = judged.verdict
+        row |= {"p": judged.pairs.p_equivalent(communication.MARGIN), "verdict": judged.verdict}
     return row
 
 
