@@ -7,7 +7,6 @@ explains, or if the same without the integers, or with equal weights, does not.
 """
 
 import argparse
-import gzip
 import json
 import math
 import os
@@ -18,12 +17,12 @@ from pathlib import Path
 
 import numpy as np
 
+from mnist_mlp import gradients, training_data
+
 SUBSET, SEED, ROUNDS = 600, 3, 3
 CLIENTS, PER_ROUND, LOCAL_STEPS, BATCH = 12, 4, 3, 5
 ALPHA, SERVER_LR, SERVER_MOMENTUM, LARGEST = 1.0, 0.7, 0.9, 0.5
 LR, MOMENTUM, DECAY = 0.05, 0.9, 1e-3
-MEAN, STD = 0.1307, 0.3081
-LAYERS = ["fc1", "fc2", "fc3"]
 TOLERANCE = 1e-12
 
 
@@ -56,33 +55,6 @@ def read_safetensors(path):
         begin, end = (8 + size + offset for offset in entry["data_offsets"])
         tensors[name] = np.frombuffer(content[begin:end], np.float64).reshape(entry["shape"]).copy()
     return tensors
-
-
-def read_idx(path):
-    packed = path.with_name(path.name + ".gz")
-    content = gzip.decompress(packed.read_bytes()) if packed.exists() else path.read_bytes()
-    dimensions = content[3]
-    shape = [int.from_bytes(content[4 + 4 * i : 8 + 4 * i], "big") for i in range(dimensions)]
-    return np.frombuffer(content[4 + 4 * dimensions :], np.uint8).reshape(shape)
-
-
-def gradients(parameters, x, labels):
-    """Of the mean cross-entropy."""
-    activations = [x]
-    for layer in LAYERS:
-        y = activations[-1] @ parameters[f"{layer}.weight"].T + parameters[f"{layer}.bias"]
-        activations.append(y if layer == LAYERS[-1] else np.maximum(y, 0))
-    logits = activations[-1] - activations[-1].max(axis=1, keepdims=True)
-    gradient = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
-    gradient[np.arange(len(labels)), labels] -= 1
-    gradient /= len(labels)
-    found = {}
-    for i, layer in reversed(list(enumerate(LAYERS))):
-        found[f"{layer}.weight"] = gradient.T @ activations[i]
-        found[f"{layer}.bias"] = gradient.sum(axis=0)
-        if i > 0:
-            gradient = (gradient @ parameters[f"{layer}.weight"]) * (activations[i] > 0)
-    return found
 
 
 def train_client(begin, x, labels):
@@ -147,10 +119,7 @@ def main():
     if not options.data:
         print("SKIPPED: needs STRATAGEM_DATA")
         return 77
-    pixels = read_idx(Path(options.data) / "mnist" / "train-images-idx3-ubyte")[:SUBSET].reshape(SUBSET, -1)
-    labels = read_idx(Path(options.data) / "mnist" / "train-labels-idx1-ubyte")[:SUBSET].astype(np.int64)
-    scaled = (pixels.astype(np.float32) / np.float32(255) - np.float32(MEAN)) / np.float32(STD)
-    images = scaled.astype(np.float64)
+    images, labels = training_data(options.data, SUBSET)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         begin, end = folder / "begin.safetensors", folder / "end.safetensors"

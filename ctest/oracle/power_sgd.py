@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from safetensors.numpy import load_file
 
-from fedavg import MEAN, STD, gradients, read_idx
+from mnist_mlp import gradients, training_data
 
 SUBSET, SEED, BATCH, WORKERS, STEPS, RANK = 600, 3, 24, 2, 3, 2
 LR, MOMENTUM = 0.05, 0.9
@@ -114,9 +114,7 @@ def main():
     if not options.data:
         print("SKIPPED: needs STRATAGEM_DATA")
         return 77
-    pixels = read_idx(Path(options.data) / "mnist" / "train-images-idx3-ubyte")[:SUBSET].reshape(SUBSET, -1)
-    labels = read_idx(Path(options.data) / "mnist" / "train-labels-idx1-ubyte")[:SUBSET].astype(np.int64)
-    images = ((pixels.astype(np.float32) / np.float32(255) - np.float32(MEAN)) / np.float32(STD)).astype(np.float64)
+    images, labels = training_data(options.data, SUBSET)
     words = [options.order_program, str(SEED), "0", str(SUBSET)]
     order = np.array(subprocess.run(words, check=True, text=True, stdout=subprocess.PIPE).stdout.split(), dtype=int)
 
