@@ -2,8 +2,9 @@
 
 import pandas as pd
 
-from . import inference, measures, style
+from . import inference, style
 from .figures_memory import at_most_workers
+from .figures_servers import learning_curves
 from .style import Figure, look_of
 from .table import Column, Note, Table
 from .tables_training import MIB, WHAT, of_run
@@ -92,27 +93,11 @@ def t13_communication(comparison):
 
 
 def curve(comparison, family, variant, workers):
-    """By evaluated epoch: bytes that a worker had sent, training time, and what was learned: medians over seeds, and of
-    the last also the least and the greatest."""
-    quantity, rows = family.yardstick.quantity, []
-    for cell in family.of(variant, workers)["cell"]:
-        run = comparison.run(cell)
-        found = measures.learning_curve(run)
-        of_epoch = run.row["steps"] / len(found) if len(found) else 0
-        rows.append(found.assign(sent_B=found["epoch"] * of_epoch * sent(family, variant, workers)))
-    return (
-        pd.concat(rows)
-        .dropna(subset=[quantity])
-        .groupby("epoch")
-        .agg(
-            sent_B=("sent_B", "median"),
-            time_s=("time_s", "median"),
-            learned=(quantity, "median"),
-            least=(quantity, "min"),
-            greatest=(quantity, "max"),
-        )
-        .reset_index()
-    )
+    """By evaluated epoch, over seeds: bytes that a worker had sent, training time, and what was learned."""
+    points = learning_curves(comparison, family, variant, workers)
+    points = points.rename(columns={family.yardstick.word: "learned"})
+    steps_of_epoch = family.of(variant, workers)["steps"].median() / points["epoch"].max()
+    return points.assign(sent_B=points["epoch"] * steps_of_epoch * sent(family, variant, workers))
 
 
 def draw(axis, family, column, factor, curves):
