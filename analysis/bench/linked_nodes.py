@@ -58,8 +58,20 @@ def compare(options, ours, theirs, time_of):
             "times_s": times}
 
 
+def cores_of_nodes(apart):
+    """The list of cores that each node's programs may use, as taskset takes it."""
+    cores = sorted(os.sched_getaffinity(0))
+    half = len(cores) // 2
+    lists = (cores[:half], cores[half:]) if apart and half else (cores, cores)
+    return {node: ",".join(map(str, own)) for node, own in zip(NODES, lists)}
+
+
 class LinkedNodes:
-    """`with LinkedNodes() as nodes`: connected by a cable without a limit, until rate() sets one."""
+    """`with LinkedNodes() as nodes`: connected by a cable without a limit, until rate() sets one. Both nodes share the
+    cores of this machine; where they are to be `apart`, each has half of them."""
+
+    def __init__(self, apart=False):
+        self.cores = cores_of_nodes(apart)
 
     def __enter__(self):
         self.folder = tempfile.TemporaryDirectory(prefix="stratagem-nodes-")
@@ -69,9 +81,9 @@ class LinkedNodes:
         self.first = {node: self.first_process(process) for node, process in self.processes.items()}
         left, right = self.first.values()
         self.run(["ip", "link", "add", "eth0", "netns", left, "type", "veth", "peer", "name", "eth0", "netns", right])
-        cases = "".join(f"{node}) to={first} ;;\n" for node, first in self.first.items())
+        cases = "".join(f"{node}) to={first} cores={self.cores[node]} ;;\n" for node, first in self.first.items())
         self.agent = folder / "agent"
-        self.agent.write_text(f'#!/bin/sh\ncase $1 in\n{cases}esac\nshift\n{self.enter("$to")} sh -c "$*"\n')
+        self.agent.write_text(f'#!/bin/sh\ncase $1 in\n{cases}esac\nshift\n{self.enter("$to")} taskset -c $cores sh -c "$*"\n')
         self.agent.chmod(0o755)
         self.wait_for_network()
         return self
@@ -131,5 +143,5 @@ class LinkedNodes:
         hosts = ",".join(f"{node}:{ranks_per_node}" for node in NODES)
         launcher = ["mpirun", "--allow-run-as-root", "--bind-to", "none", "--host", hosts, "--mca", "plm_rsh_agent",
                     self.agent, "--mca", "btl_tcp_if_include", "eth0", "--mca", "oob_tcp_if_include", "eth0"]
-        return [*self.enter(self.first["left"]).split(), "env", f"--chdir={os.getcwd()}", "TMPDIR=/dev/shm",
+        return [*self.enter(self.first["left"]).split(), "taskset", "-c", self.cores["left"], "env", f"--chdir={os.getcwd()}", "TMPDIR=/dev/shm",
                 *map(str, launcher), "-x", "OMP_NUM_THREADS=1", *map(str, words)]

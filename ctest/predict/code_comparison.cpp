@@ -1,5 +1,7 @@
 #include "predict/code_comparison.hpp"
 
+#include <cmath>
+
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -39,7 +41,7 @@ class CodeComparison : public testing::Test {
   double seconds(StrategyConfig const& strategy, double bandwidth) {
     auto const of = plan(strategy);
     auto const costs = step_costs(of, model_, calibration_);
-    return predict_step(of, model_, over_link(costs, {bandwidth, 1e-5}, 2)).total();
+    return predict_step(of, model_, over_link(costs, {bandwidth}, 2)).total();
   }
 
   RunConfig config_;
@@ -101,6 +103,17 @@ TEST_F(CodeComparison, ACodePaysBelowItsBreakEvenAndNotAbove) {
       else  // pieces are coded while others travel
         EXPECT_TRUE(open < pays_below && pays_below < 2.5 * open) << pays_below / open;
     }
+}
+
+/// Sums so slow that coding takes less.
+TEST_F(CodeComparison, ACodeMayPayWithoutALimitToo) {
+  for (auto& operation : calibration_.operations) operation.time = Curve({{1e3, 1e-5}, {1e9, 100}});
+  auto const codes = compared(DdpConfig{});
+  ASSERT_EQ(codes.size(), code_names.size());
+  EXPECT_TRUE(std::isinf(codes[1].pays_below));
+  EXPECT_LT(codes[1].step.total(), codes[0].step.total());
+  EXPECT_TRUE(codes_json(codes).at(1).at("pays_below_B_per_s").is_null());
+  EXPECT_NE(codes_text(codes).find("as measured"), std::string::npos);
 }
 
 /// A worker, and its server, which works in no time.

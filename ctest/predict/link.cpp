@@ -37,15 +37,25 @@ TEST(Link, BandwidthsAreShownInBits) {
 }
 
 TEST(Link, CarriesWhatEachOperationMovesOverIt) {
-  StepCosts const measured{.forward_s = 3, .cores = 2, .threads = 2};
+  StepCosts const measured{.forward_s = 3, .all_reduce = Curve({{4e6, 1}}), .threads = 2};
   auto const costs = over_link(measured, {.bandwidth = 1e6, .latency_s = 0.5}, 4);
-  EXPECT_DOUBLE_EQ(costs.all_reduce.at(4e6), 2 * 0.5 + 2 * 3.0 / 4 * 4);
-  EXPECT_DOUBLE_EQ(costs.reduce_scatter.at(4e6), 0.5 + 3.0 / 4 * 4);
-  EXPECT_DOUBLE_EQ(costs.all_gather.at(4e6), 0.5 + 3.0 / 4 * 4);
-  EXPECT_DOUBLE_EQ(costs.message.at(4e6), 4.5);
-  EXPECT_DOUBLE_EQ(costs.exchange.at(0), 0.5);
-  EXPECT_EQ(costs.cores, 0);
+  EXPECT_DOUBLE_EQ(costs.all_reduce.at(4e6).seconds, 2 * 0.5 + 2 * 3.0 / 4 * 4);
+  EXPECT_DOUBLE_EQ(costs.reduce_scatter.at(4e6).seconds, 0.5 + 3.0 / 4 * 4);
+  EXPECT_DOUBLE_EQ(costs.all_gather.at(4e6).seconds, 0.5 + 3.0 / 4 * 4);
+  EXPECT_DOUBLE_EQ(costs.message.at(4e6).seconds, 4.5);
+  EXPECT_DOUBLE_EQ(costs.exchange.at(0).seconds, 0.5);
+  EXPECT_EQ(costs.all_reduce.at(4e6).core_s, 0) << "on GPUs";
   EXPECT_EQ(costs.forward_s, 3);
+}
+
+TEST(Link, LeavesTheCoresOfCpusAsBusyAsTheyWere) {
+  StepCosts const measured{.exchange = Curve({{1e6, 1}}), .cores = 2};
+  auto const slow = over_link(measured, {.bandwidth = 1e5}, 2).exchange.at(2e6);
+  EXPECT_DOUBLE_EQ(slow.seconds, 20);
+  EXPECT_DOUBLE_EQ(slow.core_s, 2);
+  auto const fast = over_link(measured, {.bandwidth = 1e9}, 2).exchange.at(2e6);
+  EXPECT_DOUBLE_EQ(fast.seconds, 2) << "no less than they need";
+  EXPECT_DOUBLE_EQ(fast.core_s, 2);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "predict/forecast.hpp"
+#include "predict/link.hpp"
 #include "strategy/ddp/ddp_plan.hpp"
 #include "strategy/fsdp/fsdp_plan.hpp"
 #include "strategy/shared/model_layout.hpp"
@@ -190,6 +191,20 @@ TEST(StepTime, RanksThatShareACoreComputeOneAfterTheOther) {
   expect_step(one.step(), 9, 2, 2 * 9 + 2 - 11);
   one.costs.cores = 0;
   expect_step(one.step(), 9, 2, 0);
+}
+
+/// Which is slower than the cores of both, who need two passes and half a sum each.
+TEST(StepTime, ALinkHoldsUpASumButNoCore) {
+  Planned one(DdpConfig{.overlap = false}, 2);
+  one.costs.all_reduce = one.of_all(2);
+  one.costs.optimizer_s = 0;
+  one.costs.cores = 1;
+  Link link{.bandwidth = 4.0 * static_cast<double>(one.elements) / 7};
+  one.costs = over_link(one.costs, link, 2);
+  expect_step(one.step(), 9, 7, 2 * 9 + 2 - 16);
+  link.bandwidth /= 2;
+  one.costs = over_link(one.costs, link, 2);
+  expect_step(one.step(), 9, 14, 0);
 }
 
 TEST(StepTime, LocalWaitsForAnExchangeEverySoManySteps) {
@@ -378,9 +393,9 @@ TEST(StepTime, CostsAreThoseOfAsManyRanksAtOnce) {
   EXPECT_DOUBLE_EQ(shared.forward_s, 2.5) << "3 samples; four ranks were not measured";
   EXPECT_EQ(shared.ranks_on_node, 4);
   // 2 (N-1)/N of the bytes: 1.5 for four ranks, 1 for two.
-  EXPECT_DOUBLE_EQ(shared.all_reduce.at(1500), 1.5 * 1.5);
+  EXPECT_DOUBLE_EQ(shared.all_reduce.at(1500).seconds, 1.5 * 1.5);
   Planned one(DdpConfig{}, 1);
-  EXPECT_DOUBLE_EQ(step_costs(one.plan(), one.model(), measured()).all_reduce.at(1e9), 0);
+  EXPECT_DOUBLE_EQ(step_costs(one.plan(), one.model(), measured()).all_reduce.at(1e9).seconds, 0);
 }
 
 std::string problem_of(Planned& planned, Calibration const& calibration) {

@@ -52,6 +52,8 @@ struct Compression {
   bool on() const { return code != Code::none; }
   bool in_blocks() const { return on() && code < Code::top_k; }
   bool sparse() const { return code == Code::top_k || code == Code::random_k; }
+  /// Every worker sends which elements it took, so that messages are gathered, not added.
+  bool places_travel() const { return code == Code::top_k; }
   bool low_rank() const { return code == Code::low_rank; }
 };
 

@@ -98,7 +98,7 @@ struct Calibration {
   ActivationPasses activations;  ///< small passes, from which `plan` predicts what others hold
   /// Whose figures these are and which formulas made numbers of them; empty where all was measured.
   std::string published;
-  /// Of each rank to all others, to be assumed in place of `operations`; not kept in the file.
+  /// Of each rank to all others, to be assumed: see over_link(); not kept in the file.
   std::optional<Link> link;
 
   /// Whether its passes of one kind stand for the other. Of published ones nobody says how many

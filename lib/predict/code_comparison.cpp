@@ -1,6 +1,7 @@
 #include "predict/code_comparison.hpp"
 
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <variant>
 
@@ -40,20 +41,26 @@ RunPlan with_compression(RunPlan const& plan, Model const& model, Compression co
   return make_run_plan(config, model, plan.images, plan.ranks);
 }
 
+/// A plan, and what its step is made of.
+struct Costed {
+  Costed(RunPlan plan, Model const& model, Calibration const& calibration)
+      : plan(std::move(plan)), costs(step_costs(this->plan, model, calibration)) {}
+
+  RunPlan plan;
+  StepCosts costs;
+};
+
 /// Where the coded step becomes longer than the other, by bandwidth: it falls slower.
 class BreakEven {
  public:
-  BreakEven(Model const& model, RunPlan const& plain, RunPlan const& coded, StepCosts const& costs)
-      : model_(model),
-        plain_(plain),
-        coded_(coded),
-        costs_(costs),
-        latency_s_(costs.exchange.at(0)) {}
+  BreakEven(Model const& model, Costed const& plain, Costed const& coded)
+      : model_(model), plain_(plain), coded_(coded) {}
 
   /// [B/s]; within a hundredth.
   double find() const {
     constexpr double least = 1e4, most = 1e13, exact = 1.01;
     if (!pays(least)) return 0;
+    if (pays(most)) return std::numeric_limits<double>::infinity();
     auto below = least, above = most;
     while (above / below > exact) {
       auto const middle = std::sqrt(above * below);
@@ -67,35 +74,31 @@ class BreakEven {
     return seconds(coded_, bandwidth) < seconds(plain_, bandwidth);
   }
 
-  double seconds(RunPlan const& plan, double bandwidth) const {
-    auto const costs = over_link(costs_, {bandwidth, latency_s_}, plan.ranks);
-    return predict_step(plan, model_, costs).total();
+  double seconds(Costed const& one, double bandwidth) const {
+    auto const costs = over_link(one.costs, {bandwidth}, one.plan.ranks);
+    return predict_step(one.plan, model_, costs).total();
   }
 
   Model const& model_;
-  RunPlan const& plain_;
-  RunPlan const& coded_;
-  StepCosts const& costs_;
-  double latency_s_;
+  Costed const& plain_;
+  Costed const& coded_;
 };
 
-ComparedCode described(RunPlan const& plan, Model const& model, Compression const& compression,
-                       StepCosts const& costs) {
+ComparedCode described(Costed const& one, Model const& model, Compression const& compression) {
   return {.compression = compression,
-          .bytes_sent = plan.strategy.bytes_sent_per_step,
-          .held = plan.strategy.memory.total(),
-          .step = predict_step(plan, model, costs)};
+          .bytes_sent = one.plan.strategy.bytes_sent_per_step,
+          .held = one.plan.strategy.memory.total(),
+          .step = predict_step(one.plan, model, one.costs)};
 }
 
 /// Nothing where the strategy refuses the code, or it was not measured: `plan` tells why where it
 /// is chosen.
-std::optional<ComparedCode> compared(RunPlan const& plain, Model const& model,
+std::optional<ComparedCode> compared(Costed const& plain, Model const& model,
                                      Compression const& compression,
                                      Calibration const& calibration) try {
-  auto const coded = with_compression(plain, model, compression);
-  auto const costs = step_costs(coded, model, calibration);
-  auto one = described(coded, model, compression, costs);
-  one.pays_below = BreakEven(model, plain, coded, costs).find();
+  Costed const coded(with_compression(plain.plan, model, compression), model, calibration);
+  auto one = described(coded, model, compression);
+  one.pays_below = BreakEven(model, plain, coded).find();
   return one;
 } catch (Error const&) {
   return std::nullopt;
@@ -119,9 +122,8 @@ std::vector<ComparedCode> compare_codes(RunPlan const& plan, Model const& model,
   auto const* const chosen = compression_of(plan.config.strategy);
   if (chosen == nullptr || plan.ranks == 1 || calibration.on_gpu || calibration.codecs(1).empty())
     return {};
-  auto const plain = with_compression(plan, model, {});
-  std::vector<ComparedCode> codes{
-      described(plain, model, {}, step_costs(plain, model, calibration))};
+  Costed const plain(with_compression(plan, model, {}), model, calibration);
+  std::vector<ComparedCode> codes{described(plain, model, {})};
   for (std::size_t i = 1; i < code_names.size(); ++i) {
     auto const compression = in_code(static_cast<Code>(i), *chosen);
     if (auto const one = compared(plain, model, compression, calibration)) codes.push_back(*one);
@@ -139,7 +141,9 @@ std::string codes_text(std::vector<ComparedCode> const& codes) {
                {"step"},
                {"pays below"}});
   for (auto const& [compression, bytes_sent, held, step, pays_below] : codes) {
-    auto const pays = pays_below > 0 ? bandwidth_text(pays_below) : "never";
+    auto const pays = pays_below == 0          ? "never"
+                      : std::isinf(pays_below) ? "as measured"
+                                               : bandwidth_text(pays_below);
     table.add_row({std::string(name_of(compression.code)), bytes_text(bytes_sent), bytes_text(held),
                    format_duration(step.total()), compression.on() ? pays : ""});
   }
@@ -147,7 +151,8 @@ std::string codes_text(std::vector<ComparedCode> const& codes) {
   return table.render() +
          paragraph(str("codes are lossy: rounding ", name_of(first.rounding),
                        first.error_feedback ? ", with" : ", without",
-                       " error feedback; a code pays on links of a rank that are slower, if "
+                       " error feedback; a code pays on links of a rank that are slower, or on "
+                       "what was measured too, if "
                        "the accuracy that it costs is no matter"));
 }
 
@@ -160,7 +165,10 @@ nlohmann::json codes_json(std::vector<ComparedCode> const& codes) {
                     {"bytes_sent_per_step", bytes_sent},
                     {"lasting_B", held},
                     {"step_s", step.total()}});
-    if (compression.on()) list.back()["pays_below_B_per_s"] = pays_below;
+    if (!compression.on()) continue;
+    // Infinite, it is not a number of JSON.
+    list.back()["pays_below_B_per_s"] =
+        std::isinf(pays_below) ? nlohmann::json() : nlohmann::json(pays_below);
   }
   return list;
 }

@@ -22,7 +22,7 @@ struct ComparedCode {
   std::int64_t held = 0;        ///< lasting bytes of a rank, without buffers of the model's passes
   StepTime step;
   /// The bandwidth of a rank's link, each way [B/s], below which the step is shorter than in fp32,
-  /// all else as measured; 0 where it never is.
+  /// all else as measured; 0 where it never is, infinite where it is without a limit too.
   double pays_below = 0;
 };
 

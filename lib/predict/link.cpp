@@ -30,12 +30,6 @@ std::optional<double> quantity(std::string_view text, std::array<Unit, count> co
   return std::nullopt;
 }
 
-/// Affine, from nothing on.
-Curve line(double latency_s, double seconds_per_byte) {
-  constexpr double far = 1 << 30;
-  return Curve({{0, latency_s}, {far, latency_s + far * seconds_per_byte}});
-}
-
 }  // namespace
 
 Link parse_link(std::string const& text) {
@@ -60,10 +54,15 @@ std::string bandwidth_text(double bytes_per_s) {
 StepCosts over_link(StepCosts costs, Link const& link, int ranks) {
   auto const byte_s = 1 / link.bandwidth;
   auto const to_others = static_cast<double>(ranks - 1) / ranks;
-  costs.all_reduce = line(2 * link.latency_s, 2 * to_others * byte_s);
-  costs.reduce_scatter = costs.all_gather = line(link.latency_s, to_others * byte_s);
-  costs.message = costs.exchange = line(link.latency_s, byte_s);
-  costs.cores = 0;
+  auto const carry = [&](TransferTimes& times, int rounds, double share) {
+    if (costs.cores == 0) times = {};
+    times = times.over(rounds * link.latency_s, rounds * share * byte_s);
+  };
+  carry(costs.all_reduce, 2, to_others);
+  carry(costs.reduce_scatter, 1, to_others);
+  carry(costs.all_gather, 1, to_others);
+  carry(costs.message, 1, 1);
+  carry(costs.exchange, 1, 1);
   return costs;
 }
 

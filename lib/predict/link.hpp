@@ -19,7 +19,8 @@ Link parse_link(std::string const& text);
 std::string bandwidth_text(double bytes_per_s);
 
 /// `costs` where `ranks` communicate over such links, as collectives of slices that every rank
-/// sends to every other do; messages then take the link's time and no core's.
+/// sends to every other do. On CPUs a transfer keeps the cores as busy as measured, and takes no
+/// less; of GPUs the link counts alone.
 StepCosts over_link(StepCosts costs, Link const& link, int ranks);
 
 }  // namespace stratagem

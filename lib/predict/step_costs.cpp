@@ -42,6 +42,7 @@ PassTimes const& passes_of(Calibration const& calibration, PassKind const& kind,
 }
 
 /// Among `ranks`, from the nearest number that was measured; of one rank alone, its own copies.
+/// With a link it may be unknown: then it takes the link's time alone.
 Curve operation_among(Calibration const& calibration, BenchOperation operation, int ranks) {
   auto const name = bench_operation_names[static_cast<std::size_t>(operation)];
   OperationTimes const* best = nullptr;
@@ -50,11 +51,12 @@ Curve operation_among(Calibration const& calibration, BenchOperation operation, 
     if (best == nullptr || std::abs(measured.ranks - ranks) < std::abs(best->ranks - ranks))
       best = &measured;
   }
-  if (ranks == 1) return best == nullptr ? Curve() : best->time;
+  if (best == nullptr && (ranks == 1 || calibration.link)) return {};
   if (best == nullptr)
     throw Error(ExitCode::usage, str("the calibration has no ", name, " among ranks"),
                 "it was measured with one rank only",
                 "add to it with `mpirun -n N stratagem calibrate CONFIG -o FILE`");
+  if (ranks == 1) return best->time;
   return best->time.scaled(bus_factor(operation, ranks) / bus_factor(operation, best->ranks));
 }
 
@@ -109,10 +111,8 @@ StepCosts step_costs(RunPlan const& plan, Model const& model, Calibration const&
   costs.backward_s = passes.backward.at(samples);
   costs.optimizer_s = passes.optimizer_s;
   costs.codecs = calibration.codecs(together);
-  if (calibration.link && plan.ranks > 1)
-    costs = over_link(costs, *calibration.link, plan.ranks);
-  else
-    set_operations(costs, plan, calibration);
+  set_operations(costs, plan, calibration);
+  if (calibration.link && plan.ranks > 1) costs = over_link(costs, *calibration.link, plan.ranks);
   if (!plan.strategy.server_work.empty())
     costs.push = push_of(calibration, plan.strategy.server_work);
   return costs;

@@ -92,10 +92,10 @@ PlannedSums plan_sums(DdpPlan& ddp, PlanInput const& input) {
   if (compression.sparse()) {
     for (auto const& bucket : buckets)
       ddp.sparse.push_back(sparse_message(compression, input.layout, bucket.range));
-    return {control + bytes_sent(compression, ddp.sparse, input.ranks),
-            bytes_held(compression, ddp.sparse, input.ranks, elements),
-            {compression.code == Code::top_k ? BenchOperation::all_gather
-                                             : BenchOperation::all_reduce}};
+    return {
+        control + bytes_sent(compression, ddp.sparse, input.ranks),
+        bytes_held(compression, ddp.sparse, input.ranks, elements),
+        {compression.places_travel() ? BenchOperation::all_gather : BenchOperation::all_reduce}};
   }
   if (compression.low_rank()) {
     for (auto const& bucket : buckets)

@@ -86,7 +86,7 @@ class CodedPieces {
     return static_cast<double>(plan_.coded[piece].range.size() * plan_.element_size);
   }
   /// To and from every other rank.
-  double messages(std::size_t piece) const {
+  Transfer messages(std::size_t piece) const {
     return (ranks_ - 1) * parts_.costs.exchange.at(static_cast<double>(plan_.coded[piece].wire));
   }
 
@@ -106,7 +106,7 @@ class SparseMessages {
         parts_(parts),
         lanes_(lanes),
         speed_(parts.costs.codec(plan.config.compression)),
-        gathers_(plan.config.compression.code == Code::top_k),
+        gathers_(plan.config.compression.places_travel()),
         ranks_(static_cast<double>(parts.plan.roles.workers.size())) {}
 
   void begin(std::size_t bucket) {

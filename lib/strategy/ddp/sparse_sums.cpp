@@ -26,8 +26,8 @@ std::int64_t bytes_sent(Compression const& compression, std::span<SparseMessage 
                         int ranks) {
   std::int64_t sum = 0;
   for (auto const& message : messages)
-    sum += compression.code == Code::top_k ? (ranks - 1) * message.bytes
-                                           : all_reduce_bytes(message.bytes, ranks);
+    sum += compression.places_travel() ? (ranks - 1) * message.bytes
+                                       : all_reduce_bytes(message.bytes, ranks);
   return sum;
 }
 
@@ -35,7 +35,7 @@ std::int64_t bytes_held(Compression const& compression, std::span<SparseMessage 
                         int ranks, std::int64_t elements) {
   auto const memories =
       (compression.error_feedback ? 1 : 0) + (compression.momentum_correction ? 1 : 0);
-  return bytes_of(messages) * (compression.code == Code::top_k ? ranks : 1) +
+  return bytes_of(messages) * (compression.places_travel() ? ranks : 1) +
          memories * elements * std::int64_t{sizeof(float)};
 }
 
@@ -55,7 +55,7 @@ SparseSums::SparseSums(std::vector<SparseMessage> messages, Compression const& c
     bytes += message.bytes;
   }
   gpu::MemoryScope const scope(gpu::MemoryCategory::gradients, parts.device);
-  if (compression.code == Code::top_k)
+  if (compression.places_travel())
     gathered_ = parts.communicator.allocate(ranks() * bytes, at::kByte);
   else
     reduced_ = parts.communicator.allocate(bytes / std::int64_t{sizeof(float)}, at::kFloat);

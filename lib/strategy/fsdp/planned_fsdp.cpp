@@ -56,10 +56,10 @@ class FsdpStep {
       return lanes.communicate(
           parts_.costs.reduce_scatter.at(static_cast<double>(plan_.gradient_bytes(unit))));
     lanes.compute(speed_.encode * static_cast<double>(plan_.gradient_bytes(unit)));
-    double seconds = 0;
+    Transfer codes;
     for (auto const& chunk : plan_.unit(unit).chunks)
-      seconds += parts_.costs.exchange.at(static_cast<double>(plan_.shard_code_bytes(chunk)));
-    return lanes.communicate((plan_.shards.ranks - 1) * seconds);
+      codes = codes + parts_.costs.exchange.at(static_cast<double>(plan_.shard_code_bytes(chunk)));
+    return lanes.communicate((plan_.shards.ranks - 1) * codes);
   }
   void add_up(int unit, Lanes& lanes) const {
     auto const others = plan_.shards.ranks - 1;

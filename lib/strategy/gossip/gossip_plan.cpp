@@ -65,7 +65,7 @@ class PlannedGossip final : public PlannedStrategy {
     GossipSteps const steps(plan_, parts);
     auto mean = steady(parts, [&](Lanes& lanes) { steps.run(lanes); });
     auto const count = steps.count();
-    mean = {mean.path_s / count, mean.compute_s / count, mean.communicate_s / count};
+    mean = {mean.path_s / count, mean.compute_s / count, mean.moving_s / count};
     return time_of_collectives(mean, parts);
   }
 

@@ -21,6 +21,15 @@ Keys keys_of(LocalConfig& local) {
       {"outer_momentum", number(local.outer_momentum, {0, true, 1, false}),
        "of the same step, Nesterov's (DiLoCo: outer_lr 0.7, outer_momentum 0.9)", false,
        InFirstFile::as_comment},
+      {"fragments", integer(local.fragments, between(1, 1024)),
+       "of the model, averaged in turn, each every inner_steps steps (streaming DiLoCo)", false,
+       InFirstFile::as_comment},
+      {"delay", integer(local.delay, between(0, 1000000)),
+       "steps that workers make while a fragment is under way; less than inner_steps / fragments",
+       false, InFirstFile::as_comment},
+      {"mixing_factor", number(local.mixing_factor, {0, true, 1, false}),
+       "share that a worker keeps of its own parameters when a fragment arrives", false,
+       InFirstFile::as_comment},
       micro_batches_key(local.micro_batches),
   };
 }

@@ -43,8 +43,8 @@ class LocalSteps {
   }
 
   /// Where a rank plays several workers, it goes with the bytes.
-  double exchange() const {
-    return parts_.all_reduce(parts_.layout.size()) * (plan_.workers_of_rank() + 1) / 2;
+  Transfer exchange() const {
+    return (plan_.workers_of_rank() + 1) / 2.0 * parts_.all_reduce(parts_.layout.size());
   }
 
   LocalPlan const& plan_;
@@ -65,7 +65,7 @@ class PlannedLocal final : public PlannedStrategy {
     LocalSteps const steps(plan_, parts);
     auto mean = steady(parts, [&](Lanes& lanes) { steps.run(lanes); });
     auto const count = steps.count();
-    mean = {mean.path_s / count, mean.compute_s / count, mean.communicate_s / count};
+    mean = {mean.path_s / count, mean.compute_s / count, mean.moving_s / count};
     return time_of_collectives(mean, parts);
   }
 

@@ -80,14 +80,14 @@ class PsStep {
     auto const pulls = pulls_of_push();
     double each = 0;
     for (auto const& chunk : plan_.chunks)
-      each += served(chunk) + pushed(chunk) + pulls * message(chunk);
+      each += served(chunk) + pushed(chunk).core_s + pulls * message(chunk).core_s;
     return policy_.pushes * plan_.workers() * each;
   }
 
  private:
   /// Of parameters, and of gradients, which may be coded.
-  double message(ServerChunk const& chunk) const { return parts_.message(chunk.range.size()); }
-  double pushed(ServerChunk const& chunk) const {
+  Transfer message(ServerChunk const& chunk) const { return parts_.message(chunk.range.size()); }
+  Transfer pushed(ServerChunk const& chunk) const {
     auto const bytes = ps_.code_bytes(chunk.range.size());
     return bytes > 0 ? parts_.costs.message.at(static_cast<double>(bytes)) : message(chunk);
   }
@@ -145,7 +145,7 @@ class PsStep {
     free = std::max(free, lanes.communicate(pushed(chunk)));
     if (waits_for_all()) return;
     free += (policy_.asynchronous() ? 1 : plan_.workers()) * served(chunk);
-    if (pulls) arrival_of(chunk) = free + message(chunk);
+    if (pulls) arrival_of(chunk) = free + message(chunk).seconds;
   }
 
   /// A worker's chunks, which have all come; the first block's are the first to go back.
@@ -154,7 +154,7 @@ class PsStep {
     if (!pulls) return;
     auto sent = free_;
     for (auto chunk = plan_.chunks.rbegin(); chunk != plan_.chunks.rend(); ++chunk)
-      arrival_of(*chunk) = sent[static_cast<std::size_t>(chunk->server)] += message(*chunk);
+      arrival_of(*chunk) = sent[static_cast<std::size_t>(chunk->server)] += message(*chunk).seconds;
   }
 
   double& arrival_of(ServerChunk const& chunk) {

@@ -26,7 +26,7 @@ std::span<Element> part(std::span<Element> whole, FlatRange range) {
 SparseMessage sparse_message(Compression const& compression, ParameterLayout const& layout,
                              FlatRange range) {
   SparseMessage message{.range = range, .tensors = {}};
-  auto const bytes = compression.code == Code::top_k ? sparse_code::element_bytes : number_bytes;
+  auto const bytes = compression.places_travel() ? sparse_code::element_bytes : number_bytes;
   for (std::size_t i = 0; i < layout.entries().size(); ++i) {
     auto const& entry = layout.entries()[i];
     if (entry.offset < range.begin || entry.offset >= range.end) continue;
@@ -68,7 +68,7 @@ void SparseGradients::encode(SparseMessage const& message, std::span<float const
     auto const values = wanted(tensor, gradients, memory);
     auto const code = part(wire, tensor.wire);
     places_.resize(static_cast<std::size_t>(tensor.count));
-    if (compression_.code == Code::top_k) {
+    if (compression_.places_travel()) {
       sparse_code::select_largest(values, places_);
       sparse_code::write(places_, values, code);
     } else {
@@ -116,7 +116,7 @@ void SparseGradients::add(SparseMessage const& message, std::span<std::byte cons
   for (auto const& tensor : message.tensors) {
     auto const code = part(wire, tensor.wire);
     auto const own = part(sums, tensor.range);
-    if (compression_.code == Code::top_k) {
+    if (compression_.places_travel()) {
       sparse_code::add(code, own);
       continue;
     }

@@ -9,7 +9,7 @@
 namespace stratagem {
 namespace {
 
-/// Of the node's cores a rank's communication had these when it was measured.
+/// Of the node's cores a rank's transfers had these when it was measured.
 double cores_of_rank(StepCosts const& costs) {
   return std::min(1.0, static_cast<double>(costs.cores) / costs.ranks_on_node);
 }
@@ -22,10 +22,10 @@ void Lanes::compute(double seconds) {
   tell({Event::Kind::compute, seconds});
 }
 
-double Lanes::communicate(double seconds) {
-  link_ = std::max(link_, now_) + seconds;
-  communicated_ += seconds;
-  tell({Event::Kind::communicate, seconds, link_});
+double Lanes::communicate(Transfer const& transfer) {
+  link_ = std::max(link_, now_) + transfer.seconds;
+  moved_ += transfer.core_s;
+  tell({Event::Kind::communicate, transfer.seconds, link_});
   return link_;
 }
 
@@ -58,15 +58,15 @@ Steady steady(StepParts const& parts, std::function<void(Lanes&)> const& step) {
   for (int i = 0; i < mean_over_steps; ++i) step(lanes);
   return {(lanes.now() - before.now()) / mean_over_steps,
           (lanes.computed() - before.computed()) / mean_over_steps,
-          (lanes.communicated() - before.communicated()) / mean_over_steps};
+          (lanes.moved() - before.moved()) / mean_over_steps};
 }
 
-StepTime with_cores(double path_s, double compute_s, double communication_s, int ranks, int awake,
+StepTime with_cores(double path_s, double compute_s, double moving_s, int ranks, int awake,
                     StepCosts const& costs) {
   StepTime time{.compute_s = compute_s, .exposed_s = std::max(path_s - compute_s, 0.0)};
   if (costs.cores == 0) return time;
   auto const on_node = static_cast<double>(costs.ranks_on_node) / ranks;
-  auto const needed = on_node * (awake * costs.threads * compute_s + communication_s);
+  auto const needed = on_node * (awake * costs.threads * compute_s + moving_s);
   time.cores_s = std::max(needed / costs.cores - time.total(), 0.0);
   return time;
 }
@@ -74,8 +74,7 @@ StepTime with_cores(double path_s, double compute_s, double communication_s, int
 StepTime time_of_collectives(Steady const& found, StepParts const& parts) {
   auto const ranks = static_cast<int>(parts.plan.roles.workers.size());
   return with_cores(found.path_s, found.compute_s,
-                    ranks * cores_of_rank(parts.costs) * found.communicate_s, ranks, ranks,
-                    parts.costs);
+                    ranks * cores_of_rank(parts.costs) * found.moving_s, ranks, ranks, parts.costs);
 }
 
 }  // namespace stratagem

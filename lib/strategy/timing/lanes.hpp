@@ -28,12 +28,13 @@ class Lanes {
 
   void compute(double seconds);
   /// Begins now, or when what was begun before has ended. Returns when it ends.
-  double communicate(double seconds);
+  double communicate(Transfer const& transfer);
   void await(double moment);
 
   double now() const { return now_; }
   double computed() const { return computed_; }
-  double communicated() const { return communicated_; }
+  /// Seconds of a core.
+  double moved() const { return moved_; }
 
  private:
   void tell(Event const& event) const {
@@ -42,7 +43,7 @@ class Lanes {
 
   Heard heard_;
   double now_ = 0, link_ = 0;
-  double computed_ = 0, communicated_ = 0;
+  double computed_ = 0, moved_ = 0;
 };
 
 /// A plan with its costs.
@@ -57,8 +58,8 @@ class StepParts {
   double update_of(std::int64_t elements) const {
     return costs.optimizer_s * static_cast<double>(elements) / static_cast<double>(layout.size());
   }
-  double all_reduce(std::int64_t elements) const { return costs.all_reduce.at(bytes(elements)); }
-  double message(std::int64_t elements) const { return costs.message.at(bytes(elements)); }
+  Transfer all_reduce(std::int64_t elements) const { return costs.all_reduce.at(bytes(elements)); }
+  Transfer message(std::int64_t elements) const { return costs.message.at(bytes(elements)); }
 
   StrategyPlan const& plan;
   StepCosts const& costs;
@@ -77,13 +78,14 @@ inline constexpr int steps_to_settle = 3, mean_over_steps = 12;
 
 /// A mean step when it has become like those before.
 struct Steady {
-  double path_s, compute_s, communicate_s;
+  double path_s, compute_s;
+  double moving_s;  ///< of a core of each rank, for transfers
 };
 Steady steady(StepParts const& parts, std::function<void(Lanes&)> const& step);
 
-/// `communication_s`: seconds of cores, of all ranks together; `awake`: ranks that want a core all
-/// the time.
-StepTime with_cores(double path_s, double compute_s, double communication_s, int ranks, int awake,
+/// `moving_s`: seconds of cores for transfers, of all ranks together; `awake`: ranks that want a
+/// core all the time.
+StepTime with_cores(double path_s, double compute_s, double moving_s, int ranks, int awake,
                     StepCosts const& costs);
 
 /// Of ranks that all compute, and communicate by collectives.

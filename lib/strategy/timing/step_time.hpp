@@ -4,19 +4,19 @@
 
 #include "compress/codec_speed.hpp"
 #include "strategy/timing/curve.hpp"
+#include "strategy/timing/transfer.hpp"
 
 namespace stratagem {
 
 /// What a step of one plan is made of, on one machine.
 struct StepCosts {
-  double forward_s = 0, backward_s = 0;          ///< of one pass of a worker
-  double optimizer_s = 0;                        ///< an update of all parameters
-  Curve all_reduce, reduce_scatter, all_gather;  ///< among all ranks, over bytes
-  Curve message;                                 ///< from one rank to another, over bytes
-  Curve
-      exchange;   ///< of all ranks at once, each sends one and receives one, over a message's bytes
-  Curve push;     ///< served by a server, with its side of the messages, over elements
-  int cores = 0;  ///< of a node; 0 where ranks compute on GPUs and need few
+  double forward_s = 0, backward_s = 0;                  ///< of one pass of a worker
+  double optimizer_s = 0;                                ///< an update of all parameters
+  TransferTimes all_reduce, reduce_scatter, all_gather;  ///< among all ranks
+  TransferTimes message;                                 ///< from one rank to another
+  TransferTimes exchange;  ///< of all ranks at once, each sends one message and receives one
+  Curve push;              ///< served by a server, with its side of the messages, over elements
+  int cores = 0;           ///< of a node; 0 where ranks compute on GPUs and need few
   int threads = 1;
   int ranks_on_node = 1;
   std::vector<CodecTimes> codecs;  ///< of one core, as many at once as ranks on a node
