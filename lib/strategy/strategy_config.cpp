@@ -70,7 +70,7 @@ void derive_defaults(StrategyConfig& config, GivenKeys const& given) {
 std::vector<std::string> own_state_kinds() {
   std::vector<std::string> kinds(ServerPolicy::kinds.begin(), ServerPolicy::kinds.end());
   kinds.insert(kinds.end(), {LocalConfig::outer_parameters, LocalConfig::outer_momentum_sum,
-                             FedAvgConfig::momentum_sum});
+                             LocalConfig::arriving, FedAvgConfig::momentum_sum});
   for (auto const kind : {Compression::residual, Compression::residual_of_sum,
                           Compression::velocity, Compression::right_factor})
     kinds.emplace_back(kind);
