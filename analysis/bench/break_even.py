@@ -74,8 +74,9 @@ def main():
     parser.add_argument("--steps", type=int, default=12, help="of each start")
     parser.add_argument("--warm-up", type=int, default=3, help="steps that do not count")
     options = parser.parse_args()
-    columns = {"model": "{model}", "images": "{images}", "code": "{code}", "pays below, measured": "{measured_gbit:.1f} Gbit/s",
-               "predicted": "{predicted_gbit:.1f} Gbit/s", "predicted / measured": "{predicted_over_measured:.2f}",
+    columns = {"model": "{model}", "images": "{images}", "code": "{code}",
+               "pays below, measured": "{measured_gbit:.1f} Gbit/s", "predicted": "{predicted_gbit:.1f} Gbit/s",
+               "predicted / measured": "{predicted_over_measured:.2f}",
                "fp32 / code": "{ratios}"}
     table = report.Table(options, columns, machine=programs.machine(options))
     with linked_nodes.LinkedNodes(apart=True) as nodes:

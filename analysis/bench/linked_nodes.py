@@ -83,7 +83,8 @@ class LinkedNodes:
         self.run(["ip", "link", "add", "eth0", "netns", left, "type", "veth", "peer", "name", "eth0", "netns", right])
         cases = "".join(f"{node}) to={first} cores={self.cores[node]} ;;\n" for node, first in self.first.items())
         self.agent = folder / "agent"
-        self.agent.write_text(f'#!/bin/sh\ncase $1 in\n{cases}esac\nshift\n{self.enter("$to")} taskset -c $cores sh -c "$*"\n')
+        there = f'{self.enter("$to")} taskset -c $cores sh -c "$*"'
+        self.agent.write_text(f"#!/bin/sh\ncase $1 in\n{cases}esac\nshift\n{there}\n")
         self.agent.chmod(0o755)
         self.wait_for_network()
         return self
@@ -143,5 +144,6 @@ class LinkedNodes:
         hosts = ",".join(f"{node}:{ranks_per_node}" for node in NODES)
         launcher = ["mpirun", "--allow-run-as-root", "--bind-to", "none", "--host", hosts, "--mca", "plm_rsh_agent",
                     self.agent, "--mca", "btl_tcp_if_include", "eth0", "--mca", "oob_tcp_if_include", "eth0"]
-        return [*self.enter(self.first["left"]).split(), "taskset", "-c", self.cores["left"], "env", f"--chdir={os.getcwd()}", "TMPDIR=/dev/shm",
-                *map(str, launcher), "-x", "OMP_NUM_THREADS=1", *map(str, words)]
+        return [*self.enter(self.first["left"]).split(), "taskset", "-c", self.cores["left"], "env",
+                f"--chdir={os.getcwd()}", "TMPDIR=/dev/shm", *map(str, launcher), "-x",
+                "OMP_NUM_THREADS=1", *map(str, words)]

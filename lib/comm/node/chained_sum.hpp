@@ -63,6 +63,9 @@ class ChainedSum final : public NodeOperation {
   int rank_on(int node) const { return node * arena().size() + arena().rank(); }
 
   static constexpr std::int64_t piece_bytes = 1 << 18;  ///< of sums
+  /// Beside one on each link there and back: a message asks its receiver first, and on a slow link
+  /// question and answer wait behind the pieces that it is sending.
+  static constexpr int waiting_pieces = 12;
 
   mpi::Comm comm_;
   at::Tensor shared_;  ///< input, or its copy in the arena
