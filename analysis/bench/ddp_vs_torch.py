@@ -15,7 +15,7 @@ import paired
 import programs
 import report
 
-OPPONENTS = {"default": [], "strong": ["--strong"]}
+OPPONENTS = {"default": [], "strong": ["--strong"], "compiled": ["--strong", "--compile"]}
 
 
 def main():

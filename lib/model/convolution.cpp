@@ -30,6 +30,12 @@ bool is_pointwise(TapPlan const& plan) {
   return plan.kernel == 1 && plan.window.stride == 1 && plan.window.padding == 0;
 }
 
+/// In bf16 a lone product is rounded once; what is added up is widened before.
+at::ScalarType type_of_sums(TapPlan const& plan, at::ScalarType type) {
+  bool const lone = is_pointwise(plan) || (plan.in_pixels() == 1 && plan.out_pixels() == 1);
+  return type == at::kBFloat16 && (plan.window.groups > 1 || !lone) ? at::kFloat : type;
+}
+
 /// Maps as [n, pixels * channels], or a weight as [out, taps * in]: the numbers of a pixel, or of a
 /// tap, together. A view, of what lies in channels_last.
 at::Tensor rows_of(at::Tensor const& x) {
@@ -96,15 +102,16 @@ class SmallMaps : public torch::autograd::Function<SmallMaps> {
   static at::Tensor compute(at::Tensor const& x, at::Tensor const& weight,
                             std::optional<at::Tensor> const& bias, Window const& window) {
     TapPlan const plan(x, weight, window);
-    auto const pixels = rows_of(in_channels_last(x));
-    auto const map = empty_map({plan.samples, plan.out, plan.out_height, plan.out_width}, x);
+    auto const type = type_of_sums(plan, x.scalar_type());
+    auto const pixels = rows_of(in_channels_last(x)).to(type), taps = weight.to(type);
+    auto const map = empty_map({plan.samples, plan.out, plan.out_height, plan.out_width}, pixels);
     auto const y = rows_of(map.zero_());
     if (bias) y.view({-1, plan.out}).add_(*bias);
     if (is_depthwise(x, weight, window))
-      depthwise(plan, pixels, weight, y);
+      depthwise(plan, pixels, taps, y);
     else
-      add_products(plan, pixels, rows_of(in_channels_last(weight)), y);
-    return map.contiguous(x.suggest_memory_format());
+      add_products(plan, pixels, rows_of(in_channels_last(taps)), y);
+    return map.to(x.scalar_type()).contiguous(x.suggest_memory_format());
   }
 
   static variable_list backward(AutogradContext* context, variable_list const& gradients) {
@@ -112,30 +119,31 @@ class SmallMaps : public torch::autograd::Function<SmallMaps> {
     auto const &x = saved[0], &weight = saved[1];
     auto const given = context->saved_data["window"].toIntVector();
     TapPlan const plan(x, weight, {given[0], given[1], given[2]});
-    auto const y = rows_of(in_channels_last(gradients[0]));
+    auto const own = x.scalar_type(), type = type_of_sums(plan, own);
+    auto const y = rows_of(in_channels_last(gradients[0])).to(type);
     variable_list result(6);
     bool const wants_x = context->needs_input_grad(0), wants_weight = context->needs_input_grad(1);
     Gradients into;
-    at::Tensor of_x;
-    if (wants_x) into.x = rows_of((of_x = empty_map(x.sizes(), x)).zero_());
-    auto const pixels = rows_of(in_channels_last(x));
+    at::Tensor of_x, of_weight;
+    if (wants_x) into.x = rows_of((of_x = empty_map(x.sizes(), y)).zero_());
+    auto const pixels = rows_of(in_channels_last(x)).to(type), taps = weight.to(type);
     if (is_depthwise(x, weight, plan.window)) {
-      if (wants_weight) result[1] = at::empty(weight.sizes(), weight.options());
-      depthwise_backward(plan, pixels, weight, y, into.x, result[1]);
+      if (wants_weight) of_weight = at::empty(weight.sizes(), y.options());
+      depthwise_backward(plan, pixels, taps, y, into.x, of_weight);
     } else {
-      auto place = wants_weight ? place_of(context, weight) : at::Tensor();
-      if (wants_weight && !place.defined())
-        place = result[1] =
-            at::empty(weight.sizes(), weight.options(), at::MemoryFormat::ChannelsLast);
-      if (wants_weight) into.weight = rows_of(place.zero_());
-      add_gradients(plan, pixels, rows_of(in_channels_last(weight)), y, into);
+      auto const place = wants_weight && type == own ? place_of(context, weight) : at::Tensor();
+      if (wants_weight && !place.defined()) of_weight = empty_map(weight.sizes(), y);
+      if (wants_weight) into.weight = rows_of((place.defined() ? place : of_weight).zero_());
+      add_gradients(plan, pixels, rows_of(in_channels_last(taps)), y, into);
     }
-    if (wants_x) result[0] = of_x.contiguous(x.suggest_memory_format());
-    if (context->saved_data["biased"].toBool()) result[2] = y.view({-1, plan.out}).sum(0);
+    if (wants_x) result[0] = of_x.to(own).contiguous(x.suggest_memory_format());
+    if (of_weight.defined()) result[1] = of_weight.to(own);
+    if (context->saved_data["biased"].toBool()) result[2] = y.view({-1, plan.out}).sum(0).to(own);
     return result;
   }
 
  private:
+  /// Or a weight.
   static at::Tensor empty_map(at::IntArrayRef sizes, at::Tensor const& like) {
     return at::empty(sizes, like.options(), at::MemoryFormat::ChannelsLast);
   }
@@ -167,11 +175,11 @@ AsOfLargeMaps::~AsOfLargeMaps() {
 }
 
 bool is_of_small_maps(at::Tensor const& x, at::Tensor const& weight, Window const& window) {
-  bool const wide = x.scalar_type() == at::kFloat || x.scalar_type() == at::kDouble;
-  if (libtorchs_alone || !x.is_cpu() || !wide || x.dim() != 4 || weight.size(2) != weight.size(3))
+  auto const type = x.scalar_type();
+  bool const known = type == at::kFloat || type == at::kDouble || type == at::kBFloat16;
+  if (libtorchs_alone || !x.is_cpu() || !known || x.dim() != 4 || weight.size(2) != weight.size(3))
     return false;
-  if (x.scalar_type() != weight.scalar_type() || x.size(1) != weight.size(1) * window.groups)
-    return false;
+  if (type != weight.scalar_type() || x.size(1) != weight.size(1) * window.groups) return false;
   if (window.groups != 1 && !is_depthwise(x, weight, window)) return false;
   auto const side = [&](std::int64_t extent) {
     return (extent + 2 * window.padding - weight.size(2)) / window.stride + 1;
