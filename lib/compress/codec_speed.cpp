@@ -1,8 +1,8 @@
 #include "compress/codec_speed.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
-#include <limits>
 #include <span>
 #include <vector>
 
@@ -17,51 +17,73 @@
 namespace stratagem {
 namespace {
 
-constexpr std::int64_t numel = std::int64_t{1} << 19;
-constexpr int tries = 5;
+/// More than caches hold, as the gradients of a model are.
+constexpr std::int64_t numel = std::int64_t{1} << 19, pieces = 16;
 
-/// Least time of one of the tries [s], per byte of fp32.
-template <class Act>
-double best_of(Act act) {
-  auto best = std::numeric_limits<std::int64_t>::max();
-  for (int i = 0; i < tries; ++i) {
-    auto const begin = monotonic_ns();
-    act();
-    best = std::min(best, monotonic_ns() - begin);
+/// Gradients and what codes keep of them, in pieces.
+class Gradients {
+ public:
+  /// Different from each other, between -1 and 1.
+  Gradients() : values_(pieces * numel), residuals_(pieces * numel) {
+    for (std::size_t i = 0; i < values_.size(); ++i)
+      values_[i] = static_cast<float>(i * 2654435761U % 2000) * 1e-3F - 1;
   }
-  return 1e-9 * static_cast<double>(best) / (numel * sizeof(float));
+
+  std::span<float> values(std::int64_t piece) { return part(values_, piece); }
+  std::span<float> residual(std::int64_t piece) { return part(residuals_, piece); }
+  /// As matrices.
+  at::Tensor matrix(std::int64_t piece) { return as_matrix(values(piece)); }
+  at::Tensor residual_matrix(std::int64_t piece) { return as_matrix(residual(piece)); }
+
+  static constexpr std::int64_t rows = 512, columns = numel / rows;
+
+ private:
+  static std::span<float> part(std::vector<float>& all, std::int64_t piece) {
+    return std::span(all).subspan(static_cast<std::size_t>(piece * numel), numel);
+  }
+  static at::Tensor as_matrix(std::span<float> part) {
+    return at::from_blob(part.data(), {rows, columns}, at::kFloat);
+  }
+
+  std::vector<float> values_, residuals_;
+};
+
+/// Median over the pieces [s], per byte of fp32.
+template <class Act>
+double time_of(Act act) {
+  std::array<std::int64_t, pieces> times;
+  for (std::int64_t piece = 0; piece < pieces; ++piece) {
+    auto const begin = monotonic_ns();
+    act(piece);
+    times[static_cast<std::size_t>(piece)] = monotonic_ns() - begin;
+  }
+  auto const middle = times.begin() + pieces / 2;
+  std::ranges::nth_element(times, middle);
+  return 1e-9 * static_cast<double>(*middle) / (numel * sizeof(float));
 }
 
-/// Different from each other, between -1 and 1.
-std::vector<float> some_values() {
-  std::vector<float> values(numel);
-  for (std::size_t i = 0; i < values.size(); ++i)
-    values[i] = static_cast<float>(i * 2654435761U % 2000) * 1e-3F - 1;
-  return values;
-}
-
-CodecSpeed measure_blocks(Code code, Rounding rounding) {
+CodecSpeed measure_blocks(Gradients& gradients, Code code, Rounding rounding) {
   Codec const codec(code, rounding, 1);
-  auto const values = some_values();
-  std::vector<float> residual(numel);
   std::vector<std::byte> wire(static_cast<std::size_t>(codec.wire_bytes(numel)));
   CodecSpeed speed;
-  speed.encode = best_of([&] { codec.encode(values, residual, wire, {}); });
-  speed.decode = best_of([&] { codec.decode(wire, residual); });
-  speed.decode_and_add = best_of([&] { codec.decode_and_add(wire, residual); });
+  speed.encode = time_of([&](auto piece) {
+    codec.encode(gradients.values(piece), gradients.residual(piece), wire, {});
+  });
+  speed.decode = time_of([&](auto piece) { codec.decode(wire, gradients.residual(piece)); });
+  speed.decode_and_add =
+      time_of([&](auto piece) { codec.decode_and_add(wire, gradients.residual(piece)); });
   return speed;
 }
 
-CodecSpeed measure_sparse(Code code) {
+CodecSpeed measure_sparse(Gradients& gradients, Code code) {
   constexpr std::int64_t share = 100;  // of the elements one is taken
   CounterRandom const random(1, "codec_speed");
-  auto const values = some_values();
-  std::vector<float> residual(numel);
   std::vector<std::uint32_t> places(numel / share);
   std::vector<std::byte> wire(places.size() * sparse_code::element_bytes);
   CodecSpeed speed;
-  speed.encode = best_of([&] {
-    sparse_code::accumulate(values, residual);
+  speed.encode = time_of([&](auto piece) {
+    auto const residual = gradients.residual(piece);
+    sparse_code::accumulate(gradients.values(piece), residual);
     if (code == Code::top_k)
       sparse_code::select_largest(residual, places);
     else
@@ -69,48 +91,49 @@ CodecSpeed measure_sparse(Code code) {
     sparse_code::write(places, residual, wire);
     sparse_code::clear(places, residual);
   });
-  speed.decode = best_of([&] { std::ranges::fill(residual, 0.0F); });
-  speed.decode_and_add = share * best_of([&] { sparse_code::add(wire, residual); });
+  speed.decode = time_of([&](auto piece) { std::ranges::fill(gradients.residual(piece), 0.0F); });
+  speed.decode_and_add =
+      share * time_of([&](auto piece) { sparse_code::add(wire, gradients.residual(piece)); });
   return speed;
 }
 
-/// Of a matrix, in factors of rank 2.
-CodecSpeed measure_low_rank() {
-  constexpr std::int64_t rank = 2, rows = 512, columns = numel / rows;
-  auto gradient = at::empty({rows, columns}, at::kFloat);
-  std::ranges::copy(some_values(), gradient.data_ptr<float>());
-  auto const residual = at::zeros_like(gradient);
-  auto const p = at::zeros({rank, rows}, at::kFloat), q = at::zeros({rank, columns}, at::kFloat);
+/// Of matrices, in factors of rank 2.
+CodecSpeed measure_low_rank(Gradients& gradients) {
+  constexpr std::int64_t rank = 2;
+  auto const p = at::zeros({rank, Gradients::rows}, at::kFloat);
+  auto const q = at::zeros({rank, Gradients::columns}, at::kFloat);
   low_rank_code::revive(q, CounterRandom(1, "codec_speed"), 0);
   CodecSpeed speed;
   std::span<float> const factor(p.data_ptr<float>(), static_cast<std::size_t>(p.numel()));
-  speed.encode = best_of([&] {
-    residual.add_(gradient);
+  speed.encode = time_of([&](auto piece) {
+    auto residual = gradients.residual_matrix(piece);
+    residual.add_(gradients.matrix(piece));
     low_rank_code::project(residual, q, p);
     low_rank_code::project_back(residual, p, q);
     low_rank_code::subtract(residual, p, q);
   });
-  residual.copy_(gradient);
-  low_rank_code::project(residual, q, p);
-  speed.decode_and_add =
-      best_of([&] { low_rank_code::orthogonalise(factor, rank); }) * columns / rank;
-  speed.decode = best_of([&] { low_rank_code::multiply(gradient, p, q); });
+  low_rank_code::project(gradients.matrix(0), q, p);
+  speed.decode_and_add = Gradients::columns / rank *
+                         time_of([&](auto) { low_rank_code::orthogonalise(factor, rank); });
+  speed.decode =
+      time_of([&](auto piece) { low_rank_code::multiply(gradients.residual_matrix(piece), p, q); });
   return speed;
 }
 
 }  // namespace
 
 std::vector<CodecTimes> measure_codecs() {
+  Gradients gradients;
   std::vector<CodecTimes> times;
   for (std::size_t i = 1; i < block_code_names.size(); ++i)
     for (auto const rounding : {Rounding::nearest, Rounding::stochastic}) {
       auto const code = static_cast<Code>(i);
       if (rounding == Rounding::nearest || block_codes::functions_of(code).rounds)
-        times.push_back({code, rounding, measure_blocks(code, rounding)});
+        times.push_back({code, rounding, measure_blocks(gradients, code, rounding)});
     }
   for (auto const code : {Code::top_k, Code::random_k})
-    times.push_back({code, Rounding::nearest, measure_sparse(code)});
-  times.push_back({Code::low_rank, Rounding::nearest, measure_low_rank()});
+    times.push_back({code, Rounding::nearest, measure_sparse(gradients, code)});
+  times.push_back({Code::low_rank, Rounding::nearest, measure_low_rank(gradients)});
   return times;
 }
 

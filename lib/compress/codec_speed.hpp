@@ -12,8 +12,8 @@ struct CodecSpeed {
   double decode = 0;
   double decode_and_add = 0;
 
-  /// For all that a rank codes and reads for a byte of its gradients, among so many ranks: they, and
-  /// the sum of its slice.
+  /// For all that a rank codes and reads for a byte of its gradients, among so many ranks: they,
+  /// and the sum of its slice.
   double of_step(int ranks) const {
     auto const slice = 1.0 / ranks;
     return (encode + decode) * (1 + slice) + decode_and_add * (1 - slice);
@@ -27,7 +27,7 @@ struct CodecTimes {
   CodecSpeed speed;
 };
 
-/// Every code, in each rounding that it knows: the best of several tries with a few MiB.
+/// Every code, in each rounding that it knows, of gradients that lie in memory.
 std::vector<CodecTimes> measure_codecs();
 
 /// The bandwidth of a rank's link, each way [B/s], below which a step is shorter with the code than
