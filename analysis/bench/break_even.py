@@ -6,8 +6,8 @@ two nodes with one rank each.
 
 Both nodes are inside this machine, each with half of its cores (linked_nodes.py): needs root. They are calibrated with
 no limit on their cable. Then steps with and without the code are compared at each rate, as compressed_links.py does.
-What counts as the rate is that of a sum of 25 MiB alone, since a fast cable between such nodes does not reach its own;
-where the ratio passes 1 it is taken on a straight line over its logarithm.
+What counts as the rate is what sums in fp32 send during such steps, for each second in which one is under way: a cable
+between such nodes does not reach its own. Where the ratio passes 1 it is taken on a straight line over its logarithm.
 """
 
 import json
@@ -16,11 +16,13 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-import between_nodes
+import numpy as np
+
 import compressed_links
 import linked_nodes
 import programs
 import report
+import traces
 
 
 def predicted(options, nodes, folder):
@@ -40,10 +42,19 @@ def predicted(options, nodes, folder):
     return math.inf if pays_below is None else 8 * pays_below
 
 
+def union(intervals):
+    """The time in which any of the (begin, end) is under way."""
+    ordered = intervals[np.argsort(intervals[:, 0])]
+    covered_to = np.maximum.accumulate(np.concatenate([[ordered[0, 0]], ordered[:-1, 1]]))
+    return np.maximum(ordered[:, 1] - np.maximum(ordered[:, 0], covered_to), 0).sum()
+
+
 def achieved(options, nodes):
-    """[bit/s], each way, of an all-reduce by two ranks, each of which sends as many bytes as it sums."""
-    cell = {"operation": "all_reduce", "size": "25M"}
-    return 8 * between_nodes.number(cell["size"]) / between_nodes.time_of(options, nodes, cell, "flat")
+    """[bit/s], each way."""
+    with compressed_links.trained(options, nodes, "none", ["trace.spans_every=1"]) as trace:
+        sums = traces.spans(trace)[traces.COMM_LANE, "all_reduce"]
+        sent = sum(of_step for of_step, _ in traces.sent_per_step(trace).values())
+    return 8e9 * sent / union(sums)
 
 
 def crossing(points):
@@ -79,7 +90,6 @@ def main():
     parser.add_argument("--images", type=int, default=4, help="of all ranks together")
     parser.add_argument("--code", default="int8")
     parser.add_argument("--rates", nargs="+", default=["1gbit", "2gbit", "4gbit", "8gbit", "16gbit"], help="rising")
-    parser.set_defaults(ranks_per_node=1)
     parser.add_argument("--steps", type=int, default=12, help="of each start")
     parser.add_argument("--warm-up", type=int, default=3, help="steps that do not count")
     options = parser.parse_args()

@@ -10,6 +10,7 @@ times; of each start the median step counts, without the first ones; of local:H 
 ratio above 1 means that the code, or local SGD, is faster. Codes have error feedback.
 """
 
+import contextlib
 import statistics
 import subprocess
 import tempfile
@@ -38,15 +39,22 @@ def strategy_of(code):
     return "name: ddp" if code == "none" else f"name: ddp, compression: {code}, error_feedback: true"
 
 
-def step_of(options, nodes, code):
-    """Time of a step [s]."""
+@contextlib.contextmanager
+def trained(options, nodes, code, settings=()):
+    """The trace of rank 0 of a run with further settings, KEY=VALUE; gone afterwards."""
     with tempfile.TemporaryDirectory(prefix="stratagem-bench-") as name:
         folder = Path(name)
         (folder / "config.yaml").write_text(CONFIG.format(strategy=strategy_of(code), **vars(options)))
         words = [Path(options.program).resolve(), "run", folder / "config.yaml", "--out", folder / "run", "-q"]
+        words += [word for setting in settings for word in ("--set", setting)]
         subprocess.run(nodes.mpirun(1, words), stdin=subprocess.DEVNULL, capture_output=True, check=True,
                        timeout=options.timeout)
-        trace = folder / "run/trace/a0/rank-0000.h5"
+        yield folder / "run/trace/a0/rank-0000.h5"
+
+
+def step_of(options, nodes, code):
+    """Time of a step [s]."""
+    with trained(options, nodes, code) as trace:
         seconds = [1e-9 * (end - begin) for begin, end in traces.steps(trace)]
     if not code.startswith("local:"):
         return statistics.median(seconds[options.warm_up:])
