@@ -238,5 +238,24 @@ TEST(Calibration, WantsEveryKindOfPassOnceWithItsSizes) {
   EXPECT_EQ(wanted[1].samples, (std::vector<std::int64_t>{16, 64}));
 }
 
+/// BatchNorm of a map of one pixel refuses a sample alone.
+TEST(Calibration, WantsNoPassThatAModelRefuses) {
+  RunConfig run;
+  run.run.ranks = 1;
+  run.data = {.dataset = "synthetic-shapes", .subset = 640};
+  run.model = {.name = "resnet50"};
+  auto const sizes = [&](std::int64_t batch) {
+    run.data.global_batch = batch;
+    return wanted_passes({run}).front().samples;
+  };
+  EXPECT_EQ(sizes(16), (std::vector<std::int64_t>{4, 16}));
+  EXPECT_EQ(sizes(4), (std::vector<std::int64_t>{2, 4}));
+  EXPECT_EQ(sizes(2), (std::vector<std::int64_t>{2, 4}));
+  run.model.name = "lenet";
+  run.data.dataset = "synthetic-digits";
+  EXPECT_EQ(sizes(4), (std::vector<std::int64_t>{1, 4}));
+  EXPECT_EQ(sizes(1), (std::vector<std::int64_t>{1, 2}));
+}
+
 }  // namespace
 }  // namespace stratagem

@@ -52,13 +52,14 @@ constexpr std::array<std::int64_t, 2> shard_sizes{1 << 16, 1 << 22};  ///< [elem
 constexpr std::int64_t least_saved = 1 << 16, most_saved = 1 << 29;   ///< by a rank [B]
 constexpr std::int64_t saved_piece = 16 << 20;                        ///< a tensor [B]
 
-/// `sizes` with at most `most_sizes` of them: first and last stay. One alone gets a smaller one.
-std::vector<std::int64_t> thinned(std::set<std::int64_t> const& sizes) {
+/// `sizes` with at most `most_sizes` of them: first and last stay. One alone gets a smaller one, of
+/// no less than `least`, or a larger one.
+std::vector<std::int64_t> thinned(std::set<std::int64_t> const& sizes, std::int64_t least) {
   std::vector<std::int64_t> all(sizes.begin(), sizes.end());
   if (all.size() == 1) {
     auto const only = all.front();
-    return only == 1 ? std::vector<std::int64_t>{1, 2}
-                     : std::vector<std::int64_t>{std::max<std::int64_t>(only / 4, 1), only};
+    return only <= least ? std::vector{only, 2 * only}
+                         : std::vector{std::max(only / 4, least), only};
   }
   if (all.size() <= most_sizes) return all;
   std::vector<std::int64_t> some;
@@ -374,6 +375,7 @@ std::vector<WantedPass> wanted_passes(std::vector<RunConfig> const& runs) {
     RunConfig config;
     PassKind kind;
     std::set<std::int64_t> samples;
+    std::int64_t least;  ///< that the model trains with
   };
   std::vector<Found> kinds;
   for (auto const& config : runs) {
@@ -382,14 +384,16 @@ std::vector<WantedPass> wanted_passes(std::vector<RunConfig> const& runs) {
       auto const plan = make_run_plan(config, model, known_size(config.data), config.run.ranks);
       auto const kind = pass_kind(config, model, config.run.threads);
       auto found = std::ranges::find(kinds, kind, &Found::kind);
-      if (found == kinds.end()) found = kinds.insert(kinds.end(), {config, kind, {}});
+      if (found == kinds.end())
+        found = kinds.insert(kinds.end(),
+                             {config, kind, {}, plan.input.size <= model.two_sample_input ? 2 : 1});
       found->samples.insert(plan.samples_per_pass);
     } catch (Error const&) {
       continue;  // `plan` tells why
     }
   }
   std::vector<WantedPass> wanted;
-  for (auto const& kind : kinds) wanted.push_back({kind.config, thinned(kind.samples)});
+  for (auto const& kind : kinds) wanted.push_back({kind.config, thinned(kind.samples, kind.least)});
   return wanted;
 }
 

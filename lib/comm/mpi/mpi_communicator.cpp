@@ -84,7 +84,8 @@ Work MpiCommunicator::submit(std::unique_ptr<Operation> operation, trace::SpanRe
 
 Made MpiCommunicator::sliced(Kind kind, at::Tensor const& input, at::Tensor const& output) {
   auto const tag = next_tag();
-  auto messages = std::make_unique<SlicedCollective>(comm_, kind, input, output, tag);
+  auto messages =
+      std::make_unique<SlicedCollective>(comm_, kind, input, output, tag, node_.nodes > 1);
   auto const bytes = messages->bytes_to_send();
   if (!node_.arena) return {std::move(messages), bytes};
   auto const number = ++node_collectives_;

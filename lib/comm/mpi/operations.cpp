@@ -60,16 +60,17 @@ Slices slices_of(SlicedCollective::Kind kind, at::Tensor const& input, at::Tenso
 }
 
 SlicedCollective::SlicedCollective(mpi::Comm const& comm, Kind kind, at::Tensor input,
-                                   at::Tensor output, int tag)
+                                   at::Tensor output, int tag, bool several_nodes)
     : comm_(comm),
       kind_(kind),
       input_(std::move(input)),
       output_(std::move(output)),
-      sliced_(slices_of(kind, input_, output_, comm.size())) {
+      sliced_(slices_of(kind, input_, output_, comm.size())),
+      piece_bytes_(several_nodes ? unasked_bytes : 1 << 18) {
   own_ = kind == Kind::reduce_scatter
              ? bytes(output_).data()
              : sliced_.data + comm.rank() * sliced_.slice * sliced_.element_size;
-  piece_ = std::max<std::int64_t>(piece_bytes / sliced_.element_size, 1);
+  piece_ = std::max<std::int64_t>(piece_bytes_ / sliced_.element_size, 1);
   for (auto& piece : pieces_) piece.tag = std::exchange(tag, tag + 2);
 }
 
@@ -107,7 +108,7 @@ Operation::State SlicedCollective::advance() {
 }
 
 std::int64_t SlicedCollective::in_flight() const {
-  return static_cast<std::int64_t>(pieces_.size()) * comm_.size() * piece_bytes;
+  return static_cast<std::int64_t>(pieces_.size()) * comm_.size() * piece_bytes_;
 }
 
 void SlicedCollective::start(Piece& piece) {
@@ -134,7 +135,8 @@ void SlicedCollective::exchange(Piece& piece) {
   // The first piece is the largest. Where sizes differ, Open MPI 4.1 writes a message that is too
   // long as a whole before it says so: there is room for the longest.
   if (!piece.scratch)
-    piece.scratch = std::make_unique_for_overwrite<std::byte[]>(own * others + piece_bytes);
+    piece.scratch = std::make_unique_for_overwrite<std::byte[]>(
+        own * others + static_cast<std::size_t>(piece_bytes_));
   std::size_t place = 0;
   for (int peer = 0; peer < comm_.size(); ++peer) {
     if (peer == comm_.rank()) continue;

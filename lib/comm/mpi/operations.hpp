@@ -27,6 +27,11 @@ struct Slices {
   std::span<std::byte> part(int rank, std::int64_t begin, std::int64_t count) const;
 };
 
+/// What Open MPI sends over TCP without asking the receiver first: its eager limit is 64 KiB with
+/// headers. On a slow link questions and answers would wait behind the pieces that are on their
+/// way.
+inline constexpr std::int64_t unasked_bytes = 63 << 10;
+
 /// All-reduce, reduce-scatter and all-gather in one. The ranks exchange pieces of every slice, so
 /// that each rank receives all versions of its own piece, sums them in rank order, and sends the
 /// sum to all. Pieces limit the scratch memory; their number does not change the result.
@@ -36,8 +41,9 @@ class SlicedCollective final : public Operation {
 
   /// all_reduce: `input` and `output` are the same tensor. reduce_scatter: input has N slices,
   /// output has one. all_gather: the other way round. `tags` tags, starting at `tag`, are
-  /// available.
-  SlicedCollective(mpi::Comm const& comm, Kind kind, at::Tensor input, at::Tensor output, int tag);
+  /// available. `several_nodes`: of the ranks; the same on all.
+  SlicedCollective(mpi::Comm const& comm, Kind kind, at::Tensor input, at::Tensor output, int tag,
+                   bool several_nodes);
 
   std::string_view name() const override;
   State advance() override;
@@ -65,16 +71,16 @@ class SlicedCollective final : public Operation {
   void reduce(Piece& piece);
   void gather(Piece& piece);
 
-  static constexpr std::int64_t piece_bytes = 1 << 18;
   static constexpr std::size_t pieces_under_way = tags / 2;
 
   mpi::Comm comm_;
   Kind kind_;
   at::Tensor input_, output_;
-  Slices sliced_;          ///< the tensor of N slices
-  std::byte* own_;         ///< this rank's slice: a part of sliced_, or the other tensor
-  std::int64_t piece_;     ///< elements per piece
-  std::int64_t next_ = 0;  ///< where the next piece begins
+  Slices sliced_;             ///< the tensor of N slices
+  std::byte* own_;            ///< this rank's slice: a part of sliced_, or the other tensor
+  std::int64_t piece_bytes_;  ///< at most
+  std::int64_t piece_;        ///< elements per piece
+  std::int64_t next_ = 0;     ///< where the next piece begins
   bool started_ = false;
   std::array<Piece, pieces_under_way> pieces_;
 };

@@ -62,10 +62,8 @@ class ChainedSum final : public NodeOperation {
   std::optional<int> receiver_of_total(Piece const& piece) const;  ///< node, if this sends to it
   int rank_on(int node) const { return node * arena().size() + arena().rank(); }
 
-  static constexpr std::int64_t piece_bytes = 1 << 18;  ///< of sums
-  /// Beside one on each link there and back: a message asks its receiver first, and on a slow link
-  /// question and answer wait behind the pieces that it is sending.
-  static constexpr int waiting_pieces = 12;
+  static constexpr std::int64_t piece_bytes = unasked_bytes;  ///< of sums
+  static constexpr int waiting_pieces = 12;  ///< beside one on each link there and back
 
   mpi::Comm comm_;
   at::Tensor shared_;  ///< input, or its copy in the arena

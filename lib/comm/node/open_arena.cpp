@@ -98,9 +98,9 @@ void check_requirements(NodeUse const& use, int nodes, std::string const& absent
 
 OpenedArena open_arena(mpi::Comm const& comm, NodeUse const& use, gpu::Device const& device,
                        std::size_t room) {
-  if (use.memory == NodeMemoryMode::off) return {};
   auto const places = places_of(comm, use);
   OpenedArena opened{.nodes = places.nodes};
+  if (use.memory == NodeMemoryMode::off) return opened;
   auto absent = reason_against(comm, places, use, device);
   if (absent.empty() && places.regular) open(opened, comm, places.node, room);
   if (absent.empty() && !places.regular)

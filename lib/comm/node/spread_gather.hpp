@@ -31,7 +31,7 @@ class SpreadGather final : public NodeOperation {
   void copy(int rank, std::int64_t piece);
   std::span<std::byte> part(int node, int rank, std::int64_t piece) const;
 
-  static constexpr std::int64_t piece_bytes = 1 << 18;
+  static constexpr std::int64_t piece_bytes = unasked_bytes;
   static constexpr std::size_t most_under_way = 4;
 
   mpi::Comm comm_;
