@@ -31,6 +31,7 @@ class Chain(harness.ProgramTest):
             ["strategy.name=fsdp", "strategy.shard=full", "strategy.unit_mb=0.05"],
             ["strategy.name=fsdp", "strategy.shard=optimizer", "optimizer.clip_norm=1"],
             ["strategy.name=local", "strategy.inner_steps=2", "strategy.outer_momentum=0.9"],
+            ["strategy.name=local", "strategy.inner_steps=2", "strategy.delay=1", "strategy.mixing_factor=0.5"],
         ):
             self.assertEqual(len(set(self.digests(4, *way))), 1, way)
 

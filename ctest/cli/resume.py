@@ -35,6 +35,8 @@ WAYS = {
     "ddp": (2, ["strategy.name=ddp", "strategy.micro_batches=2"]),
     "fsdp": (2, ["strategy.name=fsdp", "strategy.unit_mb=0.01"]),
     "local": (2, ["strategy.name=local", "strategy.workers=4", "strategy.inner_steps=4"]),
+    "streaming": (2, ["strategy.name=local", "strategy.inner_steps=4", "strategy.outer_lr=0.7", "strategy.fragments=2",
+                      "strategy.delay=1", "strategy.mixing_factor=0.5"]),
     "gossip": (2, ["strategy.name=gossip", "strategy.workers=4", "strategy.graph=star", "strategy.push_sum=true"]),
     "fedavg": (2, ["strategy.name=fedavg", "strategy.clients=20", "strategy.per_round=4", "strategy.split=shards",
                    "strategy.local_steps=2", "strategy.server_momentum=0.9", "data.global_batch=12"]),
@@ -132,6 +134,9 @@ class Resume(harness.ProgramTest):
 
     def test_killed_local(self):
         self.check_killed("local")
+
+    def test_killed_streaming(self):
+        self.check_killed("streaming")
 
     def test_killed_gossip(self):
         self.check_killed("gossip")

@@ -52,5 +52,36 @@ TEST(Local, EqualsItselfOnOneRankBitForBit) {
   }
 }
 
+LocalConfig const streaming[]{
+    {.workers = workers, .inner_steps = 4, .delay = 3},
+    {.workers = workers, .inner_steps = 2, .fragments = 2, .mixing_factor = 0.5},
+    {.workers = workers,
+     .inner_steps = 6,
+     .begin_step = 1,
+     .outer_lr = 0.7,
+     .outer_momentum = 0.9,
+     .fragments = 2,
+     .delay = 2,
+     .mixing_factor = 0.5}};
+
+TEST(Local, FragmentsEqualThemselvesOnOneRankBitForBit) {
+  for (auto const* model : {"tiny_residual", "tiny_odd"})
+    for (auto const& local : streaming) {
+      SCOPED_TRACE(model);
+      expect_same_as_on_one_rank({.model = model, .strategy = local, .steps = 12});
+    }
+}
+
+/// Each rank plays one worker, and steps while a fragment is under way.
+TEST(Local, SoDoThoseThatAreSummedWhileRanksStep) {
+  if (world().size() == 1) return;
+  for (auto local : streaming) {
+    local.workers = world().size();
+    for (std::int64_t const steps_per_round : {0, 5})
+      expect_same_as_on_one_rank(
+          {.model = "lenet", .strategy = local, .steps = 12, .steps_per_round = steps_per_round});
+  }
+}
+
 }  // namespace
 }  // namespace stratagem::test

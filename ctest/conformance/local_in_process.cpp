@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include <ATen/ATen.h>
@@ -8,6 +9,8 @@
 #include "comm/inprocess/inprocess_communicator.hpp"
 #include "comm/serial/serial_communicator.hpp"
 #include "conformance/in_process.hpp"
+#include "strategy/local/fragments.hpp"
+#include "strategy/shared/model_layout.hpp"
 
 namespace stratagem::test {
 namespace {
@@ -51,6 +54,71 @@ TEST(LocalInProcess, TheOuterStepIsNesterovs) {
   }
 }
 
+Streaming streaming(LocalConfig const& local, std::string const& model) {
+  auto const layout = make_layout(test_model(model));
+  Fragments const fragments(layout, local.fragments, local.inner_steps, local.delay);
+  std::map<std::string, int> numbers;
+  for (auto const& entry : layout.entries()) {
+    auto const number = std::ranges::count_if(
+        fragments.ranges(), [&](FlatRange const& range) { return range.end <= entry.offset; });
+    EXPECT_TRUE(numbers.emplace(entry.spec.name, number).second) << "whole tensors";
+  }
+  Streaming streaming{
+      .inner_steps = local.inner_steps,
+      .fragments = local.fragments,
+      .delay = local.delay,
+      .mixing_factor = local.mixing_factor,
+      .outer = {},
+      .fragment_of = [numbers](std::string const& name) { return numbers.at(name); }};
+  if (local.outer_lr != 1 || local.outer_momentum != 0)
+    streaming.outer = Outer{local.outer_lr, local.outer_momentum};
+  return streaming;
+}
+
+/// Where nothing is rounded otherwise, bit for bit.
+TEST(LocalInProcess, FragmentsAreAveragedInTurn) {
+  for (auto const& local :
+       {LocalConfig{.workers = 3, .inner_steps = 3, .delay = 2},
+        LocalConfig{.workers = 3, .inner_steps = 2, .fragments = 2},
+        LocalConfig{.workers = 3, .inner_steps = 3, .fragments = 3},
+        LocalConfig{.workers = 3, .inner_steps = 5, .fragments = 2, .delay = 1}}) {
+    auto const training = residual(local, 13);
+    SerialCommunicator alone({});
+    EXPECT_EQ(digest_of(train(training, alone).parameters),
+              digest_of(streamed_serials(training, 3, streaming(local, training.model))))
+        << local.fragments << " fragments, delay " << local.delay;
+  }
+}
+
+TEST(LocalInProcess, FragmentsAreMixedAndStepped) {
+  for (auto const& local :
+       {LocalConfig{.workers = 3, .inner_steps = 3, .delay = 1, .mixing_factor = 0.5},
+        LocalConfig{.workers = 3, .inner_steps = 4, .fragments = 2, .mixing_factor = 0.25},
+        LocalConfig{.workers = 3,
+        .inner_steps = 4,
+        .outer_lr = 0.7,
+        .outer_momentum = 0.9,
+        .fragments = 2,
+        .delay = 1,
+        .mixing_factor = 0.5},
+        LocalConfig{.workers = 3,
+        .inner_steps = 3,
+        .outer_lr = 0.5,
+        .outer_momentum = 0.6,
+        .fragments = 3}}) {
+    auto const training = residual(local, 9);
+    auto const reference = streaming(local, training.model);
+    SerialCommunicator alone({});
+    auto const own = train(training, alone).parameters;
+    EXPECT_LT(greatest_distance(own, streamed_serials(training, 3, reference)), 2e-6);
+    auto later = reference, nearer = reference;
+    ++later.delay;
+    nearer.mixing_factor = 0.75;
+    EXPECT_GT(greatest_distance(own, streamed_serials(training, 3, later)), 1e-4);
+    EXPECT_GT(greatest_distance(own, streamed_serials(training, 3, nearer)), 1e-4);
+  }
+}
+
 /// The comparison can fail: the steps between averagings count, and whether there are any.
 TEST(LocalInProcess, OtherInnerStepsAreOtherNumbers) {
   auto const of = [](int inner_steps) {
@@ -71,6 +139,22 @@ TEST(LocalInProcess, DoesNotDependOnRanksOrInterleaving) {
                             .outer_momentum = 0.9}}) {
     expect_same_on_any_ranks(residual(local));
   }
+}
+
+/// On six ranks a fragment arrives at any time while they step.
+TEST(LocalInProcess, FragmentsDoNotDependOnRanksOrInterleaving) {
+  for (auto const& local :
+       {LocalConfig{.workers = 6, .inner_steps = 4, .delay = 3},
+        LocalConfig{.workers = 6, .inner_steps = 2, .fragments = 2, .mixing_factor = 0.5},
+        LocalConfig{.workers = 6,
+        .inner_steps = 4,
+        .begin_step = 1,
+        .outer_lr = 0.7,
+        .outer_momentum = 0.9,
+        .fragments = 2,
+        .delay = 1,
+        .mixing_factor = 0.5}})
+    expect_same_on_any_ranks(residual(local, 8));
 }
 
 TEST(LocalInProcess, OneWorkerIsSerial) {
@@ -112,13 +196,41 @@ TEST(LocalInProcess, DoesNotDependOnWhereRoundsEnd) {
   }
 }
 
+/// Also where one ends with a fragment under way.
+TEST(LocalInProcess, FragmentsDoNotDependOnWhereRoundsEnd) {
+  for (double const outer_lr : {1.0, 0.7}) {
+    auto training = residual({.workers = 4,
+                              .inner_steps = 5,
+                              .begin_step = 1,
+                              .outer_lr = outer_lr,
+                              .fragments = 2,
+                              .delay = 1,
+                              .mixing_factor = 0.5},
+                             12);
+    auto const expected = digest_alone(training);
+    for (std::int64_t const steps : {1, 2, 3, 4, 5}) {
+      training.steps_per_round = steps;
+      EXPECT_EQ(digest_alone(training), expected) << steps;
+      for (int const ranks : {2, 4})
+        run_ranks(ranks, 1, [&](Communicator& communicator) {
+          EXPECT_EQ(digest_on(training, communicator), expected) << steps << ", " << ranks;
+        });
+    }
+  }
+}
+
 TEST(LocalInProcess, ComputesInBf16) {
-  auto training = residual({.workers = 4, .inner_steps = 2});
-  training.precision = {.compute = Precision::bf16, .loss_scale = LossScale::none};
-  auto const expected = digest_alone(training);
-  run_ranks(2, 1, [&](Communicator& communicator) {
-    EXPECT_EQ(digest_on(training, communicator), expected);
-  });
+  for (auto const& local :
+       {LocalConfig{.workers = 4, .inner_steps = 2},
+        LocalConfig{
+            .workers = 4, .inner_steps = 4, .fragments = 2, .delay = 1, .mixing_factor = 0.5}}) {
+    auto training = residual(local);
+    training.precision = {.compute = Precision::bf16, .loss_scale = LossScale::none};
+    auto const expected = digest_alone(training);
+    run_ranks(2, 1, [&](Communicator& communicator) {
+      EXPECT_EQ(digest_on(training, communicator), expected);
+    });
+  }
 }
 
 /// Also of a rank that computes nothing but finite numbers.
@@ -128,6 +240,13 @@ TEST(LocalInProcess, ANonFiniteLossEndsAllRanksAtTheNextAveraging) {
                             .optimizer = {.lr = 1e30}};
     expect_non_finite_loss(training, 2, "at step 1, of worker 0");
   }
+}
+
+/// The next is that of a fragment, which is summed while ranks agree.
+TEST(LocalInProcess, ANonFiniteLossEndsAllRanksAtTheNextSending) {
+  Training const training{.strategy = LocalConfig{.inner_steps = 16, .fragments = 4, .delay = 3},
+                          .optimizer = {.lr = 1e30}};
+  expect_non_finite_loss(training, 2, "at step 1, of worker 0");
 }
 
 /// One that happens after the last averaging is found before anything is made of the parameters.
@@ -158,6 +277,26 @@ TEST(LocalInProcess, RequestsWaitForAnAveraging) {
       EXPECT_FALSE(result.requests.save) << "asked again, while it is due";
       EXPECT_EQ(result.labels, training.global_batch / 2) << "its own";
     }
+  });
+}
+
+/// A fragment's sending is one, before it arrives.
+TEST(LocalInProcess, RequestsWaitForASending) {
+  auto const training = residual({.inner_steps = 6, .fragments = 2, .delay = 2});
+  run_ranks(2, 1, [&](Communicator& communicator) {
+    auto const model = test_model(training.model);
+    trace::Recorder recorder({}, 0);
+    auto const member =
+        make_member(training.strategy, parts_of(training, model, communicator, recorder));
+    member.strategy->begin_round({});
+    for (std::int64_t step = 0; step < 9; ++step) {
+      auto const batch = training_batch(training, step, communicator.rank() * 12, 2);
+      bool const asks = communicator.rank() == 1;
+      auto const result =
+          member.strategy->step(batch, {.lr = 0.02, .requests = {.interrupt = asks}});
+      EXPECT_EQ(result.requests.interrupt, step % 3 == 2) << step;
+    }
+    member.strategy->drain();
   });
 }
 

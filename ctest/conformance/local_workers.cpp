@@ -132,4 +132,50 @@ NamedTensors averaged_serials(Training const& training, int workers, int inner_s
   return mean;
 }
 
+namespace {
+
+/// A tensor with what is under way of it, and its outer step in fp64.
+struct StreamedTensor {
+  at::Tensor arriving, begin, momentum;
+
+  at::Tensor take(std::optional<Outer> const& outer) {
+    if (!outer) return arriving;
+    auto const difference = begin - arriving;
+    momentum = momentum * outer->momentum + difference;
+    begin = begin - (difference + momentum * outer->momentum) * outer->lr;
+    return begin.to(arriving.scalar_type());
+  }
+};
+
+}  // namespace
+
+NamedTensors streamed_serials(Training const& training, int workers, Streaming const& streaming) {
+  auto const inner_steps = streaming.inner_steps;
+  auto const kept = streaming.mixing_factor;
+  std::vector<StreamedTensor> tensors;
+  NamedTensors mean;
+  run_serials(training, workers, [&](std::int64_t step, std::vector<NamedTensors>& parameters) {
+    if (step < 0) {
+      for (auto const& [name, tensor] : parameters.front())
+        tensors.push_back({{}, tensor.to(at::kDouble), at::zeros_like(tensor, at::kDouble)});
+      return;
+    }
+    auto const now = mean_of(parameters);
+    for (std::size_t i = 0; i < now.size(); ++i) {
+      auto const turn = (streaming.fragment_of(now[i].first) + 1) * inner_steps /
+                        streaming.fragments % inner_steps;
+      auto const sent = step + 1, taken = sent - streaming.delay;
+      if (sent % inner_steps == turn) tensors[i].arriving = now[i].second;
+      if (taken <= 0 || taken % inner_steps != turn) continue;
+      auto const arrived = tensors[i].take(streaming.outer);
+      for (auto& own : parameters) {
+        auto& tensor = own[i].second;
+        tensor = kept == 0 ? arrived : tensor * kept + arrived * (1 - kept);
+      }
+    }
+    mean = mean_of(parameters);
+  });
+  return mean;
+}
+
 }  // namespace stratagem::test

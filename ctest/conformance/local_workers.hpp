@@ -36,4 +36,16 @@ struct Outer {
 NamedTensors averaged_serials(Training const& training, int workers, int inner_steps,
                               std::optional<Outer> const& outer = {});
 
+/// What streaming DiLoCo is, from its definition: serial trainings of which each fragment, the
+/// tensors that `fragment_of` gives the same number, is averaged when its turn comes. `delay` steps
+/// later each of them moves that part of its parameters to the mean, or to what the outer step
+/// makes of it, but for the share `mixing_factor`.
+struct Streaming {
+  int inner_steps = 1, fragments = 1, delay = 0;
+  double mixing_factor = 0;
+  std::optional<Outer> outer;
+  std::function<int(std::string const& name)> fragment_of = [](std::string const&) { return 0; };
+};
+NamedTensors streamed_serials(Training const& training, int workers, Streaming const& streaming);
+
 }  // namespace stratagem::test

@@ -248,6 +248,18 @@ TEST(StepOrder, LocalIsTimedAsItSteps) {
     }
 }
 
+/// In the third step a fragment is sent, or taken, or both.
+TEST(StepOrder, FragmentsAreTimedAsTheyAreSentAndTaken) {
+  for (auto const& local : {LocalConfig{.inner_steps = 3, .delay = 1},
+                            LocalConfig{.inner_steps = 4, .fragments = 2, .delay = 1},
+                            LocalConfig{.inner_steps = 3, .outer_lr = 0.7, .fragments = 3},
+                            LocalConfig{.inner_steps = 3, .fragments = 2, .mixing_factor = 0.5}}) {
+    SCOPED_TRACE(str("every ", local.inner_steps, " steps, ", local.fragments, " fragments, delay ",
+                     local.delay));
+    expect_one_order(local, 1);
+  }
+}
+
 TEST(StepOrder, GossipIsTimedAsItSteps) {
   for (int const micro_batches : {1, 2}) {
     SCOPED_TRACE(str(micro_batches, " micro-batches"));

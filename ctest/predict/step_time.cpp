@@ -8,6 +8,7 @@
 #include "predict/link.hpp"
 #include "strategy/ddp/ddp_plan.hpp"
 #include "strategy/fsdp/fsdp_plan.hpp"
+#include "strategy/local/local_plan.hpp"
 #include "strategy/shared/model_layout.hpp"
 #include "support/scratch.hpp"
 
@@ -218,6 +219,29 @@ TEST(StepTime, LocalWaitsForAnExchangeEverySoManySteps) {
   // Two workers of a rank make their passes in turn, and move three halves of the bytes.
   expect_step(step({.workers = 4, .inner_steps = 4}), 20, 0.75, 0);
   expect_step(step({.workers = 4, .inner_steps = 1}), 19, 3, 0);
+}
+
+/// All of the model takes 25 s; a step takes 10 s, and what an outer step adds.
+TEST(StepTime, ADelayHidesAFragment) {
+  auto const step = [](LocalConfig const& local) {
+    Planned planned(local, 2);
+    planned.costs.all_reduce = planned.of_all(25);
+    return planned.step();
+  };
+  expect_step(step({.inner_steps = 4, .delay = 2}), 10, 5 / 4.0, 0);
+  expect_step(step({.inner_steps = 4, .delay = 3}), 10, 0, 0);
+  expect_step(step({.inner_steps = 4, .fragments = 2, .mixing_factor = 0.5}), 10, 25 / 4.0, 0);
+  expect_step(step({.inner_steps = 4, .outer_lr = 0.7, .fragments = 2}), 10.25, 25 / 4.0, 0);
+  Planned planned(LocalConfig{.inner_steps = 4, .fragments = 2}, 2);
+  double exposed = 0;
+  for (auto const& range : local_of(planned.plan().strategy)->fragments.ranges())
+    exposed += std::max(
+        0.0, 25.0 * static_cast<double>(range.size()) / static_cast<double>(planned.elements) - 10);
+  ASSERT_GT(exposed, 1);
+  ASSERT_LT(exposed, 15) << "both are hidden for a while";
+  expect_step(step({.inner_steps = 4, .fragments = 2, .delay = 1}), 10, exposed / 4, 0);
+  // Where a rank plays two workers, it waits for the sum at once.
+  expect_step(step({.workers = 4, .inner_steps = 4, .delay = 3}), 20, 1.5 * 25 / 4, 0);
 }
 
 TEST(StepTime, GossipWaitsForMessagesOfItsNeighbours) {

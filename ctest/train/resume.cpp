@@ -1,7 +1,9 @@
 #include "train/checkpoint/resume.hpp"
 
+#include <algorithm>
 #include <utility>
 
+#include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
@@ -201,6 +203,45 @@ TEST(Resume, LocalWorkersGoOnFromWhatEachHasOfItsOwn) {
         EXPECT_EQ(joined.losses, straight.losses);
       }
     }
+}
+
+/// Likewise, also where a fragment is under way.
+TEST(Resume, FragmentsArriveThatWereSentBefore) {
+  Training const training{.model = "tiny_residual", .steps = 11};
+  LocalConfig const local{.workers = 4,
+                          .inner_steps = 5,
+                          .begin_step = 1,
+                          .outer_lr = 0.7,
+                          .outer_momentum = 0.9,
+                          .fragments = 2,
+                          .delay = 1,
+                          .mixing_factor = 0.5};
+  for (int const from : {2, 4}) {
+    auto const straight = train_on(training, {"local", local, from});
+    for (std::int64_t const stop : {1, 3, 4, 6, 7})
+      for (int const to : {1, 2, 4}) {
+        auto const joined =
+            in_two_parts(training, stop, {"local", local, from}, {"local", local, to}, 4);
+        expect_equal(joined.parameters, straight.parameters);
+        expect_equal(joined.kept, straight.kept);
+        expect_equal(joined.buffers, straight.buffers);
+      }
+  }
+}
+
+/// Another strategy has sent nothing, though something would be under way: where all are is taken.
+TEST(Resume, WorkersTakeWhereTheyAreOfWhatNobodySent) {
+  Training training{.model = "tiny_odd", .steps = 4};
+  training.optimizer.lr = 1e-6;
+  Way const ddp{"ddp", DdpConfig{}, 2};
+  Way const local{"local", LocalConfig{.inner_steps = 4, .delay = 2}, 2};
+  auto const straight = train_on(training, ddp);
+  training.steps = 7;
+  for (auto const& [name, tensor] : in_two_parts(training, 4, ddp, local, 2).parameters) {
+    auto const same =
+        std::ranges::find(straight.parameters, name, &NamedTensors::value_type::first);
+    EXPECT_LT((tensor - same->second).abs().max().item<double>(), 1e-4) << name;
+  }
 }
 
 /// Likewise, between two mixings, with the weights of push-sum.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "strategy/local/fragments.hpp"
 #include "strategy/local/local_config.hpp"
 #include "strategy/plan.hpp"
 
@@ -10,7 +11,9 @@ struct LocalPlan {
   LocalConfig config;
   int workers = 1;  ///< of all ranks; rank r plays those from r workers_of_rank() on
   int ranks = 1;
-  std::int64_t exchange_bytes = 0;  ///< sent by each rank for one averaging, on average
+  Fragments fragments;              ///< that parameters are averaged in
+  std::int64_t fragment_bytes = 0;  ///< of the largest of them
+  std::int64_t exchange_bytes = 0;  ///< sent by each rank to average all of them, on average
 
   int workers_of_rank() const { return workers / ranks; }
   /// Whether workers ever differ; else every step averages gradients, as DDP does.
@@ -20,9 +23,11 @@ struct LocalPlan {
   /// Parameters with their optimizer state that a rank holds: workers that never differ share them.
   int replicas_of_rank() const { return apart() ? workers_of_rank() : 1; }
   bool averages_gradients(std::int64_t step) const { return !apart() || step < config.begin_step; }
-  /// Of other steps: whether the averaging of parameters follows.
-  bool averages_parameters(std::int64_t step) const {
-    return (step + 1 - config.begin_step) % config.inner_steps == 0;
+  /// Steps that workers have made on their own when so many steps are made.
+  std::int64_t made_apart(std::int64_t steps) const { return steps - config.begin_step; }
+  /// Whether fragments go their own ways, in place of one averaging after which all are alike.
+  bool streams() const {
+    return config.fragments > 1 || config.delay > 0 || config.mixing_factor > 0;
   }
 };
 

@@ -24,13 +24,15 @@ bool OuterStep::has_begun() const {
 }
 
 /// `mean` holds d meanwhile.
-void OuterStep::apply(at::Tensor const& mean) {
+void OuterStep::apply(FlatRange range, at::Tensor const& mean) {
   at::NoGradGuard const no_grad;
-  mean.neg_().add_(begin_);
-  sum_.mul_(momentum_).add_(mean);
-  mean.add_(sum_, momentum_);
-  begin_.sub_(mean, lr_);
-  mean.copy_(begin_);
+  auto const begin = begin_.narrow(0, range.begin, range.size());
+  auto const sum = sum_.narrow(0, range.begin, range.size());
+  mean.neg_().add_(begin);
+  sum.mul_(momentum_).add_(mean);
+  mean.add_(sum, momentum_);
+  begin.sub_(mean, lr_);
+  mean.copy_(begin);
 }
 
 }  // namespace stratagem

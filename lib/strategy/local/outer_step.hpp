@@ -6,6 +6,7 @@
 
 #include "gpu/device.hpp"
 #include "optim/optimizer.hpp"
+#include "params/parameter_layout.hpp"
 #include "strategy/local/local_config.hpp"
 
 namespace stratagem {
@@ -24,8 +25,8 @@ class OuterStep {
   void begin_at(at::Tensor const& parameters);
   /// Whether they have begun anywhere: a checkpoint of another strategy does not know.
   bool has_begun() const;
-  /// mean -> where the workers go on from.
-  void apply(at::Tensor const& mean);
+  /// mean -> where the workers go on from; of the parameters in `range`, just these elements.
+  void apply(FlatRange range, at::Tensor const& mean);
 
   /// Laid out as the parameters. Every rank holds the same.
   OptimizerState state() const {

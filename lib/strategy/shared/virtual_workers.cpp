@@ -131,13 +131,12 @@ void VirtualWorkers::step_alone(std::size_t worker, Batch const& batch, double l
                             learner.replica.views(gradients_[worker], ""));
 }
 
-StepResult VirtualWorkers::average_parameters(Batch const& batch) {
+void VirtualWorkers::average_parameters(Batch const& batch) {
   std::vector<at::Tensor> parameters;
   for (auto const& learner : learners_) parameters.push_back(learner.replica.flat());
-  auto const result = exchange(parameters, batch);
+  exchange(parameters, batch);
   parts_.recorder.enter(Phase::optimizer);
   learners_.front().replica.flat().mul_(1.0 / counts_.all);
-  return result;
 }
 
 void VirtualWorkers::follow_first() {
@@ -149,20 +148,28 @@ void VirtualWorkers::follow_first() {
 }
 
 StepResult VirtualWorkers::exchange(std::span<at::Tensor const> tensors, Batch const& batch) {
+  auto begun = begin_exchange(tensors, batch);
+  begun.sum.wait_on_stream();
+  return begun.result;
+}
+
+VirtualWorkers::Begun VirtualWorkers::begin_exchange(std::span<at::Tensor const> tensors,
+                                                     Batch const& batch) {
   parts_.recorder.enter(Phase::comm_exposed);
   auto& communicator = parts_.communicator;
   if (failure_) control_.refuse();
   control_.seal(fingerprint(communicator.collectives(), hashes_));
   auto agreement = communicator.all_reduce(control_.memory());
-  sum_over_workers(tensors, communicator);
+  auto sum = begin_sum_over_workers(tensors, communicator);
   agreement.wait_on_stream();
   control_.fetch_sum();
   auto const [result, finite, alike] =
       control_.result(batch, communicator.size(), counts_.of_rank * counts_.micro_batches);
+  if (!alike || !finite) sum.wait_on_stream();  // nothing is under way when the run ends
   if (!alike) refuse_difference(communicator, hashes_, batch.step);
   if (!finite) agree(communicator, failure_);
   ensures(finite, "a rank that refuses says why");
-  return result;
+  return {result, std::move(sum)};
 }
 
 double VirtualWorkers::spread() const {

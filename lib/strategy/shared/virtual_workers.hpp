@@ -68,8 +68,13 @@ class VirtualWorkers {
   /// Sums `tensors`, one per worker, over all workers into the first, while ranks exchange what
   /// they must agree on. Ends the run where one of them cannot continue. Collective.
   StepResult exchange(std::span<at::Tensor const> tensors, Batch const& batch);
-  /// Replaces the parameters of the first learner by the mean of all workers'. Collective.
-  StepResult average_parameters(Batch const& batch);
+  /// The same, which returns when ranks have agreed: begin_sum_over_workers() says when the sum is
+  /// there.
+  struct Begun {
+    StepResult result;
+    Work sum;
+  };
+  Begun begin_exchange(std::span<at::Tensor const> tensors, Batch const& batch);
   /// All continue from the first learner's parameters.
   void follow_first();
 
@@ -91,6 +96,8 @@ class VirtualWorkers {
  private:
   /// Forward and backward; adds loss and correct samples to `own`.
   void pass(std::size_t worker, Batch const& share, StepResult& own);
+  /// Replaces the parameters of the first learner by the mean of all workers'. Collective.
+  void average_parameters(Batch const& batch);
   /// What worker `number` has of its own, of which this rank may hold nothing.
   std::vector<ParameterState> own_state(int number) const;
 

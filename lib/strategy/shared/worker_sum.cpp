@@ -67,11 +67,14 @@ class SlicedSum {
 }  // namespace
 
 void sum_over_workers(std::span<at::Tensor const> own, Communicator& communicator) {
+  begin_sum_over_workers(own, communicator).wait_on_stream();
+}
+
+Work begin_sum_over_workers(std::span<at::Tensor const> own, Communicator& communicator) {
   at::NoGradGuard const no_grad;
-  if (own.size() == 1)
-    communicator.all_reduce(own.front()).wait_on_stream();
-  else
-    SlicedSum(own, communicator).run();
+  if (own.size() == 1) return communicator.all_reduce(own.front());
+  SlicedSum(own, communicator).run();
+  return {};
 }
 
 std::int64_t worker_sum_bytes(std::int64_t bytes, int workers_of_rank, int ranks) {

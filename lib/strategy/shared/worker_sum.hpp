@@ -13,6 +13,9 @@ namespace stratagem {
 /// those from r w on, w = own.size(). The result does not depend on the number of ranks. The other
 /// tensors stay as they are. Tensors are 1-D and equally large. Collective.
 void sum_over_workers(std::span<at::Tensor const> own, Communicator& communicator);
+/// Returns before the sum is there where a rank plays one worker, else when it is. Until the wait
+/// own.front() belongs to it.
+Work begin_sum_over_workers(std::span<at::Tensor const> own, Communicator& communicator);
 
 /// Sent by each rank for tensors of so many bytes, on average [B].
 std::int64_t worker_sum_bytes(std::int64_t bytes, int workers_of_rank, int ranks);
