@@ -200,11 +200,11 @@ TEST(LocalInProcess, DoesNotDependOnWhereRoundsEnd) {
 TEST(LocalInProcess, FragmentsDoNotDependOnWhereRoundsEnd) {
   for (double const outer_lr : {1.0, 0.7}) {
     auto training = residual({.workers = 4,
-                              .inner_steps = 5,
+                              .inner_steps = 6,
                               .begin_step = 1,
                               .outer_lr = outer_lr,
                               .fragments = 2,
-                              .delay = 1,
+                              .delay = 2,
                               .mixing_factor = 0.5},
                              12);
     auto const expected = digest_alone(training);
