@@ -29,9 +29,12 @@ using stratagem::Work;
 using stratagem::test::CommunicatorCase;
 using stratagem::test::world;
 
-/// By messages, in node memory, and over as many nodes of 1 and 2 ranks as there are.
+/// By messages within a node and between nodes, in node memory, and over as many nodes of 1 and 2
+/// ranks as there are.
 std::vector<NodeUse> uses() {
-  std::vector<NodeUse> all{{.memory = NodeMemoryMode::off}, {.memory = NodeMemoryMode::required}};
+  std::vector<NodeUse> all{{.memory = NodeMemoryMode::off},
+                           {.memory = NodeMemoryMode::off, .ranks_per_node = 1},
+                           {.memory = NodeMemoryMode::required}};
   for (int ranks : {1, 2})
     if (world().size() > ranks && world().size() % ranks == 0)
       all.push_back({NodeMemoryMode::required, CommAlgorithm::chain, ranks});
@@ -39,9 +42,10 @@ std::vector<NodeUse> uses() {
 }
 
 std::string route_of(NodeUse const& use) {
+  if (use.memory == NodeMemoryMode::off) return "messages";
   if (use.ranks_per_node > 0)
     return str("chain of ", world().size() / use.ranks_per_node, " nodes");
-  return use.memory == NodeMemoryMode::off ? "messages" : "node memory";
+  return "node memory";
 }
 
 class MpiCommunicator : public testing::TestWithParam<CommunicatorCase> {};

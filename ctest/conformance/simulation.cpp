@@ -40,20 +40,53 @@ struct Variant {
     auto const* ps = std::get_if<PsConfig>(&strategy);
     return ps != nullptr && ps->mode != PsMode::sync;
   }
+  /// Workers know only their own steps.
+  bool apart() const {
+    auto const* local = std::get_if<LocalConfig>(&strategy);
+    return std::holds_alternative<GossipConfig>(strategy) || (local && local->inner_steps > 1);
+  }
   Training training() const {
     return {.model = "tiny_residual",
             .strategy = strategy,
-            .steps = asynchronous() ? 3 : 2,
+            .steps = std::holds_alternative<LocalConfig>(strategy) ? 5
+                     : asynchronous()                              ? 3
+                                                                   : 2,
             .global_batch = 6,
             .steps_per_round = 2};
+  }
+  /// What one process does that emulates it.
+  SerialConfig serial() const {
+    SerialConfig serial;
+    std::visit(
+        [&](auto const& config) {
+          if constexpr (requires { config.compression; }) serial.compression = config.compression;
+        },
+        strategy);
+    serial.compressed_sums =
+        std::holds_alternative<DdpConfig>(strategy) || !serial.compression.on();
+    return serial;
   }
 };
 
 std::vector<Variant> const& variants() {
   using Transport = PsConfig::Transport;
+  constexpr Compression int8{Code::int8, Rounding::stochastic, true}, sign{.code = Code::sign},
+      top_k{.code = Code::top_k, .error_feedback = true, .ratio = 0.1},
+      low_rank{.code = Code::low_rank, .error_feedback = true};
   static std::vector<Variant> const all{
       {"ddp", DdpConfig{.bucket_mb = kib}, 3},
+      {"ddp_int8", DdpConfig{.bucket_mb = kib, .compression = int8}, 3},
+      {"ddp_top_k", DdpConfig{.bucket_mb = kib, .compression = top_k}, 3},
+      {"ddp_low_rank", DdpConfig{.bucket_mb = kib, .compression = low_rank}, 3},
       {"local", LocalConfig{.workers = 6, .inner_steps = 1}, 3},
+      {"local_streaming",
+       LocalConfig{.workers = 3,
+                   .inner_steps = 4,
+                   .outer_momentum = 0.9,
+                   .fragments = 2,
+                   .delay = 1,
+                   .mixing_factor = 0.5},
+       3},
       {"gossip", GossipConfig{.workers = 6, .graph = Graph::ring}, 3},
       {"gossip_push_sum",
        GossipConfig{.workers = 6, .graph = Graph::star, .push_sum = true, .mix_every = 2}, 3},
@@ -61,9 +94,13 @@ std::vector<Variant> const& variants() {
       {"zero1", FsdpConfig{.shard = Shard::optimizer, .unit_mb = kib, .poison = true}, 3},
       {"zero2", FsdpConfig{.shard = Shard::gradients, .unit_mb = kib, .poison = true}, 3},
       {"zero3", FsdpConfig{.shard = Shard::full, .unit_mb = kib, .poison = true}, 3},
+      {"zero3_sign", FsdpConfig{.unit_mb = kib, .compression = sign, .poison = true}, 3},
       {"ps_sync", PsConfig{.servers = 2, .chunk_mb = 4 * kib}, 4},
       {"ps_sync_rma", PsConfig{.servers = 2, .chunk_mb = 4 * kib, .transport = Transport::rma}, 4},
+      {"ps_sync_int8", PsConfig{.servers = 2, .chunk_mb = 4 * kib, .compression = int8}, 4},
       {"ps_async", PsConfig{.servers = 2, .chunk_mb = 4 * kib, .mode = PsMode::async}, 4},
+      {"ps_async_int8",
+       PsConfig{.servers = 2, .chunk_mb = 4 * kib, .mode = PsMode::async, .compression = int8}, 4},
       {"ps_async_rma",
        PsConfig{.chunk_mb = 4 * kib, .transport = Transport::rma, .mode = PsMode::async}, 3},
       {"ps_chunkwise",
@@ -81,22 +118,21 @@ std::vector<Variant> const& variants() {
 
 /// Of what a rank has; what steps found is left out where each rank knows its own.
 std::string result_of(Variant const& variant, Trained trained) {
-  if (std::holds_alternative<GossipConfig>(variant.strategy)) trained.correct.clear();
+  if (variant.apart()) trained.correct.clear();
   return fingerprint(trained);
 }
 
 /// What one process makes of it.
 std::string expected_of(Variant const& variant) {
   if (variant.asynchronous()) return {};
-  if (std::holds_alternative<GossipConfig>(variant.strategy) ||
-      std::holds_alternative<FedAvgConfig>(variant.strategy)) {
+  if (variant.apart() || std::holds_alternative<FedAvgConfig>(variant.strategy)) {
     SerialCommunicator alone({});
     return result_of(variant, train(variant.training(), alone));
   }
   int workers = variant.ranks;
   if (auto const* ps = std::get_if<PsConfig>(&variant.strategy)) workers -= ps->servers;
   if (auto const* local = std::get_if<LocalConfig>(&variant.strategy)) workers = local->workers;
-  return emulated(variant.training(), workers);
+  return emulated(variant.training(), workers, variant.serial());
 }
 
 /// How one rank ended.

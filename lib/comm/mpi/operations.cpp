@@ -14,6 +14,9 @@
 namespace stratagem {
 namespace {
 
+constexpr std::int64_t bytes_within_node = 1 << 18;  ///< of a piece: there asking is quick
+constexpr int pieces_within_node = 2, pieces_between_nodes = SlicedCollective::tags / 2;
+
 /// Slices start on cache lines, so that two ranks' sums never share one.
 std::int64_t slice_of(at::Tensor const& tensor, int ranks) {
   std::int64_t const line = 64 / static_cast<std::int64_t>(tensor.element_size());
@@ -66,7 +69,8 @@ SlicedCollective::SlicedCollective(mpi::Comm const& comm, Kind kind, at::Tensor 
       input_(std::move(input)),
       output_(std::move(output)),
       sliced_(slices_of(kind, input_, output_, comm.size())),
-      piece_bytes_(several_nodes ? unasked_bytes : 1 << 18) {
+      piece_bytes_(several_nodes ? unasked_bytes : bytes_within_node),
+      pieces_(several_nodes ? pieces_between_nodes : pieces_within_node) {
   own_ = kind == Kind::reduce_scatter
              ? bytes(output_).data()
              : sliced_.data + comm.rank() * sliced_.slice * sliced_.element_size;

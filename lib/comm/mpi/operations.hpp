@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -53,7 +52,7 @@ class SlicedCollective final : public Operation {
   /// Bytes that this rank sends.
   std::int64_t bytes_to_send() const;
 
-  static constexpr int tags = 4;
+  static constexpr int tags = 16;
 
  private:
   struct Piece {
@@ -71,8 +70,6 @@ class SlicedCollective final : public Operation {
   void reduce(Piece& piece);
   void gather(Piece& piece);
 
-  static constexpr std::size_t pieces_under_way = tags / 2;
-
   mpi::Comm comm_;
   Kind kind_;
   at::Tensor input_, output_;
@@ -82,7 +79,7 @@ class SlicedCollective final : public Operation {
   std::int64_t piece_;        ///< elements per piece
   std::int64_t next_ = 0;     ///< where the next piece begins
   bool started_ = false;
-  std::array<Piece, pieces_under_way> pieces_;
+  std::vector<Piece> pieces_;  ///< under way, or idle
 };
 
 std::string_view name_of(SlicedCollective::Kind kind);

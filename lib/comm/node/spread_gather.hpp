@@ -32,7 +32,7 @@ class SpreadGather final : public NodeOperation {
   std::span<std::byte> part(int node, int rank, std::int64_t piece) const;
 
   static constexpr std::int64_t piece_bytes = unasked_bytes;
-  static constexpr std::size_t most_under_way = 4;
+  static constexpr std::size_t most_under_way = 16;
 
   mpi::Comm comm_;
   at::Tensor shared_;  ///< output, or its copy in the arena
