@@ -6,10 +6,7 @@ alone, prints the samples of every client. Exits with 1 if a parameter differs b
 explains, or if the same without the integers, or with equal weights, does not.
 """
 
-import argparse
-import json
 import math
-import os
 import subprocess
 import sys
 import tempfile
@@ -18,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from mnist_mlp import gradients, training_data
+from training_run import arguments_with_mnist, distance, weights_of_run
 
 SUBSET, SEED, ROUNDS = 600, 3, 3
 CLIENTS, PER_ROUND, LOCAL_STEPS, BATCH = 12, 4, 3, 5
@@ -26,35 +24,16 @@ LR, MOMENTUM, DECAY = 0.05, 0.9, 1e-3
 TOLERANCE = 1e-12
 
 
-def run_stratagem(options, folder, ranks, *overrides):
-    config = folder / "config.yaml"
-    config.write_text(
-        f'run: {{name: fedavg, threads: 1, epochs: 1, evaluate_every: 0, device: cpu, seed: {SEED}}}\n'
-        f'data: {{dataset: mnist, root: "{options.data}", subset: {SUBSET}, batch_per_worker: {BATCH}, '
-        f'input_size: 28}}\n'
-        f'model: {{name: mlp}}\n'
-        f'optimizer: {{lr: {LR}, momentum: {MOMENTUM}, weight_decay: {DECAY}}}\n'
-        f'precision: {{compute: fp64}}\n'
-        f'strategy: {{name: fedavg, clients: {CLIENTS}, per_round: {PER_ROUND}, local_steps: {LOCAL_STEPS}, '
-        f'split: dirichlet, split_alpha: {ALPHA}, server_lr: {SERVER_LR}, server_momentum: {SERVER_MOMENTUM}, '
-        f'largest_change: {LARGEST}}}\n', encoding="utf-8")
-    command = [options.mpiexec, "--bind-to", "none", "-n", str(ranks), options.program, "run", str(config),
-               "--progress", "none"]
-    subprocess.run(command + [word for override in overrides for word in ("-s", override)], check=True)
-
-
-def read_safetensors(path):
-    """{name: array} of a file of float64 tensors."""
-    content = Path(path).read_bytes()
-    size = int.from_bytes(content[:8], "little")
-    header = json.loads(content[8 : 8 + size])
-    header.pop("__metadata__", None)
-    tensors = {}
-    for name, entry in header.items():
-        assert entry["dtype"] == "F64", entry
-        begin, end = (8 + size + offset for offset in entry["data_offsets"])
-        tensors[name] = np.frombuffer(content[begin:end], np.float64).reshape(entry["shape"]).copy()
-    return tensors
+def config(root):
+    return f"""schema: 1
+run: {{name: fedavg, threads: 1, epochs: 1, evaluate_every: 0, device: cpu, seed: {SEED}}}
+data: {{dataset: mnist, root: "{root}", subset: {SUBSET}, batch_per_worker: {BATCH}, input_size: 28}}
+model: {{name: mlp}}
+optimizer: {{lr: {LR}, momentum: {MOMENTUM}, weight_decay: {DECAY}}}
+precision: {{compute: fp64}}
+strategy: {{name: fedavg, clients: {CLIENTS}, per_round: {PER_ROUND}, local_steps: {LOCAL_STEPS}, split: dirichlet,
+  split_alpha: {ALPHA}, server_lr: {SERVER_LR}, server_momentum: {SERVER_MOMENTUM}, largest_change: {LARGEST}}}
+"""
 
 
 def train_client(begin, x, labels):
@@ -105,32 +84,16 @@ def rounds_of(options, folder, labels):
     return [[(count, np.array(used)) for _, count, *used in clients] for clients in rounds]
 
 
-def distance(a, b):
-    return max(np.abs(a[name] - b[name]).max() for name in a)
-
-
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--program", required=True)
-    parser.add_argument("--clients-program", required=True)
-    parser.add_argument("--mpiexec", default="mpirun")
-    parser.add_argument("--data", default=os.environ.get("STRATAGEM_DATA", ""))
-    options = parser.parse_args()
-    if not options.data:
-        print("SKIPPED: needs STRATAGEM_DATA")
-        return 77
+    options = arguments_with_mnist(__doc__, "clients-program")
     images, labels = training_data(options.data, SUBSET)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        begin, end = folder / "begin.safetensors", folder / "end.safetensors"
-        run_stratagem(options, folder, 1, f"run.out={folder / 'begin'}", "run.epochs=0", f"run.save_weights={begin}")
-        begin = read_safetensors(begin)
+        (folder / "config.yaml").write_text(config(options.data), encoding="utf-8")
+        begin = weights_of_run(options, folder, 1, "begin", "run.epochs=0")
         rounds = rounds_of(options, folder, labels)
-        ours = {}
-        for ranks in (1, 2):
-            run_stratagem(options, folder, ranks, f"run.out={folder / str(ranks)}", f"run.max_steps={ROUNDS}",
-                          f"run.save_weights={end}")
-            ours[ranks] = read_safetensors(end)
+        steps = f"run.max_steps={ROUNDS}"
+        ours = {ranks: weights_of_run(options, folder, ranks, str(ranks), steps) for ranks in (1, 2)}
     exact = average(begin, rounds, images, labels)
     found = {f"{ranks} rank(s)": distance(ours[ranks], exact) for ranks in ours}
     others = {

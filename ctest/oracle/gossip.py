@@ -5,15 +5,15 @@ push-sum. P is made from the definition of each graph, x = w z, and w(t+1) = P(t
 be that of z. Gradients come from the program: the momenta show them, and each worker's must be its own.
 """
 
-import argparse
 import json
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 import numpy as np
 from safetensors.numpy import load_file
+
+from training_run import arguments, run
 
 WORKERS, RANKS, STEPS, LEARNING_RATE = 6, 2, 3, 0.05
 TOLERANCE = 1e-12
@@ -48,11 +48,8 @@ def matrix(graph, t):
 def state_after(options, folder, settings, step):
     """z and m [workers, parameters], weights [workers] and the mean of a run that saved after this step."""
     out = folder / f"{'-'.join(settings)}-{step}".replace("=", "-").replace(".", "-")
-    more = ["strategy.name=gossip", f"strategy.workers={WORKERS}", f"checkpoint.every_steps={step}",
-            f"run.max_steps={step + 1}", f"run.out={out}", *settings]
-    subprocess.run([options.mpiexec, "--oversubscribe", "--bind-to", "none", "-n", str(RANKS), options.program, "run",
-                    str(folder / "config.yaml"), "--progress", "none", "-q",
-                    *(word for one in more for word in ("-s", one))], check=True)
+    run(options, folder, RANKS, "strategy.name=gossip", f"strategy.workers={WORKERS}", f"checkpoint.every_steps={step}",
+        f"run.max_steps={step + 1}", f"run.out={out}", *settings)
     saved = next((out / "checkpoint").glob(f"step-*{step:02d}"))
     tensors = {}
     for file in saved.glob("*.safetensors"):
@@ -89,10 +86,7 @@ def check(options, folder, graph, push_sum):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--program", required=True, help="path of stratagem")
-    parser.add_argument("--mpiexec", required=True)
-    options = parser.parse_args()
+    options = arguments(__doc__).parse_args()
     cases = [("ring", False), ("exponential", False), ("exponential", True), ("complete", False), ("star", True)]
     with tempfile.TemporaryDirectory(prefix="stratagem-oracle-") as name:
         folder = Path(name)

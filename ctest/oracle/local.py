@@ -6,18 +6,15 @@ one rank plays, or two. Exits with 1 if a parameter differs by more than roundin
 else than was asked for does not.
 """
 
-import argparse
-import os
-import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from safetensors.numpy import load_file
 
-from mnist_mlp import LAYERS, gradients, training_data
+from mnist_mlp import LAYERS, gradients
+from training_run import arguments_with_mnist, batches_of, distance, weights_of_run
 
 SUBSET, SEED, BATCH, WORKERS = 600, 3, 24, 2
 INNER_STEPS, ROUNDS = 4, 3
@@ -119,28 +116,12 @@ def train(begin, batches, way):
     return {name: mean(workers, name) for name in begin}
 
 
-def run_stratagem(options, folder, ranks, name, *settings):
-    """The weights that it saves."""
-    file = folder / f"{name}.safetensors"
-    more = [*settings, f"run.out={folder / name}", f"run.save_weights={file}"]
-    subprocess.run([options.mpiexec, "--oversubscribe", "--bind-to", "none", "-n", str(ranks), options.program, "run",
-                    str(folder / "config.yaml"), "--progress", "none", "-q",
-                    *(word for one in more for word in ("-s", one))], check=True)
-    tensors = load_file(file)
-    assert all(array.dtype == np.float64 for array in tensors.values())
-    return tensors
-
-
-def distance(a, b):
-    return max(np.abs(a[name] - b[name]).max() for name in a)
-
-
 def check(options, folder, begin, batches, what):
     way, others = WAYS[what]
     steps = f"run.max_steps={ROUNDS * INNER_STEPS}"
     exact, good = train(begin, batches, way), True
     for ranks in (1, 2):
-        ours = run_stratagem(options, folder, ranks, f"{what}-{ranks}".replace(" ", "-"), steps, *way.settings())
+        ours = weights_of_run(options, folder, ranks, f"{what}-{ranks}".replace(" ", "-"), steps, *way.settings())
         found = distance(ours, exact)
         good = good and found <= TOLERANCE
         print(f"{what:>16}, {ranks} rank(s)    {found:.1e}")
@@ -152,29 +133,14 @@ def check(options, folder, begin, batches, what):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--program", required=True)
-    parser.add_argument("--order-program", required=True)
-    parser.add_argument("--mpiexec", default="mpirun")
-    parser.add_argument("--data", default=os.environ.get("STRATAGEM_DATA", ""))
-    options = parser.parse_args()
-    if not options.data:
-        print("SKIPPED: needs STRATAGEM_DATA")
-        return 77
-    images, labels = training_data(options.data, SUBSET)
-    words = [options.order_program, str(SEED), "0", str(SUBSET)]
-    order = np.array(subprocess.run(words, check=True, text=True, stdout=subprocess.PIPE).stdout.split(), dtype=int)
-
-    def batches(step):
-        shares = np.split(order[step * BATCH : (step + 1) * BATCH], WORKERS)
-        return [(images[share], labels[share]) for share in shares]
-
+    options = arguments_with_mnist(__doc__, "order-program")
+    batches = batches_of(options, SUBSET, SEED, BATCH, WORKERS)
     with tempfile.TemporaryDirectory(prefix="stratagem-oracle-") as name:
         folder = Path(name)
         (folder / "config.yaml").write_text(CONFIG.format(
             seed=SEED, root=options.data, subset=SUBSET, batch=BATCH, lr=LR, momentum=MOMENTUM, decay=DECAY,
             workers=WORKERS, inner_steps=INNER_STEPS), encoding="utf-8")
-        begin = run_stratagem(options, folder, 1, "begin", "run.epochs=0")
+        begin = weights_of_run(options, folder, 1, "begin", "run.epochs=0")
         good = [check(options, folder, begin, batches, what) for what in WAYS]
     print(f"limit {TOLERANCE:.0e}: {'ok' if all(good) else 'FAILED'}")
     return 0 if all(good) else 1

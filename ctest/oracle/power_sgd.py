@@ -6,9 +6,6 @@ From those after the first step on, NumPy goes on by itself; the program compute
 its rounding is between them, or if the same without feedback, or with factors that are not orthogonal, is as near.
 """
 
-import argparse
-import os
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -16,7 +13,8 @@ from pathlib import Path
 import numpy as np
 from safetensors.numpy import load_file
 
-from mnist_mlp import gradients, training_data
+from mnist_mlp import gradients
+from training_run import arguments_with_mnist, batches_of, run
 
 SUBSET, SEED, BATCH, WORKERS, STEPS, RANK = 600, 3, 24, 2, 3, 2
 LR, MOMENTUM = 0.05, 0.9
@@ -34,10 +32,7 @@ trace: {{spans_every: 0}}
 def state_after(options, folder, step):
     """{kind: {name: array}} of a run that saved after this step; a worker's own kinds end with its number."""
     out = folder / str(step)
-    more = [f"checkpoint.every_steps={step}", f"run.max_steps={step + 1}", f"run.out={out}"]
-    subprocess.run([options.mpiexec, "--oversubscribe", "--bind-to", "none", "-n", str(WORKERS), options.program, "run",
-                    str(folder / "config.yaml"), "--progress", "none", "-q",
-                    *(word for one in more for word in ("-s", one))], check=True)
+    run(options, folder, WORKERS, f"checkpoint.every_steps={step}", f"run.max_steps={step + 1}", f"run.out={out}")
     kinds = {}
     for file in next((out / "checkpoint").glob(f"step-*{step:02d}")).glob("*.safetensors"):
         for name, array in load_file(file).items():
@@ -105,23 +100,8 @@ def distance(ours, expected):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--program", required=True)
-    parser.add_argument("--order-program", required=True)
-    parser.add_argument("--mpiexec", default="mpirun")
-    parser.add_argument("--data", default=os.environ.get("STRATAGEM_DATA", ""))
-    options = parser.parse_args()
-    if not options.data:
-        print("SKIPPED: needs STRATAGEM_DATA")
-        return 77
-    images, labels = training_data(options.data, SUBSET)
-    words = [options.order_program, str(SEED), "0", str(SUBSET)]
-    order = np.array(subprocess.run(words, check=True, text=True, stdout=subprocess.PIPE).stdout.split(), dtype=int)
-
-    def batches(step):
-        shares = np.split(order[step * BATCH : (step + 1) * BATCH], WORKERS)
-        return [(images[share], labels[share]) for share in shares]
-
+    options = arguments_with_mnist(__doc__, "order-program")
+    batches = batches_of(options, SUBSET, SEED, BATCH, WORKERS)
     with tempfile.TemporaryDirectory(prefix="stratagem-oracle-") as name:
         folder = Path(name)
         (folder / "config.yaml").write_text(CONFIG.format(

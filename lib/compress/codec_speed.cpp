@@ -1,14 +1,15 @@
 #include "compress/codec_speed.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include <ATen/ATen.h>
 
 #include "base/clock.hpp"
+#include "base/median.hpp"
 #include "compress/block_codes.hpp"
 #include "compress/codec.hpp"
 #include "compress/low_rank_code.hpp"
@@ -51,15 +52,13 @@ class Gradients {
 /// Median over the pieces [s], per byte of fp32.
 template <class Act>
 double time_of(Act act) {
-  std::array<std::int64_t, pieces> times;
+  std::vector<double> times;
   for (std::int64_t piece = 0; piece < pieces; ++piece) {
     auto const begin = monotonic_ns();
     act(piece);
-    times[static_cast<std::size_t>(piece)] = monotonic_ns() - begin;
+    times.push_back(1e-9 * static_cast<double>(monotonic_ns() - begin));
   }
-  auto const middle = times.begin() + pieces / 2;
-  std::ranges::nth_element(times, middle);
-  return 1e-9 * static_cast<double>(*middle) / (numel * sizeof(float));
+  return median(std::move(times)) / (numel * sizeof(float));
 }
 
 CodecSpeed measure_blocks(Gradients& gradients, Code code, Rounding rounding) {

@@ -73,8 +73,8 @@ void check_classes(RunPlan const& plan, Model const& model) {
 }
 
 void check_batch_norm(RunPlan const& plan, Model const& model) {
-  bool const single_pixel = plan.input.size <= model.two_sample_input;
-  if (plan.samples_per_pass > 1 || plan.config.run.epochs == 0 || !single_pixel) return;
+  auto const least = least_samples(model, plan.input);
+  if (plan.samples_per_pass >= least || plan.config.run.epochs == 0) return;
   throw Error(ExitCode::usage,
               str("data.global_batch: each pass of a worker has 1 sample, and the last maps of ",
                   model.name, " at ", plan.input.size, " pixels have 1 pixel"),
@@ -128,6 +128,10 @@ InputShape input_shape(RunConfig const& config) {
   auto channels = input_channels(config.model);
   if (channels == 0) channels = channels_of(config.data);
   return {.channels = channels > 0 ? channels : colours, .size = config.data.input_size};
+}
+
+std::int64_t least_samples(Model const& model, InputShape const& input) {
+  return input.size <= model.two_sample_input ? 2 : 1;
 }
 
 std::int64_t saved_bytes(Model const& model, RunConfig const& config) {

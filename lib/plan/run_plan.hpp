@@ -51,6 +51,9 @@ bool needs_labels(RunPlan const& plan);
 /// Deals the images to clients, if they belong to such. Error(usage) where that cannot be.
 RunPlan with_labels(RunPlan plan, SampleSet const& train);
 
+/// Of a pass in training: BatchNorm refuses one sample where the last maps have one pixel.
+std::int64_t least_samples(Model const& model, InputShape const& input);
+
 /// Parameters and the optimizer's state, as a checkpoint has them [B].
 std::int64_t saved_bytes(Model const& model, RunConfig const& config);
 

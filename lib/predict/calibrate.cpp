@@ -385,8 +385,7 @@ std::vector<WantedPass> wanted_passes(std::vector<RunConfig> const& runs) {
       auto const kind = pass_kind(config, model, config.run.threads);
       auto found = std::ranges::find(kinds, kind, &Found::kind);
       if (found == kinds.end())
-        found = kinds.insert(kinds.end(),
-                             {config, kind, {}, plan.input.size <= model.two_sample_input ? 2 : 1});
+        found = kinds.insert(kinds.end(), {config, kind, {}, least_samples(model, plan.input)});
       found->samples.insert(plan.samples_per_pass);
     } catch (Error const&) {
       continue;  // `plan` tells why

@@ -25,7 +25,8 @@ ChainedSum::ChainedSum(mpi::Comm const& comm, NodeArena& arena, Kind kind, at::T
       piece_(piece_bytes / sum_size_),
       pieces_of_slice_(ceil_div(sliced_.slice, piece_)),
       pieces_(kind == Kind::all_reduce ? pieces_of_slice_ : nodes_ * pieces_of_slice_),
-      ring_(static_cast<std::size_t>(std::min<std::int64_t>(2 * nodes_ + waiting_pieces, pieces_))) {}
+      ring_(
+          static_cast<std::size_t>(std::min<std::int64_t>(2 * nodes_ + waiting_pieces, pieces_))) {}
 
 std::optional<std::int64_t> ChainedSum::place() {
   if (shared_.data_ptr() != input().data_ptr())

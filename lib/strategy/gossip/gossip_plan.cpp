@@ -63,10 +63,8 @@ class PlannedGossip final : public PlannedStrategy {
 
   StepTime time(StepParts const& parts) const override {
     GossipSteps const steps(plan_, parts);
-    auto mean = steady(parts, [&](Lanes& lanes) { steps.run(lanes); });
-    auto const count = steps.count();
-    mean = {mean.path_s / count, mean.compute_s / count, mean.moving_s / count};
-    return time_of_collectives(mean, parts);
+    auto const all = steady(parts, [&](Lanes& lanes) { steps.run(lanes); });
+    return time_of_collectives(all / steps.count(), parts);
   }
 
   std::string tables(Model const& /*model*/) const override {

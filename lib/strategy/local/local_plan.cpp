@@ -83,10 +83,8 @@ class PlannedLocal final : public PlannedStrategy {
 
   StepTime time(StepParts const& parts) const override {
     LocalSteps steps(plan_, parts);
-    auto mean = steady(parts, [&](Lanes& lanes) { steps.run(lanes); });
-    auto const count = steps.count();
-    mean = {mean.path_s / count, mean.compute_s / count, mean.moving_s / count};
-    return time_of_collectives(mean, parts);
+    auto const all = steady(parts, [&](Lanes& lanes) { steps.run(lanes); });
+    return time_of_collectives(all / steps.count(), parts);
   }
 
   std::string tables(Model const& /*model*/) const override {
@@ -204,13 +202,10 @@ void set_apart(StrategyPlan& plan, LocalPlan const& local, PlanInput const& inpu
                   {"strategy.delay", std::to_string(config.delay)},
                   {"strategy.mixing_factor", shortest(config.mixing_factor)}};
   if (config.begin_step == 0) return;
-  auto synchronous = config;
-  synchronous.inner_steps = 1;
-  synchronous.outer_lr = 1;
-  synchronous.outer_momentum = 0;
-  synchronous.fragments = 1;
-  synchronous.delay = 0;
-  synchronous.mixing_factor = 0;
+  LocalConfig const synchronous{.workers = config.workers,
+                                .inner_steps = 1,
+                                .begin_step = config.begin_step,
+                                .micro_batches = config.micro_batches};
   plan.warm_start = config.begin_step;
   plan.begins_like = std::make_shared<StrategyPlan const>(plan_of(synchronous, input));
 }

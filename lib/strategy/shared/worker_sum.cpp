@@ -66,10 +66,6 @@ class SlicedSum {
 
 }  // namespace
 
-void sum_over_workers(std::span<at::Tensor const> own, Communicator& communicator) {
-  begin_sum_over_workers(own, communicator).wait_on_stream();
-}
-
 Work begin_sum_over_workers(std::span<at::Tensor const> own, Communicator& communicator) {
   at::NoGradGuard const no_grad;
   if (own.size() == 1) return communicator.all_reduce(own.front());

@@ -80,6 +80,11 @@ inline constexpr int steps_to_settle = 3, mean_over_steps = 12;
 struct Steady {
   double path_s, compute_s;
   double moving_s;  ///< of a core of each rank, for transfers
+
+  /// Of each of `count` steps that it consists of.
+  friend Steady operator/(Steady const& whole, int count) {
+    return {whole.path_s / count, whole.compute_s / count, whole.moving_s / count};
+  }
 };
 Steady steady(StepParts const& parts, std::function<void(Lanes&)> const& step);
 
