@@ -139,4 +139,23 @@ TEST(InprocessCommunicator, AFailingRankEndsTheOthers) {
                std::runtime_error);
 }
 
+TEST(InprocessCommunicator, ARankThatDiesInADestructorEndsTheOthers) {
+  auto const leave_unawaited = [](Communicator& comm) {
+    auto const number = at::ones({1});
+    if (comm.rank() == 1) auto const unawaited = comm.send(number, 0, 0);
+    if (comm.rank() == 0) comm.receive(number, 1, 0).wait_on_host();
+  };
+  stratagem::Death const death{.rank = 1, .calls = 1};  // it begins to send and dies when it waits
+  int lost = 0;
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    try {
+      run_ranks(2, seed, leave_unawaited, death);
+    } catch (Error const& error) {
+      EXPECT_EQ(error.code(), ExitCode::peer_lost) << error.what();
+      ++lost;
+    }
+  }
+  EXPECT_EQ(lost, 20);
+}
+
 }  // namespace

@@ -175,11 +175,10 @@ std::vector<End> run(Variant const& variant, std::uint64_t seed, std::optional<D
 /// peer.
 void expect_right_or_lost(Variant const& variant, std::vector<End> const& ends,
                           std::string const& expected, std::optional<Death> const& death) {
-  bool const died = death && ends[static_cast<std::size_t>(death->rank)].error;
   for (std::size_t rank = 0; rank < ends.size(); ++rank) {
     auto const& end = ends[rank];
     if (end.error) {
-      EXPECT_TRUE(died) << "rank " << rank << ": " << end.error->what();
+      EXPECT_TRUE(death) << "rank " << rank << ": " << end.error->what();
       EXPECT_EQ(end.error->code(), ExitCode::peer_lost)
           << "rank " << rank << ": " << end.error->what();
     } else if (!variant.asynchronous() && !end.trained.parameters.empty()) {

@@ -84,9 +84,14 @@ InProcessGroup::InProcessGroup(int ranks, std::uint64_t seed, std::optional<Deat
       death_(death) {}
 
 void InProcessGroup::live(int rank) {
-  if (!death_ || death_->rank != rank || lived_++ < death_->calls) return;
-  if (lived_ == death_->calls + 1) network_.lose(rank);
-  throw Error(ExitCode::peer_lost, str("rank ", rank, " is dead"));
+  if (!death_ || death_->rank != rank) return;
+  if (lived_++ == death_->calls) network_.lose(rank);
+  expect_alive(rank);
+}
+
+void InProcessGroup::expect_alive(int rank) const {
+  if (death_ && death_->rank == rank && lived_ > death_->calls)
+    throw Error(ExitCode::peer_lost, str("rank ", rank, " is dead"));
 }
 
 void InProcessGroup::begin(int rank) {

@@ -32,6 +32,8 @@ class InProcessGroup : public std::enable_shared_from_this<InProcessGroup> {
 
   /// The rank begins an operation, or waits for one: lets the others run, or dies.
   void begin(int rank);
+  /// Throws if the rank has died, whatever it made of that.
+  void expect_alive(int rank) const;
   void wait(int rank, std::string const& what, std::shared_ptr<bool> const& done);
   void poll(int rank);
 

@@ -109,6 +109,7 @@ void run_ranks(int ranks, std::uint64_t seed, std::function<void(Communicator&)>
       group->turns().enter(rank);
       InProcessCommunicator communicator(group, rank);
       body(communicator);
+      group->expect_alive(rank);  // what waits in a destructor does not throw
       group->turns().leave(rank);
     } catch (...) {
       {
