@@ -157,6 +157,21 @@ TEST(RunPlan, RefusesWhatDoesNotFitTogether) {
   }
 }
 
+TEST(RunPlan, OnlyBatchNormOfSinglePixelsRefusesSingleSamples) {
+  auto config = lenet_on_digits();
+  config.data.global_batch = 2;
+  config.model = {.name = "resnet50"};
+  EXPECT_NE(refusal(config, 2).find("the last maps of resnet50"), std::string::npos);
+  EXPECT_EQ(refusal(config, 1), "") << "two samples";
+  config.model = {.name = "lenet"};
+  EXPECT_EQ(refusal(config, 2), "") << "no BatchNorm";
+  config.data.dataset = "synthetic-text";
+  config.data.seq_len = 8;
+  config.model = {
+      .name = "gpt2", .num_classes = 16, .layers = 1, .heads = 2, .width = 16, .context = 8};
+  EXPECT_EQ(refusal(config, 2), "") << "no pixels";
+}
+
 TEST(RunPlan, IsReportedInNumbersAndForPeople) {
   auto const config = lenet_on_digits();
   auto const model = model_of(config);

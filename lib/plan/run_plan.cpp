@@ -131,7 +131,8 @@ InputShape input_shape(RunConfig const& config) {
 }
 
 std::int64_t least_samples(Model const& model, InputShape const& input) {
-  return input.size <= model.two_sample_input ? 2 : 1;
+  bool const averages_pixels = model.two_sample_input > 0;  // tokens have no size
+  return averages_pixels && input.size <= model.two_sample_input ? 2 : 1;
 }
 
 std::int64_t saved_bytes(Model const& model, RunConfig const& config) {
