@@ -110,5 +110,31 @@ TEST(NodeCollective, InAnyOrderOfMovesTheBitsAreThoseOfTheSumInRankOrder) {
   }
 }
 
+/// Who only waits has nothing in flight, so that it need not look often.
+TEST(NodeCollective, WhoWaitsForOthersMovesNothing) {
+  auto const made = arenas(2);
+  std::vector<at::Tensor> tensors;
+  std::vector<std::unique_ptr<NodeCollective>> calls;
+  for (auto const& arena : made) {
+    tensors.push_back(*arena->allocate(100'000, at::kFloat));
+    calls.push_back(std::make_unique<NodeCollective>(*arena, Kind::all_reduce, tensors.back(),
+                                                     tensors.back(), 1,
+                                                     std::make_unique<NoMessages>()));
+  }
+  auto const until_stuck = [&](std::size_t rank) {
+    auto state = Operation::State::moved;
+    while (state == Operation::State::moved) state = calls[rank]->advance();
+    return state;
+  };
+  EXPECT_EQ(until_stuck(0), Operation::State::stuck) << "rank 1 has not called it";
+  EXPECT_EQ(calls[0]->in_flight(), 0);
+  EXPECT_EQ(until_stuck(1), Operation::State::stuck) << "rank 0 has a share to do";
+  EXPECT_EQ(calls[1]->in_flight(), 0);
+  EXPECT_EQ(calls[0]->advance(), Operation::State::moved);
+  EXPECT_EQ(calls[0]->in_flight(), 400'000);
+  EXPECT_EQ(until_stuck(0), Operation::State::finished);
+  EXPECT_EQ(until_stuck(1), Operation::State::finished);
+}
+
 }  // namespace
 }  // namespace stratagem::test

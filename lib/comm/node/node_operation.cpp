@@ -20,8 +20,9 @@ NodeMark& NodeOperation::mark(int rank) const {
   return reinterpret_cast<NodeMark*>(arena_.at(rank, 0))[number_ % marks];
 }
 
+/// Who waits for the others moves nothing for them.
 std::int64_t NodeOperation::in_flight() const {
-  return bytes_of(input_);
+  return stage_ == Stage::moving ? bytes_of(input_) : 0;
 }
 
 Operation::State NodeOperation::advance() {
