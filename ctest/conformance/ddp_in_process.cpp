@@ -28,5 +28,11 @@ TEST(DdpInProcess, EmulatorsOfDifferentSizesDiffer) {
   EXPECT_EQ(of(3), of(3));
 }
 
+/// So the comparisons with model.fused on and off are of two ways.
+TEST(DdpInProcess, FusedLayersHaveBitsOfTheirOwn) {
+  EXPECT_NE(emulated({.model = "tiny_maps", .steps = 2}, 2),
+            emulated({.model = "tiny_maps_not_fused", .steps = 2}, 2));
+}
+
 }  // namespace
 }  // namespace stratagem::test

@@ -59,8 +59,9 @@ std::vector<Case> all_cases() {
                                 .reshard_after_forward = reshard,
                                 .prefetch = prefetch,
                                 .overlap = overlap}});
-  for (auto const shard : {Shard::optimizer, Shard::gradients, Shard::full})
-    cases.push_back({"tiny_exported", {.shard = shard}});
+  for (auto const* model : {"tiny_exported", "tiny_maps", "tiny_maps_not_fused"})
+    for (auto const shard : {Shard::optimizer, Shard::gradients, Shard::full})
+      cases.push_back({model, {.shard = shard}});
   return cases;
 }
 

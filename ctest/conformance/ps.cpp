@@ -53,6 +53,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"tiny_residual", {.servers = 2, .chunk_mb = 4 * kib, .transport = rma}},
         Case{"tiny_residual", {.servers = 1, .chunk_mb = 4 * kib}},
         Case{"tiny_odd", {.servers = 1, .chunk_mb = 4 * kib}},
+        Case{"tiny_maps", {.servers = 1, .chunk_mb = kib}},
         Case{"tiny_exported", {.servers = 2, .chunk_mb = 4 * kib}}),
     name);
 

@@ -42,6 +42,11 @@ Model test_model(std::string const& name) {
   if (name == "tiny_residual") return tiny_residual(1, 10);
   if (name == "tiny_odd") return tiny_odd(1, 10);
   if (name == "tiny_cliff") return tiny_cliff(1, 10);
+  if (name == "tiny_maps" || name == "tiny_maps_not_fused") {
+    auto model = tiny_maps(1, 10);
+    model.fused = name == "tiny_maps";
+    return model;
+  }
   if (name == "tiny_exported")
     return make_model({.name = name, .file = tiny_exported().string(), .num_classes = 0},
                       {.channels = 1, .size = 28});

@@ -17,7 +17,8 @@ namespace stratagem::test {
 
 /// A short training whose result is compared bit for bit.
 struct Training {
-  /// lenet, tiny_residual, tiny_odd, tiny_cliff, tiny_exported, tiny_vit, tiny_gpt or tiny_experts
+  /// lenet, tiny_residual, tiny_odd, tiny_maps, tiny_maps_not_fused, tiny_cliff, tiny_exported,
+  /// tiny_vit, tiny_gpt or tiny_experts
   std::string model = "lenet";
   StrategyConfig strategy;
   gpu::Device device;  ///< where this rank computes

@@ -69,8 +69,11 @@ TEST(Convolution, OfSmallMapsIsLibTorchs) {
       auto const bias = at::randn({each.out}, at::kDouble).requires_grad_();
       Window const window{each.stride, each.padding, each.groups};
       small += is_of_small_maps(x, weight, window) ? 1 : 0;
-      auto const own =
-          results_of(x, weight, bias, [&] { return convolve(x, weight, bias, window); });
+      auto const own_way = [&](bool fused) {
+        return results_of(x, weight, bias,
+                          [&] { return convolve(x, weight, bias, window, fused); });
+      };
+      auto const own = own_way(true), off = own_way(false);
       auto const theirs = results_of(x, weight, bias, [&] {
         return at::conv2d(x, weight, bias, each.stride, each.padding, 1, each.groups);
       });
@@ -78,8 +81,10 @@ TEST(Convolution, OfSmallMapsIsLibTorchs) {
       expect_close(own.of_x, theirs.of_x, 1e-13);
       expect_close(own.of_weight, theirs.of_weight, 1e-13);
       expect_close(own.of_bias, theirs.of_bias, 1e-13);
+      EXPECT_TRUE(at::equal(off.y, theirs.y) && at::equal(off.of_weight, theirs.of_weight));
       at::NoGradGuard const evaluation;
-      EXPECT_TRUE(at::equal(convolve(x, weight, bias, window), own.y));
+      EXPECT_TRUE(at::equal(convolve(x, weight, bias, window, true), own.y));
+      EXPECT_TRUE(at::equal(convolve(x, weight, bias, window, false), theirs.y));
     }
   }
   EXPECT_GT(small, 300);
@@ -113,7 +118,7 @@ void expect_as_accurate(at::ScalarType type, double times) {
                         distance(own.of_bias, exact.of_bias)};
     };
     auto const own = errors([&](auto const&... given) {
-      return convolve(given..., {1, kernel / 2, groups});
+      return convolve(given..., {1, kernel / 2, groups}, true);
     });
     auto const theirs = errors(
         [&](auto const&... given) { return at::conv2d(given..., 1, kernel / 2, 1, groups); });

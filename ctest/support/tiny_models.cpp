@@ -92,6 +92,30 @@ class OddConv final : public Block {
   Dropout drop_;
 };
 
+/// Convolutions to small maps of every kind: images of 28 pixels to 4 x 4, 2 x 2, and one pixel.
+class SmallMaps final : public Block {
+ public:
+  explicit SmallMaps(std::int64_t in)
+      : Block("maps"),
+        convs_{conv("maps.0", {.in = in, .out = 8, .kernel = 7, .stride = 7}),
+               conv("maps.1", {.in = 8, .out = 12, .kernel = 1, .bias = true}),
+               conv("maps.2", {.in = 12, .out = 16, .kernel = 3, .stride = 2, .padding = 1}),
+               conv("maps.3", {.in = 16, .out = 16, .kernel = 3, .padding = 1, .groups = 16}),
+               conv("maps.4", {.in = 16, .out = 8, .kernel = 2, .bias = true})} {}
+  at::Tensor forward(at::Tensor const& x, Frame const& frame) const override {
+    auto y = x;
+    for (auto const& conv : convs_) y = conv(y, frame).relu();
+    return y;
+  }
+
+ private:
+  Conv2d conv(std::string const& name, Conv2d::Shape const& shape) {
+    return {declare_, name, shape, kaiming_normal(shape.fan_in())};
+  }
+
+  std::vector<Conv2d> convs_;
+};
+
 /// Rows [begin, begin + rows) of a linear layer of `total` rows.
 class LinearPart final : public Block {
  public:
@@ -133,6 +157,13 @@ Model tiny_residual(std::int64_t channels, std::int64_t classes) {
   model.blocks.push_back(std::make_unique<Stem>(channels, 8));
   model.blocks.push_back(std::make_unique<Residual>("block1", 8));
   model.blocks.push_back(std::make_unique<Residual>("block2", 8));
+  model.blocks.push_back(std::make_unique<PooledHead>(8, classes));
+  return model;
+}
+
+Model tiny_maps(std::int64_t channels, std::int64_t classes) {
+  Model model{.name = "tiny_maps", .memory_format = MemoryFormat::channels_last};
+  model.blocks.push_back(std::make_unique<SmallMaps>(channels));
   model.blocks.push_back(std::make_unique<PooledHead>(8, classes));
   return model;
 }

@@ -186,6 +186,9 @@ Keys keys_of(ModelConfig& model, KnownNames const& names) {
       {"recompute", recompute(model.recompute),
        "run blocks again in the backward pass, to save memory: all, or the first of every k"},
       {"dropout", flag(model.dropout), "false also turns stochastic depth off"},
+      {"fused", choice(model.fused, {"off", "auto"}),
+       "auto: layers are computed in the program's own ways where these are faster; off: by "
+       "LibTorch alone"},
       {"layers", unless_zero(integer(model.layers, at_least(0))),
        "of transformers; 0 (default): as the model's name says, likewise the following"},
       {"heads", unless_zero(integer(model.heads, at_least(0))), "of attention in each layer"},

@@ -17,6 +17,7 @@ namespace stratagem {
 struct Context {
   bool training = false;
   bool dropout = true;  ///< false: no dropout and no stochastic depth, even in training
+  bool fused = true;    ///< see ModelConfig
   std::uint64_t seed = 0;
   std::int64_t step = 0;
   std::int64_t first_slot = 0;  ///< index of the first sample in the global batch

@@ -19,8 +19,6 @@ using torch::autograd::variable_list;
 /// Pixels of the largest small map, by kind of convolution: measured against oneDNN with AVX-512.
 constexpr std::int64_t most_pixels = 4, most_of_pointwise = 16, most_of_depthwise = 64;
 
-thread_local bool libtorchs_alone = false;
-
 bool is_depthwise(at::Tensor const& x, at::Tensor const& weight, Window const& window) {
   return window.groups > 1 && window.groups == x.size(1) && weight.size(0) == x.size(1);
 }
@@ -166,19 +164,10 @@ class SmallMaps : public torch::autograd::Function<SmallMaps> {
 
 }  // namespace
 
-AsOfLargeMaps::AsOfLargeMaps(bool wanted) : before_(libtorchs_alone) {
-  libtorchs_alone = libtorchs_alone || wanted;
-}
-
-AsOfLargeMaps::~AsOfLargeMaps() {
-  libtorchs_alone = before_;
-}
-
 bool is_of_small_maps(at::Tensor const& x, at::Tensor const& weight, Window const& window) {
   auto const type = x.scalar_type();
   bool const known = type == at::kFloat || type == at::kDouble || type == at::kBFloat16;
-  if (libtorchs_alone || !x.is_cpu() || !known || x.dim() != 4 || weight.size(2) != weight.size(3))
-    return false;
+  if (!x.is_cpu() || !known || x.dim() != 4 || weight.size(2) != weight.size(3)) return false;
   if (type != weight.scalar_type() || x.size(1) != weight.size(1) * window.groups) return false;
   if (window.groups != 1 && !is_depthwise(x, weight, window)) return false;
   auto const side = [&](std::int64_t extent) {
@@ -192,9 +181,9 @@ bool is_of_small_maps(at::Tensor const& x, at::Tensor const& weight, Window cons
 }
 
 at::Tensor convolve(at::Tensor const& x, at::Tensor const& weight,
-                    std::optional<at::Tensor> const& bias, Window const& window,
+                    std::optional<at::Tensor> const& bias, Window const& window, bool fused,
                     GradientPlaces* places, int parameter) {
-  if (!is_of_small_maps(x, weight, window))
+  if (!fused || !is_of_small_maps(x, weight, window))
     return at::conv2d(x, weight, bias, window.stride, window.padding, 1, window.groups);
   if (!at::GradMode::is_enabled()) return SmallMaps::compute(x, weight, bias, window);
   auto const shared = places == nullptr ? c10::intrusive_ptr<GradientPlaces>()

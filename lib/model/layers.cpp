@@ -60,8 +60,9 @@ Conv2d::Conv2d(Declaration& declare, std::string const& prefix, Shape const& sha
 at::Tensor Conv2d::operator()(at::Tensor const& x, Frame const& frame) const {
   std::optional<at::Tensor> of_bias;
   if (bias >= 0) of_bias = parameter(frame, bias);
-  return convolve(x, parameter(frame, weight), of_bias, {shape.stride, shape.padding, shape.groups},
-                  frame.places, weight);
+  Window const window{shape.stride, shape.padding, shape.groups};
+  return convolve(x, parameter(frame, weight), of_bias, window, frame.context.fused, frame.places,
+                  weight);
 }
 
 Linear::Linear(Declaration& declare, std::string const& prefix, Shape const& shape,

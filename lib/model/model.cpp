@@ -154,6 +154,7 @@ Model make_model(ModelConfig const& config, InputShape const& input) {
                 str("it wants ", entry.input_channels));
   auto model = entry.make(config, input);
   model.classes = config.num_classes > 0 ? config.num_classes : input.vocabulary;
+  model.fused = config.fused;
   model.two_sample_input = entry.two_sample_input;
   model.memory_format =
       config.memory_format == MemoryFormat::automatic ? entry.fastest_format : config.memory_format;

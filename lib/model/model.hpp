@@ -35,6 +35,7 @@ struct Model {
   std::vector<std::string>
       head;                  ///< names of the last layer's tensors, which depend on num_classes
   std::int64_t classes = 0;  ///< logits of a sample, or of each token
+  bool fused = true;         ///< see ModelConfig
   /// [pixels] Up to this size, a BatchNorm gets 1x1 maps and cannot train with one sample; 0: none.
   std::int64_t two_sample_input = 0;
   bool waits_for_device = false;    ///< in a pass, to learn how much there is to do

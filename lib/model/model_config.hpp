@@ -29,6 +29,8 @@ struct ModelConfig {
   MemoryFormat memory_format = MemoryFormat::automatic;
   Recompute recompute;  ///< `none`, `all`, `every_2`, `every_3`, ...
   bool dropout = true;  ///< false also disables stochastic depth
+  /// Layers are computed in the program's own ways where these are faster; off: by LibTorch alone.
+  bool fused = true;
   // Of transformers; 0: as the model of that name has it.
   std::int64_t layers = 0, heads = 0, width = 0;
   std::int64_t patch = 0;    ///< of those of images, edge [pixels]

@@ -47,7 +47,8 @@ std::int64_t TextSampler::next(std::span<std::int64_t const> text, Sampling cons
   at::NoGradGuard const no_grad;
   auto const seen = text.last(std::min(text.size(), static_cast<std::size_t>(length_)));
   auto const inputs = at::tensor(at::ArrayRef<std::int64_t>(seen.data(), seen.size()), at::kLong);
-  auto const logits = infer(replica_, buffers_, tape_, inputs.unsqueeze(0))[0][-1].to(at::kDouble);
+  auto const logits =
+      infer(replica_, buffers_, tape_, inputs.unsqueeze(0), {})[0][-1].to(at::kDouble);
   if (sampling.temperature == 0) return logits.argmax().item<std::int64_t>();
   auto const all = logits.numel();
   auto const k = sampling.top_k > 0 ? std::min(sampling.top_k, all) : all;

@@ -99,8 +99,8 @@ ActivationUse use_of(ActivationPass const& pass) {
 /// Runs passes of a few samples.
 class ActivationPredictor::Probe {
  public:
-  Probe(Model const& model, ModelConfig const& config, InputShape const& input,
-        Precision precision);
+  Probe(Model const& model, ModelConfig const& config, InputShape const& input, Precision precision,
+        bool fused);
 
   ActivationPass run(std::int64_t samples);
 
@@ -119,11 +119,11 @@ class ActivationPredictor::Probe {
 };
 
 ActivationPredictor::Probe::Probe(Model const& model, ModelConfig const& config,
-                                  InputShape const& input, Precision precision)
+                                  InputShape const& input, Precision precision, bool fused)
     : model_(model),
       input_(input),
       type_(compute_type(precision)),
-      context_{.training = true, .dropout = config.dropout},
+      context_{.training = true, .dropout = config.dropout, .fused = fused},
       buffers_(make_buffers(model, host, precision)),
       tape_(model.blocks, config.recompute) {
   std::int64_t largest = 0;
@@ -191,7 +191,7 @@ class ActivationPredictor::Family {
         threads_(probe_threads(samples, threads)),
         run_threads_(threads > 0 ? threads : threads_),
         by_small_images_(input.size > double_size && takes_any_size(model, config, input)),
-        in_place_(by_small_images_ && input.size > last_small_size),
+        in_place_(config.fused && by_small_images_ && input.size > last_small_size),
         size_(by_small_images_ ? small_size : input.size) {}
 
   /// Whether small passes were run on the machine that is planned for, which is not this one.
@@ -237,9 +237,10 @@ class ActivationPredictor::Family {
   std::string key(int threads, std::int64_t size, std::int64_t samples) const {
     return str(model_.name, model_.graph.empty() ? "" : " " + model_.graph, ' ',
                model_.parameter_count(), ' ', config_.recompute.every, ' ', config_.dropout, ' ',
-               static_cast<int>(model_.memory_format), ' ', input_.channels, ' ',
-               input_.is_text() ? str("text ", input_.tokens, ' ') : "", static_cast<int>(type_),
-               ' ', threads, ' ', size, ' ', samples, " LibTorch ", build_info().libtorch);
+               config_.fused ? "" : "not fused ", static_cast<int>(model_.memory_format), ' ',
+               input_.channels, ' ', input_.is_text() ? str("text ", input_.tokens, ' ') : "",
+               static_cast<int>(type_), ' ', threads, ' ', size, ' ', samples, " LibTorch ",
+               build_info().libtorch);
   }
   /// Of passes in the place of those with larger images.
   std::string key_in_place(int threads, std::int64_t size, std::int64_t samples) const {
@@ -261,8 +262,7 @@ class ActivationPredictor::Family {
     auto found = find(threads, size, samples);
     if (found == all_.passes_.end()) {
       Threads const as_in_the_run(threads);
-      AsOfLargeMaps const in_place(in_place_);
-      Probe probe(model_, config_, of_size(input_, size), type_);
+      Probe probe(model_, config_, of_size(input_, size), type_, config_.fused && !in_place_);
       found = all_.passes_.emplace(key_in_place(threads, size, samples), probe.run(samples)).first;
     }
     return found->second;
@@ -304,7 +304,7 @@ double ActivationPredictor::time_pass(Model const& model, ModelConfig const& con
   Threads const as_in_the_run(threads > 0 ? available(threads) : at::get_num_threads());
   auto const size =
       takes_any_size(model, config, input) ? std::min(input.size, double_size) : input.size;
-  Probe probe(model, config, of_size(input, size), probed_type(precision));
+  Probe probe(model, config, of_size(input, size), probed_type(precision), config.fused);
   probe.run(2 * fewest);  // the libraries choose and compile kernels
   auto best = std::numeric_limits<std::int64_t>::max();
   for (int i = 0; i < timed_passes; ++i) {

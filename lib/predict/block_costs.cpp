@@ -51,7 +51,7 @@ Passed pass(Model const& model, Context const& context, InputShape const& input,
 
 std::vector<BlockCost> block_costs(Model const& model, ModelConfig const& config,
                                    InputShape const& input) {
-  Context const context{.training = true, .dropout = config.dropout};
+  Context const context{.training = true, .dropout = config.dropout, .fused = config.fused};
   auto const one = pass(model, context, input, few), two = pass(model, context, input, 2 * few);
   std::vector<BlockCost> costs;
   for (std::size_t i = 0; i < model.blocks.size(); ++i) {

@@ -73,6 +73,7 @@ json to_document(PassTimes const& pass) {
           {"precision", kind.precision},
           {"recompute", kind.recompute},
           {"dropout", kind.dropout},
+          {"fused", kind.fused},
           {"threads", kind.threads},
           {"ranks_on_node", pass.ranks_on_node},
           {"optimizer_s", pass.optimizer_s},
@@ -89,6 +90,7 @@ PassTimes pass_from(json const& item) {
                    .precision = item.at("precision").get<std::string>(),
                    .recompute = whole(item.at("recompute")),
                    .dropout = item.at("dropout").get<bool>(),
+                   .fused = item.value("fused", true),
                    .threads = count(item.at("threads"))},
           .ranks_on_node = count(item.at("ranks_on_node")),
           .forward = curve_from(item.at("forward"), "samples"),
@@ -217,6 +219,7 @@ PassKind pass_kind(RunConfig const& config, Model const& model, int threads) {
           .precision = precision_names.at(static_cast<std::size_t>(config.precision.compute)),
           .recompute = config.model.recompute.every,
           .dropout = config.model.dropout,
+          .fused = config.model.fused,
           .threads = threads};
 }
 
@@ -227,6 +230,7 @@ std::string describe(PassKind const& kind) {
                   kind.threads == 1 ? " thread" : " threads");
   if (kind.recompute > 0) text += ", with recompute";
   if (!kind.dropout) text += ", without dropout";
+  if (!kind.fused) text += ", not fused";
   return text;
 }
 

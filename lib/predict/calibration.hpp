@@ -25,6 +25,7 @@ struct PassKind {
   std::string precision;      ///< one of precision_names
   std::int64_t recompute = 0;
   bool dropout = true;
+  bool fused = true;
   std::int64_t threads = 1;  ///< of LibTorch, per rank
 
   bool operator==(PassKind const&) const = default;

@@ -30,11 +30,14 @@ struct StrategyParts {
   Context context_of(Batch const& batch, double loss_scale) const {
     return {.training = true,
             .dropout = dropout,
+            .fused = model.fused,
             .seed = seed,
             .step = batch.step,
             .first_slot = batch.first_slot,
             .loss_scale = loss_scale};
   }
+  /// Of evaluation.
+  Context evaluation() const { return {.fused = model.fused}; }
   /// Zeroed memory for so many elements of the master type, which the communicator moves well.
   at::Tensor allocate(gpu::MemoryCategory category, std::int64_t numel) const;
 };

@@ -110,7 +110,10 @@ Model make_exported_model(ModelConfig const& config, InputShape const& input) {
   for (auto const& state : graph->program.state)
     if (state.kind == ExportedState::Kind::constant)
       graph->constants.emplace_back(state.value, read_tensor(archive, graph->program, state));
-  Model model{.name = config.name, .head = head_of(*graph), .graph = digest_of(graph->program)};
+  Model model{.name = config.name,
+              .head = head_of(*graph),
+              .fused = config.fused,
+              .graph = digest_of(graph->program)};
   model.tied = graph->program.tied;
   model.classes = graph->program.value(graph->program.output).shape[1].fixed;
   if (has_single_values(graph->flow)) model.two_sample_input = input.size;

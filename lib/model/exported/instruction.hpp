@@ -85,7 +85,7 @@ class Instruction {
   at::Tensor dropped(at::Tensor const& x, PassContext const& pass) const;
   at::Tensor attended(torch::jit::Stack const& stack, PassContext const& pass) const;
   /// What convolve() makes of it; nothing where it is not for small maps.
-  std::optional<at::Tensor> convolved(torch::jit::Stack const& stack) const;
+  std::optional<at::Tensor> convolved(torch::jit::Stack const& stack, bool fused) const;
   at::Tensor kept_samples(at::Tensor const& target, PassContext const& pass) const;
   bool drops(PassContext const& pass) const;
 

@@ -85,7 +85,7 @@ void Instruction::execute(Registers& registers, PassContext const& pass) const {
       break;
     }
     case Kind::convolution:
-      if (auto const y = convolved(stack))
+      if (auto const y = convolved(stack, pass.context.fused))
         result(*y);
       else
         call(stack);
@@ -174,7 +174,7 @@ at::Tensor Instruction::dropped(at::Tensor const& x, PassContext const& pass) co
   return writes_ ? x.mul_(mask) : x * mask;
 }
 
-std::optional<at::Tensor> Instruction::convolved(torch::jit::Stack const& stack) const {
+std::optional<at::Tensor> Instruction::convolved(torch::jit::Stack const& stack, bool fused) const {
   auto const stride = stack[position("stride")].toIntVector(),
              padding = stack[position("padding")].toIntVector(),
              dilation = stack[position("dilation")].toIntVector();
@@ -182,8 +182,8 @@ std::optional<at::Tensor> Instruction::convolved(torch::jit::Stack const& stack)
                       dilation.front() == 1 && dilation.back() == 1;
   auto const x = stack[0].toTensor(), weight = stack[1].toTensor();
   Window const window{stride.front(), padding.front(), stack[position("groups")].toInt()};
-  if (!square || !is_of_small_maps(x, weight, window)) return std::nullopt;
-  return convolve(x, weight, stack[2].toOptional<at::Tensor>(), window);
+  if (!fused || !square || !is_of_small_maps(x, weight, window)) return std::nullopt;
+  return convolve(x, weight, stack[2].toOptional<at::Tensor>(), window, fused);
 }
 
 /// Attention with dropout of its weights, in the open.

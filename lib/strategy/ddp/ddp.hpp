@@ -26,7 +26,7 @@ class Ddp final : public Strategy {
 
   StepResult step(Batch const& batch, StepOptions const& options) override;
   at::Tensor predict(at::Tensor const& images, Buffers const& statistics) override {
-    return infer(replica_, statistics, tape_, images);
+    return infer(replica_, statistics, tape_, images, parts_.evaluation());
   }
   State state() override;
   void state_replaced() override { replica_.refresh(all()); }

@@ -198,7 +198,7 @@ NamedTensors Fsdp::own_gradients() const {
 }
 
 at::Tensor Fsdp::predict(at::Tensor const& images, Buffers const& statistics) {
-  Context const context;
+  auto const context = parts_.evaluation();
   at::Tensor x = images;
   for (int unit = 0; unit < plan_.units(); ++unit) {
     parameters_.unshard(unit);

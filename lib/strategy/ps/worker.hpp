@@ -28,7 +28,7 @@ class PsWorker : public Strategy {
   StepResult step(Batch const& batch, StepOptions const& options) final;
   void drain() final;
   at::Tensor predict(at::Tensor const& images, Buffers const& statistics) final {
-    return infer(replica_, statistics, tape_, images);
+    return infer(replica_, statistics, tape_, images, parts_.evaluation());
   }
   std::string report() final;
   /// Its parameters: between two rounds, and in a synchronous one, all workers have the same. What

@@ -74,8 +74,7 @@ at::Tensor forward(Replica const& replica, Buffers const& buffers, BlockTape& ta
 }
 
 at::Tensor infer(Replica const& replica, Buffers const& buffers, BlockTape& tape,
-                 at::Tensor const& images) {
-  Context const context;
+                 at::Tensor const& images, Context const& context) {
   at::Tensor x = images;
   for (int block = 0; block < tape.blocks(); ++block)
     x = tape.infer(block, x,

@@ -55,6 +55,6 @@ at::Tensor forward(Replica const& replica, Buffers const& buffers, BlockTape& ta
                    at::Tensor const& images, Context const& context);
 /// Logits in evaluation mode, with `buffers` as running statistics.
 at::Tensor infer(Replica const& replica, Buffers const& buffers, BlockTape& tape,
-                 at::Tensor const& images);
+                 at::Tensor const& images, Context const& context);
 
 }  // namespace stratagem

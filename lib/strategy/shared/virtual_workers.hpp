@@ -80,7 +80,7 @@ class VirtualWorkers {
 
   /// As the first learner has it.
   at::Tensor predict(at::Tensor const& images, Buffers const& statistics) {
-    return infer(learners_.front().replica, statistics, tape_, images);
+    return infer(learners_.front().replica, statistics, tape_, images, parts_.evaluation());
   }
   /// Between two rounds: root mean square of the workers' distances from the mean, divided by the
   /// mean's length. Collective.

@@ -54,6 +54,7 @@ Facts with_present_names(Facts before, Facts const& now) {
     before.insert(std::move(entry));
   }
   if (now.contains("optimizer.decay")) before.try_emplace("optimizer.decay", "all");
+  if (now.contains("model.fused")) before.try_emplace("model.fused", "auto");
   if (now.contains("data.holdout")) before.try_emplace("data.holdout", "0");
   return before;
 }

@@ -29,7 +29,7 @@ class LocalPass {
 
   /// Logits in evaluation mode.
   at::Tensor predict(at::Tensor const& images, Buffers const& buffers) {
-    return infer(replica_, buffers, tape_, images);
+    return infer(replica_, buffers, tape_, images, parts_.evaluation());
   }
 
  private:
