@@ -51,7 +51,7 @@ def union(intervals):
 
 def achieved(options, nodes):
     """[bit/s], each way."""
-    with compressed_links.trained(options, nodes, "none", ["trace.spans_every=1"]) as trace:
+    with compressed_links.trained(options, nodes, "name: ddp", ["trace.spans_every=1"]) as trace:
         sums = traces.spans(trace)[traces.COMM_LANE, "all_reduce"]
         sent = sum(of_step for of_step, _ in traces.sent_per_step(trace).values())
     return 8e9 * sent / union(sums)
@@ -75,7 +75,7 @@ def measure(options, nodes):
     for rate in options.rates:
         nodes.rate(rate)
         bandwidth = achieved(options, nodes)
-        found = compressed_links.measure(options, nodes, rate, options.code)
+        found = compressed_links.measure(options, nodes, rate, "name: ddp", options.code)
         rates.append({**found, "achieved_gbit": 1e-9 * bandwidth})
     found = 1e9 * crossing([(row["achieved_gbit"], row["ratio"]) for row in rates])
     return {"model": options.model, "images": options.images, "code": options.code, "measured_gbit": 1e-9 * found,

@@ -28,7 +28,7 @@ data: {{dataset: cifar10, root: "{root}", global_batch: {images}, input_size: {s
 model: {model}
 precision: {{compute: {precision}}}
 strategy: {strategy}
-comm: {{timeout_s: 3600{comm}}}
+comm: {{timeout_s: 3600}}
 trace: {{spans_every: {spans_every}, device_sample_hz: 0}}
 """
 
@@ -81,9 +81,8 @@ def write_config(path, options, cell, strategy, spans_every, run=""):
     another one."""
     path.write_text(CONFIG.format(ranks=cell.processes, threads=options.threads, images=cell.images,
                                   model=f"{{file: {cell.file}}}" if cell.file else f"{{name: {cell.model}}}",
-                                  root=Path(options.data).resolve().parent, strategy=strategy,
-                                  comm=getattr(options, "comm", ""), run=run, device=options.device,
-                                  precision=options.precision, size=options.size,
+                                  root=Path(options.data).resolve().parent, strategy=strategy, run=run,
+                                  device=options.device, precision=options.precision, size=options.size,
                                   spans_every=spans_every), encoding="utf-8")
 
 
@@ -138,13 +137,15 @@ class Program:
 
 
 class Stratagem(Program):
-    def __init__(self, folder, options, cell, strategy, spans_every=0, run=""):
+    def __init__(self, folder, options, cell, strategy, spans_every=0, run="", settings=()):
         super().__init__(folder)
         config = folder / "config.yaml"
         write_config(config, options, cell, strategy, spans_every, run)
         self.program = os.path.realpath(options.program)
         self.traces = [folder / f"run/trace/a0/rank-{rank:04}.h5" for rank in range(cell.processes)]
-        self.start([*launch(options, cell.processes), "run", config, "--out", folder / "run", "--progress", "none"])
+        changes = [word for setting in settings for word in ("--set", setting)]
+        self.start([*launch(options, cell.processes), "run", config, "--out", folder / "run", "--progress", "none",
+                    *changes])
 
     def ranks(self):
         """The launcher's descendants that are the program itself."""
