@@ -46,8 +46,8 @@ def trained(options, nodes, strategy, settings=()):
     with tempfile.TemporaryDirectory(prefix="stratagem-bench-") as name:
         folder = Path(name)
         (folder / "config.yaml").write_text(CONFIG.format(strategy=strategy, **vars(options)))
-        words = [Path(options.program).resolve(), "run", folder / "config.yaml", "--out", folder / "run", "-q"]
-        words += [word for setting in settings for word in ("--set", setting)]
+        words = [Path(options.program).resolve(), "run", folder / "config.yaml", "--out", folder / "run", "-q",
+                 *programs.set_words(settings)]
         subprocess.run(nodes.mpirun(1, words), stdin=subprocess.DEVNULL, capture_output=True, check=True,
                        timeout=options.timeout)
         yield folder / "run/trace/a0/rank-0000.h5"

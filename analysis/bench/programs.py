@@ -86,6 +86,11 @@ def write_config(path, options, cell, strategy, spans_every, run=""):
                                   spans_every=spans_every), encoding="utf-8")
 
 
+def set_words(settings):
+    """Words of a command that change the configuration; each setting is KEY=VALUE."""
+    return [word for setting in settings for word in ("--set", setting)]
+
+
 def launch(options, ranks):
     return [*options.launcher.format(ranks=ranks).split(), options.program]
 
@@ -143,9 +148,8 @@ class Stratagem(Program):
         write_config(config, options, cell, strategy, spans_every, run)
         self.program = os.path.realpath(options.program)
         self.traces = [folder / f"run/trace/a0/rank-{rank:04}.h5" for rank in range(cell.processes)]
-        changes = [word for setting in settings for word in ("--set", setting)]
         self.start([*launch(options, cell.processes), "run", config, "--out", folder / "run", "--progress", "none",
-                    *changes])
+                    *set_words(settings)])
 
     def ranks(self):
         """The launcher's descendants that are the program itself."""

@@ -41,7 +41,7 @@ def predicted_time(options, mode, workers, cluster, seed):
     words = [options.program, "simulate", options.config, "--json", "--workers", str(workers)]
     for name in "message", "update", "jitter":
         words += [f"--{name}", str(cluster[name])]
-    words += [word for setting in settings for word in ("-s", setting)]
+    words += programs.set_words(settings)
     told = json.loads(subprocess.run(words, capture_output=True, text=True, check=True).stdout)
     return told["predicted_time"]
 

@@ -40,8 +40,8 @@ def trained(options, settings):
     """Test accuracy of a run, and its mean training loss over the last epoch."""
     with tempfile.TemporaryDirectory() as folder:
         out = pathlib.Path(folder) / "run"
-        command = [*programs.launch(options, options.ranks), "run", options.configuration, "--out", str(out)]
-        command += [word for setting in settings for word in ("--set", setting)]
+        command = [*programs.launch(options, options.ranks), "run", options.configuration, "--out", str(out),
+                   *programs.set_words(settings)]
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         if done.returncode != 0:
             sys.exit(f"{command} ended with {done.returncode}\n{done.stdout[-3000:]}")

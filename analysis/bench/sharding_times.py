@@ -46,7 +46,7 @@ class Planner:
         settings = [f"model.name={model}", f"data.global_batch={batch}", f"data.input_size={self.options.size}",
                     f"precision.compute={self.options.precision}", f"strategy.name={strategy}"]
         words = [self.options.program, "plan", self.options.config, "--ranks", str(ranks), "--calibration", self.file,
-                 "--no-activations", "--json", *(word for setting in settings for word in ("-s", setting))]
+                 "--no-activations", "--json", *programs.set_words(settings)]
         told = json.loads(subprocess.run(words, capture_output=True, text=True, check=True).stdout)
         return told["time"]["step_s"]
 
