@@ -84,6 +84,33 @@ class Compression(harness.ProgramTest):
         refused = self.expect(CHECKPOINT, *self.settings("e", *ddp), "--resume", ranks=2)
         self.assertIn("compressed_sums", refused.stderr)
 
+    def test_resumed_with_parameters_that_are_gathered_in_a_code(self):
+        code = ["strategy.parameter_compression=int8", "checkpoint.every_steps=3"]
+        fsdp = ["strategy.name=fsdp", "strategy.unit_mb=0.1", *code]
+        serial = ["strategy.name=serial", "strategy.emulate_ranks=2", *code]
+        self.expect(0, *self.settings("straight", *fsdp), ranks=2)
+        expected = self.outcome("straight")["digest"]
+        self.assertEqual(self.train_and_resume("a", fsdp, 2, serial, 1, "--resume"), expected)
+        self.assertEqual(self.train_and_resume("b", serial, 1, fsdp, 2, "--resume"), expected)
+        zero_1 = [*fsdp, "strategy.shard=optimizer"]
+        self.assertEqual(self.train_and_resume("c", fsdp, 2, zero_1, 2, "--resume"), expected)
+        self.train_in_part("d", fsdp, 2)
+        for others in ["strategy.name=ddp"], ["strategy.name=fsdp", "strategy.parameter_compression=int4"]:
+            refused = self.expect(CHECKPOINT, *self.settings("d", *others), "--resume", ranks=2)
+            self.assertIn("strategy.parameter_compression", refused.stderr)
+
+    def test_a_plan_tells_the_bytes_of_gathers(self):
+        planned = {code: self.planned("strategy.name=fsdp", f"strategy.parameter_compression={code}")
+                   for code in ("none", "bf16", "int8", "int4")}
+        gathered = {code: plan["fsdp"]["gathered_bytes_per_step"] for code, plan in planned.items()}
+        for code, wire in ("bf16", 64), ("int8", 33), ("int4", 17):
+            self.assertAlmostEqual(gathered[code] / gathered["none"], wire / 128, delta=0.02, msg=code)
+            less = gathered["none"] - gathered[code]
+            self.assertEqual(planned["none"]["bytes_sent_per_step"] - planned[code]["bytes_sent_per_step"], less)
+        shown = self.expect(0, "plan", "config.yaml", "--ranks", "2", "-s", "strategy.name=fsdp",
+                            "-s", "strategy.parameter_compression=int8").stdout
+        self.assertIn("sent, in int8", shown)
+
     def test_pushes_resumed_with_the_residuals_of_all(self):
         code = ["strategy.compression=sign", "strategy.error_feedback=true", "checkpoint.every_steps=3"]
         ps = ["strategy.name=ps", "strategy.servers=2", "strategy.chunk_mb=0.25", *code]
@@ -113,6 +140,10 @@ class Compression(harness.ProgramTest):
             (["strategy.compression=int9"], "int8"),
             (["strategy.name=fsdp", int8, "strategy.reduce=compute"], "strategy.reduce: compute"),
             (["strategy.name=fsdp", int8, "strategy.micro_batches=2"], "accumulate: sharded"),
+            (["strategy.name=fsdp", "strategy.parameter_compression=sign"], "int8"),
+            (["strategy.parameter_compression=int8"], "strategy.parameter_compression"),
+            (["strategy.name=fsdp", "strategy.parameter_compression=int8", "precision.compute=fp64"],
+             "strategy.parameter_compression: int8 together with precision.compute: fp64"),
             (["strategy.name=ps", "strategy.rounding=stochastic"], "stochastic without strategy.compression"),
             (["strategy.name=ps", int8, "precision.compute=fp64"], "together with precision.compute: fp64"),
             (["strategy.name=ps", int8, "precision={compute: bf16, loss_scale: dynamic}"], "loss_scale: dynamic"),

@@ -41,6 +41,8 @@ std::vector<Row> const& rows() {
       {"name=ddp,compression=top_k,error_feedback=true", "momentum_correction=true",
        "strategy.momentum_correction"},
       {"name=fsdp", "compression=int8", "strategy.compression"},
+      {"name=fsdp", "parameter_compression=int8", "strategy.parameter_compression"},
+      {"name=serial", "parameter_compression=int8", "strategy.parameter_compression"},
       {"name=serial,compression=int8", "compressed_sums=false", "strategy.compressed_sums"},
       {"name=fsdp", "shard=optimizer", ""},
       {"name=fsdp", "unit_mb=1", ""},
@@ -221,6 +223,14 @@ TEST(Facts, SynchronousStrategiesAreAlike) {
   for (auto const* other :
        {"name=ddp", "name=fsdp", "name=fsdp,shard=optimizer", "name=ps", "name=ps,servers=2"})
     EXPECT_EQ(refusal(serial, facts_of(other)), "") << other;
+}
+
+TEST(Facts, StrategiesThatReadParametersOfOneCodeAreAlike) {
+  auto const serial = facts_of("name=serial,emulate_ranks=3,parameter_compression=int8");
+  for (auto const* other : {"name=fsdp", "name=fsdp,shard=optimizer"})
+    EXPECT_EQ(refusal(serial, facts_of(str(other, ",parameter_compression=int8"))), "") << other;
+  EXPECT_NE(refusal(serial, facts_of("name=ddp")).find("strategy.parameter_compression"),
+            std::string::npos);
 }
 
 /// Where the sum of coded gradients is not coded.

@@ -40,6 +40,13 @@ TEST(CompressedInProcess, EqualsTheEmulatorWhateverTheInterleaving) {
   }
 }
 
+TEST(CompressedInProcess, GathersOfCodesDoWhateverTheInterleaving) {
+  for (auto const shard : {Shard::gradients, Shard::full})
+    expect_equal_in_all_interleavings(
+        FsdpConfig{.shard = shard, .unit_mb = kib, .parameter_compression = Code::int8},
+        {.parameter_compression = Code::int8});
+}
+
 TEST(CompressedInProcess, OtherCodesDoWhateverTheInterleaving) {
   for (Compression const& compression :
        {Compression{.code = Code::top_k, .error_feedback = true, .ratio = 0.1},

@@ -60,6 +60,8 @@ struct Variant {
     std::visit(
         [&](auto const& config) {
           if constexpr (requires { config.compression; }) serial.compression = config.compression;
+          if constexpr (requires { config.parameter_compression; })
+            serial.parameter_compression = config.parameter_compression;
         },
         strategy);
     serial.compressed_sums =
@@ -95,6 +97,8 @@ std::vector<Variant> const& variants() {
       {"zero2", FsdpConfig{.shard = Shard::gradients, .unit_mb = kib, .poison = true}, 3},
       {"zero3", FsdpConfig{.shard = Shard::full, .unit_mb = kib, .poison = true}, 3},
       {"zero3_sign", FsdpConfig{.unit_mb = kib, .compression = sign, .poison = true}, 3},
+      {"zero3_int8_gathers",
+       FsdpConfig{.unit_mb = kib, .parameter_compression = Code::int8, .poison = true}, 3},
       {"ps_sync", PsConfig{.servers = 2, .chunk_mb = 4 * kib}, 4},
       {"ps_sync_rma", PsConfig{.servers = 2, .chunk_mb = 4 * kib, .transport = Transport::rma}, 4},
       {"ps_sync_int8", PsConfig{.servers = 2, .chunk_mb = 4 * kib, .compression = int8}, 4},

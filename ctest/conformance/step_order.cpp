@@ -221,6 +221,21 @@ TEST(StepOrder, CodesAreTimedAsTheyAreSent) {
   }
 }
 
+TEST(StepOrder, GathersOfCodesAreTimedAsTheyAreMade) {
+  for (auto const shard : {Shard::gradients, Shard::full})
+    for (bool const overlap : {true, false})
+      for (int const micro_batches : {1, 2}) {
+        SCOPED_TRACE(str("shard ", static_cast<int>(shard), overlap ? ", overlap, " : ", in turn, ",
+                         micro_batches, " micro-batches"));
+        expect_one_order(FsdpConfig{.shard = shard,
+                                    .unit_mb = kib,
+                                    .overlap = overlap,
+                                    .micro_batches = micro_batches,
+                                    .parameter_compression = Code::int8},
+                         micro_batches);
+      }
+}
+
 /// Of rank 4, so that no factor has as many bytes as the control record.
 TEST(StepOrder, CodesWithoutBlocksAreTimedAsTheyAreSent) {
   for (Compression const& code :

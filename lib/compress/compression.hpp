@@ -21,6 +21,13 @@ inline constexpr auto block_code_names = [] {
   return names;
 }();
 
+/// Those that parameters may be gathered in: the others keep too little of them.
+inline constexpr auto parameter_code_names = [] {
+  std::array<std::string_view, 5> names;
+  std::copy_n(code_names.begin(), names.size(), names.begin());
+  return names;
+}();
+
 constexpr std::string_view name_of(Code code) {
   return code_names[static_cast<std::size_t>(code)];
 }

@@ -16,7 +16,7 @@ struct Chunk {
     std::int64_t offset = 0;  ///< in the chunk [elements]
   };
 
-  bool low_precision = false;  ///< computes in the model's 16-bit type, if it has one
+  bool low_precision = false;  ///< is rounded to be computed with, if the run does that
   std::vector<Place> places;
   std::int64_t used = 0;   ///< elements up to the end of the last parameter, aligned
   std::int64_t shard = 0;  ///< elements of each rank's shard

@@ -29,6 +29,7 @@ Keys keys_of(FsdpConfig& fsdp) {
        "type in which gradients are summed over ranks"},
   };
   std::ranges::move(block_code_keys(fsdp.compression), std::back_inserter(keys));
+  keys.push_back(parameter_compression_key(fsdp.parameter_compression));
   return keys;
 }
 

@@ -31,7 +31,8 @@ struct FsdpConfig {
   Accumulate accumulate = Accumulate::sharded;
   int micro_batches = 1;
   ReduceType reduce = ReduceType::master;
-  Compression compression;  ///< of gradients on their way into shards
+  Compression compression;                  ///< of gradients on their way into shards
+  Code parameter_compression = Code::none;  ///< in which parameters are gathered
   bool poison =
       false;  ///< fill memory that is given up with NaN, for tests; debug builds always do
 

@@ -102,7 +102,9 @@ FsdpPlan plan_units(FsdpConfig const& config, ParameterLayout const& layout,
   plan.types.master = master_type(precision);
   plan.types.compute = compute_type(precision);
   plan.states = state_count(optimizer);
-  bool const mixed = plan.types.compute != plan.types.master;
+  plan.parameter_compression = config.parameter_compression;
+  bool const mixed =
+      plan.types.compute != plan.types.master || plan.parameter_compression != Code::none;
   bool const alone = ranks == 1;  // nothing is cut, gathered or reduced
   plan.types.low_gradient =
       config.reduce == ReduceType::compute && !alone ? plan.types.compute : plan.types.master;
@@ -161,6 +163,17 @@ std::int64_t FsdpPlan::bytes(int index, at::ScalarType (Types::*type)(Chunk cons
   std::int64_t sum = 0;
   for (auto const& chunk : unit(index).chunks)
     sum += shards.ranks * chunk.shard * size_of((types.*type)(chunk));
+  return sum;
+}
+
+std::int64_t FsdpPlan::gathered_shard_bytes(Chunk const& chunk) const {
+  return gathers_code(chunk) ? wire_bytes(parameter_compression, chunk.shard / block_elements)
+                             : chunk.shard * size_of(types.parameters(chunk));
+}
+
+std::int64_t FsdpPlan::gathered_bytes(int index) const {
+  std::int64_t sum = 0;
+  for (auto const& chunk : unit(index).chunks) sum += shards.ranks * gathered_shard_bytes(chunk);
   return sum;
 }
 
@@ -247,7 +260,7 @@ std::int64_t FsdpPlan::gathered_bytes_sent() const {
       times += (micro_batches - 1) * (stays_after_backward(i, false) ? 0 : 1);
       times += micro_batches * (stays_after_forward(i) ? 0 : 1);
     }
-    bytes += times * parameter_bytes(i) / shards.ranks * (shards.ranks - 1);
+    bytes += times * gathered_bytes(i) / shards.ranks * (shards.ranks - 1);
   }
   return bytes;
 }
@@ -264,9 +277,10 @@ std::int64_t FsdpPlan::reduced_bytes_sent() const {
 std::uint64_t FsdpPlan::hash() const {
   Hash hash;
   hash.add(shards.hash());
-  for (int const value : {lenders, rotating, prefetch, parameter_slots, gradient_slots,
-                          static_cast<int>(whole_gradients), micro_batches,
-                          static_cast<int>(types.compute), static_cast<int>(types.low_gradient)})
+  for (int const value :
+       {lenders, rotating, prefetch, parameter_slots, gradient_slots,
+        static_cast<int>(whole_gradients), micro_batches, static_cast<int>(types.compute),
+        static_cast<int>(types.low_gradient), static_cast<int>(parameter_compression)})
     hash.add(static_cast<std::uint64_t>(value));
   return hash.value();
 }

@@ -43,9 +43,10 @@ struct FsdpPlan {
   int gradient_slots = 0;
   bool whole_gradients = false;
   int micro_batches = 1;
-  bool overlap = true;      ///< communicate while blocks compute
-  bool poison = false;      ///< fill memory that is given up with NaN
-  Compression compression;  ///< of gradients on their way into shards
+  bool overlap = true;                      ///< communicate while blocks compute
+  bool poison = false;                      ///< fill memory that is given up with NaN
+  Compression compression;                  ///< of gradients on their way into shards
+  Code parameter_compression = Code::none;  ///< of gathered low-precision chunks
 
   int units() const { return static_cast<int>(shards.units.size()); }
   Unit const& unit(int index) const { return shards.units[static_cast<std::size_t>(index)]; }
@@ -55,8 +56,14 @@ struct FsdpPlan {
 
   /// The rank's shard of the parameters is its part of the unit's own memory, not a copy.
   bool shard_in_place(int unit, Chunk const& chunk) const {
-    return !rotates(unit) && types.parameters(chunk) == types.master;
+    return !rotates(unit) && types.parameters(chunk) == types.master && !gathers_code(chunk);
   }
+  bool gathers_code(Chunk const& chunk) const {
+    return parameter_compression != Code::none && chunk.low_precision;
+  }
+  /// What a rank contributes to the gathering of a chunk.
+  std::int64_t gathered_shard_bytes(Chunk const& chunk) const;
+  std::int64_t gathered_bytes(int unit) const;  ///< by all ranks
   /// Units that stay where they are when the forward pass turns into the backward pass, and when
   /// that turns into the forward pass of the next micro-batch: nobody else needs their slots.
   bool stays_after_forward(int unit) const {

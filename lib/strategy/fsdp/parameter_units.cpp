@@ -17,6 +17,7 @@ ParameterUnits::ParameterUnits(FsdpPlan const& plan, ParameterLayout const& layo
                                Communicator& communicator, gpu::Device const& device,
                                std::uint64_t seed, bool poison)
     : plan_(plan), layout_(layout), communicator_(communicator), device_(device), poison_(poison) {
+  if (plan.parameter_compression != Code::none) coded_.emplace(plan, device);
   for (int unit = 0; unit < plan.units(); ++unit)
     units_.push_back({.views = {plan, unit, Kind::parameters, layout, device}});
   std::vector<UnitViews const*> views;
@@ -25,6 +26,11 @@ ParameterUnits::ParameterUnits(FsdpPlan const& plan, ParameterLayout const& layo
   allocate_shards();
   initialise_shards(seed);
   allocate_slots();  // last, so that they do not add to what initialisation needs
+}
+
+at::Tensor ParameterUnits::whole_chunk(int unit, std::size_t chunk) const {
+  return chunk_of(units_[static_cast<std::size_t>(unit)].memory, plan_, unit, chunk,
+                  Kind::parameters);
 }
 
 void ParameterUnits::allocate_shards() {
@@ -36,8 +42,7 @@ void ParameterUnits::allocate_shards() {
     for (std::size_t c = 0; c < plan_.unit(index).chunks.size(); ++c) {
       auto const& chunk = plan_.unit(index).chunks[c];
       unit.shards.push_back(plan_.shard_in_place(index, chunk)
-                                ? own_part(chunk_of(unit.memory, plan_, index, c, Kind::parameters),
-                                           chunk, communicator_.rank())
+                                ? own_part(whole_chunk(index, c), chunk, communicator_.rank())
                                 : communicator_.allocate(chunk.shard, plan_.types.master));
     }
   }
@@ -96,16 +101,26 @@ void ParameterUnits::gather(int index) {
     unit.memory = std::move(free_slots_.back());
     free_slots_.pop_back();
   }
-  for (std::size_t c = 0; c < unit.shards.size(); ++c) {
-    auto const& chunk = plan_.unit(index).chunks[c];
-    auto const whole = chunk_of(unit.memory, plan_, index, c, Kind::parameters);
-    auto const own = own_part(whole, chunk, communicator_.rank());
-    bool const same_type = whole.scalar_type() == plan_.types.master;
-    if (!same_type) own.copy_(unit.shards[c]);  // rounded before it travels
-    if (plan_.shards.ranks == 1) continue;
-    unit.works.push_back(communicator_.all_gather(whole, same_type ? unit.shards[c] : own));
-  }
+  for (std::size_t c = 0; c < unit.shards.size(); ++c) start_gather(index, c);
   unit.state = State::gathering;
+}
+
+/// A shard of another type, or a code, is written to its part of the whole before it travels.
+void ParameterUnits::start_gather(int index, std::size_t c) {
+  auto& unit = units_[static_cast<std::size_t>(index)];
+  auto const& chunk = plan_.unit(index).chunks[c];
+  bool const in_code = plan_.gathers_code(chunk);
+  auto const memory = whole_chunk(index, c);
+  auto const whole = in_code ? coded_->codes_in(chunk, memory) : memory;
+  auto const numel = whole.numel() / plan_.shards.ranks;
+  auto part = whole.narrow(0, communicator_.rank() * numel, numel);
+  if (in_code)
+    coded_->write(unit.shards[c], part);
+  else if (whole.scalar_type() != plan_.types.master)
+    part.copy_(unit.shards[c]);
+  else
+    part = unit.shards[c];
+  if (plan_.shards.ranks > 1) unit.works.push_back(communicator_.all_gather(whole, part));
 }
 
 void ParameterUnits::unshard(int index) {
@@ -114,6 +129,9 @@ void ParameterUnits::unshard(int index) {
   if (unit.state == State::gathered) return;
   for (auto& work : unit.works) work.wait_on_stream();
   unit.works.clear();
+  for (std::size_t c = 0; c < unit.shards.size(); ++c)
+    if (auto const& chunk = plan_.unit(index).chunks[c]; plan_.gathers_code(chunk))
+      coded_->read(chunk, whole_chunk(index, c));
   unit.views.point_to(unit.memory);
   unit.state = State::gathered;
 }
@@ -142,7 +160,7 @@ void ParameterUnits::poison(Gathered& unit, int index) const {
   at::NoGradGuard const no_grad;
   for (std::size_t c = 0; c < unit.shards.size(); ++c) {
     auto const& chunk = plan_.unit(index).chunks[c];
-    auto const whole = chunk_of(unit.memory, plan_, index, c, Kind::parameters);
+    auto const whole = whole_chunk(index, c);
     for (int rank = 0; rank < plan_.shards.ranks; ++rank)
       if (rank != communicator_.rank() || !plan_.shard_in_place(index, chunk))
         own_part(whole, chunk, rank).fill_(std::numeric_limits<double>::quiet_NaN());

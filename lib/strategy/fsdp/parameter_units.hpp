@@ -1,10 +1,12 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "comm/communicator.hpp"
 #include "comm/work/work.hpp"
+#include "strategy/fsdp/coded_gather.hpp"
 #include "strategy/fsdp/fsdp_plan.hpp"
 #include "strategy/fsdp/unit_views.hpp"
 #include "strategy/state/state.hpp"
@@ -62,12 +64,15 @@ class ParameterUnits {
   template <class Visit>
   void for_each_own(Visit visit) const;
   void poison(Gathered& unit, int index) const;
+  void start_gather(int unit, std::size_t chunk);
+  at::Tensor whole_chunk(int unit, std::size_t chunk) const;
 
   FsdpPlan const& plan_;
   ParameterLayout const& layout_;
   Communicator& communicator_;
   gpu::Device device_;
   bool poison_;
+  std::optional<CodedGather> coded_;
   std::vector<Gathered> units_;
   std::vector<std::vector<at::Tensor>> by_block_;
   std::vector<at::Tensor> free_slots_;  ///< bytes

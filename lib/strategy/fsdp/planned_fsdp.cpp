@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <deque>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -26,6 +27,7 @@ class FsdpStep {
       : plan_(plan),
         parts_(parts),
         speed_(parts.costs.codec(plan.compression)),
+        parameter_speed_(parts.costs.codec({.code = plan.parameter_compression})),
         gathered_(static_cast<std::size_t>(plan_.units())) {}
 
   void run(Lanes& lanes) {
@@ -43,23 +45,30 @@ class FsdpStep {
 
  private:
   struct Gathered {
-    bool present = false;
-    double moment = 0;
+    bool present = false, read = false;
+    std::vector<double> arrivals;  ///< by chunk
   };
   struct Reduction {
     int unit;
-    double end;
+    std::vector<double> arrivals;  ///< by chunk; of codes one for all
   };
   /// Over ranks, in fp32 or in a code; and what of a code is left to do when it has arrived.
-  double reduce(int unit, Lanes& lanes) const {
-    if (!plan_.compression.on())
-      return lanes.communicate(
-          parts_.costs.reduce_scatter.at(static_cast<double>(plan_.gradient_bytes(unit))));
+  std::vector<double> reduce(int unit, Lanes& lanes) const {
+    std::vector<double> arrivals;
+    if (!plan_.compression.on()) {
+      for (auto const& chunk : plan_.unit(unit).chunks)
+        arrivals.push_back(lanes.communicate(parts_.costs.reduce_scatter.at(
+            static_cast<double>(whole_bytes(chunk, plan_.types.gradients(chunk))))));
+      return arrivals;
+    }
     lanes.compute(speed_.encode * static_cast<double>(plan_.gradient_bytes(unit)));
     Transfer codes;
     for (auto const& chunk : plan_.unit(unit).chunks)
       codes = codes + parts_.costs.exchange.at(static_cast<double>(plan_.shard_code_bytes(chunk)));
-    return lanes.communicate((plan_.shards.ranks - 1) * codes);
+    return {lanes.communicate((plan_.shards.ranks - 1) * codes)};
+  }
+  std::int64_t whole_bytes(Chunk const& chunk, at::ScalarType type) const {
+    return plan_.shards.ranks * chunk.shard * size_of(type);
   }
   void add_up(int unit, Lanes& lanes) const {
     auto const others = plan_.shards.ranks - 1;
@@ -73,12 +82,26 @@ class FsdpStep {
 
   void gather(int unit, Lanes& lanes) {
     if (state(unit).present) return;
-    auto const bytes = static_cast<double>(plan_.parameter_bytes(unit));
-    state(unit) = {true, lanes.communicate(parts_.costs.all_gather.at(bytes))};
+    lanes.compute(parameter_speed_.encode * coded_bytes(unit) / plan_.shards.ranks);
+    state(unit) = {.present = true};
+    for (auto const& chunk : plan_.unit(unit).chunks) {
+      auto const bytes = plan_.shards.ranks * plan_.gathered_shard_bytes(chunk);
+      state(unit).arrivals.push_back(
+          lanes.communicate(parts_.costs.all_gather.at(static_cast<double>(bytes))));
+    }
+  }
+  /// Of the fp32 numbers that are gathered in a code.
+  double coded_bytes(int unit) const {
+    std::int64_t bytes = 0;
+    for (auto const& chunk : plan_.unit(unit).chunks)
+      if (plan_.gathers_code(chunk)) bytes += whole_bytes(chunk, at::kFloat);
+    return static_cast<double>(bytes);
   }
   void unshard(int unit, Lanes& lanes) {
     gather(unit, lanes);
-    lanes.await(state(unit).moment);
+    for (auto const moment : state(unit).arrivals) lanes.await(moment);
+    if (!std::exchange(state(unit).read, true))
+      lanes.compute(parameter_speed_.decode * coded_bytes(unit));
   }
   void gather_ahead(int unit, Lanes& lanes) {
     if (!plan_.overlap || plan_.prefetch == 0) return;
@@ -97,7 +120,7 @@ class FsdpStep {
     }
   }
   void finish_oldest(Lanes& lanes) {
-    lanes.await(reductions_.front().end);
+    for (auto const moment : reductions_.front().arrivals) lanes.await(moment);
     add_up(reductions_.front().unit, lanes);
     reductions_.pop_front();
   }
@@ -128,7 +151,7 @@ class FsdpStep {
 
   FsdpPlan const& plan_;
   StepParts const& parts_;
-  CodecSpeed speed_;
+  CodecSpeed speed_, parameter_speed_;
   std::vector<Gathered> gathered_;
   std::deque<Reduction> reductions_;  ///< under way, the oldest first
 };
@@ -145,7 +168,10 @@ std::string summary_table(FsdpPlan const& plan) {
                                 " are gathered into slots, ", plan.prefetch, " ahead")});
   summary.add_row({"parameters", slots_text(plan.parameter_slots, plan.parameter_slot_bytes())});
   summary.add_row({"gradients", slots_text(plan.gradient_slots, plan.gradient_slot_bytes())});
-  summary.add_row({"gathered per step", bytes_text(plan.gathered_bytes_sent()) + " sent"});
+  auto const code = plan.parameter_compression;
+  summary.add_row(
+      {"gathered per step", bytes_text(plan.gathered_bytes_sent()) + " sent" +
+                                (code == Code::none ? "" : str(", in ", name_of(code)))});
   summary.add_row({"reduced per step", bytes_text(plan.reduced_bytes_sent()) + " sent"});
   return summary.render();
 }
@@ -185,6 +211,7 @@ nlohmann::json units_json(FsdpPlan const& plan) {
     units.push_back({{"first_block", unit.first_block},
                      {"last_block", unit.last_block},
                      {"gathered_B", plan.parameter_bytes(i)},
+                     {"gathered_wire_B", plan.gathered_bytes(i)},
                      {"rotates", plan.rotates(i)},
                      {"chunks", chunks}});
   }
@@ -235,6 +262,7 @@ StrategyPlan plan_of(FsdpConfig const& config, PlanInput const& input) {
       config.compression.error_feedback ? input.layout.size() * std::int64_t{sizeof(float)} : 0;
   refuse_codes_without_blocks(config.compression, FsdpConfig::name);
   plan_compression(config.compression, SumCode::plain, input, plan);
+  plan_parameter_compression(config.parameter_compression, input, plan);
   auto fsdp = plan_fsdp(config, input.layout, input.optimizer, input.precision.compute, input.ranks,
                         buffers + residual);
   plan.micro_batches = config.micro_batches;
@@ -248,7 +276,8 @@ StrategyPlan plan_of(FsdpConfig const& config, PlanInput const& input) {
   plan.most_bytes_sent_per_step = plan.bytes_sent_per_step;
   plan.order_of_sums = order_of_sums(config.micro_batches, config.accumulate) +
                        (config.reduce == ReduceType::compute ? ", in the compute type" : "");
-  plan.steps_can_be_kept = !config.compression.on() && !input.model.waits_for_device;
+  plan.steps_can_be_kept = !config.compression.on() && config.parameter_compression == Code::none &&
+                           !input.model.waits_for_device;
   plan.operations = {BenchOperation::all_gather, config.compression.on()
                                                      ? BenchOperation::send_receive
                                                      : BenchOperation::reduce_scatter};

@@ -21,7 +21,8 @@ using trace::Phase;
 Serial::Serial(SerialConfig const& config, StrategyParts const& parts)
     : config_(config),
       parts_(parts),
-      replica_(parts.model, parts.precision.compute, parts.device, parts.seed),
+      replica_(parts.model, parts.precision.compute, parts.device, parts.seed,
+               config.parameter_compression),
       sums_(make_worker_sums(config, parts, replica_.layout())),
       status_(at::zeros({control_room}, replica_.flat().options())),
       tape_(parts.model.blocks, parts.recompute),

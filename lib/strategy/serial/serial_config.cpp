@@ -18,6 +18,7 @@ Keys keys_of(SerialConfig& serial) {
   keys.push_back(
       {"compressed_sums", flag(serial.compressed_sums),
        "of a compression: the sum of gradients is coded, too, as under ddp; false: fsdp"});
+  keys.push_back(parameter_compression_key(serial.parameter_compression));
   return keys;
 }
 

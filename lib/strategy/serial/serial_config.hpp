@@ -21,6 +21,7 @@ struct SerialConfig {
   Accumulate accumulate = Accumulate::unsharded;  ///< DDP adds as `unsharded` does
   Compression compression;                        ///< of each worker's gradients
   bool compressed_sums = true;                    ///< and of their sum, as DDP's
+  Code parameter_compression = Code::none;        ///< of what passes run with, as FSDP's
 
   /// True when the gradients of one micro-batch are summed apart from those of all.
   bool sums_micro_batches() const { return accumulate == Accumulate::sharded && micro_batches > 1; }

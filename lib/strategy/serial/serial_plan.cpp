@@ -26,6 +26,8 @@ class PlannedSerial final : public PlannedStrategy {
       auto const pass = parts.costs.forward_s + parts.costs.backward_s;
       lanes.compute(config_.emulate_ranks * config_.micro_batches * pass);
       lanes.compute(coding_s(parts));
+      auto const speed = parts.costs.codec({.code = config_.parameter_compression});
+      lanes.compute((speed.encode + speed.decode) * 4.0 * static_cast<double>(parts.layout.size()));
       lanes.compute(parts.costs.optimizer_s);
     });
     return with_cores(found.path_s, found.compute_s, 0, 1, 1, parts.costs);
@@ -83,8 +85,13 @@ StrategyPlan plan_of(SerialConfig const& config, PlanInput const& input) {
                 "the sum of gradients is written in no code", "leave it out");
   plan_compression(config.compression, config.compressed_sums ? SumCode::coded : SumCode::plain,
                    input, plan);
+  plan_parameter_compression(config.parameter_compression, input, plan);
+  if (config.parameter_compression != Code::none &&
+      compute_type(input.precision.compute) == master_type(input.precision.compute))
+    plan.memory[gpu::MemoryCategory::parameters] += input.layout.size() * plan.element_size;
   plan.memory[gpu::MemoryCategory::gradients] += bytes_held_by_sums(config, input.layout);
-  plan.steps_can_be_kept = !config.compression.on() && !input.model.waits_for_device;
+  plan.steps_can_be_kept = !config.compression.on() && config.parameter_compression == Code::none &&
+                           !input.model.waits_for_device;
   plan.operations = {BenchOperation::all_reduce};
   plan.strategy = std::make_shared<PlannedSerial>(config);
   return plan;

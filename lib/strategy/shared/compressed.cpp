@@ -124,6 +124,18 @@ void plan_compression(Compression const& compression, SumCode of_sum, PlanInput 
         plan.element_size;
 }
 
+void plan_parameter_compression(Code code, PlanInput const& input, StrategyPlan& plan) {
+  if (code == Code::none) return;
+  if (input.precision.compute == Precision::fp64)
+    throw Error(ExitCode::usage,
+                str("strategy.parameter_compression: ", name_of(code),
+                    " together with precision.compute: fp64"),
+                "codes are made of fp32 numbers", "leave one of the two out");
+  plan.numbers_of_serial = false;
+  plan.choices["strategy.parameter_compression"] = name_of(code);
+  plan.hashes.emplace_back("code of parameters", Hash().add(name_of(code)).value());
+}
+
 void refuse_codes_without_blocks(Compression const& compression, std::string_view strategy) {
   if (compression.on() && !compression.in_blocks())
     throw Error(ExitCode::usage,

@@ -25,6 +25,9 @@ enum class SumCode { coded, plain };
 void plan_compression(Compression const& compression, SumCode of_sum, PlanInput const& input,
                       StrategyPlan& plan);
 
+/// The same where passes run with what is read of parameters in `code`.
+void plan_parameter_compression(Code code, PlanInput const& input, StrategyPlan& plan);
+
 /// Error(usage) for a code of another kind, beside a strategy that sends ranges of the flat space.
 void refuse_codes_without_blocks(Compression const& compression, std::string_view strategy);
 

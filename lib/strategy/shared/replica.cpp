@@ -1,21 +1,30 @@
 #include "strategy/shared/replica.hpp"
 
+#include <algorithm>
+
 #include <ATen/ATen.h>
 
 #include "gpu/memory.hpp"
 #include "params/initialise.hpp"
+#include "strategy/shared/compressed.hpp"
 
 namespace stratagem {
 
 Replica::Replica(Model const& model, Precision precision, gpu::Device const& device,
-                 std::uint64_t seed)
+                 std::uint64_t seed, Code code)
     : model_(model), layout_(make_layout(model)) {
+  if (code != Code::none) {
+    refuse_codes_on_gpu(device);
+    codec_.emplace(code, Rounding::nearest, 0);
+  }
   gpu::MemoryScope const scope(gpu::MemoryCategory::parameters, device);
   auto const options = at::TensorOptions().device(device.torch());
   flat_ = at::empty({layout_.size()}, options.dtype(master_type(precision)));
   initialise(flat_, layout_, seed);
-  if (compute_type(precision) != master_type(precision))
-    rounded_ = flat_.to(compute_type(precision));
+  if (codec_ || compute_type(precision) != master_type(precision)) {
+    rounded_ = at::empty({layout_.size()}, options.dtype(compute_type(precision)));
+    refresh({0, layout_.size()});
+  }
   for (int block = 0; block < layout_.blocks(); ++block) {
     auto& of_block = parameters_.emplace_back();
     for (auto const* entry : layout_.used_by(block)) {
@@ -28,7 +37,18 @@ Replica::Replica(Model const& model, Precision precision, gpu::Device const& dev
 void Replica::refresh(FlatRange range) {
   if (!rounded_.defined() || range.size() == 0) return;
   at::NoGradGuard const no_grad;
+  if (codec_) return refresh_in_code({range.begin, ParameterLayout::aligned(range.end)});
   rounded_.narrow(0, range.begin, range.size()).copy_(flat_.narrow(0, range.begin, range.size()));
+}
+
+void Replica::refresh_in_code(FlatRange range) {
+  constexpr std::int64_t piece = 1 << 16;  // elements
+  for (auto begin = range.begin; begin < range.end; begin += piece) {
+    auto const count = std::min(piece, range.end - begin);
+    auto const values = flat_.narrow(0, begin, count).clone();
+    codec_->pass_through(numbers_of(values), {}, {});
+    rounded_.narrow(0, begin, count).copy_(values);
+  }
 }
 
 NamedTensors Replica::named(at::Tensor const& flat, Wanted const& wanted) const {

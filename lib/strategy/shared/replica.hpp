@@ -1,12 +1,14 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 
+#include "compress/codec.hpp"
 #include "gpu/device.hpp"
 #include "model/block_tape.hpp"
 #include "optim/optimizer.hpp"
@@ -15,12 +17,14 @@
 
 namespace stratagem {
 
-/// All parameters of one model copy in one flat buffer, and, when computing in 16 bit, a second one
-/// that holds them rounded: the tensors that blocks run with are views of one or the other.
+/// All parameters of one model copy in one flat buffer, and, where passes run with rounded ones, a
+/// second one that holds those: the tensors that blocks run with are views of one or the other.
 class Replica {
  public:
-  /// Initialised from `seed`.
-  Replica(Model const& model, Precision precision, gpu::Device const& device, std::uint64_t seed);
+  /// Initialised from `seed`. Passes run with what is read of `code`, in the type of `precision`.
+  /// AgreedError(environment) for a code on a GPU.
+  Replica(Model const& model, Precision precision, gpu::Device const& device, std::uint64_t seed,
+          Code code = Code::none);
 
   Model const& model() const { return model_; }
   ParameterLayout const& layout() const { return layout_; }
@@ -43,10 +47,13 @@ class Replica {
   std::vector<ParameterState> state(OptimizerState const& kept) const;
 
  private:
+  void refresh_in_code(FlatRange range);
+
   Model const& model_;
   ParameterLayout layout_;
   at::Tensor flat_;
-  at::Tensor rounded_;  ///< undefined when computing in the type of flat_
+  std::optional<Codec> codec_;
+  at::Tensor rounded_;  ///< undefined where passes run with flat_
   std::vector<std::vector<at::Tensor>> parameters_;
 };
 

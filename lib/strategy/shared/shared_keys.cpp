@@ -23,6 +23,12 @@ Keys block_code_keys(Compression& compression) {
   };
 }
 
+Key parameter_compression_key(Code& code) {
+  return {"parameter_compression",
+          choice(code, {parameter_code_names.begin(), parameter_code_names.end()}),
+          "how parameters are written to be gathered; all ranks compute with what is read; lossy"};
+}
+
 Keys compression_keys(Compression& compression) {
   auto keys = block_code_keys(compression);
   keys.front().value = choice(compression.code, {code_names.begin(), code_names.end()});
