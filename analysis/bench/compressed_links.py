@@ -4,6 +4,7 @@ link of a given rate joins.
 
   python3 analysis/bench/compressed_links.py --model lenet --rates 100mbit --codes int8 int4 sign local:16
   ... --strategies "name: fsdp, shard: full" "name: ps, mode: sync"   codes of others than DDP
+  ... --strategies "name: fsdp" --codes int8 int8/int8                also of parameters that are gathered
   ... --control          compares fp32 with fp32
 
 Both nodes are inside this machine (linked_nodes.py): needs root. The two programs take turns, each started `--pairs`
@@ -34,10 +35,12 @@ trace: {{spans_every: 0, device_sample_hz: 0}}
 
 
 def strategy_of(code, plain="name: ddp"):
-    """Of a code's name, for the strategy in fp32; or of local:H."""
+    """Of a code's name, for the strategy in fp32; of GRADIENTS/PARAMETERS, two codes; or of local:H."""
     if code.startswith("local:"):
         return f"name: local, inner_steps: {code.removeprefix('local:')}"
-    return plain if code == "none" else f"{plain}, compression: {code}, error_feedback: true"
+    gradients, _, parameters = code.partition("/")
+    coded = "" if gradients == "none" else f", compression: {gradients}, error_feedback: true"
+    return plain + coded + (f", parameter_compression: {parameters}" if parameters else "")
 
 
 @contextlib.contextmanager
@@ -75,7 +78,7 @@ def main():
     parser.add_argument("--images", type=int, default=64, help="of all ranks together")
     parser.add_argument("--rates", nargs="+", default=["100mbit"])
     parser.add_argument("--codes", nargs="+", default=["bf16", "int8", "int4", "ternary", "sign"],
-                        metavar="CODE", help="or local:H")
+                        metavar="CODE", help="or GRADIENTS/PARAMETERS, or local:H")
     parser.add_argument("--strategies", nargs="+", default=["name: ddp"], help="each as YAML")
     parser.add_argument("--steps", type=int, default=20, help="of each start")
     parser.add_argument("--warm-up", type=int, default=4, help="steps that do not count")
