@@ -8,21 +8,6 @@ namespace {
 
 constexpr double kib = 1.0 / 1024;
 
-/// A worker's gradients are coded, but not their sum, which its owner applies; what is gathered of
-/// parameters may be.
-void expect_shards_equal_to_emulator(Training training) {
-  auto& fsdp = std::get<FsdpConfig>(training.strategy);
-  fsdp.unit_mb = training.model == "lenet" ? 4 * kib : kib;
-  fsdp.poison = true;
-  SerialConfig const serial{.micro_batches = fsdp.micro_batches,
-                            .compression = fsdp.compression,
-                            .compressed_sums = !fsdp.compression.on(),
-                            .parameter_compression = fsdp.parameter_compression};
-  auto const expected =
-      world().rank() == 0 ? emulated(training, world().size(), serial) : std::string();
-  expect_result(training, expected, Replicas::on_rank_0);
-}
-
 class Compressed : public testing::TestWithParam<Code> {};
 
 TEST_P(Compressed, EqualsTheEmulatorBitForBit) {
@@ -97,45 +82,6 @@ TEST(Compressed, ShardsEqualTheEmulatorHoweverGradientsAreMade) {
       {.model = "tiny_residual",
        .strategy = fsdp,
        .precision = {.compute = Precision::bf16, .loss_scale = LossScale::none}});
-}
-
-class GatheredInCode : public testing::TestWithParam<Code> {};
-
-TEST_P(GatheredInCode, ShardsEqualTheEmulatorBitForBit) {
-  for (auto const shard : {Shard::optimizer, Shard::gradients, Shard::full})
-    for (auto const* model : {"tiny_residual", "tiny_odd", "tiny_gpt"})
-      for (auto const compute : {Precision::fp32, Precision::bf16}) {
-        SCOPED_TRACE(str(model, ", shard ", static_cast<int>(shard), ", compute ",
-                         static_cast<int>(compute)));
-        expect_shards_equal_to_emulator(
-            {.model = model,
-             .strategy = FsdpConfig{.shard = shard, .parameter_compression = GetParam()},
-             .precision = {.compute = compute, .loss_scale = LossScale::none},
-             .steps = 4});
-      }
-}
-
-INSTANTIATE_TEST_SUITE_P(Codes, GatheredInCode,
-                         testing::Values(Code::bf16, Code::fp16, Code::int8, Code::int4),
-                         [](auto const& info) { return std::string(name_of(info.param)); });
-
-TEST(GatheredInCode, ShardsEqualTheEmulatorHoweverTheyAreGathered) {
-  Compression const sign{Code::sign, Rounding::nearest, true};
-  for (auto const& fsdp :
-       {FsdpConfig{.overlap = false, .parameter_compression = Code::int8},
-        FsdpConfig{.prefetch = 2, .keep_units = 1, .parameter_compression = Code::int8},
-        FsdpConfig{.reshard_after_forward = false, .parameter_compression = Code::int8},
-        FsdpConfig{.compression = sign, .parameter_compression = Code::int8},
-        FsdpConfig{.accumulate = Accumulate::unsharded,
-        .micro_batches = 3,
-        .parameter_compression = Code::int4}})
-    expect_shards_equal_to_emulator({.model = "tiny_residual", .strategy = fsdp});
-  FsdpConfig const fsdp{.parameter_compression = Code::int8};
-  expect_shards_equal_to_emulator({.model = "lenet", .strategy = fsdp});
-  expect_shards_equal_to_emulator(
-      {.model = "tiny_residual",
-       .strategy = fsdp,
-       .optimizer = {.lr = 1e-3, .rule = AdamwConfig{}, .clip_norm = 0.5}});
 }
 
 /// The comparison can fail: every choice changes the numbers.

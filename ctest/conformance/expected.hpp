@@ -38,6 +38,22 @@ inline void expect_coded_equal_to_emulator(Training const& training) {
   expect_result(training, expected, Replicas::everywhere);
 }
 
+/// A worker's gradients are coded, but not their sum, which its owner applies; what is gathered of
+/// parameters may be.
+inline void expect_shards_equal_to_emulator(Training training) {
+  constexpr double kib = 1.0 / 1024;
+  auto& fsdp = std::get<FsdpConfig>(training.strategy);
+  fsdp.unit_mb = training.model == "lenet" ? 4 * kib : kib;
+  fsdp.poison = true;
+  SerialConfig const serial{.micro_batches = fsdp.micro_batches,
+                            .compression = fsdp.compression,
+                            .compressed_sums = !fsdp.compression.on(),
+                            .parameter_compression = fsdp.parameter_compression};
+  auto const expected =
+      world().rank() == 0 ? emulated(training, world().size(), serial) : std::string();
+  expect_result(training, expected, Replicas::on_rank_0);
+}
+
 /// The ranks of the test, which share the workers out evenly, end with what one rank ends with.
 inline void expect_same_as_on_one_rank(Training const& training) {
   auto expected = world().rank() == 0 ? digest_alone(training) : "";
