@@ -52,15 +52,22 @@ class Compression(harness.ProgramTest):
         self.assertIn("after step 3", ended.stderr)
         return self.outcome(out)["digest"]
 
+    def expect_resumable(self, ranked, serial, other):
+        """On 2 ranks, by one process, and on 2 ranks with other settings; tells the digest of all."""
+        self.expect(0, *self.settings("straight", *ranked), ranks=2)
+        expected = self.outcome("straight")["digest"]
+        for out, first, ranks, second, others in [
+            ("a", ranked, 2, serial, 1), ("b", serial, 1, ranked, 2), ("c", ranked, 2, other, 2)
+        ]:
+            found = self.train_and_resume(out, first, ranks, second, others, "--resume")
+            self.assertEqual(found, expected, out)
+        return expected
+
     def test_resumed_with_the_residuals_of_all(self):
         code = ["strategy.compression=sign", "strategy.error_feedback=true", "checkpoint.every_steps=3"]
         ddp = ["strategy.name=ddp", "strategy.bucket_mb=0.01", *code]
         serial = ["strategy.name=serial", "strategy.emulate_ranks=2", *code]
-        self.expect(0, *self.settings("straight", *ddp), ranks=2)
-        expected = self.outcome("straight")["digest"]
-        self.assertEqual(self.train_and_resume("a", ddp, 2, serial, 1, "--resume"), expected)
-        self.assertEqual(self.train_and_resume("b", serial, 1, ddp, 2, "--resume"), expected)
-        self.assertEqual(self.train_and_resume("c", ddp, 2, ddp, 2, "--resume"), expected)
+        expected = self.expect_resumable(ddp, serial, ddp)
         plain = ["strategy.name=ddp", "checkpoint.every_steps=3"]
         for place, (others, way) in enumerate([(3, ddp), (2, plain)]):
             found = self.train_and_resume(f"d{place}", ddp, 2, way, others, "--resume=compatible")
@@ -72,12 +79,7 @@ class Compression(harness.ProgramTest):
         code = ["strategy.compression=sign", "strategy.error_feedback=true", "checkpoint.every_steps=3"]
         fsdp = ["strategy.name=fsdp", "strategy.unit_mb=0.1", *code]
         serial = ["strategy.name=serial", "strategy.emulate_ranks=2", "strategy.compressed_sums=false", *code]
-        self.expect(0, *self.settings("straight", *fsdp), ranks=2)
-        expected = self.outcome("straight")["digest"]
-        self.assertEqual(self.train_and_resume("a", fsdp, 2, serial, 1, "--resume"), expected)
-        self.assertEqual(self.train_and_resume("b", serial, 1, fsdp, 2, "--resume"), expected)
-        zero_1 = [*fsdp, "strategy.shard=optimizer"]
-        self.assertEqual(self.train_and_resume("c", fsdp, 2, zero_1, 2, "--resume"), expected)
+        expected = self.expect_resumable(fsdp, serial, [*fsdp, "strategy.shard=optimizer"])
         ddp = ["strategy.name=ddp", *code]
         self.assertNotEqual(self.train_and_resume("d", fsdp, 2, ddp, 2, "--resume=compatible"), expected)
         self.train_in_part("e", fsdp, 2)
@@ -88,12 +90,7 @@ class Compression(harness.ProgramTest):
         code = ["strategy.parameter_compression=int8", "checkpoint.every_steps=3"]
         fsdp = ["strategy.name=fsdp", "strategy.unit_mb=0.1", *code]
         serial = ["strategy.name=serial", "strategy.emulate_ranks=2", *code]
-        self.expect(0, *self.settings("straight", *fsdp), ranks=2)
-        expected = self.outcome("straight")["digest"]
-        self.assertEqual(self.train_and_resume("a", fsdp, 2, serial, 1, "--resume"), expected)
-        self.assertEqual(self.train_and_resume("b", serial, 1, fsdp, 2, "--resume"), expected)
-        zero_1 = [*fsdp, "strategy.shard=optimizer"]
-        self.assertEqual(self.train_and_resume("c", fsdp, 2, zero_1, 2, "--resume"), expected)
+        self.expect_resumable(fsdp, serial, [*fsdp, "strategy.shard=optimizer"])
         self.train_in_part("d", fsdp, 2)
         for others in ["strategy.name=ddp"], ["strategy.name=fsdp", "strategy.parameter_compression=int4"]:
             refused = self.expect(CHECKPOINT, *self.settings("d", *others), "--resume", ranks=2)
