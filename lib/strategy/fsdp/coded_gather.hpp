@@ -1,7 +1,5 @@
 #pragma once
 
-#include <cstddef>
-
 #include <ATen/core/Tensor.h>
 
 #include "compress/codec.hpp"
@@ -24,7 +22,7 @@ class CodedGather {
   at::Tensor codes_in(Chunk const& chunk, at::Tensor const& whole) const;
   /// `code` <- of this rank's shard, in fp32.
   void write(at::Tensor const& shard, at::Tensor const& code) const;
-  /// `whole` <- what codes_in() it says, in its type.
+  /// `whole` <- what is read of the codes in it, in its type.
   void read(Chunk const& chunk, at::Tensor const& whole) const;
 
  private:

@@ -277,10 +277,9 @@ std::int64_t FsdpPlan::reduced_bytes_sent() const {
 std::uint64_t FsdpPlan::hash() const {
   Hash hash;
   hash.add(shards.hash());
-  for (int const value :
-       {lenders, rotating, prefetch, parameter_slots, gradient_slots,
-        static_cast<int>(whole_gradients), micro_batches, static_cast<int>(types.compute),
-        static_cast<int>(types.low_gradient), static_cast<int>(parameter_compression)})
+  for (int const value : {lenders, rotating, prefetch, parameter_slots, gradient_slots,
+                          static_cast<int>(whole_gradients), micro_batches,
+                          static_cast<int>(types.compute), static_cast<int>(types.low_gradient)})
     hash.add(static_cast<std::uint64_t>(value));
   return hash.value();
 }
