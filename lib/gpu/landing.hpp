@@ -3,11 +3,11 @@
 #include <cstdint>
 #include <vector>
 
+#include "gpu/element.hpp"
+
 namespace stratagem::gpu {
 
 struct Device;
-
-enum class Element { fp32, bf16, fp16 };
 
 /// `count` elements of GPU memory that replace others, or are added to them in fp32. Both lie in
 /// the same order, without gaps.

@@ -1,7 +1,5 @@
 #include "model/landing.hpp"
 
-#include <optional>
-
 #include <ATen/ATen.h>
 
 #include "gpu/device.hpp"
@@ -9,19 +7,6 @@
 
 namespace stratagem {
 namespace {
-
-std::optional<gpu::Element> element_of(at::Tensor const& tensor) {
-  switch (tensor.scalar_type()) {
-    case at::kFloat:
-      return gpu::Element::fp32;
-    case at::kBFloat16:
-      return gpu::Element::bf16;
-    case at::kHalf:
-      return gpu::Element::fp16;
-    default:
-      return std::nullopt;
-  }
-}
 
 bool is_landing(at::Tensor const& to, at::Tensor const& from) {
   return to.is_cuda() && element_of(to) && element_of(from) && to.sizes() == from.sizes() &&
@@ -63,6 +48,19 @@ bool few_kernels(std::vector<at::Tensor> const& to, std::vector<at::Tensor> cons
 }
 
 }  // namespace
+
+std::optional<gpu::Element> element_of(at::Tensor const& tensor) {
+  switch (tensor.scalar_type()) {
+    case at::kFloat:
+      return gpu::Element::fp32;
+    case at::kBFloat16:
+      return gpu::Element::bf16;
+    case at::kHalf:
+      return gpu::Element::fp16;
+    default:
+      return std::nullopt;
+  }
+}
 
 void replace(std::vector<at::Tensor> const& to, std::vector<at::Tensor> const& from) {
   if (to.empty()) return;

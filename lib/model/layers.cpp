@@ -12,6 +12,7 @@
 #include "base/error.hpp"
 #include "base/random.hpp"
 #include "gpu/keep_mask.hpp"
+#include "model/batch_norm.hpp"
 #include "model/convolution.hpp"
 #include "model/linear.hpp"
 
@@ -93,14 +94,21 @@ BatchNorm2d::BatchNorm2d(Declaration& declare, std::string const& prefix, std::i
       num_batches_tracked(
           declare.buffer({prefix + ".num_batches_tracked", {}, at::kLong, 0, true})) {}
 
-at::Tensor BatchNorm2d::operator()(at::Tensor const& x, Frame const& frame) const {
+at::Tensor BatchNorm2d::operator()(at::Tensor const& x, Frame const& frame, Activation activation,
+                                   at::Tensor const& added) const {
   if (frame.context.training && x.numel() == x.size(1))
     throw Error(ExitCode::usage, "BatchNorm cannot train on one value per channel",
                 "one sample has reached a map of 1x1 pixels, whose variance is unknown",
                 "raise the batch of each worker to 2 or more, or data.input_size");
-  return at::batch_norm(x, parameter(frame, weight), parameter(frame, bias),
-                        buffer(frame, running_mean), buffer(frame, running_var),
-                        frame.context.training, momentum, eps, /*cudnn_enabled=*/true);
+  return batch_norm(x, added,
+                    {.weight = parameter(frame, weight),
+                     .bias = parameter(frame, bias),
+                     .running_mean = buffer(frame, running_mean),
+                     .running_var = buffer(frame, running_var),
+                     .eps = eps,
+                     .momentum = momentum,
+                     .activation = activation},
+                    frame.context.training, frame.context.fused);
 }
 
 LayerNorm::LayerNorm(Declaration& declare, std::string const& prefix, std::int64_t channels,

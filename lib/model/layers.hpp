@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "base/activation.hpp"
 #include "model/block.hpp"
 
 namespace stratagem {
@@ -43,11 +44,14 @@ struct Linear {
   int weight, bias;
 };
 
-/// Its parameters and statistics stay fp32. Error(usage) when training with one value per channel.
+/// With what is added to its result, if defined, and the activation that follows. Its parameters
+/// and statistics stay fp32. Error(usage) when training with one value per channel.
 struct BatchNorm2d {
   BatchNorm2d(Declaration& declare, std::string const& prefix, std::int64_t channels,
               double eps = 1e-5, double momentum = 0.1);
-  at::Tensor operator()(at::Tensor const& x, Frame const& frame) const;
+  at::Tensor operator()(at::Tensor const& x, Frame const& frame,
+                        Activation activation = Activation::none,
+                        at::Tensor const& added = {}) const;
 
   double eps, momentum;
   int weight, bias, running_mean, running_var;

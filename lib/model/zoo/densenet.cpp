@@ -23,7 +23,7 @@ class Stem final : public Block {
         norm_(declare_, "features.norm0", out) {}
 
   at::Tensor forward(at::Tensor const& x, Frame const& frame) const override {
-    return at::max_pool2d(norm_(conv_(x, frame), frame).relu_(), 3, 2, 1);
+    return at::max_pool2d(norm_(conv_(x, frame), frame, Activation::relu), 3, 2, 1);
   }
 
  private:
@@ -42,8 +42,8 @@ class DenseLayer final : public Block {
                          {.in = kInner, .out = kGrowth, .kernel = 3, .padding = 1})) {}
 
   at::Tensor forward(at::Tensor const& x, Frame const& frame) const override {
-    auto const y = conv1_(norm1_(x, frame).relu_(), frame);
-    return at::cat({x, conv2_(norm2_(y, frame).relu_(), frame)}, 1);
+    auto const y = conv1_(norm1_(x, frame, Activation::relu), frame);
+    return at::cat({x, conv2_(norm2_(y, frame, Activation::relu), frame)}, 1);
   }
 
  private:
@@ -64,7 +64,7 @@ class Transition final : public Block {
         conv_(make_conv(declare_, name + ".conv", {.in = in, .out = in / 2, .kernel = 1})) {}
 
   at::Tensor forward(at::Tensor const& x, Frame const& frame) const override {
-    return at::avg_pool2d(conv_(norm_(x, frame).relu_(), frame), 2);
+    return at::avg_pool2d(conv_(norm_(x, frame, Activation::relu), frame), 2);
   }
 
  private:
@@ -81,7 +81,7 @@ class Head final : public Block {
                 Initialiser::constant(0)) {}
 
   at::Tensor forward(at::Tensor const& x, Frame const& frame) const override {
-    auto const y = norm_(x, frame).relu_();
+    auto const y = norm_(x, frame, Activation::relu);
     return linear_(at::adaptive_avg_pool2d(y, {1, 1}).flatten(1), frame);
   }
 

@@ -11,8 +11,6 @@
 namespace stratagem {
 namespace {
 
-enum class Activation { none, silu };
-
 /// Convolution (which keeps the spatial size, apart from its stride), BatchNorm, activation.
 struct ConvNorm {
   ConvNorm(Declaration& declare, std::string const& name, Conv2d::Shape shape,
@@ -22,8 +20,7 @@ struct ConvNorm {
         activation(activation) {}
 
   at::Tensor operator()(at::Tensor const& x, Frame const& frame) const {
-    auto y = norm(conv(x, frame), frame);
-    return activation == Activation::silu ? at::silu(y) : y;
+    return norm(conv(x, frame), frame, activation);
   }
 
   static Conv2d::Shape padded(Conv2d::Shape shape) {

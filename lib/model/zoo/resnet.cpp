@@ -10,14 +10,15 @@
 namespace stratagem {
 namespace {
 
-/// A convolution without bias, followed by BatchNorm.
+/// A convolution without bias, followed by BatchNorm, an addition and an activation.
 struct ConvNorm {
   ConvNorm(Declaration& declare, std::string const& conv_name, std::string const& norm_name,
            Conv2d::Shape const& shape)
       : conv(declare, conv_name, shape, kaiming_normal(shape.fan_out())),
         norm(declare, norm_name, shape.out) {}
-  at::Tensor operator()(at::Tensor const& x, Frame const& frame) const {
-    return norm(conv(x, frame), frame);
+  at::Tensor operator()(at::Tensor const& x, Frame const& frame, Activation activation,
+                        at::Tensor const& added = {}) const {
+    return norm(conv(x, frame), frame, activation, added);
   }
 
   Conv2d conv;
@@ -32,7 +33,7 @@ class Stem final : public Block {
                {.in = channels, .out = 64, .kernel = 7, .stride = 2, .padding = 3}) {}
 
   at::Tensor forward(at::Tensor const& x, Frame const& frame) const override {
-    return at::max_pool2d(layer_(x, frame).relu_(), 3, 2, 1);
+    return at::max_pool2d(layer_(x, frame, Activation::relu), 3, 2, 1);
   }
 
  private:
@@ -57,11 +58,10 @@ class Bottleneck final : public Block {
   }
 
   at::Tensor forward(at::Tensor const& x, Frame const& frame) const override {
-    auto y = reduce_(x, frame).relu_();
-    y = filter_(y, frame).relu_();
-    y = expand_(y, frame);
-    y += shortcut_ ? (*shortcut_)(x, frame) : x;
-    return y.relu_();
+    auto const around = shortcut_ ? (*shortcut_)(x, frame, Activation::none) : x;
+    auto y = reduce_(x, frame, Activation::relu);
+    y = filter_(y, frame, Activation::relu);
+    return expand_(y, frame, Activation::relu, around);
   }
 
  private:

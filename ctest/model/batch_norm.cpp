@@ -1,0 +1,142 @@
+#include "model/batch_norm.hpp"
+
+#include <stdexcept>
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include "gpu/batch_norm.hpp"
+#include "params/initialise.hpp"
+
+namespace stratagem {
+namespace {
+
+at::Tensor random(std::string const& name, at::IntArrayRef sizes) {
+  auto const values = at::empty(sizes);
+  initialise(values, {name, sizes.vec(), Initialiser::normal(1)}, 1);
+  return values;
+}
+
+struct Case {
+  std::int64_t samples, channels, edge;
+  Activation activation;
+  bool added = false;
+
+  bool one_slice() const {
+    return gpu::NormSums({samples * edge * edge, channels, gpu::Element::fp32}).one_slice;
+  }
+};
+
+// In one slice and in several, the last of which is shorter; more channels than a block has.
+Case const cases[]{
+    {2, 4, 1, Activation::none},        {8, 20, 3, Activation::relu},
+    {8, 20, 3, Activation::relu, true}, {8, 20, 3, Activation::silu},
+    {8, 20, 3, Activation::none, true}, {5, 36, 32, Activation::relu, true},
+    {5, 36, 32, Activation::silu},      {33, 4, 8, Activation::relu},
+};
+
+struct Result {
+  at::Tensor y, running_mean, running_var;
+  std::vector<at::Tensor> gradients;  ///< of x, weight, bias, and of what was added
+
+  std::vector<at::Tensor> all() const {
+    auto every = gradients;
+    every.insert(every.end(), {y, running_mean, running_var});
+    return every;
+  }
+};
+
+/// Maps in `type`, computed as told.
+template <class Norm>
+Result run(Case const& it, at::ScalarType type, at::ScalarType of_parameters, Norm const& norm) {
+  auto const maps = [&](std::string const& name) {
+    auto const values = random(name, {it.samples, it.channels, it.edge, it.edge});
+    return values.to(at::kBFloat16).to(type).contiguous(at::MemoryFormat::ChannelsLast);
+  };
+  auto const of_channels = [&](std::string const& name) {
+    return random(name, {it.channels}).to(of_parameters);
+  };
+  // A mean far from 0, whose square would drown the variance.
+  auto const x = (3 * maps("x") + 50).requires_grad_();
+  auto const added = it.added ? maps("added").requires_grad_() : at::Tensor();
+  BatchNormOf const of{.weight = of_channels("weight").requires_grad_(),
+                       .bias = of_channels("bias").requires_grad_(),
+                       .running_mean = of_channels("mean"),
+                       .running_var = of_channels("var").abs(),
+                       .eps = 1e-3,
+                       .momentum = 0.1,
+                       .activation = it.activation};
+  std::vector<at::Tensor> wanted{x, of.weight, of.bias};
+  if (it.added) wanted.push_back(added);
+  auto const y = norm(x, added, of);
+  auto const gradients = torch::autograd::grad({y}, wanted, {maps("gradient")});
+  return {y.detach(), of.running_mean, of.running_var, gradients};
+}
+
+double distance(at::Tensor const& a, at::Tensor const& b) {
+  return (a.to(at::kDouble) - b.to(at::kDouble)).norm().item<double>() /
+         b.to(at::kDouble).norm().item<double>();
+}
+
+auto const stock = [](at::Tensor const& x, at::Tensor const& added, BatchNormOf const& of) {
+  return batch_norm(x, added, of, /*training=*/true, /*fused=*/false);
+};
+
+TEST(BatchNorm, FusedOneIsNoFartherFromDoublesThanTwiceTheStockOne) {
+  for (auto const& it : cases) {
+    SCOPED_TRACE(testing::Message() << it.samples << " " << it.channels << " " << it.edge);
+    auto const exact = run(it, at::kDouble, at::kDouble, stock).all();
+    auto const plain = run(it, at::kFloat, at::kFloat, stock).all();
+    auto const fused = run(it, at::kFloat, at::kFloat, fused_batch_norm).all();
+    ASSERT_EQ(fused.size(), exact.size());
+    for (std::size_t i = 0; i < exact.size(); ++i)
+      EXPECT_LE(distance(fused[i], exact[i]), 2 * distance(plain[i], exact[i]) + 3e-7) << i;
+  }
+}
+
+TEST(BatchNorm, FusedOneOf16BitMapsRoundsOnce) {
+  for (auto const type : {at::kBFloat16, at::kHalf})
+    for (auto const& it : cases) {
+      SCOPED_TRACE(testing::Message() << it.samples << " " << it.channels << " " << it.edge);
+      auto const exact = run(it, at::kDouble, at::kDouble, stock).all();
+      auto const plain = run(it, type, at::kFloat, stock).all();
+      auto const fused = run(it, type, at::kFloat, fused_batch_norm).all();
+      for (std::size_t i = 0; i < exact.size(); ++i)
+        EXPECT_LE(distance(fused[i], exact[i]), 1.1 * distance(plain[i], exact[i]) + 3e-7) << i;
+    }
+}
+
+TEST(BatchNorm, SlicesAreTried) {
+  EXPECT_TRUE(cases[0].one_slice());
+  EXPECT_FALSE(cases[5].one_slice());
+}
+
+TEST(BatchNorm, FusedOneWithoutGradientsIsTheSame) {
+  Case const it{8, 20, 3, Activation::relu, true};
+  auto const without =
+      run(it, at::kFloat, at::kFloat, [](auto const& x, auto const& added, auto const& of) {
+        at::Tensor y;
+        auto copy = of;
+        copy.running_mean = of.running_mean.clone();
+        copy.running_var = of.running_var.clone();
+        {
+          at::NoGradGuard const no_grad;
+          y = fused_batch_norm(x, added, copy);
+        }
+        auto const again = fused_batch_norm(x, added, of);
+        EXPECT_TRUE(y.equal(again.detach()));
+        EXPECT_TRUE(copy.running_var.equal(of.running_var));
+        return again;
+      });
+  EXPECT_TRUE(without.y.defined());
+}
+
+TEST(BatchNorm, FusedOneRefusesMapsThatDoNotSuit) {
+  BatchNormOf const of{at::ones({6}), at::zeros({6}),  at::zeros({6}), at::ones({6}), 1e-5,
+                       0.1,           Activation::none};
+  EXPECT_THROW(fused_batch_norm(at::ones({2, 6, 2, 2}), {}, of), std::logic_error);
+}
+
+}  // namespace
+}  // namespace stratagem

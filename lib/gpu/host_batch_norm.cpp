@@ -1,0 +1,147 @@
+#include "gpu/host_batch_norm.hpp"
+
+#include <array>
+#include <utility>
+#include <vector>
+
+#include <c10/util/BFloat16.h>
+#include <c10/util/Half.h>
+
+#include "gpu/batch_norm_rule.hpp"
+
+namespace stratagem::gpu {
+namespace {
+
+/// Two numbers that are added up for each channel.
+struct Sums {
+  float first = 0, second = 0;
+
+  void add(Sums const& other) {
+    first += other.first;
+    second += other.second;
+  }
+};
+
+/// Over the rows of a slice, in the order of a block of threads. `term(row)`.
+template <class Term>
+Sums sum_of_slice(NormSums const& order, std::int64_t begin, std::int64_t end, Term const& term) {
+  std::vector<Sums> threads(static_cast<std::size_t>(order.strides()));
+  for (auto row = begin; row < end; ++row)
+    threads[static_cast<std::size_t>((row - begin) % order.strides())].add(term(row));
+  std::size_t const of_warp = NormSums::warp / order.vectors;
+  Sums sum;
+  for (std::size_t warp = 0; warp < threads.size(); warp += of_warp) {
+    for (auto apart = of_warp / 2; apart > 0; apart /= 2)
+      for (std::size_t i = 0; i < apart; ++i) threads[warp + i].add(threads[warp + i + apart]);
+    sum.add(threads[warp]);
+  }
+  return sum;
+}
+
+/// Over all rows.
+template <class Term>
+Sums sum_of(NormSums const& order, std::int64_t rows, Term const& term) {
+  if (order.one_slice) return sum_of_slice(order, 0, rows, term);
+  std::vector<Sums> parts(static_cast<std::size_t>(order.parts()));
+  for (std::int64_t slice = 0; slice < order.slices; ++slice) {
+    auto const begin = std::min(slice * order.rows, rows);
+    parts[static_cast<std::size_t>(slice % order.parts())].add(
+        sum_of_slice(order, begin, std::min(begin + order.rows, rows), term));
+  }
+  Sums sum;
+  for (auto const& part : parts) sum.add(part);
+  return sum;
+}
+
+template <class T>
+void forward(NormForward const& pass) {
+  auto const [rows, channels, _] = pass.maps;
+  NormSums const order(pass.maps);
+  auto const* x = static_cast<T const*>(pass.x);
+  auto const* added = static_cast<T const*>(pass.added);
+  auto* y = static_cast<T*>(pass.y);
+  for (std::int64_t c = 0; c < channels; ++c) {
+    auto const value = [&, n = channels](std::int64_t row) {
+      return static_cast<float>(x[row * n + c]);
+    };
+    float const first = value(0);
+    auto const sums = sum_of(order, rows, [&](std::int64_t row) -> Sums {
+      float const offset = value(row) - first;
+      return {offset, offset * offset};
+    });
+    auto const moments = moments_of(first, sums.first, sums.second, rows, pass.eps);
+    pass.mean[c] = moments.mean;
+    pass.inverse_deviation[c] = moments.inverse_deviation;
+    pass.running_mean[c] = moved(pass.running_mean[c], moments.mean, pass.momentum);
+    pass.running_var[c] =
+        moved(pass.running_var[c], unbiased(moments.variance, rows), pass.momentum);
+    ChannelMap const map{moments.mean, moments.inverse_deviation * pass.weight[c], pass.bias[c]};
+    for (std::int64_t row = 0; row < rows; ++row) {
+      float z = map(value(row));
+      if (added != nullptr) z += static_cast<float>(added[row * channels + c]);
+      y[row * channels + c] = static_cast<T>(activated(pass.activation, z));
+    }
+  }
+}
+
+template <class T>
+void backward(NormBackward const& pass) {
+  auto const [rows, channels, _] = pass.maps;
+  NormSums const order(pass.maps);
+  auto const* x = static_cast<T const*>(pass.x);
+  auto const* y = static_cast<T const*>(pass.y);
+  auto const* of_y = static_cast<T const*>(pass.of_y);
+  auto* of_added = static_cast<T*>(pass.of_added);
+  auto const count = static_cast<float>(rows);
+  for (std::int64_t c = 0; c < channels; ++c) {
+    float const scale = pass.inverse_deviation[c] * pass.weight[c];
+    ChannelMap const map{pass.mean[c], scale, pass.bias[c]};
+    ChannelGradient of_value{pass.mean[c], pass.inverse_deviation[c], scale, 0, 0};
+    auto const of_map = [&, n = channels](std::int64_t row) {
+      auto const i = row * n + c;
+      if (pass.activation == Activation::none) return static_cast<float>(of_y[i]);
+      float const z = of_added != nullptr ? static_cast<float>(y[i]) : map(x[i]);
+      return gradient_before(pass.activation, z, of_y[i]);
+    };
+    auto const sums = sum_of(order, rows, [&, n = channels](std::int64_t row) -> Sums {
+      float const gradient = of_map(row);
+      if (of_added != nullptr) of_added[row * n + c] = static_cast<T>(gradient);
+      return {gradient, gradient * of_value.normalised(static_cast<float>(x[row * n + c]))};
+    });
+    pass.of_bias[c] = sums.first;
+    pass.of_weight[c] = sums.second;
+    of_value.mean_gradient = sums.first / count;
+    of_value.mean_product = sums.second / count;
+    for (std::int64_t row = 0; row < rows; ++row) {
+      auto const i = row * channels + c;
+      static_cast<T*>(pass.of_x)[i] =
+          static_cast<T>(of_value(static_cast<float>(x[i]), of_map(row)));
+    }
+  }
+}
+
+}  // namespace
+
+void batch_norm_on_host(NormForward const& pass) {
+  switch (pass.maps.type) {
+    case Element::fp32:
+      return forward<float>(pass);
+    case Element::bf16:
+      return forward<c10::BFloat16>(pass);
+    case Element::fp16:
+      return forward<c10::Half>(pass);
+  }
+}
+
+void batch_norm_on_host(NormBackward const& pass) {
+  switch (pass.maps.type) {
+    case Element::fp32:
+      return backward<float>(pass);
+    case Element::bf16:
+      return backward<c10::BFloat16>(pass);
+    case Element::fp16:
+      return backward<c10::Half>(pass);
+  }
+}
+
+}  // namespace stratagem::gpu

@@ -1,0 +1,141 @@
+#include "model/batch_norm.hpp"
+
+#include <cstdint>
+#include <optional>
+
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include "base/contract.hpp"
+#include "gpu/batch_norm.hpp"
+#include "gpu/device.hpp"
+#include "model/landing.hpp"
+
+namespace stratagem {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+constexpr auto rows_first = at::MemoryFormat::ChannelsLast;
+
+gpu::Device home_of(at::Tensor const& x) {
+  return x.is_cuda() ? gpu::Device{gpu::DeviceKind::cuda, x.device().index()} : gpu::Device{};
+}
+
+std::optional<gpu::Maps> maps_of(at::Tensor const& x) {
+  auto const type = element_of(x);
+  if (!type || x.dim() != 4 || !x.is_contiguous(rows_first)) return std::nullopt;
+  gpu::Maps const maps{x.size(0) * x.size(2) * x.size(3), x.size(1), *type};
+  auto const vector = static_cast<std::uintptr_t>(gpu::NormSums::width * x.element_size());
+  bool const aligned = reinterpret_cast<std::uintptr_t>(x.data_ptr()) % vector == 0;
+  return aligned && gpu::has_batch_norm(maps) ? std::optional(maps) : std::nullopt;
+}
+
+bool suit(at::Tensor const& x, at::Tensor const& added, BatchNormOf const& of) {
+  if (!maps_of(x) || of.weight.scalar_type() != at::kFloat) return false;
+  return !added.defined() ||
+         (maps_of(added) && added.sizes() == x.sizes() && added.dtype() == x.dtype());
+}
+
+class Fused : public torch::autograd::Function<Fused> {
+ public:
+  static at::Tensor forward(AutogradContext* context, at::Tensor const& x,
+                            std::optional<at::Tensor> const& added, at::Tensor const& weight,
+                            at::Tensor const& bias, BatchNormOf const& of) {
+    auto const mean = at::empty_like(weight), inverse_deviation = at::empty_like(weight);
+    auto const y = compute(x, added.value_or(at::Tensor()), of, mean, inverse_deviation);
+    bool const needs_y = added && of.activation != Activation::none;
+    context->save_for_backward(
+        {x, weight, bias, mean, inverse_deviation, needs_y ? y : at::Tensor()});
+    context->saved_data["activation"] = static_cast<std::int64_t>(of.activation);
+    context->saved_data["added"] = added.has_value();
+    return y;
+  }
+
+  static at::Tensor compute(at::Tensor const& x, at::Tensor const& added, BatchNormOf const& of,
+                            at::Tensor const& mean, at::Tensor const& inverse_deviation) {
+    auto const y = at::empty_like(x);
+    auto const maps = *maps_of(x);
+    auto const scratch = at::empty({gpu::norm_scratch(maps)}, mean.options());
+    gpu::batch_norm(
+        gpu::NormForward{
+            .maps = maps,
+            .x = x.data_ptr(),
+            .added = added.defined() ? added.data_ptr() : nullptr,
+            .y = y.data_ptr(),
+            .weight = of.weight.data_ptr<float>(),
+            .bias = of.bias.data_ptr<float>(),
+            .running_mean = of.running_mean.data_ptr<float>(),
+            .running_var = of.running_var.data_ptr<float>(),
+            .mean = mean.data_ptr<float>(),
+            .inverse_deviation = inverse_deviation.data_ptr<float>(),
+            .scratch = scratch.data_ptr<float>(),
+            .eps = static_cast<float>(of.eps),
+            .momentum = static_cast<float>(of.momentum),
+            .activation = of.activation,
+        },
+        home_of(x));
+    return y;
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list const& gradients) {
+    auto const saved = context->get_saved_variables();
+    auto const &x = saved[0], &weight = saved[1], &bias = saved[2], &mean = saved[3];
+    auto const &inverse_deviation = saved[4], &y = saved[5];
+    bool const added = context->saved_data["added"].toBool();
+    auto const of_y = gradients[0].contiguous(rows_first);
+    variable_list result(5);
+    auto& of_x = result[0] = at::empty_like(x);
+    auto& of_added = result[1];
+    if (added) of_added = at::empty_like(x);
+    result[2] = at::empty_like(weight);
+    result[3] = at::empty_like(bias);
+    auto const maps = *maps_of(x);
+    auto const scratch = at::empty({gpu::norm_scratch(maps)}, mean.options());
+    gpu::batch_norm(
+        gpu::NormBackward{
+            .maps = maps,
+            .x = x.data_ptr(),
+            .y = y.defined() ? y.data_ptr() : nullptr,
+            .of_y = of_y.data_ptr(),
+            .of_x = of_x.data_ptr(),
+            .of_added = added ? of_added.data_ptr() : nullptr,
+            .weight = weight.data_ptr<float>(),
+            .bias = bias.data_ptr<float>(),
+            .mean = mean.data_ptr<float>(),
+            .inverse_deviation = inverse_deviation.data_ptr<float>(),
+            .of_weight = result[2].data_ptr<float>(),
+            .of_bias = result[3].data_ptr<float>(),
+            .scratch = scratch.data_ptr<float>(),
+            .activation = static_cast<Activation>(context->saved_data["activation"].toInt()),
+        },
+        home_of(x));
+    return result;
+  }
+};
+
+}  // namespace
+
+at::Tensor batch_norm(at::Tensor const& x, at::Tensor const& added, BatchNormOf const& of,
+                      bool training, bool fused) {
+  if (fused && training && x.is_cuda() && suit(x, added, of)) return fused_batch_norm(x, added, of);
+  auto y = at::batch_norm(x, of.weight, of.bias, of.running_mean, of.running_var, training,
+                          of.momentum, of.eps, /*cudnn_enabled=*/true);
+  if (added.defined()) y += added;
+  if (of.activation == Activation::relu) y.relu_();
+  return of.activation == Activation::silu ? at::silu(y) : y;
+}
+
+at::Tensor fused_batch_norm(at::Tensor const& x, at::Tensor const& added, BatchNormOf const& of) {
+  expects(suit(x, added, of), "maps in channels_last with whole vectors");
+  expects(!added.defined() || of.activation != Activation::silu,
+          "the result tells what came before the activation");
+  if (at::GradMode::is_enabled())
+    return Fused::apply(x, added.defined() ? std::optional(added) : std::nullopt, of.weight,
+                        of.bias, of);
+  auto const mean = at::empty_like(of.weight), inverse_deviation = at::empty_like(of.weight);
+  return Fused::compute(x, added, of, mean, inverse_deviation);
+}
+
+}  // namespace stratagem
