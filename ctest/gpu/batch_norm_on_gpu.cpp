@@ -58,7 +58,7 @@ std::vector<at::Tensor> run(Case const& it, Element type, Device const& on) {
   auto const mean = at::empty_like(weight), inverse_deviation = at::empty_like(weight);
   auto const of_weight = at::empty_like(weight), of_bias = at::empty_like(weight);
   Maps const shape{it.rows, it.channels, type};
-  auto const scratch = at::empty({norm_scratch(shape)}, weight.options());
+  auto const scratch = at::empty({scratch_of(shape)}, weight.options());
   auto const floats = [](at::Tensor const& tensor) { return tensor.data_ptr<float>(); };
   batch_norm(NormForward{shape, x.data_ptr(), it.added ? added.data_ptr() : nullptr, y.data_ptr(),
                          floats(weight), floats(bias), floats(running_mean), floats(running_var),

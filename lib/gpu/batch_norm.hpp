@@ -1,51 +1,11 @@
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
-
 #include "base/activation.hpp"
-#include "gpu/element.hpp"
+#include "gpu/maps.hpp"
 
 namespace stratagem::gpu {
 
-/// Maps of a batch as a matrix: a row per pixel of each sample, a column per channel, without gaps.
-struct Maps {
-  std::int64_t rows, channels;
-  Element type;
-};
-
-/// How the rows of a column are added up: this order gives the bits. A block of threads has the
-/// columns of a few vectors of four channels. Each thread adds every strides()-th row of a slice,
-/// then threads are added in a tree, then slices in parts.
-struct NormSums {
-  static constexpr int threads = 512, warp = 32, width = 4;
-
-  explicit constexpr NormSums(Maps const& maps)
-      : one_slice(maps.rows <= 2048),
-        vectors((one_slice ? 2 : 4) * (maps.type == Element::fp32 ? 1 : 2)) {
-    auto const groups = (maps.channels + columns() - 1) / columns();
-    if (!one_slice) slices = std::clamp<std::int64_t>(256 / groups, 1, 128);
-    rows = (maps.rows + slices - 1) / slices;
-  }
-
-  constexpr int columns() const { return vectors * width; }
-  constexpr int strides() const { return threads / vectors; }
-  constexpr int parts() const { return threads / columns(); }
-
-  bool one_slice;  ///< a block has all rows of its columns, and no other kernel is needed
-  int vectors;     ///< of a block
-  std::int64_t slices = 1, rows = 0;  ///< of a slice
-};
-
-/// Whether there are kernels for such maps: rows of whole vectors, and more than one.
-constexpr bool has_batch_norm(Maps const& maps) {
-  return maps.rows > 1 && maps.channels > 0 && maps.channels % NormSums::width == 0;
-}
-
-/// Floats of working memory that a pass needs.
-constexpr std::int64_t norm_scratch(Maps const& maps) {
-  return 2 * NormSums(maps).slices * maps.channels;
-}
+struct Device;
 
 /// y = activation(weight (x - mean) / sqrt(variance + eps) + bias + added), by columns (Ioffe and
 /// Szegedy, "Batch normalization", 2015). All but maps is fp32 [channels].
@@ -73,11 +33,13 @@ struct NormBackward {
   Activation activation;
 };
 
-struct Device;
-
 /// On the compute stream of a GPU, or at once on the host, with the same bits. Maps are aligned to
 /// a vector.
 void batch_norm(NormForward const& pass, Device const& device);
 void batch_norm(NormBackward const& pass, Device const& device);
+
+/// What the kernels do, in their order: they are tested against it.
+void batch_norm_on_host(NormForward const& pass);
+void batch_norm_on_host(NormBackward const& pass);
 
 }  // namespace stratagem::gpu

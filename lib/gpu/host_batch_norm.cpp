@@ -1,62 +1,17 @@
-#include "gpu/host_batch_norm.hpp"
-
-#include <array>
-#include <utility>
-#include <vector>
-
 #include <c10/util/BFloat16.h>
 #include <c10/util/Half.h>
 
+#include "gpu/batch_norm.hpp"
 #include "gpu/batch_norm_rule.hpp"
+#include "gpu/host_column_sums.hpp"
 
 namespace stratagem::gpu {
 namespace {
 
-/// Two numbers that are added up for each channel.
-struct Sums {
-  float first = 0, second = 0;
-
-  void add(Sums const& other) {
-    first += other.first;
-    second += other.second;
-  }
-};
-
-/// Over the rows of a slice, in the order of a block of threads. `term(row)`.
-template <class Term>
-Sums sum_of_slice(NormSums const& order, std::int64_t begin, std::int64_t end, Term const& term) {
-  std::vector<Sums> threads(static_cast<std::size_t>(order.strides()));
-  for (auto row = begin; row < end; ++row)
-    threads[static_cast<std::size_t>((row - begin) % order.strides())].add(term(row));
-  std::size_t const of_warp = NormSums::warp / order.vectors;
-  Sums sum;
-  for (std::size_t warp = 0; warp < threads.size(); warp += of_warp) {
-    for (auto apart = of_warp / 2; apart > 0; apart /= 2)
-      for (std::size_t i = 0; i < apart; ++i) threads[warp + i].add(threads[warp + i + apart]);
-    sum.add(threads[warp]);
-  }
-  return sum;
-}
-
-/// Over all rows.
-template <class Term>
-Sums sum_of(NormSums const& order, std::int64_t rows, Term const& term) {
-  if (order.one_slice) return sum_of_slice(order, 0, rows, term);
-  std::vector<Sums> parts(static_cast<std::size_t>(order.parts()));
-  for (std::int64_t slice = 0; slice < order.slices; ++slice) {
-    auto const begin = std::min(slice * order.rows, rows);
-    parts[static_cast<std::size_t>(slice % order.parts())].add(
-        sum_of_slice(order, begin, std::min(begin + order.rows, rows), term));
-  }
-  Sums sum;
-  for (auto const& part : parts) sum.add(part);
-  return sum;
-}
-
 template <class T>
 void forward(NormForward const& pass) {
   auto const [rows, channels, _] = pass.maps;
-  NormSums const order(pass.maps);
+  ColumnSums const order(pass.maps);
   auto const* x = static_cast<T const*>(pass.x);
   auto const* added = static_cast<T const*>(pass.added);
   auto* y = static_cast<T*>(pass.y);
@@ -87,7 +42,7 @@ void forward(NormForward const& pass) {
 template <class T>
 void backward(NormBackward const& pass) {
   auto const [rows, channels, _] = pass.maps;
-  NormSums const order(pass.maps);
+  ColumnSums const order(pass.maps);
   auto const* x = static_cast<T const*>(pass.x);
   auto const* y = static_cast<T const*>(pass.y);
   auto const* of_y = static_cast<T const*>(pass.of_y);

@@ -1,6 +1,5 @@
 #include "model/batch_norm.hpp"
 
-#include <cstdint>
 #include <optional>
 
 #include <ATen/ATen.h>
@@ -8,29 +7,13 @@
 
 #include "base/contract.hpp"
 #include "gpu/batch_norm.hpp"
-#include "gpu/device.hpp"
-#include "model/landing.hpp"
+#include "model/maps.hpp"
 
 namespace stratagem {
 namespace {
 
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
-
-constexpr auto rows_first = at::MemoryFormat::ChannelsLast;
-
-gpu::Device home_of(at::Tensor const& x) {
-  return x.is_cuda() ? gpu::Device{gpu::DeviceKind::cuda, x.device().index()} : gpu::Device{};
-}
-
-std::optional<gpu::Maps> maps_of(at::Tensor const& x) {
-  auto const type = element_of(x);
-  if (!type || x.dim() != 4 || !x.is_contiguous(rows_first)) return std::nullopt;
-  gpu::Maps const maps{x.size(0) * x.size(2) * x.size(3), x.size(1), *type};
-  auto const vector = static_cast<std::uintptr_t>(gpu::NormSums::width * x.element_size());
-  bool const aligned = reinterpret_cast<std::uintptr_t>(x.data_ptr()) % vector == 0;
-  return aligned && gpu::has_batch_norm(maps) ? std::optional(maps) : std::nullopt;
-}
 
 bool suit(at::Tensor const& x, at::Tensor const& added, BatchNormOf const& of) {
   if (!maps_of(x) || of.weight.scalar_type() != at::kFloat) return false;
@@ -57,7 +40,7 @@ class Fused : public torch::autograd::Function<Fused> {
                             at::Tensor const& mean, at::Tensor const& inverse_deviation) {
     auto const y = at::empty_like(x);
     auto const maps = *maps_of(x);
-    auto const scratch = at::empty({gpu::norm_scratch(maps)}, mean.options());
+    auto const scratch = at::empty({gpu::scratch_of(maps)}, mean.options());
     gpu::batch_norm(
         gpu::NormForward{
             .maps = maps,
@@ -84,7 +67,7 @@ class Fused : public torch::autograd::Function<Fused> {
     auto const &x = saved[0], &weight = saved[1], &bias = saved[2], &mean = saved[3];
     auto const &inverse_deviation = saved[4], &y = saved[5];
     bool const added = context->saved_data["added"].toBool();
-    auto const of_y = gradients[0].contiguous(rows_first);
+    auto const of_y = gradients[0].contiguous(at::MemoryFormat::ChannelsLast);
     variable_list result(5);
     auto& of_x = result[0] = at::empty_like(x);
     auto& of_added = result[1];
@@ -92,7 +75,7 @@ class Fused : public torch::autograd::Function<Fused> {
     result[2] = at::empty_like(weight);
     result[3] = at::empty_like(bias);
     auto const maps = *maps_of(x);
-    auto const scratch = at::empty({gpu::norm_scratch(maps)}, mean.options());
+    auto const scratch = at::empty({gpu::scratch_of(maps)}, mean.options());
     gpu::batch_norm(
         gpu::NormBackward{
             .maps = maps,

@@ -13,6 +13,7 @@
 #include "base/random.hpp"
 #include "gpu/keep_mask.hpp"
 #include "model/batch_norm.hpp"
+#include "model/bias_relu.hpp"
 #include "model/convolution.hpp"
 #include "model/linear.hpp"
 
@@ -24,6 +25,10 @@ at::Tensor const& parameter(Frame const& frame, int index) {
 }
 at::Tensor const& buffer(Frame const& frame, int index) {
   return frame.buffers[static_cast<std::size_t>(index)];
+}
+
+Window window_of(Conv2d::Shape const& shape) {
+  return {shape.stride, shape.padding, shape.groups};
 }
 
 bool drops(Context const& context, double p) {
@@ -61,9 +66,16 @@ Conv2d::Conv2d(Declaration& declare, std::string const& prefix, Shape const& sha
 at::Tensor Conv2d::operator()(at::Tensor const& x, Frame const& frame) const {
   std::optional<at::Tensor> of_bias;
   if (bias >= 0) of_bias = parameter(frame, bias);
-  Window const window{shape.stride, shape.padding, shape.groups};
-  return convolve(x, parameter(frame, weight), of_bias, window, frame.context.fused, frame.places,
-                  weight);
+  return convolve(x, parameter(frame, weight), of_bias, window_of(shape), frame.context.fused,
+                  frame.places, weight);
+}
+
+/// On a GPU, LibTorch adds the bias in a kernel of its own.
+at::Tensor Conv2d::with_relu(at::Tensor const& x, Frame const& frame) const {
+  if (bias < 0 || !x.is_cuda()) return (*this)(x, frame).relu_();
+  auto const y = convolve(x, parameter(frame, weight), std::nullopt, window_of(shape),
+                          frame.context.fused, frame.places, weight);
+  return bias_relu(y, parameter(frame, bias), frame.context.fused);
 }
 
 Linear::Linear(Declaration& declare, std::string const& prefix, Shape const& shape,

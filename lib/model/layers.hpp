@@ -24,6 +24,8 @@ struct Conv2d {
   Conv2d(Declaration& declare, std::string const& prefix, Shape const& shape,
          Initialiser weight_init, Initialiser bias_init = Initialiser::constant(0));
   at::Tensor operator()(at::Tensor const& x, Frame const& frame) const;
+  /// With the ReLU that follows.
+  at::Tensor with_relu(at::Tensor const& x, Frame const& frame) const;
 
   Shape shape;
   int weight;

@@ -4,7 +4,6 @@
 #include "gpu/cuda/check.hpp"
 #include "gpu/cuda/compute_stream.hpp"
 #include "gpu/device.hpp"
-#include "gpu/host_batch_norm.hpp"
 
 namespace stratagem::gpu {
 

@@ -6,7 +6,7 @@
 
 namespace stratagem::gpu {
 
-// Need maps with has_batch_norm().
+// Need maps with has_kernels().
 cudaError_t launch(NormForward const& pass, cudaStream_t stream);
 cudaError_t launch(NormBackward const& pass, cudaStream_t stream);
 

@@ -1,6 +1,5 @@
 #include "gpu/batch_norm.hpp"
 
-#include "gpu/host_batch_norm.hpp"
 
 namespace stratagem::gpu {
 

@@ -16,7 +16,7 @@ class Stage final : public Block {
               default_uniform(shape.fan_in())) {}
 
   at::Tensor forward(at::Tensor const& x, Frame const& frame) const override {
-    return at::max_pool2d(conv_(x, frame).relu_(), 2);
+    return at::max_pool2d(conv_.with_relu(x, frame), 2);
   }
 
  private:

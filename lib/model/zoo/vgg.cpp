@@ -20,7 +20,7 @@ class ConvBlock final : public Block {
       : ConvBlock(name, {.in = in, .out = out, .kernel = 3, .padding = 1, .bias = true}, then) {}
 
   at::Tensor forward(at::Tensor const& x, Frame const& frame) const override {
-    auto y = conv_(x, frame).relu_();
+    auto y = conv_.with_relu(x, frame);
     if (then_ == Then::nothing) return y;
     y = at::max_pool2d(y, 2);
     return then_ == Then::pool ? y : at::adaptive_avg_pool2d(y, {7, 7}).flatten(1);
