@@ -1,4 +1,4 @@
-#include "model/batch_norm.hpp"
+#include "model/fused/batch_norm.hpp"
 
 #include <stdexcept>
 

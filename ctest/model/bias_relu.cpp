@@ -1,4 +1,4 @@
-#include "model/bias_relu.hpp"
+#include "model/fused/bias_relu.hpp"
 
 #include <stdexcept>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "base/activation.hpp"
+#include "gpu/activation.hpp"
 #include "gpu/maps.hpp"
 
 namespace stratagem::gpu {

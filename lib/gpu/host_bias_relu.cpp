@@ -1,7 +1,7 @@
 #include <c10/util/BFloat16.h>
 #include <c10/util/Half.h>
 
-#include "base/activation.hpp"
+#include "gpu/activation.hpp"
 #include "gpu/bias_relu.hpp"
 #include "gpu/host_column_sums.hpp"
 

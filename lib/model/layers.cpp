@@ -12,9 +12,10 @@
 #include "base/error.hpp"
 #include "base/random.hpp"
 #include "gpu/keep_mask.hpp"
-#include "model/batch_norm.hpp"
-#include "model/bias_relu.hpp"
 #include "model/convolution.hpp"
+#include "model/fused/batch_norm.hpp"
+#include "model/fused/bias_relu.hpp"
+#include "model/fused/layer_norm.hpp"
 #include "model/linear.hpp"
 
 namespace stratagem {
@@ -125,15 +126,12 @@ at::Tensor BatchNorm2d::operator()(at::Tensor const& x, Frame const& frame, Acti
 
 LayerNorm::LayerNorm(Declaration& declare, std::string const& prefix, std::int64_t channels,
                      double eps)
-    : channels(channels),
-      eps(eps),
+    : eps(eps),
       weight(declare.parameter({prefix + ".weight", {channels}, Initialiser::constant(1), true})),
       bias(declare.parameter({prefix + ".bias", {channels}, Initialiser::constant(0), true})) {}
 
 at::Tensor LayerNorm::operator()(at::Tensor const& x, Frame const& frame) const {
-  auto const& scale = parameter(frame, weight);
-  auto const wide = x.element_size() == 2 ? x.to(at::kFloat) : x;
-  return at::layer_norm(wide, {channels}, scale, parameter(frame, bias), eps).to(x.scalar_type());
+  return layer_norm(x, parameter(frame, weight), parameter(frame, bias), eps, frame.context.fused);
 }
 
 at::Tensor Dropout::operator()(at::Tensor const& x, Frame const& frame) const {

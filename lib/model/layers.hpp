@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "base/activation.hpp"
+#include "gpu/activation.hpp"
 #include "model/block.hpp"
 
 namespace stratagem {
@@ -66,7 +66,6 @@ struct LayerNorm {
             double eps = 1e-5);
   at::Tensor operator()(at::Tensor const& x, Frame const& frame) const;
 
-  std::int64_t channels;
   double eps;
   int weight, bias;
 };

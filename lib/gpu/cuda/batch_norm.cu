@@ -1,6 +1,6 @@
 #include "gpu/batch_norm_rule.hpp"
-#include "gpu/cuda/batch_norm_kernel.hpp"
 #include "gpu/cuda/column_sums.cuh"
+#include "gpu/cuda/map_kernels.hpp"
 
 namespace stratagem::gpu {
 namespace {

@@ -1,6 +1,6 @@
-#include "base/activation.hpp"
-#include "gpu/cuda/bias_relu_kernel.hpp"
+#include "gpu/activation.hpp"
 #include "gpu/cuda/column_sums.cuh"
+#include "gpu/cuda/map_kernels.hpp"
 
 namespace stratagem::gpu {
 namespace {
@@ -10,7 +10,7 @@ template <class T, int vectors>
 __global__ void __launch_bounds__(threads) forward(BiasForward pass, ColumnSums order) {
   Tile<T, vectors> const tile(pass.maps, order);
   if (tile.begin >= tile.end) return;
-  auto const bias = Vector<T>::load(pass.bias, tile.own_vector);
+  auto const bias = Vector<T>::load_parameters(pass.bias, tile.own_vector);
   auto const finish = [&](Vector<T>& vector, std::int64_t row) {
     for (int i = 0; i < width; ++i)
       vector.values[i] = activated(Activation::relu, vector.values[i] + bias.values[i]);

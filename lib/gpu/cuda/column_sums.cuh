@@ -48,6 +48,15 @@ struct Vector {
   static __device__ Vector load_again(void const* maps, std::int64_t number) {
     return widened(static_cast<Bytes const*>(maps)[number]);
   }
+  /// From parameters, which may lie anywhere.
+  static __device__ Vector load_parameters(void const* parameters, std::int64_t number) {
+    if (reinterpret_cast<std::uintptr_t>(parameters) % sizeof(Bytes) == 0)
+      return load(parameters, number);
+    Vector vector;
+    for (int i = 0; i < width; ++i)
+      vector.values[i] = widen(static_cast<T const*>(parameters)[number * width + i]);
+    return vector;
+  }
   __device__ void store(void* maps, std::int64_t number) const {
     T narrow[width];
     for (int i = 0; i < width; ++i) round_to(narrow[i], values[i]);

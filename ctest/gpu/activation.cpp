@@ -1,4 +1,4 @@
-#include "base/activation.hpp"
+#include "gpu/activation.hpp"
 
 #include <cmath>
 

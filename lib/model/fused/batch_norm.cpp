@@ -1,4 +1,4 @@
-#include "model/batch_norm.hpp"
+#include "model/fused/batch_norm.hpp"
 
 #include <optional>
 
@@ -7,7 +7,7 @@
 
 #include "base/contract.hpp"
 #include "gpu/batch_norm.hpp"
-#include "model/maps.hpp"
+#include "model/fused/maps.hpp"
 
 namespace stratagem {
 namespace {

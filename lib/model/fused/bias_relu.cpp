@@ -1,11 +1,11 @@
-#include "model/bias_relu.hpp"
+#include "model/fused/bias_relu.hpp"
 
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "base/contract.hpp"
 #include "gpu/bias_relu.hpp"
-#include "model/maps.hpp"
+#include "model/fused/maps.hpp"
 
 namespace stratagem {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "base/activation.hpp"
+#include "gpu/activation.hpp"
 
 namespace stratagem {
 

@@ -1,0 +1,190 @@
+#include "gpu/batch_norm_rule.hpp"
+#include "gpu/cuda/column_sums.cuh"
+#include "gpu/cuda/map_kernels.hpp"
+
+namespace stratagem::gpu {
+namespace {
+
+constexpr int warp_threads = ColumnSums::warp, rows_of_block = 8;
+
+/// The row that a warp has.
+struct WarpRow {
+  std::int64_t row, vectors;  ///< of a row
+  int lane;
+
+  __device__ explicit WarpRow(Maps const& maps)
+      : row(std::int64_t{blockIdx.x} * rows_of_block + threadIdx.x / warp_threads),
+        vectors(maps.channels / width),
+        lane(static_cast<int>(threadIdx.x) % warp_threads) {}
+
+  __device__ std::int64_t place(std::int64_t vector) const { return row * vectors + vector; }
+};
+
+/// Over all threads of a warp, for each.
+__device__ Sums sum_over_warp(Sums sum) {
+  for (int apart = warp_threads / 2; apart > 0; apart /= 2) {
+    sum.first += __shfl_xor_sync(~0U, sum.first, apart);
+    sum.second += __shfl_xor_sync(~0U, sum.second, apart);
+  }
+  return sum;
+}
+
+template <class T>
+__global__ void __launch_bounds__(rows_of_block* warp_threads) forward(LayerNormForward pass) {
+  WarpRow const own(pass.maps);
+  if (own.row >= pass.maps.rows) return;
+  float const first = widen(static_cast<T const*>(pass.x)[own.row * pass.maps.channels]);
+  Sums sums{0, 0};
+#pragma unroll 4
+  for (std::int64_t v = own.lane; v < own.vectors; v += warp_threads) {
+    auto const x = Vector<T>::load(pass.x, own.place(v));
+    for (int i = 0; i < width; ++i) {
+      float const offset = x.values[i] - first;
+      sums.first += offset;
+      sums.second += offset * offset;
+    }
+  }
+  sums = sum_over_warp(sums);
+  auto const moments = moments_of(first, sums.first, sums.second, pass.maps.channels, pass.eps);
+  if (own.lane == 0) {
+    pass.mean[own.row] = moments.mean;
+    pass.inverse_deviation[own.row] = moments.inverse_deviation;
+  }
+#pragma unroll 4
+  for (std::int64_t v = own.lane; v < own.vectors; v += warp_threads) {
+    auto x = Vector<T>::load(pass.x, own.place(v));
+    auto const weight = Vector<float>::load_parameters(pass.weight, v),
+               bias = Vector<float>::load_parameters(pass.bias, v);
+    for (int i = 0; i < width; ++i) {
+      float const normalised = (x.values[i] - moments.mean) * moments.inverse_deviation;
+      x.values[i] = normalised * weight.values[i] + bias.values[i];
+    }
+    x.store(pass.y, own.place(v));
+  }
+}
+
+template <class T>
+__global__ void __launch_bounds__(rows_of_block* warp_threads) backward(LayerNormBackward pass) {
+  WarpRow const own(pass.maps);
+  if (own.row >= pass.maps.rows) return;
+  float const inverse_deviation = pass.inverse_deviation[own.row];
+  ChannelGradient of_value{pass.mean[own.row], inverse_deviation, inverse_deviation, 0, 0};
+  Sums sums{0, 0};
+#pragma unroll 2
+  for (std::int64_t v = own.lane; v < own.vectors; v += warp_threads) {
+    auto const x = Vector<T>::load(pass.x, own.place(v));
+    auto const gradient = Vector<T>::load(pass.of_y, own.place(v));
+    auto const weight = Vector<float>::load_parameters(pass.weight, v);
+    for (int i = 0; i < width; ++i) {
+      float const weighted = gradient.values[i] * weight.values[i];
+      sums.first += weighted;
+      sums.second += weighted * of_value.normalised(x.values[i]);
+    }
+  }
+  sums = sum_over_warp(sums);
+  auto const count = static_cast<float>(pass.maps.channels);
+  of_value.mean_gradient = sums.first / count;
+  of_value.mean_product = sums.second / count;
+#pragma unroll 2
+  for (std::int64_t v = own.lane; v < own.vectors; v += warp_threads) {
+    auto const x = Vector<T>::load(pass.x, own.place(v));
+    auto gradient = Vector<T>::load(pass.of_y, own.place(v));
+    auto const weight = Vector<float>::load_parameters(pass.weight, v);
+    for (int i = 0; i < width; ++i)
+      gradient.values[i] = of_value(x.values[i], gradient.values[i] * weight.values[i]);
+    gradient.store(pass.of_x, own.place(v));
+  }
+}
+
+/// Of the weight and the bias.
+template <class T, int vectors>
+__device__ Sums parameter_sums(LayerNormBackward const& pass, Tile<T, vectors> const& tile) {
+  float sums[width]{}, products[width]{};
+#pragma unroll 4
+  for (auto row = tile.begin; row < tile.end; row += tile.strides) {
+    auto const x = Vector<T>::load(pass.x, tile.place(row));
+    auto const gradient = Vector<T>::load(pass.of_y, tile.place(row));
+    float const mean = __ldg(pass.mean + row), inverse = __ldg(pass.inverse_deviation + row);
+    for (int i = 0; i < width; ++i) {
+      sums[i] += gradient.values[i];
+      products[i] += gradient.values[i] * ((x.values[i] - mean) * inverse);
+    }
+  }
+  return sum_over_threads<T, vectors>(sums, products);
+}
+
+template <class T, int vectors>
+__device__ void keep_gradients(LayerNormBackward const& pass, Tile<T, vectors> const& tile,
+                               Sums const& sums) {
+  if (!tile.has_channel()) return;
+  pass.of_bias[tile.channel()] = sums.first;
+  pass.of_weight[tile.channel()] = sums.second;
+}
+
+template <class T>
+__global__ void __launch_bounds__(threads)
+    parameters_of_columns(LayerNormBackward pass, ColumnSums order) {
+  Tile<T, of_whole<T>> const tile(pass.maps, order);
+  keep_gradients(pass, tile, parameter_sums(pass, tile));
+}
+template <class T>
+__global__ void __launch_bounds__(threads)
+    parameters_of_slices(LayerNormBackward pass, ColumnSums order) {
+  Tile<T, of_slice<T>> const tile(pass.maps, order);
+  keep_sums(tile, parameter_sums(pass, tile), pass.scratch);
+}
+template <class T>
+__global__ void __launch_bounds__(threads) add_slices(LayerNormBackward pass, ColumnSums order) {
+  Tile<T, of_slice<T>> const tile(pass.maps, order);
+  keep_gradients(pass, tile, sum_over_slices(tile, order, pass.scratch));
+}
+
+unsigned blocks_of_rows(Maps const& maps) {
+  return static_cast<unsigned>((maps.rows + rows_of_block - 1) / rows_of_block);
+}
+
+template <class T>
+void submit(LayerNormForward const& pass, cudaStream_t stream) {
+  forward<T><<<blocks_of_rows(pass.maps), rows_of_block * warp_threads, 0, stream>>>(pass);
+}
+
+template <class T>
+void submit(LayerNormBackward const& pass, cudaStream_t stream) {
+  backward<T><<<blocks_of_rows(pass.maps), rows_of_block * warp_threads, 0, stream>>>(pass);
+  ColumnSums const order(pass.maps);
+  auto const blocks = blocks_of(pass.maps, order);
+  if (order.one_slice) {
+    parameters_of_columns<T><<<blocks, threads, 0, stream>>>(pass, order);
+    return;
+  }
+  parameters_of_slices<T><<<blocks, threads, 0, stream>>>(pass, order);
+  add_slices<T><<<blocks.x, threads, 0, stream>>>(pass, order);
+}
+
+template <class Pass>
+cudaError_t launch_typed(Pass const& pass, cudaStream_t stream) {
+  switch (pass.maps.type) {
+    case Element::fp32:
+      submit<float>(pass, stream);
+      break;
+    case Element::bf16:
+      submit<__nv_bfloat16>(pass, stream);
+      break;
+    case Element::fp16:
+      submit<__half>(pass, stream);
+      break;
+  }
+  return cudaGetLastError();
+}
+
+}  // namespace
+
+cudaError_t launch(LayerNormForward const& pass, cudaStream_t stream) {
+  return launch_typed(pass, stream);
+}
+
+cudaError_t launch(LayerNormBackward const& pass, cudaStream_t stream) {
+  return launch_typed(pass, stream);
+}
+
+}  // namespace stratagem::gpu
