@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "base/text.hpp"
-#include "gpu/batch_norm.hpp"
 #include "gpu/device.hpp"
+#include "gpu/layers/batch_norm.hpp"
 
 // The kernels do what the host does, with the same bits.
 namespace stratagem::gpu {

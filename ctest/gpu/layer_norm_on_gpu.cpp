@@ -5,7 +5,7 @@
 
 #include "base/text.hpp"
 #include "gpu/device.hpp"
-#include "gpu/layer_norm.hpp"
+#include "gpu/layers/layer_norm.hpp"
 
 // The kernels do what the host does, with the same bits.
 namespace stratagem::gpu {

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
-#include "gpu/batch_norm.hpp"
+#include "gpu/layers/batch_norm.hpp"
 #include "params/initialise.hpp"
 
 namespace stratagem {

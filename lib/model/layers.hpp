@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "gpu/activation.hpp"
+#include "gpu/layers/activation.hpp"
 #include "model/block.hpp"
 
 namespace stratagem {

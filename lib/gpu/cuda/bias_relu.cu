@@ -1,6 +1,6 @@
-#include "gpu/activation.hpp"
+#include "gpu/layers/activation.hpp"
 #include "gpu/cuda/column_sums.cuh"
-#include "gpu/cuda/map_kernels.hpp"
+#include "gpu/cuda/layer_kernels.hpp"
 
 namespace stratagem::gpu {
 namespace {

@@ -2,10 +2,8 @@
 
 #include <type_traits>
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
-#include "gpu/maps.hpp"
+#include "gpu/cuda/floats.cuh"
+#include "gpu/layers/maps.hpp"
 
 namespace stratagem::gpu {
 namespace {
@@ -14,25 +12,6 @@ namespace {
 
 constexpr int threads = ColumnSums::threads, width = ColumnSums::width;
 constexpr int warps = threads / ColumnSums::warp;
-
-__device__ float widen(float value) {
-  return value;
-}
-__device__ float widen(__nv_bfloat16 value) {
-  return __bfloat162float(value);
-}
-__device__ float widen(__half value) {
-  return __half2float(value);
-}
-__device__ void round_to(float& place, float value) {
-  place = value;
-}
-__device__ void round_to(__nv_bfloat16& place, float value) {
-  place = __float2bfloat16_rn(value);
-}
-__device__ void round_to(__half& place, float value) {
-  place = __float2half_rn(value);
-}
 
 /// Values of consecutive channels.
 template <class T>

@@ -1,32 +1,10 @@
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
+#include "gpu/cuda/floats.cuh"
 #include "gpu/cuda/landing_kernel.hpp"
 
 namespace stratagem::gpu {
 namespace {
 
 constexpr int threads = 512;
-
-__device__ float widen(float value) {
-  return value;
-}
-__device__ float widen(__nv_bfloat16 value) {
-  return __bfloat162float(value);
-}
-__device__ float widen(__half value) {
-  return __half2float(value);
-}
-
-__device__ void round_to(float& place, float value) {
-  place = value;
-}
-__device__ void round_to(__nv_bfloat16& place, float value) {
-  place = __float2bfloat16_rn(value);
-}
-__device__ void round_to(__half& place, float value) {
-  place = __float2half_rn(value);
-}
 
 template <class To, class From>
 __device__ void land_piece(To* __restrict__ to, From const* __restrict__ from, std::int64_t count,

@@ -1,6 +1,6 @@
-#include "gpu/batch_norm_rule.hpp"
+#include "gpu/layers/batch_norm_rule.hpp"
 #include "gpu/cuda/column_sums.cuh"
-#include "gpu/cuda/map_kernels.hpp"
+#include "gpu/cuda/layer_kernels.hpp"
 
 namespace stratagem::gpu {
 namespace {

@@ -6,7 +6,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "base/contract.hpp"
-#include "gpu/batch_norm.hpp"
+#include "gpu/layers/batch_norm.hpp"
 #include "model/fused/maps.hpp"
 
 namespace stratagem {

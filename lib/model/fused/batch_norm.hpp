@@ -2,7 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "gpu/activation.hpp"
+#include "gpu/layers/activation.hpp"
 
 namespace stratagem {
 
@@ -21,7 +21,7 @@ at::Tensor batch_norm(at::Tensor const& x, at::Tensor const& added, BatchNormOf 
                       bool training, bool fused);
 
 /// The same in training, by the GPU's kernels or what the host has in their place (see
-/// gpu/batch_norm). Needs maps that suit.
+/// gpu/layers/batch_norm). Needs maps that suit.
 at::Tensor fused_batch_norm(at::Tensor const& x, at::Tensor const& added, BatchNormOf const& of);
 
 }  // namespace stratagem

@@ -4,7 +4,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "base/contract.hpp"
-#include "gpu/bias_relu.hpp"
+#include "gpu/layers/bias_relu.hpp"
 #include "model/fused/maps.hpp"
 
 namespace stratagem {

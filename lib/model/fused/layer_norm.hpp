@@ -10,8 +10,8 @@ namespace stratagem {
 at::Tensor layer_norm(at::Tensor const& x, at::Tensor const& weight, at::Tensor const& bias,
                       double eps, bool fused);
 
-/// The same by the GPU's kernels or what the host has in their place (see gpu/layer_norm). Needs
-/// whole vectors.
+/// The same by the GPU's kernels or what the host has in their place (see gpu/layers/layer_norm).
+/// Needs whole vectors.
 at::Tensor fused_layer_norm(at::Tensor const& x, at::Tensor const& weight, at::Tensor const& bias,
                             double eps);
 

@@ -5,7 +5,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "gpu/device.hpp"
-#include "gpu/maps.hpp"
+#include "gpu/layers/maps.hpp"
 
 namespace stratagem {
 

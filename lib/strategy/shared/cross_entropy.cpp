@@ -6,6 +6,10 @@
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include "gpu/device.hpp"
+#include "gpu/layers/cross_entropy.hpp"
+#include "model/landing.hpp"
+
 namespace stratagem {
 namespace {
 
@@ -56,12 +60,34 @@ CrossEntropy piece_by_piece(at::Tensor const& logits, at::Tensor const& labels, 
   return {mean.to(type), sums[1].to(type), gradient};
 }
 
+/// On a GPU.
+CrossEntropy in_one_kernel(at::Tensor const& logits, at::Tensor const& labels, double scale) {
+  auto const results = at::empty({2}, logits.options().dtype(at::kFloat));
+  auto const of_rows = at::empty({2, logits.size(0)}, results.options());
+  auto const gradient = at::empty_like(logits);
+  gpu::cross_entropy({.rows = logits.size(0),
+                      .classes = logits.size(1),
+                      .type = *element_of(logits),
+                      .logits = logits.data_ptr(),
+                      .labels = labels.data_ptr<std::int64_t>(),
+                      .gradient = gradient.data_ptr(),
+                      .scale = static_cast<float>(scale),
+                      .row_losses = of_rows[0].data_ptr<float>(),
+                      .row_correct = of_rows[1].data_ptr<float>(),
+                      .loss = results[0].data_ptr<float>(),
+                      .correct = results[1].data_ptr<float>()},
+                     {gpu::DeviceKind::cuda, logits.device().index()});
+  return {results[0], results[1], gradient};
+}
+
 }  // namespace
 
 CrossEntropy cross_entropy(at::Tensor const& logits, at::Tensor const& labels, double scale) {
   auto const rows = logits.flatten(0, -2);
-  auto const way = rows.size(0) <= rows_at_once(rows) ? at_once : piece_by_piece;
-  auto result = way(rows, labels.flatten(), scale);
+  auto const way = rows.is_cuda() && element_of(rows)   ? in_one_kernel
+                   : rows.size(0) <= rows_at_once(rows) ? at_once
+                                                        : piece_by_piece;
+  auto result = way(rows.contiguous(), labels.flatten().contiguous(), scale);
   result.gradient = result.gradient.view(logits.sizes());
   return result;
 }

@@ -1,9 +1,9 @@
 #include <c10/util/BFloat16.h>
 #include <c10/util/Half.h>
 
-#include "gpu/batch_norm.hpp"
-#include "gpu/batch_norm_rule.hpp"
-#include "gpu/host_column_sums.hpp"
+#include "gpu/layers/batch_norm.hpp"
+#include "gpu/layers/batch_norm_rule.hpp"
+#include "gpu/layers/host_column_sums.hpp"
 
 namespace stratagem::gpu {
 namespace {

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "gpu/batch_norm.hpp"
+#include "gpu/layers/batch_norm.hpp"
 
 namespace stratagem::gpu {
 

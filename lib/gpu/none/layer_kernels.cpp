@@ -1,6 +1,7 @@
-#include "gpu/batch_norm.hpp"
-#include "gpu/bias_relu.hpp"
-#include "gpu/layer_norm.hpp"
+#include "gpu/layers/batch_norm.hpp"
+#include "gpu/layers/bias_relu.hpp"
+#include "gpu/layers/cross_entropy.hpp"
+#include "gpu/layers/layer_norm.hpp"
 
 namespace stratagem::gpu {
 
@@ -26,6 +27,10 @@ void layer_norm(LayerNormForward const& pass, Device const&) {
 
 void layer_norm(LayerNormBackward const& pass, Device const&) {
   layer_norm_on_host(pass);
+}
+
+void cross_entropy(CrossEntropyPass const& pass, Device const&) {
+  cross_entropy_on_host(pass);
 }
 
 }  // namespace stratagem::gpu

@@ -1,9 +1,9 @@
 #include <c10/util/BFloat16.h>
 #include <c10/util/Half.h>
 
-#include "gpu/activation.hpp"
-#include "gpu/bias_relu.hpp"
-#include "gpu/host_column_sums.hpp"
+#include "gpu/layers/activation.hpp"
+#include "gpu/layers/bias_relu.hpp"
+#include "gpu/layers/host_column_sums.hpp"
 
 namespace stratagem::gpu {
 namespace {

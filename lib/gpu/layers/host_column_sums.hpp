@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "gpu/maps.hpp"
+#include "gpu/layers/maps.hpp"
 
 namespace stratagem::gpu {
 

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "gpu/activation.hpp"
-#include "gpu/maps.hpp"
+#include "gpu/layers/activation.hpp"
+#include "gpu/layers/maps.hpp"
 
 namespace stratagem::gpu {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "gpu/maps.hpp"
+#include "gpu/layers/maps.hpp"
 
 namespace stratagem::gpu {
 

@@ -1,4 +1,4 @@
-#include "gpu/cuda/map_kernels.hpp"
+#include "gpu/cuda/layer_kernels.hpp"
 
 #include "gpu/cuda/check.hpp"
 #include "gpu/cuda/compute_stream.hpp"
@@ -34,6 +34,11 @@ void layer_norm(LayerNormForward const& pass, Device const& device) {
 void layer_norm(LayerNormBackward const& pass, Device const& device) {
   if (device.kind == DeviceKind::cpu) return layer_norm_on_host(pass);
   check(launch(pass, torch_stream(device)), "layer_norm");
+}
+
+void cross_entropy(CrossEntropyPass const& pass, Device const& device) {
+  if (device.kind == DeviceKind::cpu) return cross_entropy_on_host(pass);
+  check(launch(pass, torch_stream(device)), "cross_entropy");
 }
 
 }  // namespace stratagem::gpu

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+namespace stratagem::gpu {
+namespace {
+
+// Numbers of the types that kernels know, as fp32; rounded to the nearest.
+
+__device__ float widen(float value) {
+  return value;
+}
+__device__ float widen(__nv_bfloat16 value) {
+  return __bfloat162float(value);
+}
+__device__ float widen(__half value) {
+  return __half2float(value);
+}
+__device__ void round_to(float& place, float value) {
+  place = value;
+}
+__device__ void round_to(__nv_bfloat16& place, float value) {
+  place = __float2bfloat16_rn(value);
+}
+__device__ void round_to(__half& place, float value) {
+  place = __float2half_rn(value);
+}
+
+}  // namespace
+}  // namespace stratagem::gpu
