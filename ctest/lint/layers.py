@@ -38,7 +38,7 @@ VENDORS = {
     r"(hdf5|H5\w+)\.h": ["lib/h5"],
     r"yaml-cpp/.*": ["lib/config"],
     r"boost/.*": ["app"],
-    r"(cuda|cuda_\w+|nvml)\.h|c10/cuda/.*|ATen/cuda/.*": ["lib/gpu/cuda", "lib/comm/nccl"],
+    r"(cuda|cuda_\w+|nvml)\.h|c10/cuda/.*|ATen/cuda/.*": ["lib/gpu/cuda", "lib/optim/cuda", "lib/comm/nccl"],
     r"nccl\.h": ["lib/comm/nccl"],
     r"zlib\.h|jpeglib\.h|png\.h": ["lib/data"],
     r"openssl/.*": ["lib/crypto"],

@@ -1,11 +1,15 @@
 #include "optim/optimizer.hpp"
 
 #include <algorithm>
+#include <span>
 
 #include <ATen/ATen.h>
 
 #include "base/contract.hpp"
 #include "optim/adamw/adamw.hpp"
+#include "optim/device_update.hpp"
+#include "optim/elementwise.hpp"
+#include "optim/host_update.hpp"
 #include "optim/sgd/sgd.hpp"
 
 namespace stratagem {
@@ -21,6 +25,33 @@ std::unique_ptr<Optimizer> make(AdamwConfig const& rule, Parts const&... parts) 
   return std::make_unique<Adamw>(rule, parts...);
 }
 
+/// All of `range`, counted from its begin, in order. `undecayed`: ascending.
+std::vector<UpdatedPiece> pieces_of(FlatRange range, std::span<FlatRange const> undecayed) {
+  std::vector<UpdatedPiece> pieces;
+  auto const add = [&](FlatRange part, bool decays) {
+    if (part.size() > 0)
+      pieces.push_back({{part.begin - range.begin, part.end - range.begin}, decays});
+  };
+  auto begin = range.begin;
+  for (auto const& vector : undecayed) {
+    auto const part = overlap(vector, range);
+    if (part.size() <= 0) continue;
+    add({begin, part.begin}, true);
+    add(part, false);
+    begin = part.end;
+  }
+  add({begin, range.end}, true);
+  return pieces;
+}
+
+RoundedCopy rounded_copy(at::Tensor const& rounded) {
+  if (!rounded.defined()) return {};
+  expects(rounded.scalar_type() == at::kBFloat16 || rounded.scalar_type() == at::kHalf,
+          "a copy in 16 bit");
+  return {rounded.data_ptr(),
+          rounded.scalar_type() == at::kHalf ? RoundedCopy::Type::fp16 : RoundedCopy::Type::bf16};
+}
+
 }  // namespace
 
 std::unique_ptr<Optimizer> make_optimizer(OptimizerConfig const& config,
@@ -32,7 +63,7 @@ std::unique_ptr<Optimizer> make_optimizer(OptimizerConfig const& config,
 
 Optimizer::Optimizer(OptimizerConfig const& config, OwnedElements const& elements,
                      at::TensorOptions const& options)
-    : weight_decay_(config.weight_decay) {
+    : type_(c10::typeMetaToScalarType(options.dtype())), weight_decay_(config.weight_decay) {
   if (config.decay == Decay::weights && weight_decay_ != 0) undecayed_ = elements.vectors;
   std::ranges::sort(undecayed_, {}, &FlatRange::begin);
   for (auto const& kind : state_kinds(config))
@@ -40,47 +71,34 @@ Optimizer::Optimizer(OptimizerConfig const& config, OwnedElements const& element
 }
 
 void Optimizer::update(FlatRange range, at::Tensor const& parameters, at::Tensor const& gradients,
-                       double lr, double scale, std::optional<at::Tensor> const& refusal) {
-  expects(parameters.numel() == range.size() && gradients.numel() == range.size() &&
-              parameters.is_contiguous() && gradients.is_contiguous() &&
-              gradients.scalar_type() == parameters.scalar_type(),
+                       double lr, double scale, std::optional<at::Tensor> const& refusal,
+                       at::Tensor const& rounded) {
+  auto const fits = [&](at::Tensor const& tensor) {
+    return tensor.numel() == range.size() && tensor.is_contiguous();
+  };
+  expects(fits(parameters) && fits(gradients) && (!rounded.defined() || fits(rounded)) &&
+              parameters.scalar_type() == type_ && gradients.scalar_type() == type_,
           "parameters and gradients of the range");
   at::NoGradGuard const no_grad;
-  auto const update_part = [&](FlatRange part, double weight_decay) {
-    if (part.size() <= 0) return;
-    auto const of = [&](at::Tensor const& whole) {
-      return whole.narrow(0, part.begin - range.begin, part.size());
-    };
-    update_piece(part,
-                 {.parameters = of(parameters),
-                  .gradients = of(gradients),
-                  .state = {},
-                  .lr = lr,
-                  .scale = scale,
-                  .weight_decay = weight_decay},
-                 refusal);
-  };
-  auto begin = range.begin;
-  for (auto const& vector : undecayed_) {
-    auto const part = overlap(vector, range);
-    if (part.size() <= 0) continue;
-    update_part({begin, part.begin}, weight_decay_);
-    update_part(part, 0);
-    begin = part.end;
-  }
-  update_part({begin, range.end}, weight_decay_);
-}
+  auto const decaying = rule(type_, lr, scale, weight_decay_), other = rule(type_, lr, scale, 0);
+  UpdatedMemory memory{parameters.data_ptr(), gradients.const_data_ptr(), {}};
+  for (std::size_t kind = 0; kind < state_.size(); ++kind)
+    memory.state[kind] = state_[kind].second.narrow(0, range.begin, range.size()).data_ptr();
+  auto const pieces = pieces_of(range, undecayed_);
 
-void Optimizer::update_piece(FlatRange range, Piece piece,
-                             std::optional<at::Tensor> const& refusal) {
-  for (auto const& [_, whole] : state_)
-    piece.state.push_back(whole.narrow(0, range.begin, range.size()));
-  if (piece.parameters.is_cpu()) {
-    finite_ = update_on_cpu(piece) && finite_;
-    return;
+  if (!parameters.is_cpu())
+    return update_on_device({decaying, other, memory, rounded_copy(rounded),
+                             refusal ? refusal->const_data_ptr<float>() : nullptr},
+                            pieces, {gpu::DeviceKind::cuda, parameters.device().index()});
+  for (auto const& piece : pieces) {
+    auto const& rule_of_piece = piece.decays ? decaying : other;
+    auto const first = piece.range.begin;
+    bool const finite = for_slices(piece.range.size(), [&](std::int64_t begin, std::int64_t end) {
+      return update_on_host(rule_of_piece, memory, first + begin, first + end);
+    });
+    finite_ = finite_ && finite;
   }
-  if (piece.scale != 1) piece.gradients.mul_(piece.scale);
-  update_on_gpu(piece, refusal);
+  if (rounded.defined()) rounded.copy_(parameters);
 }
 
 }  // namespace stratagem

@@ -9,6 +9,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "optim/element_rule.hpp"
 #include "optim/optim_config.hpp"
 #include "params/owned_elements.hpp"
 
@@ -18,10 +19,10 @@ namespace stratagem {
 /// element that it updates.
 using OptimizerState = std::vector<std::pair<std::string, at::Tensor>>;
 
-/// An update rule, with what it keeps of the elements that it updates. On the CPU every operation
-/// is rounded by itself: the result does not depend on where a range begins, how the elements are
-/// cut into ranges, or on the number of threads; in passing it is noted whether gradients are
-/// finite.
+/// An update rule, with what it keeps of the elements that it updates. Every operation is rounded
+/// by itself: the result does not depend on the device, on where a range begins, how the elements
+/// are cut into ranges, or on the number of threads. On the CPU it is noted in passing whether
+/// gradients are finite.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
@@ -31,10 +32,11 @@ class Optimizer {
 
   /// Updates the elements `range` in place. `parameters`, `gradients`: contiguous, range.size()
   /// elements. Gradients are used as scale x g: the mean, the loss scale and clipping are parts of
-  /// `scale`. On a GPU they are scaled in place; and nothing is updated where `refusal`, a fp32
-  /// scalar there, is 1.
+  /// `scale`. On a GPU nothing changes where `refusal`, a fp32 scalar there, is 1. `rounded`: of as
+  /// many elements, becomes the parameters in its type, where it is defined.
   void update(FlatRange range, at::Tensor const& parameters, at::Tensor const& gradients, double lr,
-              double scale, std::optional<at::Tensor> const& refusal = {});
+              double scale, std::optional<at::Tensor> const& refusal = {},
+              at::Tensor const& rounded = {});
 
   /// False once a gradient on the CPU was not; what it updated is spoilt. Those on a GPU are not
   /// looked at.
@@ -45,27 +47,17 @@ class Optimizer {
   /// What else the next update depends on.
   virtual std::map<std::string, double*> counters() { return {}; }
 
-  /// A range, or the part of it that has one weight decay.
-  struct Piece {
-    at::Tensor parameters, gradients;
-    std::vector<at::Tensor> state;  ///< by kind
-    double lr = 0;
-    double scale = 1;  ///< of the gradients
-    double weight_decay = 0;
-  };
-
  protected:
   /// `options`: fp32 or fp64, on some device.
   Optimizer(OptimizerConfig const& config, OwnedElements const& elements,
             at::TensorOptions const& options);
 
  private:
-  void update_piece(FlatRange range, Piece piece, std::optional<at::Tensor> const& refusal);
-  /// One pass over all elements. True when all gradients are finite.
-  virtual bool update_on_cpu(Piece const& piece) = 0;
-  /// Gradients are scaled already.
-  virtual void update_on_gpu(Piece const& piece, std::optional<at::Tensor> const& refusal) = 0;
+  /// In the update that has begun, for elements of a type: fp32 or fp64.
+  virtual ElementRule rule(at::ScalarType type, double lr, double scale,
+                           double weight_decay) const = 0;
 
+  at::ScalarType type_;
   double weight_decay_;
   std::vector<FlatRange> undecayed_;  ///< ascending
   OptimizerState state_;

@@ -13,18 +13,18 @@ namespace stratagem {
 /// m (exp_avg) and v (exp_avg_sq) start at 0.
 class Adamw final : public Optimizer {
  public:
-  Adamw(AdamwConfig const& rule, OptimizerConfig const& config, OwnedElements const& elements,
+  Adamw(AdamwConfig const& own, OptimizerConfig const& config, OwnedElements const& elements,
         at::TensorOptions const& options)
-      : Optimizer(config, elements, options), rule_(rule) {}
+      : Optimizer(config, elements, options), config_(own) {}
 
   void begin_update() override { ++updates_; }
   std::map<std::string, double*> counters() override { return {{"optimizer_updates", &updates_}}; }
 
  private:
-  bool update_on_cpu(Piece const& piece) override;
-  void update_on_gpu(Piece const& piece, std::optional<at::Tensor> const& refusal) override;
+  ElementRule rule(at::ScalarType type, double lr, double scale,
+                   double weight_decay) const override;
 
-  AdamwConfig rule_;
+  AdamwConfig config_;
   double updates_ = 0;  ///< t, a whole number
 };
 

@@ -11,15 +11,15 @@ namespace stratagem {
 /// m starts at 0, so the first step gives m = d.
 class Sgd final : public Optimizer {
  public:
-  Sgd(SgdConfig const& rule, OptimizerConfig const& config, OwnedElements const& elements,
+  Sgd(SgdConfig const& own, OptimizerConfig const& config, OwnedElements const& elements,
       at::TensorOptions const& options)
-      : Optimizer(config, elements, options), rule_(rule) {}
+      : Optimizer(config, elements, options), config_(own) {}
 
  private:
-  bool update_on_cpu(Piece const& piece) override;
-  void update_on_gpu(Piece const& piece, std::optional<at::Tensor> const& refusal) override;
+  ElementRule rule(at::ScalarType type, double lr, double scale,
+                   double weight_decay) const override;
 
-  SgdConfig rule_;
+  SgdConfig config_;
 };
 
 }  // namespace stratagem

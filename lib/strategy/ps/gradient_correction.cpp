@@ -9,6 +9,7 @@
 #include "base/contract.hpp"
 #include "base/simd.hpp"
 #include "gpu/memory.hpp"
+#include "optim/settled.hpp"
 #include "strategy/ps/elements.hpp"
 
 namespace stratagem {

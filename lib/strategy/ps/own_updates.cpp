@@ -15,9 +15,7 @@ OwnUpdates::OwnUpdates(ServerPolicy const& policy, OptimizerConfig const& optimi
 void OwnUpdates::apply(at::Tensor const& parameters, at::Tensor const& gradients,
                        PushScale const& scale) {
   rule_->begin_update();
-  // On a GPU they would be scaled in place, while they are sent.
-  auto const own = gradients.is_cpu() ? gradients : gradients.clone();
-  rule_->update({0, parameters.numel()}, parameters, own, scale.lr,
+  rule_->update({0, parameters.numel()}, parameters, gradients, scale.lr,
                 scale.factor * scale.weight / pushes_);
 }
 
