@@ -40,8 +40,7 @@ bool step(Update& update, Replica& replica, at::Tensor const& gradients) {
   bool const decides = update.way() == Update::Way::by_decision;
   if (decides && !update.admit(gradient_norm({&gradients, 1}))) return false;
   update.begin();
-  update.apply(all, replica.flat(), gradients, lr);
-  replica.refresh(all);
+  update.apply(all, replica, gradients, lr);
   return true;
 }
 

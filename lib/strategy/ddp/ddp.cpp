@@ -122,9 +122,7 @@ void Ddp::await(std::size_t bucket) {
 }
 
 void Ddp::update(FlatRange range, double lr, std::optional<at::Tensor> const& refusal) {
-  update_.apply(range, replica_.flat().narrow(0, range.begin, range.size()),
-                gradients_.narrow(0, range.begin, range.size()), lr, refusal);
-  replica_.refresh(range);
+  update_.apply(range, replica_, gradients_.narrow(0, range.begin, range.size()), lr, refusal);
 }
 
 void Ddp::update_all(double lr, std::optional<at::Tensor> const& refusal) {

@@ -66,8 +66,7 @@ StepResult Serial::step(Batch const& batch, StepOptions const& options) {
 
 void Serial::update_all(double lr, std::optional<at::Tensor> const& refusal) {
   update_.begin();
-  update_.apply(all(), replica_.flat(), sum_.flat, lr, refusal);
-  replica_.refresh(all());
+  update_.apply(all(), replica_, sum_.flat, lr, refusal);
 }
 
 void Serial::submit(Batch const& batch) {

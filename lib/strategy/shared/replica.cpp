@@ -41,6 +41,11 @@ void Replica::refresh(FlatRange range) {
   rounded_.narrow(0, range.begin, range.size()).copy_(flat_.narrow(0, range.begin, range.size()));
 }
 
+at::Tensor Replica::rounded(FlatRange range) const {
+  if (!rounded_.defined() || codec_) return {};
+  return rounded_.narrow(0, range.begin, range.size());
+}
+
 void Replica::refresh_in_code(FlatRange range) {
   constexpr std::int64_t piece = 1 << 16;  // elements
   for (auto begin = range.begin; begin < range.end; begin += piece) {

@@ -34,8 +34,11 @@ class Replica {
     return parameters_[static_cast<std::size_t>(block)];
   }
 
-  /// After an update of flat(): renews what lies in `range` of the rounded copy.
+  /// After a change of flat(): renews what lies in `range` of the rounded copy.
   void refresh(FlatRange range);
+  /// The part of the copy that an update of flat() may renew itself; undefined where there is none,
+  /// or what passes run with is read of a code.
+  at::Tensor rounded(FlatRange range) const;
 
   /// Copies of what lies in `flat` (layout().size() elements) as whole named tensors.
   NamedTensors named(at::Tensor const& flat, Wanted const& wanted) const;

@@ -74,6 +74,14 @@ void Update::apply(FlatRange range, at::Tensor const& parameters, at::Tensor con
   optimizer_->update(range, parameters, gradients, lr, scale_.value(), refusal);
 }
 
+void Update::apply(FlatRange range, Replica& replica, at::Tensor const& gradients, double lr,
+                   std::optional<at::Tensor> const& refusal) {
+  auto const rounded = replica.rounded(range);
+  optimizer_->update(range, replica.flat().narrow(0, range.begin, range.size()), gradients, lr,
+                     scale_.value(), refusal, rounded);
+  if (!rounded.defined()) replica.refresh(range);
+}
+
 double gradient_norm(std::span<at::Tensor const> gradients) {
   if (gradients.empty()) return 0;
   if (!gradients.front().is_cpu()) return std::sqrt(device_square_sum(gradients).item<double>());

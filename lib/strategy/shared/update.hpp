@@ -13,6 +13,7 @@
 #include "gpu/device.hpp"
 #include "optim/optimizer.hpp"
 #include "strategy/shared/gradient_scale.hpp"
+#include "strategy/shared/replica.hpp"
 
 namespace stratagem {
 
@@ -46,6 +47,9 @@ class Update {
   /// Updates the owned elements of `range`. `parameters`, `gradients`: 1-D, just these elements.
   /// `refusal`: on a GPU, a fp32 scalar; where it is 1 nothing is updated.
   void apply(FlatRange range, at::Tensor const& parameters, at::Tensor const& gradients, double lr,
+             std::optional<at::Tensor> const& refusal = {});
+  /// The same of a replica's parameters, with what passes run with. `gradients`: just of `range`.
+  void apply(FlatRange range, Replica& replica, at::Tensor const& gradients, double lr,
              std::optional<at::Tensor> const& refusal = {});
 
   /// False once a gradient that was applied was not finite, as far as the CPU knows.

@@ -118,8 +118,7 @@ void VirtualWorkers::pass(std::size_t worker, Batch const& share, StepResult& ow
 void VirtualWorkers::apply(Learner& learner, at::Tensor const& gradients, double lr) {
   parts_.recorder.enter(Phase::optimizer);
   learner.update.begin();
-  learner.update.apply(all(), learner.replica.flat(), gradients, lr);
-  learner.replica.refresh(all());
+  learner.update.apply(all(), learner.replica, gradients, lr);
 }
 
 void VirtualWorkers::step_alone(std::size_t worker, Batch const& batch, double lr) {
