@@ -1,9 +1,7 @@
-#include <c10/util/BFloat16.h>
-#include <c10/util/Half.h>
-
 #include "gpu/layers/batch_norm.hpp"
 #include "gpu/layers/batch_norm_rule.hpp"
 #include "gpu/layers/host_column_sums.hpp"
+#include "gpu/layers/host_types.hpp"
 
 namespace stratagem::gpu {
 namespace {
@@ -78,25 +76,11 @@ void backward(NormBackward const& pass) {
 }  // namespace
 
 void batch_norm_on_host(NormForward const& pass) {
-  switch (pass.maps.type) {
-    case Element::fp32:
-      return forward<float>(pass);
-    case Element::bf16:
-      return forward<c10::BFloat16>(pass);
-    case Element::fp16:
-      return forward<c10::Half>(pass);
-  }
+  with_type(pass.maps.type, [&](auto zero) { forward<decltype(zero)>(pass); });
 }
 
 void batch_norm_on_host(NormBackward const& pass) {
-  switch (pass.maps.type) {
-    case Element::fp32:
-      return backward<float>(pass);
-    case Element::bf16:
-      return backward<c10::BFloat16>(pass);
-    case Element::fp16:
-      return backward<c10::Half>(pass);
-  }
+  with_type(pass.maps.type, [&](auto zero) { backward<decltype(zero)>(pass); });
 }
 
 }  // namespace stratagem::gpu

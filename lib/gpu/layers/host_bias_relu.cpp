@@ -1,9 +1,7 @@
-#include <c10/util/BFloat16.h>
-#include <c10/util/Half.h>
-
 #include "gpu/layers/activation.hpp"
 #include "gpu/layers/bias_relu.hpp"
 #include "gpu/layers/host_column_sums.hpp"
+#include "gpu/layers/host_types.hpp"
 
 namespace stratagem::gpu {
 namespace {
@@ -40,25 +38,11 @@ void backward(BiasBackward const& pass) {
 }  // namespace
 
 void bias_relu_on_host(BiasForward const& pass) {
-  switch (pass.maps.type) {
-    case Element::fp32:
-      return forward<float>(pass);
-    case Element::bf16:
-      return forward<c10::BFloat16>(pass);
-    case Element::fp16:
-      return forward<c10::Half>(pass);
-  }
+  with_type(pass.maps.type, [&](auto zero) { forward<decltype(zero)>(pass); });
 }
 
 void bias_relu_on_host(BiasBackward const& pass) {
-  switch (pass.maps.type) {
-    case Element::fp32:
-      return backward<float>(pass);
-    case Element::bf16:
-      return backward<c10::BFloat16>(pass);
-    case Element::fp16:
-      return backward<c10::Half>(pass);
-  }
+  with_type(pass.maps.type, [&](auto zero) { backward<decltype(zero)>(pass); });
 }
 
 }  // namespace stratagem::gpu

@@ -2,11 +2,9 @@
 #include <array>
 #include <limits>
 
-#include <c10/util/BFloat16.h>
-#include <c10/util/Half.h>
-
 #include "gpu/layers/cross_entropy.hpp"
 #include "gpu/layers/elementary.hpp"
+#include "gpu/layers/host_types.hpp"
 
 namespace stratagem::gpu {
 namespace {
@@ -64,14 +62,7 @@ void compute(CrossEntropyPass const& pass) {
 }  // namespace
 
 void cross_entropy_on_host(CrossEntropyPass const& pass) {
-  switch (pass.type) {
-    case Element::fp32:
-      return compute<float>(pass);
-    case Element::bf16:
-      return compute<c10::BFloat16>(pass);
-    case Element::fp16:
-      return compute<c10::Half>(pass);
-  }
+  with_type(pass.type, [&](auto zero) { compute<decltype(zero)>(pass); });
 }
 
 }  // namespace stratagem::gpu

@@ -1,10 +1,8 @@
 #include <array>
 
-#include <c10/util/BFloat16.h>
-#include <c10/util/Half.h>
-
 #include "gpu/layers/batch_norm_rule.hpp"
 #include "gpu/layers/host_column_sums.hpp"
+#include "gpu/layers/host_types.hpp"
 #include "gpu/layers/layer_norm.hpp"
 
 namespace stratagem::gpu {
@@ -82,25 +80,11 @@ void backward(LayerNormBackward const& pass) {
 }  // namespace
 
 void layer_norm_on_host(LayerNormForward const& pass) {
-  switch (pass.maps.type) {
-    case Element::fp32:
-      return forward<float>(pass);
-    case Element::bf16:
-      return forward<c10::BFloat16>(pass);
-    case Element::fp16:
-      return forward<c10::Half>(pass);
-  }
+  with_type(pass.maps.type, [&](auto zero) { forward<decltype(zero)>(pass); });
 }
 
 void layer_norm_on_host(LayerNormBackward const& pass) {
-  switch (pass.maps.type) {
-    case Element::fp32:
-      return backward<float>(pass);
-    case Element::bf16:
-      return backward<c10::BFloat16>(pass);
-    case Element::fp16:
-      return backward<c10::Half>(pass);
-  }
+  with_type(pass.maps.type, [&](auto zero) { backward<decltype(zero)>(pass); });
 }
 
 }  // namespace stratagem::gpu
