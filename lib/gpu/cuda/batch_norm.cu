@@ -1,12 +1,12 @@
-#include "gpu/layers/batch_norm_rule.hpp"
 #include "gpu/cuda/column_sums.cuh"
 #include "gpu/cuda/layer_kernels.hpp"
+#include "gpu/layers/batch_norm_rule.hpp"
 
 namespace stratagem::gpu {
 namespace {
 
 template <class T, int vectors>
-__device__ Sums forward_sums(NormForward const& pass, Tile<T, vectors> const& tile) {
+__device__ Sums terms(NormForward const& pass, Tile<T, vectors> const& tile) {
   float sums[width]{}, squares[width]{};
   if (tile.begin < tile.end) {
     auto const first = Vector<T>::load(pass.x, tile.own_vector);
@@ -41,7 +41,7 @@ __device__ ChannelMap keep_moments(NormForward const& pass, Tile<T, vectors> con
 }
 
 template <class T, int vectors>
-__device__ void normalise(NormForward const& pass, Tile<T, vectors> const& tile, Sums const& sums) {
+__device__ void finish(NormForward const& pass, Tile<T, vectors> const& tile, Sums const& sums) {
   __shared__ ChannelMap shared[Tile<T, vectors>::columns];
   if (tile.has_channel()) shared[threadIdx.x] = keep_moments(pass, tile, sums);
   __syncthreads();
@@ -89,7 +89,7 @@ __device__ void load_maps(NormBackward const& pass, Tile<T, vectors> const& tile
 }
 
 template <class T, int vectors>
-__device__ Sums backward_sums(NormBackward const& pass, Tile<T, vectors> const& tile) {
+__device__ Sums terms(NormBackward const& pass, Tile<T, vectors> const& tile) {
   float sums[width]{}, products[width]{};
   if (tile.begin < tile.end) {
     ChannelMap maps[width];
@@ -111,8 +111,7 @@ __device__ Sums backward_sums(NormBackward const& pass, Tile<T, vectors> const& 
 }
 
 template <class T, int vectors>
-__device__ void propagate(NormBackward const& pass, Tile<T, vectors> const& tile,
-                          Sums const& sums) {
+__device__ void finish(NormBackward const& pass, Tile<T, vectors> const& tile, Sums const& sums) {
   __shared__ Sums means[Tile<T, vectors>::columns];
   if (tile.has_channel()) {
     auto const count = static_cast<float>(pass.maps.rows);
@@ -143,87 +142,16 @@ __device__ void propagate(NormBackward const& pass, Tile<T, vectors> const& tile
   }
 }
 
-// A block per group of columns and slice. One kernel where a block has all rows, otherwise two.
-
-template <class T>
-__global__ void __launch_bounds__(threads) forward_of_columns(NormForward pass, ColumnSums order) {
-  Tile<T, of_whole<T>> const tile(pass.maps, order);
-  normalise(pass, tile, forward_sums(pass, tile));
-}
-template <class T>
-__global__ void __launch_bounds__(threads) forward_of_slices(NormForward pass, ColumnSums order) {
-  Tile<T, of_slice<T>> const tile(pass.maps, order);
-  keep_sums(tile, forward_sums(pass, tile), pass.scratch);
-}
-template <class T>
-__global__ void __launch_bounds__(threads) forward_of_all(NormForward pass, ColumnSums order) {
-  Tile<T, of_slice<T>> const tile(pass.maps, order);
-  normalise(pass, tile, sum_over_slices(tile, order, pass.scratch));
-}
-
-template <class T>
-__global__ void __launch_bounds__(threads)
-    backward_of_columns(NormBackward pass, ColumnSums order) {
-  Tile<T, of_whole<T>> const tile(pass.maps, order);
-  propagate(pass, tile, backward_sums(pass, tile));
-}
-template <class T>
-__global__ void __launch_bounds__(threads) backward_of_slices(NormBackward pass, ColumnSums order) {
-  Tile<T, of_slice<T>> const tile(pass.maps, order);
-  keep_sums(tile, backward_sums(pass, tile), pass.scratch);
-}
-template <class T>
-__global__ void __launch_bounds__(threads) backward_of_all(NormBackward pass, ColumnSums order) {
-  Tile<T, of_slice<T>> const tile(pass.maps, order);
-  propagate(pass, tile, sum_over_slices(tile, order, pass.scratch));
-}
-
-template <class T>
-void submit(NormForward const& pass, ColumnSums const& order, dim3 blocks, cudaStream_t stream) {
-  if (order.one_slice) {
-    forward_of_columns<T><<<blocks, threads, 0, stream>>>(pass, order);
-    return;
-  }
-  forward_of_slices<T><<<blocks, threads, 0, stream>>>(pass, order);
-  forward_of_all<T><<<blocks, threads, 0, stream>>>(pass, order);
-}
-
-template <class T>
-void submit(NormBackward const& pass, ColumnSums const& order, dim3 blocks, cudaStream_t stream) {
-  if (order.one_slice) {
-    backward_of_columns<T><<<blocks, threads, 0, stream>>>(pass, order);
-    return;
-  }
-  backward_of_slices<T><<<blocks, threads, 0, stream>>>(pass, order);
-  backward_of_all<T><<<blocks, threads, 0, stream>>>(pass, order);
-}
-
-template <class Pass>
-cudaError_t launch_typed(Pass const& pass, cudaStream_t stream) {
-  ColumnSums const order(pass.maps);
-  auto const blocks = blocks_of(pass.maps, order);
-  switch (pass.maps.type) {
-    case Element::fp32:
-      submit<float>(pass, order, blocks, stream);
-      break;
-    case Element::bf16:
-      submit<__nv_bfloat16>(pass, order, blocks, stream);
-      break;
-    case Element::fp16:
-      submit<__half>(pass, order, blocks, stream);
-      break;
-  }
-  return cudaGetLastError();
-}
-
 }  // namespace
 
 cudaError_t launch(NormForward const& pass, cudaStream_t stream) {
-  return launch_typed(pass, stream);
+  with_type(pass.maps.type, [&](auto zero) { submit<decltype(zero)>(pass, Finish::rows, stream); });
+  return cudaGetLastError();
 }
 
 cudaError_t launch(NormBackward const& pass, cudaStream_t stream) {
-  return launch_typed(pass, stream);
+  with_type(pass.maps.type, [&](auto zero) { submit<decltype(zero)>(pass, Finish::rows, stream); });
+  return cudaGetLastError();
 }
 
 }  // namespace stratagem::gpu

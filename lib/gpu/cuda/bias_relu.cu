@@ -1,6 +1,6 @@
-#include "gpu/layers/activation.hpp"
 #include "gpu/cuda/column_sums.cuh"
 #include "gpu/cuda/layer_kernels.hpp"
+#include "gpu/layers/activation.hpp"
 
 namespace stratagem::gpu {
 namespace {
@@ -27,7 +27,7 @@ __global__ void __launch_bounds__(threads) forward(BiasForward pass, ColumnSums 
 }
 
 template <class T, int vectors>
-__device__ Sums backward_sums(BiasBackward const& pass, Tile<T, vectors> const& tile) {
+__device__ Sums terms(BiasBackward const& pass, Tile<T, vectors> const& tile) {
   float sums[width]{}, none[width]{};
 #pragma unroll 4
   for (auto row = tile.begin; row < tile.end; row += tile.strides) {
@@ -43,26 +43,8 @@ __device__ Sums backward_sums(BiasBackward const& pass, Tile<T, vectors> const& 
 }
 
 template <class T, int vectors>
-__device__ void keep_gradient(BiasBackward const& pass, Tile<T, vectors> const& tile,
-                              Sums const& sums) {
+__device__ void finish(BiasBackward const& pass, Tile<T, vectors> const& tile, Sums const& sums) {
   if (tile.has_channel()) round_to(static_cast<T*>(pass.of_bias)[tile.channel()], sums.first);
-}
-
-template <class T>
-__global__ void __launch_bounds__(threads)
-    backward_of_columns(BiasBackward pass, ColumnSums order) {
-  Tile<T, of_whole<T>> const tile(pass.maps, order);
-  keep_gradient(pass, tile, backward_sums(pass, tile));
-}
-template <class T>
-__global__ void __launch_bounds__(threads) backward_of_slices(BiasBackward pass, ColumnSums order) {
-  Tile<T, of_slice<T>> const tile(pass.maps, order);
-  keep_sums(tile, backward_sums(pass, tile), pass.scratch);
-}
-template <class T>
-__global__ void __launch_bounds__(threads) add_slices(BiasBackward pass, ColumnSums order) {
-  Tile<T, of_slice<T>> const tile(pass.maps, order);
-  keep_gradient(pass, tile, sum_over_slices(tile, order, pass.scratch));
 }
 
 template <class T>
@@ -75,42 +57,16 @@ void submit(BiasForward const& pass, cudaStream_t stream) {
     forward<T, of_slice<T>><<<blocks, threads, 0, stream>>>(pass, order);
 }
 
-template <class T>
-void submit(BiasBackward const& pass, cudaStream_t stream) {
-  ColumnSums const order(pass.maps);
-  auto const blocks = blocks_of(pass.maps, order);
-  if (order.one_slice) {
-    backward_of_columns<T><<<blocks, threads, 0, stream>>>(pass, order);
-    return;
-  }
-  backward_of_slices<T><<<blocks, threads, 0, stream>>>(pass, order);
-  add_slices<T><<<blocks.x, threads, 0, stream>>>(pass, order);
-}
-
-template <class Pass>
-cudaError_t launch_typed(Pass const& pass, cudaStream_t stream) {
-  switch (pass.maps.type) {
-    case Element::fp32:
-      submit<float>(pass, stream);
-      break;
-    case Element::bf16:
-      submit<__nv_bfloat16>(pass, stream);
-      break;
-    case Element::fp16:
-      submit<__half>(pass, stream);
-      break;
-  }
-  return cudaGetLastError();
-}
-
 }  // namespace
 
 cudaError_t launch(BiasForward const& pass, cudaStream_t stream) {
-  return launch_typed(pass, stream);
+  with_type(pass.maps.type, [&](auto zero) { submit<decltype(zero)>(pass, stream); });
+  return cudaGetLastError();
 }
 
 cudaError_t launch(BiasBackward const& pass, cudaStream_t stream) {
-  return launch_typed(pass, stream);
+  with_type(pass.maps.type, [&](auto zero) { submit<decltype(zero)>(pass, Finish::sums, stream); });
+  return cudaGetLastError();
 }
 
 }  // namespace stratagem::gpu

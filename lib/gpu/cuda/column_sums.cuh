@@ -160,9 +160,48 @@ constexpr int of_whole = sizeof(T) == 4 ? 2 : 4;
 template <class T>
 constexpr int of_slice = 2 * of_whole<T>;
 
+// A pass over columns has two functions: terms(pass, tile) sums what it needs of a block's rows,
+// and finish(pass, tile, sums) goes on with the sums of all rows. One kernel where a block has all
+// rows of its columns, otherwise two.
+
+template <class T, class Pass>
+__global__ void __launch_bounds__(threads) whole_columns(Pass const pass, ColumnSums const order) {
+  Tile<T, of_whole<T>> const tile(pass.maps, order);
+  finish(pass, tile, terms(pass, tile));
+}
+
+template <class T, class Pass>
+__global__ void __launch_bounds__(threads) sum_slices(Pass const pass, ColumnSums const order) {
+  Tile<T, of_slice<T>> const tile(pass.maps, order);
+  keep_sums(tile, terms(pass, tile), pass.scratch);
+}
+
+template <class T, class Pass>
+__global__ void __launch_bounds__(threads) finish_slices(Pass const pass, ColumnSums const order) {
+  Tile<T, of_slice<T>> const tile(pass.maps, order);
+  finish(pass, tile, sum_over_slices(tile, order, pass.scratch));
+}
+
+/// Blocks per group of columns and slice.
 dim3 blocks_of(Maps const& maps, ColumnSums const& order) {
   auto const groups = (maps.channels + order.columns() - 1) / order.columns();
   return {static_cast<unsigned>(groups), static_cast<unsigned>(order.slices)};
+}
+
+/// What finish() does: it goes over the rows, or has only the sums to write.
+enum class Finish { rows, sums };
+
+template <class T, class Pass>
+void submit(Pass const& pass, Finish what, cudaStream_t stream) {
+  ColumnSums const order(pass.maps);
+  auto const blocks = blocks_of(pass.maps, order);
+  if (order.one_slice) {
+    whole_columns<T><<<blocks, threads, 0, stream>>>(pass, order);
+    return;
+  }
+  sum_slices<T><<<blocks, threads, 0, stream>>>(pass, order);
+  auto const last = what == Finish::rows ? blocks : dim3(blocks.x);
+  finish_slices<T><<<last, threads, 0, stream>>>(pass, order);
 }
 
 }  // namespace

@@ -94,18 +94,9 @@ __global__ void __launch_bounds__(threads) mean(CrossEntropyPass pass) {
 }  // namespace
 
 cudaError_t launch(CrossEntropyPass const& pass, cudaStream_t stream) {
-  auto const blocks = static_cast<unsigned>(pass.rows);
-  switch (pass.type) {
-    case Element::fp32:
-      rows<float><<<blocks, threads, 0, stream>>>(pass);
-      break;
-    case Element::bf16:
-      rows<__nv_bfloat16><<<blocks, threads, 0, stream>>>(pass);
-      break;
-    case Element::fp16:
-      rows<__half><<<blocks, threads, 0, stream>>>(pass);
-      break;
-  }
+  with_type(pass.type, [&](auto zero) {
+    rows<decltype(zero)><<<static_cast<unsigned>(pass.rows), threads, 0, stream>>>(pass);
+  });
   mean<<<1, threads, 0, stream>>>(pass);
   return cudaGetLastError();
 }

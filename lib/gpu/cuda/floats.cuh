@@ -3,6 +3,8 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
+#include "gpu/element.hpp"
+
 namespace stratagem::gpu {
 namespace {
 
@@ -25,6 +27,19 @@ __device__ void round_to(__nv_bfloat16& place, float value) {
 }
 __device__ void round_to(__half& place, float value) {
   place = __float2half_rn(value);
+}
+
+/// use(0), where 0 is of the device's type of `element`.
+template <class Use>
+void with_type(Element element, Use const& use) {
+  switch (element) {
+    case Element::fp32:
+      return use(float{});
+    case Element::bf16:
+      return use(__nv_bfloat16{});
+    case Element::fp16:
+      return use(__half{});
+  }
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
-#include "gpu/layers/batch_norm_rule.hpp"
 #include "gpu/cuda/column_sums.cuh"
 #include "gpu/cuda/layer_kernels.hpp"
+#include "gpu/layers/batch_norm_rule.hpp"
 
 namespace stratagem::gpu {
 namespace {
@@ -98,7 +98,7 @@ __global__ void __launch_bounds__(rows_of_block* warp_threads) backward(LayerNor
 
 /// Of the weight and the bias.
 template <class T, int vectors>
-__device__ Sums parameter_sums(LayerNormBackward const& pass, Tile<T, vectors> const& tile) {
+__device__ Sums terms(LayerNormBackward const& pass, Tile<T, vectors> const& tile) {
   float sums[width]{}, products[width]{};
 #pragma unroll 4
   for (auto row = tile.begin; row < tile.end; row += tile.strides) {
@@ -114,77 +114,34 @@ __device__ Sums parameter_sums(LayerNormBackward const& pass, Tile<T, vectors> c
 }
 
 template <class T, int vectors>
-__device__ void keep_gradients(LayerNormBackward const& pass, Tile<T, vectors> const& tile,
-                               Sums const& sums) {
+__device__ void finish(LayerNormBackward const& pass, Tile<T, vectors> const& tile,
+                       Sums const& sums) {
   if (!tile.has_channel()) return;
   pass.of_bias[tile.channel()] = sums.first;
   pass.of_weight[tile.channel()] = sums.second;
-}
-
-template <class T>
-__global__ void __launch_bounds__(threads)
-    parameters_of_columns(LayerNormBackward pass, ColumnSums order) {
-  Tile<T, of_whole<T>> const tile(pass.maps, order);
-  keep_gradients(pass, tile, parameter_sums(pass, tile));
-}
-template <class T>
-__global__ void __launch_bounds__(threads)
-    parameters_of_slices(LayerNormBackward pass, ColumnSums order) {
-  Tile<T, of_slice<T>> const tile(pass.maps, order);
-  keep_sums(tile, parameter_sums(pass, tile), pass.scratch);
-}
-template <class T>
-__global__ void __launch_bounds__(threads) add_slices(LayerNormBackward pass, ColumnSums order) {
-  Tile<T, of_slice<T>> const tile(pass.maps, order);
-  keep_gradients(pass, tile, sum_over_slices(tile, order, pass.scratch));
 }
 
 unsigned blocks_of_rows(Maps const& maps) {
   return static_cast<unsigned>((maps.rows + rows_of_block - 1) / rows_of_block);
 }
 
-template <class T>
-void submit(LayerNormForward const& pass, cudaStream_t stream) {
-  forward<T><<<blocks_of_rows(pass.maps), rows_of_block * warp_threads, 0, stream>>>(pass);
-}
-
-template <class T>
-void submit(LayerNormBackward const& pass, cudaStream_t stream) {
-  backward<T><<<blocks_of_rows(pass.maps), rows_of_block * warp_threads, 0, stream>>>(pass);
-  ColumnSums const order(pass.maps);
-  auto const blocks = blocks_of(pass.maps, order);
-  if (order.one_slice) {
-    parameters_of_columns<T><<<blocks, threads, 0, stream>>>(pass, order);
-    return;
-  }
-  parameters_of_slices<T><<<blocks, threads, 0, stream>>>(pass, order);
-  add_slices<T><<<blocks.x, threads, 0, stream>>>(pass, order);
-}
-
-template <class Pass>
-cudaError_t launch_typed(Pass const& pass, cudaStream_t stream) {
-  switch (pass.maps.type) {
-    case Element::fp32:
-      submit<float>(pass, stream);
-      break;
-    case Element::bf16:
-      submit<__nv_bfloat16>(pass, stream);
-      break;
-    case Element::fp16:
-      submit<__half>(pass, stream);
-      break;
-  }
-  return cudaGetLastError();
-}
-
 }  // namespace
 
 cudaError_t launch(LayerNormForward const& pass, cudaStream_t stream) {
-  return launch_typed(pass, stream);
+  with_type(pass.maps.type, [&](auto zero) {
+    forward<decltype(zero)>
+        <<<blocks_of_rows(pass.maps), rows_of_block * warp_threads, 0, stream>>>(pass);
+  });
+  return cudaGetLastError();
 }
 
 cudaError_t launch(LayerNormBackward const& pass, cudaStream_t stream) {
-  return launch_typed(pass, stream);
+  with_type(pass.maps.type, [&](auto zero) {
+    using T = decltype(zero);
+    backward<T><<<blocks_of_rows(pass.maps), rows_of_block * warp_threads, 0, stream>>>(pass);
+    submit<T>(pass, Finish::sums, stream);
+  });
+  return cudaGetLastError();
 }
 
 }  // namespace stratagem::gpu

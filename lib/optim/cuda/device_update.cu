@@ -1,9 +1,7 @@
 #include <array>
 #include <utility>
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
+#include "gpu/cuda/floats.cuh"
 #include "optim/cuda/device_update_kernel.hpp"
 
 namespace stratagem {
@@ -26,17 +24,10 @@ __device__ Pack<T, width> const& pack_at(void const* memory, std::int64_t first)
   return *reinterpret_cast<Pack<T, width> const*>(static_cast<T const*>(memory) + first);
 }
 
-__device__ void round_to(__nv_bfloat16& place, float value) {
-  place = __float2bfloat16_rn(value);
-}
-__device__ void round_to(__half& place, float value) {
-  place = __float2half_rn(value);
-}
-
 template <class To, class T, int width>
 __device__ void write_rounded(void* memory, std::int64_t first, Pack<T, width> const& values) {
   Pack<To, width> rounded;
-  for (int i = 0; i < width; ++i) round_to(rounded.at[i], static_cast<float>(values.at[i]));
+  for (int i = 0; i < width; ++i) gpu::round_to(rounded.at[i], static_cast<float>(values.at[i]));
   pack_at<To, width>(memory, first) = rounded;
 }
 
