@@ -11,7 +11,7 @@ __global__ void __launch_bounds__(threads) forward(BiasForward pass, ColumnSums 
   Tile<T, vectors> const tile(pass.maps, order);
   if (tile.begin >= tile.end) return;
   auto const bias = Vector<T>::load_parameters(pass.bias, tile.own_vector);
-  auto const finish = [&](Vector<T>& vector, std::int64_t row) {
+  auto const write = [&](Vector<T>& vector, std::int64_t row) {
     for (int i = 0; i < width; ++i)
       vector.values[i] = activated(Activation::relu, vector.values[i] + bias.values[i]);
     vector.store(pass.y, tile.place(row));
@@ -21,8 +21,8 @@ __global__ void __launch_bounds__(threads) forward(BiasForward pass, ColumnSums 
     bool const both = next < tile.end;
     auto first = Vector<T>::load_again(pass.y, tile.place(row));
     auto second = Vector<T>::load_again(pass.y, tile.place(both ? next : row));
-    finish(first, row);
-    if (both) finish(second, next);
+    write(first, row);
+    if (both) write(second, next);
   }
 }
 
