@@ -7,16 +7,13 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include "gpu/layers/batch_norm.hpp"
-#include "params/initialise.hpp"
+#include "model/numbers.hpp"
 
 namespace stratagem {
 namespace {
 
-at::Tensor random(std::string const& name, at::IntArrayRef sizes) {
-  auto const values = at::empty(sizes);
-  initialise(values, {name, sizes.vec(), Initialiser::normal(1)}, 1);
-  return values;
-}
+using test::distance;
+using test::random;
 
 struct Case {
   std::int64_t samples, channels, edge;
@@ -72,11 +69,6 @@ Result run(Case const& it, at::ScalarType type, at::ScalarType of_parameters, No
   auto const y = norm(x, added, of);
   auto const gradients = torch::autograd::grad({y}, wanted, {maps("gradient")});
   return {y.detach(), of.running_mean, of.running_var, gradients};
-}
-
-double distance(at::Tensor const& a, at::Tensor const& b) {
-  return (a.to(at::kDouble) - b.to(at::kDouble)).norm().item<double>() /
-         b.to(at::kDouble).norm().item<double>();
 }
 
 auto const stock = [](at::Tensor const& x, at::Tensor const& added, BatchNormOf const& of) {

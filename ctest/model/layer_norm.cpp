@@ -6,16 +6,13 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
-#include "params/initialise.hpp"
+#include "model/numbers.hpp"
 
 namespace stratagem {
 namespace {
 
-at::Tensor random(std::string const& name, at::IntArrayRef sizes) {
-  auto const values = at::empty(sizes);
-  initialise(values, {name, sizes.vec(), Initialiser::normal(1)}, 1);
-  return values;
-}
+using test::distance;
+using test::random;
 
 /// Result, and gradients of x, weight and bias.
 template <class Norm>
@@ -33,11 +30,6 @@ std::vector<at::Tensor> run(at::IntArrayRef sizes, at::ScalarType type, Norm con
   auto results = torch::autograd::grad({y}, {x, weight, bias}, {rows("gradient")});
   results.push_back(y.detach());
   return results;
-}
-
-double distance(at::Tensor const& a, at::Tensor const& b) {
-  return (a.to(at::kDouble) - b.to(at::kDouble)).norm().item<double>() /
-         b.to(at::kDouble).norm().item<double>();
 }
 
 /// Rows of fewer and of more vectors than a warp has threads; columns in one slice and in several.

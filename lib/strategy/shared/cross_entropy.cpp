@@ -6,8 +6,8 @@
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/autograd.h>
 
-#include "gpu/device.hpp"
 #include "gpu/layers/cross_entropy.hpp"
+#include "model/fused/maps.hpp"
 #include "model/landing.hpp"
 
 namespace stratagem {
@@ -61,7 +61,7 @@ CrossEntropy piece_by_piece(at::Tensor const& logits, at::Tensor const& labels, 
 }
 
 /// On a GPU.
-CrossEntropy in_one_kernel(at::Tensor const& logits, at::Tensor const& labels, double scale) {
+CrossEntropy by_kernels(at::Tensor const& logits, at::Tensor const& labels, double scale) {
   auto const results = at::empty({2}, logits.options().dtype(at::kFloat));
   auto const of_rows = at::empty({2, logits.size(0)}, results.options());
   auto const gradient = at::empty_like(logits);
@@ -76,7 +76,7 @@ CrossEntropy in_one_kernel(at::Tensor const& logits, at::Tensor const& labels, d
                       .row_correct = of_rows[1].data_ptr<float>(),
                       .loss = results[0].data_ptr<float>(),
                       .correct = results[1].data_ptr<float>()},
-                     {gpu::DeviceKind::cuda, logits.device().index()});
+                     home_of(logits));
   return {results[0], results[1], gradient};
 }
 
@@ -84,7 +84,7 @@ CrossEntropy in_one_kernel(at::Tensor const& logits, at::Tensor const& labels, d
 
 CrossEntropy cross_entropy(at::Tensor const& logits, at::Tensor const& labels, double scale) {
   auto const rows = logits.flatten(0, -2);
-  auto const way = rows.is_cuda() && element_of(rows)   ? in_one_kernel
+  auto const way = rows.is_cuda() && element_of(rows)   ? by_kernels
                    : rows.size(0) <= rows_at_once(rows) ? at_once
                                                         : piece_by_piece;
   auto result = way(rows.contiguous(), labels.flatten().contiguous(), scale);

@@ -12,8 +12,8 @@ struct CrossEntropy {
 };
 
 /// `logits` [..., classes], `labels` int64 [...]. Computed in fp32, or in fp64 for fp64 logits.
-/// Many logits are gone through by rows, or on a GPU by one kernel: there is no copy of them but
-/// the gradient.
+/// Many logits are gone through by rows, or on a GPU by kernels of their own: there is no copy of
+/// them but the gradient.
 CrossEntropy cross_entropy(at::Tensor const& logits, at::Tensor const& labels, double scale = 1);
 
 /// fp64 on the logits' device: sum of -log softmax(logits)[label], and labels that have the largest
