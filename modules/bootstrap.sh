@@ -255,9 +255,7 @@ test_everything() {
   fi
   if has_cuda_toolkit; then
     phase "configure CUDA" configure cuda-release "${options[@]}" -D "CUDAToolkit_ROOT=$cuda_home"
-    phase "build CUDA" compile cuda-release --target stratagem test_comm_fakes_mpi test_conformance_fakes_mpi \
-      test_conformance_ps_fakes_mpi \
-      test_gpu_device test_trace_device test_comm_device_mpi test_conformance_device_mpi
+    phase "build CUDA" compile cuda-release --target stratagem fake_tests gpu_tests
     phase "test CUDA without a GPU" test_cuda
   else
     echo "no CUDA toolkit with NCCL under $cuda_home: the CUDA flavour is not built"

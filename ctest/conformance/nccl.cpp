@@ -64,6 +64,29 @@ TEST(Nccl, FsdpKeptAsAGraphEqualsTheEmulator) {
     }
 }
 
+/// Of a step, the host waits for what comes back in the control record, and for no collective: it
+/// could submit the whole step before the device has begun.
+TEST(Nccl, StepsWaitForNoCollectiveOnTheHost) {
+  std::vector<StrategyConfig> const strategies{
+      DdpConfig{.bucket_mb = 1.0 / 1024, .micro_batches = 2},
+      DdpConfig{.bucket_mb = 1.0 / 1024, .overlap = false},
+      FsdpConfig{.shard = Shard::optimizer, .unit_mb = 1.0 / 1024},
+      FsdpConfig{.shard = Shard::full, .unit_mb = 1.0 / 1024, .prefetch = 1, .poison = true}};
+  for (auto const& strategy : strategies)
+    for (bool const graph : {false, true}) {
+      HostCommunicator communicator(
+          make_nccl_communicator(world(), {gpu::DeviceKind::cuda, 0}, nullptr, 60s));
+      int before = 0, waits = 0;
+      train({.model = "tiny_residual",
+             .strategy = strategy,
+             .before = [&](Participant&) { before = communicator.waits_on_host(); },
+             .after = [&](Participant&, Communicator&) { waits = communicator.waits_on_host(); },
+             .graph = graph},
+            communicator);
+      EXPECT_EQ(waits - before, 0);
+    }
+}
+
 TEST(Nccl, TheEmulatorKeptAsAGraphEqualsItself) {
   for (auto const* model : {"lenet", "tiny_odd", "tiny_gpt"})
     for (auto const accumulate : {Accumulate::unsharded, Accumulate::sharded}) {

@@ -5,6 +5,8 @@
 # add_unit_tests(LAYER UNITS ... [LINK targets...] [TIMEOUT seconds] [LABEL label])
 # add_mpi_tests(LAYER UNITS ... RANKS n... [LINK targets...] [TIMEOUT seconds] [LABEL label])
 #
+# The target <label>_tests builds the programs of all tests that have the label.
+#
 # Allow more ranks than cores, and disable single copy between processes: for Open MPI up to 4, and from 5 on.
 set(STRATAGEM_TEST_ENVIRONMENT OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
   OMPI_MCA_rmaps_base_oversubscribe=1 PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
@@ -32,13 +34,19 @@ function(suite_of unit result)
 endfunction()
 
 function(add_test_program program main)
-  cmake_parse_arguments(arg "" "LAYER" "UNITS;LINK" ${ARGN})
+  cmake_parse_arguments(arg "" "LABEL" "UNITS;LINK" ${ARGN})
   list(TRANSFORM arg_UNITS APPEND .cpp OUTPUT_VARIABLE sources)
   add_executable(${program} ${sources})
   target_include_directories(${program} PRIVATE ${PROJECT_SOURCE_DIR}/ctest)
   target_link_libraries(${program} PRIVATE ${main} ${arg_LINK} GTest::gtest)
   use_torch(${program} PRIVATE)
   set_target_properties(${program} PROPERTIES BUILD_RPATH "${LibTorch_RPATH}")
+  if(arg_LABEL)
+    if(NOT TARGET ${arg_LABEL}_tests)
+      add_custom_target(${arg_LABEL}_tests)
+    endif()
+    add_dependencies(${arg_LABEL}_tests ${program})
+  endif()
 endfunction()
 
 function(add_unit_tests layer)
@@ -46,7 +54,7 @@ function(add_unit_tests layer)
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 60)
   endif()
-  add_test_program(test_${layer} stratagem_test_main LAYER ${layer} UNITS ${arg_UNITS} LINK ${arg_LINK})
+  add_test_program(test_${layer} stratagem_test_main UNITS ${arg_UNITS} LINK ${arg_LINK} LABEL ${arg_LABEL})
   foreach(unit ${arg_UNITS})
     suite_of(${unit} suite)
     add_test(NAME ${layer}.${unit} COMMAND test_${layer} --gtest_filter=${suite}.*:*/${suite}.*)
@@ -61,7 +69,7 @@ function(add_mpi_tests layer)
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
   endif()
-  add_test_program(test_${layer}_mpi stratagem_test_mpi_main LAYER ${layer} UNITS ${arg_UNITS} LINK ${arg_LINK})
+  add_test_program(test_${layer}_mpi stratagem_test_mpi_main UNITS ${arg_UNITS} LINK ${arg_LINK} LABEL ${arg_LABEL})
   foreach(unit ${arg_UNITS})
     suite_of(${unit} suite)
     foreach(ranks ${arg_RANKS})
