@@ -16,14 +16,17 @@ namespace stratagem {
 /// function of (seed, step, sample slot, layer), so they do not depend on which rank computes them.
 struct Context {
   bool training = false;
-  bool dropout = true;  ///< false: no dropout and no stochastic depth, even in training
-  bool fused = true;    ///< see ModelConfig
+  bool dropout = true;     ///< false: no dropout and no stochastic depth, even in training
+  bool fused = true;       ///< see ModelConfig
+  bool small_maps = true;  ///< false: convolved as large ones, even if fused
   std::uint64_t seed = 0;
   std::int64_t step = 0;
   std::int64_t first_slot = 0;  ///< index of the first sample in the global batch
   double loss_scale = 1;        ///< of what a block itself adds to the loss
   /// Of a pass that a graph repeats: its present step << 32, in the device's memory; step is 0.
   std::uint64_t const* later = nullptr;
+
+  bool knows_small_maps() const { return fused && small_maps; }
 };
 
 struct GradientPlaces;

@@ -100,7 +100,7 @@ ActivationUse use_of(ActivationPass const& pass) {
 class ActivationPredictor::Probe {
  public:
   Probe(Model const& model, ModelConfig const& config, InputShape const& input, Precision precision,
-        bool fused);
+        bool fused, bool small_maps);
 
   ActivationPass run(std::int64_t samples);
 
@@ -119,11 +119,13 @@ class ActivationPredictor::Probe {
 };
 
 ActivationPredictor::Probe::Probe(Model const& model, ModelConfig const& config,
-                                  InputShape const& input, Precision precision, bool fused)
+                                  InputShape const& input, Precision precision, bool fused,
+                                  bool small_maps)
     : model_(model),
       input_(input),
       type_(compute_type(precision)),
-      context_{.training = true, .dropout = config.dropout, .fused = fused},
+      context_{
+          .training = true, .dropout = config.dropout, .fused = fused, .small_maps = small_maps},
       buffers_(make_buffers(model, host, precision)),
       tape_(model.blocks, config.recompute) {
   std::int64_t largest = 0;
@@ -196,9 +198,7 @@ class ActivationPredictor::Family {
 
   /// Whether small passes were run on the machine that is planned for, which is not this one.
   bool is_given() const {
-    return all_.machine_ == Machine::another &&
-           (all_.given_.contains(key(threads_, size_, fewest)) ||
-            all_.given_.contains(key_in_place(threads_, size_, fewest)));
+    return all_.machine_ == Machine::another && all_.given_.contains(key(threads_, size_, fewest));
   }
   bool knows(std::int64_t samples) const { return contains(run_threads_, input_.size, samples); }
   bool knows_line(std::int64_t few) const {
@@ -237,33 +237,22 @@ class ActivationPredictor::Family {
   std::string key(int threads, std::int64_t size, std::int64_t samples) const {
     return str(model_.name, model_.graph.empty() ? "" : " " + model_.graph, ' ',
                model_.parameter_count(), ' ', config_.recompute.every, ' ', config_.dropout, ' ',
-               config_.fused ? "" : "not fused ", static_cast<int>(model_.memory_format), ' ',
+               config_.fused ? "fused " : "not fused ", static_cast<int>(model_.memory_format), ' ',
                input_.channels, ' ', input_.is_text() ? str("text ", input_.tokens, ' ') : "",
                static_cast<int>(type_), ' ', threads, ' ', size, ' ', samples, " LibTorch ",
-               build_info().libtorch);
-  }
-  /// Of passes in the place of those with larger images.
-  std::string key_in_place(int threads, std::int64_t size, std::int64_t samples) const {
-    return key(threads, size, samples) + (in_place_ ? " of large maps" : "");
-  }
-  /// Another machine's may be from before small maps were computed differently: then all are of
-  /// large ones.
-  auto find(int threads, std::int64_t size, std::int64_t samples) const {
-    auto const found = all_.passes_.find(key_in_place(threads, size, samples));
-    bool const older = found == all_.passes_.end() && all_.machine_ == Machine::another;
-    return older ? all_.passes_.find(key(threads, size, samples)) : found;
+               build_info().libtorch, in_place_ ? " of large maps" : "");
   }
   bool contains(int threads, std::int64_t size, std::int64_t samples) const {
-    return find(threads, size, samples) != all_.passes_.end();
+    return all_.passes_.contains(key(threads, size, samples));
   }
 
   ActivationPass const& pass(int wanted, std::int64_t size, std::int64_t samples) const {
     auto const threads = contains(wanted, size, samples) ? wanted : available(wanted);
-    auto found = find(threads, size, samples);
+    auto found = all_.passes_.find(key(threads, size, samples));
     if (found == all_.passes_.end()) {
       Threads const as_in_the_run(threads);
-      Probe probe(model_, config_, of_size(input_, size), type_, config_.fused && !in_place_);
-      found = all_.passes_.emplace(key_in_place(threads, size, samples), probe.run(samples)).first;
+      Probe probe(model_, config_, of_size(input_, size), type_, config_.fused, !in_place_);
+      found = all_.passes_.emplace(key(threads, size, samples), probe.run(samples)).first;
     }
     return found->second;
   }
@@ -304,7 +293,8 @@ double ActivationPredictor::time_pass(Model const& model, ModelConfig const& con
   Threads const as_in_the_run(threads > 0 ? available(threads) : at::get_num_threads());
   auto const size =
       takes_any_size(model, config, input) ? std::min(input.size, double_size) : input.size;
-  Probe probe(model, config, of_size(input, size), probed_type(precision), config.fused);
+  Probe probe(model, config, of_size(input, size), probed_type(precision), config.fused,
+              /*small_maps=*/true);
   probe.run(2 * fewest);  // the libraries choose and compile kernels
   auto best = std::numeric_limits<std::int64_t>::max();
   for (int i = 0; i < timed_passes; ++i) {

@@ -15,10 +15,12 @@ constexpr float exponential(float x) {
   if (x < -87) x = -87;
   float const n = (x * 0x1.715476p+0F + rounding) - rounding;
   float const r = (x - n * ln2_high) - n * ln2_low;
-  float series = 1.9875691500e-4F;
-  for (float const next :
-       {1.3981999507e-3F, 8.3334519073e-3F, 4.1665795894e-2F, 1.6666665459e-1F, 5.0000001201e-1F})
-    series = series * r + next;
+  float series = 1.9875691500e-4F;  // written out, so that loops around it are vectorised
+  series = series * r + 1.3981999507e-3F;
+  series = series * r + 8.3334519073e-3F;
+  series = series * r + 4.1665795894e-2F;
+  series = series * r + 1.6666665459e-1F;
+  series = series * r + 5.0000001201e-1F;
   series = (series * (r * r) + r) + 1;
   auto const exponent = static_cast<std::uint32_t>(static_cast<std::int32_t>(n) + 127) << 23;
   return series * __builtin_bit_cast(float, exponent);

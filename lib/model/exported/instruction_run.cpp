@@ -85,7 +85,7 @@ void Instruction::execute(Registers& registers, PassContext const& pass) const {
       break;
     }
     case Kind::convolution:
-      if (auto const y = convolved(stack, pass.context.fused))
+      if (auto const y = convolved(stack, pass.context.knows_small_maps()))
         result(*y);
       else
         call(stack);

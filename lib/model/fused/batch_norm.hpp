@@ -15,13 +15,16 @@ struct BatchNormOf {
 };
 
 /// activation(BatchNorm(x) + added). x, added: [n, channels, height, width]; added may be
-/// undefined. In training on a GPU in one or two kernels, and as many in the backward pass, if
-/// `fused` and the maps suit.
+/// undefined. In training, if `fused` and the maps suit, in one or two kernels on a GPU and two
+/// passes over the maps on a CPU; so is the backward pass.
 at::Tensor batch_norm(at::Tensor const& x, at::Tensor const& added, BatchNormOf const& of,
                       bool training, bool fused);
 
-/// The same in training, by the GPU's kernels or what the host has in their place (see
-/// gpu/layers/batch_norm). Needs maps that suit.
-at::Tensor fused_batch_norm(at::Tensor const& x, at::Tensor const& added, BatchNormOf const& of);
+/// Of a CPU: its own, or twins of a GPU's, which have those bits and take longer.
+enum class NormKernels { own, twins };
+
+/// The same in training. Needs maps that suit.
+at::Tensor fused_batch_norm(at::Tensor const& x, at::Tensor const& added, BatchNormOf const& of,
+                            NormKernels on_cpu = NormKernels::own);
 
 }  // namespace stratagem
