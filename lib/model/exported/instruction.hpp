@@ -84,6 +84,8 @@ class Instruction {
   void store(torch::jit::Stack& stack, Registers& registers) const;
   at::Tensor dropped(at::Tensor const& x, PassContext const& pass) const;
   at::Tensor attended(torch::jit::Stack const& stack, PassContext const& pass) const;
+  /// What batch_norm() makes of it; nothing where it lacks one of its tensors.
+  std::optional<at::Tensor> normed(torch::jit::Stack const& stack, PassContext const& pass) const;
   /// What convolve() makes of it; nothing where it is not for small maps.
   std::optional<at::Tensor> convolved(torch::jit::Stack const& stack, bool fused) const;
   at::Tensor kept_samples(at::Tensor const& target, PassContext const& pass) const;

@@ -8,6 +8,7 @@
 #include "base/text.hpp"
 #include "model/convolution.hpp"
 #include "model/exported/instruction.hpp"
+#include "model/fused/batch_norm.hpp"
 #include "model/layers.hpp"
 
 namespace stratagem {
@@ -81,7 +82,10 @@ void Instruction::execute(Registers& registers, PassContext const& pass) const {
                     str("module ", node_->module, " has got one sample of one pixel"),
                     "raise the batch of each worker to 2 or more, or data.input_size");
       stack[position("cudnn_enabled")] = pass.device.is_cuda();
-      call(stack);
+      if (auto const y = normed(stack, pass))
+        result(*y);
+      else
+        call(stack);
       break;
     }
     case Kind::convolution:
@@ -172,6 +176,24 @@ at::Tensor Instruction::dropped(at::Tensor const& x, PassContext const& pass) co
           .div_(1 - probability_)
           .view(shape);
   return writes_ ? x.mul_(mask) : x * mask;
+}
+
+std::optional<at::Tensor> Instruction::normed(torch::jit::Stack const& stack,
+                                              PassContext const& pass) const {
+  auto const tensor = [&](char const* argument) -> at::Tensor {
+    auto const& given = stack[position(argument)];
+    return given.isNone() ? at::Tensor() : given.toTensor();
+  };
+  BatchNormOf const of{.weight = tensor("weight"),
+                       .bias = tensor("bias"),
+                       .running_mean = tensor("running_mean"),
+                       .running_var = tensor("running_var"),
+                       .eps = stack[position("eps")].toDouble(),
+                       .momentum = stack[position("momentum")].toDouble(),
+                       .activation = Activation::none};
+  if (!of.weight.defined() || !of.bias.defined() || !of.running_mean.defined()) return std::nullopt;
+  return batch_norm(stack[0].toTensor(), {}, of, stack[position("training")].toBool(),
+                    pass.context.fused);
 }
 
 std::optional<at::Tensor> Instruction::convolved(torch::jit::Stack const& stack, bool fused) const {
