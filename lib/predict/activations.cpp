@@ -100,7 +100,7 @@ ActivationUse use_of(ActivationPass const& pass) {
 class ActivationPredictor::Probe {
  public:
   Probe(Model const& model, ModelConfig const& config, InputShape const& input, Precision precision,
-        bool fused, bool small_maps);
+        bool small_maps);
 
   ActivationPass run(std::int64_t samples);
 
@@ -119,13 +119,14 @@ class ActivationPredictor::Probe {
 };
 
 ActivationPredictor::Probe::Probe(Model const& model, ModelConfig const& config,
-                                  InputShape const& input, Precision precision, bool fused,
-                                  bool small_maps)
+                                  InputShape const& input, Precision precision, bool small_maps)
     : model_(model),
       input_(input),
       type_(compute_type(precision)),
-      context_{
-          .training = true, .dropout = config.dropout, .fused = fused, .small_maps = small_maps},
+      context_{.training = true,
+               .dropout = config.dropout,
+               .fused = config.fused,
+               .small_maps = small_maps},
       buffers_(make_buffers(model, host, precision)),
       tape_(model.blocks, config.recompute) {
   std::int64_t largest = 0;
@@ -251,7 +252,7 @@ class ActivationPredictor::Family {
     auto found = all_.passes_.find(key(threads, size, samples));
     if (found == all_.passes_.end()) {
       Threads const as_in_the_run(threads);
-      Probe probe(model_, config_, of_size(input_, size), type_, config_.fused, !in_place_);
+      Probe probe(model_, config_, of_size(input_, size), type_, !in_place_);
       found = all_.passes_.emplace(key(threads, size, samples), probe.run(samples)).first;
     }
     return found->second;
@@ -293,7 +294,7 @@ double ActivationPredictor::time_pass(Model const& model, ModelConfig const& con
   Threads const as_in_the_run(threads > 0 ? available(threads) : at::get_num_threads());
   auto const size =
       takes_any_size(model, config, input) ? std::min(input.size, double_size) : input.size;
-  Probe probe(model, config, of_size(input, size), probed_type(precision), config.fused,
+  Probe probe(model, config, of_size(input, size), probed_type(precision),
               /*small_maps=*/true);
   probe.run(2 * fewest);  // the libraries choose and compile kernels
   auto best = std::numeric_limits<std::int64_t>::max();

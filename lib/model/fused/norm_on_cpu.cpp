@@ -87,14 +87,14 @@ template <Activation activation>
         float const gradient = gradient_before(activation, y[i], of_y[i]);
         of_added[i] = gradient;
         sums[i] += gradient;
-        products[i] += gradient * ((x[i] - mean[i]) * inverse_deviation[i]);
+        products[i] += gradient * ChannelGradient{mean[i], inverse_deviation[i]}.normalised(x[i]);
       }
     } else {
       for (std::int64_t i = 0; i < channels; ++i) {
         float const z = ChannelMap{mean[i], scale[i], bias[i]}(x[i]);
         float const gradient = gradient_before(activation, z, of_y[i]);
         sums[i] += gradient;
-        products[i] += gradient * ((x[i] - mean[i]) * inverse_deviation[i]);
+        products[i] += gradient * ChannelGradient{mean[i], inverse_deviation[i]}.normalised(x[i]);
       }
     }
   }
