@@ -7,14 +7,20 @@
 
 #include "fuzz/input_file.hpp"
 #include "model/exported/exported_model.hpp"
+#include "model/fused/batch_norm.hpp"
 
 using namespace stratagem;
 
 namespace stratagem {
 
-/// No pass is run here.
+// No pass is run here, so what only passes need is not linked.
+
 at::Tensor keep_mask(Context const&, std::string const&, std::int64_t, std::int64_t, double,
                      at::Device) {
+  std::abort();
+}
+
+at::Tensor batch_norm(at::Tensor const&, at::Tensor const&, BatchNormOf const&, bool, bool) {
   std::abort();
 }
 
