@@ -95,6 +95,14 @@ def launch(options, ranks):
     return [*options.launcher.format(ranks=ranks).split(), options.program]
 
 
+def train(options, settings, out):
+    """Runs `options.configuration` with these settings to its end, on `options.ranks` ranks; results go to `out`."""
+    command = [*launch(options, options.ranks), "run", options.configuration, "--out", str(out), *set_words(settings)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    if done.returncode != 0:
+        sys.exit(f"{command} ended with {done.returncode}\n{done.stdout[-3000:]}")
+
+
 def no_steps():
     return np.empty((0, 2), np.int64)
 

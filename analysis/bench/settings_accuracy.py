@@ -12,7 +12,6 @@ import csv
 import json
 import pathlib
 import statistics
-import subprocess
 import sys
 import tempfile
 
@@ -40,11 +39,7 @@ def trained(options, settings):
     """Test accuracy of a run, and its mean training loss over the last epoch."""
     with tempfile.TemporaryDirectory() as folder:
         out = pathlib.Path(folder) / "run"
-        command = [*programs.launch(options, options.ranks), "run", options.configuration, "--out", str(out),
-                   *programs.set_words(settings)]
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-        if done.returncode != 0:
-            sys.exit(f"{command} ended with {done.returncode}\n{done.stdout[-3000:]}")
+        programs.train(options, settings, out)
         with open(out / "metrics.csv", encoding="utf-8") as file:
             last = list(csv.DictReader(file))[-1]
         return json.loads((out / "outcome.json").read_text())["test_accuracy"], float(last["train_loss"])
@@ -69,7 +64,7 @@ def main():
     pairs = inference.paired(changed, without)
     interval = pairs.interval()
     table.add({
-        "configuration": pathlib.Path(options.configuration).stem, "change": ", ".join(options.change),
+        "configuration": ", ".join([pathlib.Path(options.configuration).stem, *options.set]), "change": ", ".join(options.change),
         "seeds": options.seeds, "accuracy_without": 100 * statistics.fmean(without.values()),
         "accuracy": 100 * statistics.fmean(changed.values()), "difference": 100 * interval.mean,
         "low": 100 * interval.low, "high": 100 * interval.high, "p": pairs.p_equivalent(communication.MARGIN),

@@ -109,19 +109,27 @@ BatchNorm2d::BatchNorm2d(Declaration& declare, std::string const& prefix, std::i
 
 at::Tensor BatchNorm2d::operator()(at::Tensor const& x, Frame const& frame, Activation activation,
                                    at::Tensor const& added) const {
+  return batch_norm(x, added, of(x, frame, activation), frame.context.training,
+                    frame.context.fused);
+}
+
+NormedAndInput BatchNorm2d::with_input(at::Tensor const& x, Frame const& frame,
+                                       Activation activation) const {
+  return batch_norm_and_input(x, of(x, frame, activation));
+}
+
+BatchNormOf BatchNorm2d::of(at::Tensor const& x, Frame const& frame, Activation activation) const {
   if (frame.context.training && x.numel() == x.size(1))
     throw Error(ExitCode::usage, "BatchNorm cannot train on one value per channel",
                 "one sample has reached a map of 1x1 pixels, whose variance is unknown",
                 "raise the batch of each worker to 2 or more, or data.input_size");
-  return batch_norm(x, added,
-                    {.weight = parameter(frame, weight),
-                     .bias = parameter(frame, bias),
-                     .running_mean = buffer(frame, running_mean),
-                     .running_var = buffer(frame, running_var),
-                     .eps = eps,
-                     .momentum = momentum,
-                     .activation = activation},
-                    frame.context.training, frame.context.fused);
+  return {.weight = parameter(frame, weight),
+          .bias = parameter(frame, bias),
+          .running_mean = buffer(frame, running_mean),
+          .running_var = buffer(frame, running_var),
+          .eps = eps,
+          .momentum = momentum,
+          .activation = activation};
 }
 
 LayerNorm::LayerNorm(Declaration& declare, std::string const& prefix, std::int64_t channels,

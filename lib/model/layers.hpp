@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "gpu/layers/activation.hpp"
 #include "model/block.hpp"
+#include "model/fused/batch_norm.hpp"
 
 namespace stratagem {
 
@@ -54,10 +54,15 @@ struct BatchNorm2d {
   at::Tensor operator()(at::Tensor const& x, Frame const& frame,
                         Activation activation = Activation::none,
                         at::Tensor const& added = {}) const;
+  /// In training, of maps that can grow.
+  NormedAndInput with_input(at::Tensor const& x, Frame const& frame, Activation activation) const;
 
   double eps, momentum;
   int weight, bias, running_mean, running_var;
   int num_batches_tracked;  ///< counts passes, see BufferSpec
+
+ private:
+  BatchNormOf of(at::Tensor const& x, Frame const& frame, Activation activation) const;
 };
 
 /// Normalises the last dimension; computed in fp32 if x is a 16-bit float.

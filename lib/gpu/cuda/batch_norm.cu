@@ -29,15 +29,16 @@ __device__ ChannelMap keep_moments(NormForward const& pass, Tile<T, vectors> con
                                    Sums const& sums) {
   auto const channel = tile.channel();
   float const first = widen(static_cast<T const*>(pass.x)[channel]);
-  auto const moments = moments_of(first, sums.first, sums.second, pass.maps.rows, pass.eps);
+  auto const moments = moments_of(first, sums.first, sums.second, pass.maps.rows);
+  float const inverse = inverse_deviation_of(moments.variance, pass.eps);
   if (blockIdx.y == 0) {
     pass.mean[channel] = moments.mean;
-    pass.inverse_deviation[channel] = moments.inverse_deviation;
+    pass.inverse_deviation[channel] = inverse;
     pass.running_mean[channel] = moved(pass.running_mean[channel], moments.mean, pass.momentum);
     pass.running_var[channel] =
         moved(pass.running_var[channel], unbiased(moments.variance, pass.maps.rows), pass.momentum);
   }
-  return {moments.mean, moments.inverse_deviation * pass.weight[channel], pass.bias[channel]};
+  return {moments.mean, inverse * pass.weight[channel], pass.bias[channel]};
 }
 
 template <class T, int vectors>

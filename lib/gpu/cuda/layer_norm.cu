@@ -45,10 +45,11 @@ __global__ void __launch_bounds__(rows_of_block* warp_threads) forward(LayerNorm
     }
   }
   sums = sum_over_warp(sums);
-  auto const moments = moments_of(first, sums.first, sums.second, pass.maps.channels, pass.eps);
+  auto const moments = moments_of(first, sums.first, sums.second, pass.maps.channels);
+  float const inverse = inverse_deviation_of(moments.variance, pass.eps);
   if (own.lane == 0) {
     pass.mean[own.row] = moments.mean;
-    pass.inverse_deviation[own.row] = moments.inverse_deviation;
+    pass.inverse_deviation[own.row] = inverse;
   }
 #pragma unroll 4
   for (std::int64_t v = own.lane; v < own.vectors; v += warp_threads) {
@@ -56,7 +57,7 @@ __global__ void __launch_bounds__(rows_of_block* warp_threads) forward(LayerNorm
     auto const weight = Vector<float>::load_parameters(pass.weight, v),
                bias = Vector<float>::load_parameters(pass.bias, v);
     for (int i = 0; i < width; ++i) {
-      float const normalised = (x.values[i] - moments.mean) * moments.inverse_deviation;
+      float const normalised = (x.values[i] - moments.mean) * inverse;
       x.values[i] = normalised * weight.values[i] + bias.values[i];
     }
     x.store(pass.y, own.place(v));

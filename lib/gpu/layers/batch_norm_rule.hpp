@@ -11,17 +11,20 @@ namespace stratagem::gpu {
 
 /// Of the values of a channel.
 struct Moments {
-  float mean, variance, inverse_deviation;
+  float mean, variance;
 };
 
 /// From sums of x - first and of its square, where `first` is one of the values: the mean is not
 /// far from it, so little is lost in the difference of two squares.
-constexpr Moments moments_of(float first, float sum, float squares, std::int64_t rows, float eps) {
+constexpr Moments moments_of(float first, float sum, float squares, std::int64_t rows) {
   auto const count = static_cast<float>(rows);
   float const offset = sum / count;
   float const variance = squares / count - offset * offset;
-  float const kept = variance < 0 ? 0 : variance;  // NaN stays
-  return {first + offset, kept, 1 / std::sqrt(kept + eps)};
+  return {first + offset, variance < 0 ? 0 : variance};  // NaN stays
+}
+
+constexpr float inverse_deviation_of(float variance, float eps) {
+  return 1 / std::sqrt(variance + eps);
 }
 
 /// A running statistic.

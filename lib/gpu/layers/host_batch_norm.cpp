@@ -22,13 +22,13 @@ void forward(NormForward const& pass) {
       float const offset = value(row) - first;
       return {offset, offset * offset};
     });
-    auto const moments = moments_of(first, sums.first, sums.second, rows, pass.eps);
+    auto const moments = moments_of(first, sums.first, sums.second, rows);
     pass.mean[c] = moments.mean;
-    pass.inverse_deviation[c] = moments.inverse_deviation;
+    pass.inverse_deviation[c] = inverse_deviation_of(moments.variance, pass.eps);
     pass.running_mean[c] = moved(pass.running_mean[c], moments.mean, pass.momentum);
     pass.running_var[c] =
         moved(pass.running_var[c], unbiased(moments.variance, rows), pass.momentum);
-    ChannelMap const map{moments.mean, moments.inverse_deviation * pass.weight[c], pass.bias[c]};
+    ChannelMap const map{moments.mean, pass.inverse_deviation[c] * pass.weight[c], pass.bias[c]};
     for (std::int64_t row = 0; row < rows; ++row) {
       float z = map(value(row));
       if (added != nullptr) z += static_cast<float>(added[row * channels + c]);

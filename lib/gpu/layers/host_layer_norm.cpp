@@ -31,11 +31,12 @@ void forward(LayerNormForward const& pass) {
       float const offset = static_cast<float>(x[c]) - first;
       return {offset, offset * offset};
     });
-    auto const moments = moments_of(first, sums.first, sums.second, channels, pass.eps);
+    auto const moments = moments_of(first, sums.first, sums.second, channels);
+    float const inverse = inverse_deviation_of(moments.variance, pass.eps);
     pass.mean[row] = moments.mean;
-    pass.inverse_deviation[row] = moments.inverse_deviation;
+    pass.inverse_deviation[row] = inverse;
     for (std::int64_t c = 0; c < channels; ++c) {
-      float const normalised = (x[c] - moments.mean) * moments.inverse_deviation;
+      float const normalised = (x[c] - moments.mean) * inverse;
       y[c] = static_cast<T>(normalised * pass.weight[c] + pass.bias[c]);
     }
   }

@@ -20,6 +20,13 @@ struct BatchNormOf {
 at::Tensor batch_norm(at::Tensor const& x, at::Tensor const& added, BatchNormOf const& of,
                       bool training, bool fused);
 
+/// Its result and x itself, for whatever else reads x: their gradients are added up in the backward
+/// pass of BatchNorm. In training, of maps that can grow (growing_maps.hpp).
+struct NormedAndInput {
+  at::Tensor normed, x;
+};
+NormedAndInput batch_norm_and_input(at::Tensor const& x, BatchNormOf const& of);
+
 /// Of a CPU: its own, or twins of a GPU's, which have those bits and take longer.
 enum class NormKernels { own, twins };
 

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "base/text.hpp"
+#include "model/fused/growing_maps.hpp"
 #include "model/layers.hpp"
 
 namespace stratagem {
@@ -31,24 +32,35 @@ class Stem final : public Block {
   BatchNorm2d norm_;
 };
 
+/// Appends kGrowth channels; those of all layers of a dense block share one memory where they can.
 class DenseLayer final : public Block {
  public:
-  DenseLayer(std::string const& name, std::int64_t in)
+  /// `width`: channels after the block's last layer.
+  DenseLayer(std::string const& name, std::int64_t in, std::int64_t width)
       : Block(name),
+        width_(width),
         norm1_(declare_, name + ".norm1", in),
         conv1_(make_conv(declare_, name + ".conv1", {.in = in, .out = kInner, .kernel = 1})),
         norm2_(declare_, name + ".norm2", kInner),
         conv2_(make_conv(declare_, name + ".conv2",
                          {.in = kInner, .out = kGrowth, .kernel = 3, .padding = 1})) {}
 
-  at::Tensor forward(at::Tensor const& x, Frame const& frame) const override {
-    auto const y = conv1_(norm1_(x, frame, Activation::relu), frame);
-    return at::cat({x, conv2_(norm2_(y, frame, Activation::relu), frame)}, 1);
+  at::Tensor forward(at::Tensor const& given, Frame const& frame) const override {
+    bool const fused = frame.context.training && frame.context.fused;
+    if (!fused || !growing_maps_of(given))
+      return at::cat({given, fresh(norm1_(given, frame, Activation::relu), frame)}, 1);
+    auto const [normed, x] = norm1_.with_input(given, frame, Activation::relu);
+    return append(x, fresh(normed, frame), width_);
   }
 
  private:
   static constexpr std::int64_t kInner = 4 * kGrowth;
 
+  at::Tensor fresh(at::Tensor const& normed, Frame const& frame) const {
+    return conv2_(norm2_(conv1_(normed, frame), frame, Activation::relu), frame);
+  }
+
+  std::int64_t width_;
   BatchNorm2d norm1_;
   Conv2d conv1_;
   BatchNorm2d norm2_;
@@ -98,9 +110,10 @@ Model make_densenet121(ModelConfig const& config, InputShape const& input) {
   std::int64_t channels = 64;
   model.blocks.push_back(std::make_unique<Stem>(input.channels, channels));
   for (int stage = 1; stage <= 4; ++stage) {
-    for (int layer = 1; layer <= depths[stage - 1]; ++layer, channels += kGrowth)
+    auto const width = channels + depths[stage - 1] * kGrowth;
+    for (int layer = 1; channels < width; ++layer, channels += kGrowth)
       model.blocks.push_back(std::make_unique<DenseLayer>(
-          str("features.denseblock", stage, ".denselayer", layer), channels));
+          str("features.denseblock", stage, ".denselayer", layer), channels, width));
     if (stage == 4) break;
     model.blocks.push_back(
         std::make_unique<Transition>(str("features.transition", stage), channels));
