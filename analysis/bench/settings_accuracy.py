@@ -64,8 +64,9 @@ def main():
     pairs = inference.paired(changed, without)
     interval = pairs.interval()
     table.add({
-        "configuration": ", ".join([pathlib.Path(options.configuration).stem, *options.set]), "change": ", ".join(options.change),
-        "seeds": options.seeds, "accuracy_without": 100 * statistics.fmean(without.values()),
+        "configuration": ", ".join([pathlib.Path(options.configuration).stem, *options.set]),
+        "change": ", ".join(options.change), "seeds": options.seeds,
+        "accuracy_without": 100 * statistics.fmean(without.values()),
         "accuracy": 100 * statistics.fmean(changed.values()), "difference": 100 * interval.mean,
         "low": 100 * interval.low, "high": 100 * interval.high, "p": pairs.p_equivalent(communication.MARGIN),
         "loss_without": statistics.fmean(pair[0][1] for pair in runs.values()),

@@ -120,6 +120,11 @@ void check_room(Forecast const& forecast, Room const& room) {
               "(see --compare)");
 }
 
+ActivationPredictor predictor_for(Calibration const& machine) {
+  return ActivationPredictor(machine.activations, ActivationPredictor::Machine::another,
+                             machine.on_gpu ? gpu::DeviceKind::cuda : gpu::DeviceKind::cpu);
+}
+
 }  // namespace
 
 void declare_plan(Options& options) {
@@ -166,7 +171,7 @@ void declare_plan(Options& options) {
 ExitCode execute_plan(Options const& options) {
   auto const room = room_of(options);
   auto const measured = calibration_of(options);
-  ActivationPredictor activations(measured ? measured->activations : ActivationPasses());
+  auto activations = measured ? predictor_for(*measured) : ActivationPredictor();
   auto* const predictor = options.flag("no-activations") ? nullptr : &activations;
   auto const* const calibration = measured ? &*measured : nullptr;
   if (names_study(options.words().front())) return plan_all(options, room, predictor, calibration);

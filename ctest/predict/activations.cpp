@@ -35,6 +35,7 @@ struct Case {
   InputShape input{.channels = 1, .size = 28};
   StrategyConfig strategy = DdpConfig{};
   PrecisionConfig precision;
+  DeviceChoice device = DeviceChoice::cpu;
 };
 
 at::Tensor images(Case const& of, std::int64_t samples) {
@@ -77,7 +78,8 @@ std::int64_t measured_kept(Case const& of, std::int64_t samples) {
   }
   BlockTape tape(of.model.blocks, of.config.recompute);
   auto const x = images(of, samples);
-  Context const context{.training = true, .dropout = of.config.dropout};
+  Context const context{
+      .training = true, .dropout = of.config.dropout, .as_on_gpu = of.device == DeviceChoice::cuda};
   auto const before = gpu::live_memory(host).total();
   at::Tensor y = x;
   for (int i = 0; i < tape.blocks(); ++i)
@@ -88,7 +90,7 @@ std::int64_t measured_kept(Case const& of, std::int64_t samples) {
 
 ActivationUse predicted(Case const& of, std::int64_t samples) {
   return ActivationPredictor().predict(of.model, of.config, of.input, of.precision.compute, samples,
-                                       at::get_num_threads());
+                                       at::get_num_threads(), of.device);
 }
 
 void expect_near(std::int64_t predicted, std::int64_t measured, std::string const& what) {
@@ -148,17 +150,28 @@ TEST_F(Activations, NeedNoMasksWithoutDropout) {
   EXPECT_LT(predicted(odd, 64).kept, with);
 }
 
+Case large_model(std::string const& name, InputShape const& input) {
+  ModelConfig const config{.name = name};
+  return {.model = make_model(config, input), .config = config, .input = input};
+}
+
 TEST_F(Activations, AreThoseOfALargeModel) {
-  InputShape const input{};
-  ModelConfig const config{.name = "resnet50"};
-  expect_predicted({.model = make_model(config, input), .config = config, .input = input}, 16);
+  for (auto const* name : {"resnet50", "densenet121"}) expect_predicted(large_model(name, {}), 16);
+}
+
+/// Where the layers of a dense block are concatenated.
+TEST_F(Activations, AreThoseOfAGpuWhereThatHoldsMore) {
+  auto dense = large_model("densenet121", {.size = 64});
+  auto const here = predicted(dense, 8).kept;
+  dense.device = DeviceChoice::cuda;
+  expect_near(predicted(dense, 8).kept, measured_kept(dense, 8), "kept on a GPU");
+  EXPECT_GT(predicted(dense, 8).kept, here * 5 / 4);
 }
 
 TEST_F(Activations, OfLargeImagesFollowFromSmallOnes) {
   use_threads(2);
-  InputShape const input{.size = 96};
-  ModelConfig const config{.name = "resnet50"};
-  expect_predicted({.model = make_model(config, input), .config = config, .input = input}, 8);
+  for (auto const* name : {"resnet50", "densenet121"})
+    expect_predicted(large_model(name, {.size = 96}), 8);
 }
 
 /// Needs most where it has scratch memory of 16 MiB, with many samples where each has some of it.

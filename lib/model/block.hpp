@@ -19,6 +19,7 @@ struct Context {
   bool dropout = true;     ///< false: no dropout and no stochastic depth, even in training
   bool fused = true;       ///< see ModelConfig
   bool small_maps = true;  ///< false: convolved as large ones, even if fused
+  bool as_on_gpu = false;  ///< a CPU leaves out what a GPU lacks, and holds what that would hold
   std::uint64_t seed = 0;
   std::int64_t step = 0;
   std::int64_t first_slot = 0;  ///< index of the first sample in the global batch

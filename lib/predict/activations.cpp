@@ -100,7 +100,7 @@ ActivationUse use_of(ActivationPass const& pass) {
 class ActivationPredictor::Probe {
  public:
   Probe(Model const& model, ModelConfig const& config, InputShape const& input, Precision precision,
-        bool small_maps);
+        bool small_maps, bool as_on_gpu);
 
   ActivationPass run(std::int64_t samples);
 
@@ -119,14 +119,16 @@ class ActivationPredictor::Probe {
 };
 
 ActivationPredictor::Probe::Probe(Model const& model, ModelConfig const& config,
-                                  InputShape const& input, Precision precision, bool small_maps)
+                                  InputShape const& input, Precision precision, bool small_maps,
+                                  bool as_on_gpu)
     : model_(model),
       input_(input),
       type_(compute_type(precision)),
       context_{.training = true,
                .dropout = config.dropout,
                .fused = config.fused,
-               .small_maps = small_maps},
+               .small_maps = small_maps,
+               .as_on_gpu = as_on_gpu},
       buffers_(make_buffers(model, host, precision)),
       tape_(model.blocks, config.recompute) {
   std::int64_t largest = 0;
@@ -185,7 +187,8 @@ std::vector<at::Tensor> ActivationPredictor::Probe::gradients(int block) const {
 class ActivationPredictor::Family {
  public:
   Family(ActivationPredictor& all, Model const& model, ModelConfig const& config,
-         InputShape const& input, Precision precision, std::int64_t samples, int threads)
+         InputShape const& input, Precision precision, std::int64_t samples, int threads,
+         bool as_on_gpu)
       : all_(all),
         model_(model),
         config_(config),
@@ -194,6 +197,7 @@ class ActivationPredictor::Family {
         threads_(probe_threads(samples, threads)),
         run_threads_(threads > 0 ? threads : threads_),
         by_small_images_(input.size > double_size && takes_any_size(model, config, input)),
+        as_on_gpu_(as_on_gpu),
         in_place_(config.fused && by_small_images_ && input.size > last_small_size),
         size_(by_small_images_ ? small_size : input.size) {}
 
@@ -241,7 +245,8 @@ class ActivationPredictor::Family {
                config_.fused ? "fused " : "not fused ", static_cast<int>(model_.memory_format), ' ',
                input_.channels, ' ', input_.is_text() ? str("text ", input_.tokens, ' ') : "",
                static_cast<int>(type_), ' ', threads, ' ', size, ' ', samples, " LibTorch ",
-               build_info().libtorch, in_place_ ? " of large maps" : "");
+               build_info().libtorch, in_place_ ? " of large maps" : "",
+               as_on_gpu_ ? " as on a GPU" : "");
   }
   bool contains(int threads, std::int64_t size, std::int64_t samples) const {
     return all_.passes_.contains(key(threads, size, samples));
@@ -252,7 +257,7 @@ class ActivationPredictor::Family {
     auto found = all_.passes_.find(key(threads, size, samples));
     if (found == all_.passes_.end()) {
       Threads const as_in_the_run(threads);
-      Probe probe(model_, config_, of_size(input_, size), type_, !in_place_);
+      Probe probe(model_, config_, of_size(input_, size), type_, !in_place_, as_on_gpu_);
       found = all_.passes_.emplace(key(threads, size, samples), probe.run(samples)).first;
     }
     return found->second;
@@ -266,16 +271,23 @@ class ActivationPredictor::Family {
   int threads_;      ///< of small passes
   int run_threads_;  ///< of the pass that is wanted
   bool by_small_images_;
+  bool as_on_gpu_;
   /// Of images whose maps are computed as large ones, also in the last layers, which see them 32
   /// times smaller.
   bool in_place_;
   std::int64_t size_;  ///< of the images of small passes
 };
 
+gpu::DeviceKind ActivationPredictor::usual_device() {
+  return gpu::availability().runtime_version > 0 ? gpu::DeviceKind::cuda : gpu::DeviceKind::cpu;
+}
+
 ActivationUse ActivationPredictor::predict(Model const& model, ModelConfig const& config,
                                            InputShape const& input, Precision precision,
-                                           std::int64_t samples, int threads) {
-  Family const family(*this, model, config, input, precision, samples, threads);
+                                           std::int64_t samples, int threads, DeviceChoice device) {
+  bool const as_on_gpu = device == DeviceChoice::automatic ? automatic_ == gpu::DeviceKind::cuda
+                                                           : device == DeviceChoice::cuda;
+  Family const family(*this, model, config, input, precision, samples, threads, as_on_gpu);
   auto few = fewest;
   if (family.is_given()) {
     if (family.knows(samples)) return family.run(samples);
@@ -295,7 +307,7 @@ double ActivationPredictor::time_pass(Model const& model, ModelConfig const& con
   auto const size =
       takes_any_size(model, config, input) ? std::min(input.size, double_size) : input.size;
   Probe probe(model, config, of_size(input, size), probed_type(precision),
-              /*small_maps=*/true);
+              /*small_maps=*/true, /*as_on_gpu=*/false);
   probe.run(2 * fewest);  // the libraries choose and compile kernels
   auto best = std::numeric_limits<std::int64_t>::max();
   for (int i = 0; i < timed_passes; ++i) {

@@ -6,8 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include "gpu/device.hpp"
 #include "model/model.hpp"
 #include "optim/optim_config.hpp"
+#include "plan/run_config.hpp"
 
 namespace stratagem {
 
@@ -51,14 +53,20 @@ class ActivationPredictor {
   enum class Machine { this_one, another };
 
   /// `known`: passes that were run before on this machine, or on another that is planned for, which
-  /// has other kernels: what it knows of is then not run here.
-  explicit ActivationPredictor(ActivationPasses known = {}, Machine machine = Machine::another)
-      : machine_(machine), given_(std::move(known)), passes_(given_) {}
+  /// has other kernels: what it knows of is then not run here. `automatic`: the device of runs that
+  /// do not ask for one.
+  explicit ActivationPredictor(ActivationPasses known = {}, Machine machine = Machine::another,
+                               gpu::DeviceKind automatic = usual_device())
+      : machine_(machine), automatic_(automatic), given_(std::move(known)), passes_(given_) {}
+
+  /// A GPU for a build with CUDA, wherever it plans.
+  static gpu::DeviceKind usual_device();
 
   /// For `samples` samples of `model`, which was made from `config` and `input`, on `threads`
   /// threads of LibTorch (0: not known).
   ActivationUse predict(Model const& model, ModelConfig const& config, InputShape const& input,
-                        Precision precision, std::int64_t samples, int threads);
+                        Precision precision, std::int64_t samples, int threads,
+                        DeviceChoice device = DeviceChoice::automatic);
 
   /// How long that pass takes on this machine, in proportion to a small one, which is run several
   /// times: the least after a warm-up [s]. Rough.
@@ -73,6 +81,7 @@ class ActivationPredictor {
   class Family;
 
   Machine machine_;
+  gpu::DeviceKind automatic_;
   ActivationPasses given_;
   ActivationPasses passes_;
 };

@@ -352,8 +352,8 @@ std::vector<ReadTimes> time_reading(std::vector<WantedPass> const& wanted,
 
 /// On rank 0, those of `known` left out.
 ActivationPasses run_small_passes(std::vector<WantedPass> const& wanted, ActivationPasses known,
-                                  mpi::Comm const& world) {
-  ActivationPredictor predictor(std::move(known), ActivationPredictor::Machine::this_one);
+                                  gpu::DeviceKind device, mpi::Comm const& world) {
+  ActivationPredictor predictor(std::move(known), ActivationPredictor::Machine::this_one, device);
   on_all_ranks(world, [&] {
     if (world.rank() != 0) return true;
     for (auto const& pass : wanted) {
@@ -416,8 +416,8 @@ Calibration calibrate(std::vector<WantedPass> const& wanted, std::optional<Calib
     return true;
   });
   log.info("what passes hold");
-  result.activations =
-      run_small_passes(wanted, known ? known->activations : ActivationPasses(), world);
+  result.activations = run_small_passes(wanted, known ? known->activations : ActivationPasses(),
+                                        process.device.kind, world);
   result.reads = time_reading(wanted, process, world, log);
   log.info("communication");
   result.operations = time_operations(process, world);

@@ -7,7 +7,7 @@ void predict_activations(Forecast& forecast, Model const& model, ActivationPredi
   auto const& config = plan.config;
   forecast.activations =
       predictor.predict(model, config.model, plan.input, config.precision.compute,
-                        plan.samples_per_pass, config.run.threads);
+                        plan.samples_per_pass, config.run.threads, config.run.device);
 }
 
 }  // namespace stratagem

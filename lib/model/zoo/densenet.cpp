@@ -46,8 +46,9 @@ class DenseLayer final : public Block {
                          {.in = kInner, .out = kGrowth, .kernel = 3, .padding = 1})) {}
 
   at::Tensor forward(at::Tensor const& given, Frame const& frame) const override {
-    bool const fused = frame.context.training && frame.context.fused;
-    if (!fused || !growing_maps_of(given))
+    auto const& context = frame.context;
+    bool const grows = context.training && context.fused && !context.as_on_gpu;
+    if (!grows || !growing_maps_of(given))
       return at::cat({given, fresh(norm1_(given, frame, Activation::relu), frame)}, 1);
     auto const [normed, x] = norm1_.with_input(given, frame, Activation::relu);
     return append(x, fresh(normed, frame), width_);
