@@ -66,6 +66,12 @@ def extremes(recorded, key):
             "greatest": greatest[key], "greatest_of": name.format(**greatest), "rows": len(recorded["rows"])}
 
 
+def origin(machine):
+    """A comment that says which program was measured, and where."""
+    known = [machine[name] for name in ("stratagem", "processor") if machine.get(name, "not recorded") != "not recorded"]
+    return [f"# {', '.join(known)}"] if known else []
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs="+", type=Path)
@@ -77,7 +83,7 @@ def main():
         return
     for recorded in files:
         if "command" in recorded:
-            print("```", *recorded["command"], "```", sep="\n")
+            print("```", *origin(recorded.get("machine", {})), *recorded["command"], "```", sep="\n")
         print(markdown(recorded["columns"], recorded["rows"]), end="")
 
 

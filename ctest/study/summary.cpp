@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numbers>
 #include <set>
+#include <span>
 #include <utility>
 
 #include <gtest/gtest.h>
@@ -161,6 +162,18 @@ TEST(Summary, SteadyRatesAreOfMedianStepsButTheFirst) {
   EXPECT_DOUBLE_EQ(summary.epoch_s, 640 / (64 / 0.06));
   EXPECT_DOUBLE_EQ(summary.phase_ms[1], 25.5) << "forward: 27 and 24 ms";
   EXPECT_TRUE(std::isnan(summarise("cell", traces).epoch_s)) << "of an unknown data set";
+}
+
+TEST(Summary, AGlobalBatchIsTwoPushesWhereAWorkerMakesTwoOfHalfItsShare) {
+  trace::RunTraces traces{{empty_trace(0), empty_trace(1), empty_trace(2)}, {}};
+  for (auto& rank : std::span(traces.ranks).first(2))
+    for (int push = 0; push < 4; ++push)
+      add_row(rank, "/steps", {{"samples", 16}, {"dur_step_ns", 10.0 * ms}});
+  add_row(traces.ranks[2], "/ps", {{"worker", 1}, {"applied_version", 1}});
+  auto const summary = summarise("cell", traces, {.global_batch = 64});
+  EXPECT_EQ(summary.steps, 2);
+  EXPECT_DOUBLE_EQ(summary.steady_images_per_s, 2 * 16 / 0.01);
+  EXPECT_DOUBLE_EQ(summary.steady_step_s, 0.02);
 }
 
 TEST(Summary, TimeIsKnownWithAndWithoutEvaluation) {

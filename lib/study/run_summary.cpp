@@ -189,7 +189,24 @@ double median_but_first(h5::Integers const& values) {
   return median(std::move(later));
 }
 
-void add_steady_rate(Ranks const& workers, RunSummary& summary) {
+/// A server that is updated by pushes of single workers.
+bool is_asynchronous(std::vector<RankTrace> const& ranks) {
+  return std::ranges::any_of(ranks, [](auto const& rank) {
+    auto const& workers = rank.table(trace::ps_table()).integers("worker");
+    return std::ranges::any_of(workers, [](auto worker) { return worker >= 0; });
+  });
+}
+
+/// Of asynchronous workers, where it is known: they share the steps, and may make several pushes of
+/// fewer samples in place of one.
+std::optional<std::int64_t> shared_batch(std::vector<RankTrace> const& ranks,
+                                         RunFacts const& facts) {
+  bool const shared_out = facts.global_batch > 0 && is_asynchronous(ranks);
+  return shared_out ? std::optional(facts.global_batch) : std::nullopt;
+}
+
+void add_steady_rate(Ranks const& workers, std::optional<std::int64_t> shared_batch,
+                     RunSummary& summary) {
   double rate = 0, batch = 0;
   for (auto const* rank : workers) {
     auto const& steps = rank->table(trace::steps_table());
@@ -200,19 +217,11 @@ void add_steady_rate(Ranks const& workers, RunSummary& summary) {
   }
   if (!(rate > 0)) return;
   summary.steady_images_per_s = rate * summary.applied_share;
-  summary.steady_step_s = batch / rate;
+  summary.steady_step_s = (shared_batch ? static_cast<double>(*shared_batch) : batch) / rate;
 }
 
-/// A server that is updated by pushes of single workers.
-bool is_asynchronous(std::vector<RankTrace> const& ranks) {
-  return std::ranges::any_of(ranks, [](auto const& rank) {
-    auto const& workers = rank.table(trace::ps_table()).integers("worker");
-    return std::ranges::any_of(workers, [](auto worker) { return worker >= 0; });
-  });
-}
-
-/// Synchronous workers all make every step, so the first worker's number counts. Asynchronous
-/// workers share the steps, so their sum counts, in global batches.
+/// Synchronous workers all make every step, so the first worker's number counts; of asynchronous
+/// ones their sum, in global batches.
 std::int64_t steps_of(std::vector<RankTrace> const& ranks, RunFacts const& facts) {
   std::int64_t samples = 0, made = 0;
   for (auto const& rank : ranks) {
@@ -220,8 +229,8 @@ std::int64_t steps_of(std::vector<RankTrace> const& ranks, RunFacts const& facts
     samples += static_cast<std::int64_t>(sum(steps.integers("samples")));
     if (made == 0) made = steps.rows;
   }
-  bool const shared_out = facts.global_batch > 0 && is_asynchronous(ranks);
-  return shared_out ? samples / facts.global_batch : made;
+  auto const batch = shared_batch(ranks, facts);
+  return batch ? samples / *batch : made;
 }
 
 // ---- learning -----------------------------------------------------------------------------------
@@ -408,7 +417,7 @@ RunSummary summarise(std::string const& name, trace::RunTraces const& traces,
   add_exposed_parts(workers, servers, facts, summary);
   add_rates(traces.ranks, summary);
   add_wall_time(facts, summary);
-  add_steady_rate(workers, summary);
+  add_steady_rate(workers, shared_batch(traces.ranks, facts), summary);
   summary.labels = facts.labels;
   if (facts.train_labels > 0)
     summary.epoch_s = static_cast<double>(facts.train_labels) / summary.steady_images_per_s;
