@@ -68,8 +68,9 @@ def extremes(recorded, key):
 
 def origin(machine):
     """A comment that says which program was measured, and where."""
-    known = [machine[name] for name in ("stratagem", "processor") if machine.get(name, "not recorded") != "not recorded"]
-    return [f"# {', '.join(known)}"] if known else []
+    known = [machine.get(name) for name in ("stratagem", "processor")]
+    told = [name for name in known if name not in (None, "not recorded")]
+    return [f"# {', '.join(told)}"] if told else []
 
 
 def main():
