@@ -38,6 +38,10 @@ class OfReadme(Sentences):
         self.check("README.md", fastest_of(data["rows"]), f"differed by up to {100 * data['epochs_differed_by']:.0f} %")
 
 
+def ends(ordered):
+    return ordered[0], ordered[-1]
+
+
 def ratios_of(data):
     return sorted(row["ratio"] for row in rows_of(data))
 
@@ -60,6 +64,8 @@ class OfResults(Sentences):
             RESULTS,
             f"interval of 30 minutes, this is at most {share:.2f} % of the time",
             "the limit is then 1.5",  # three computing ranks on two cores
+            "stratagem is {:.2f} to {:.2f} times as fast".format(*ends(ratios_of("gpu_vs_eager_h200"))),
+            "it is {:.2f} to {:.2f} times as fast".format(*ends(ratios_of("gpu_vs_graph_h200"))),
         )
 
 
