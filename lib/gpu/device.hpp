@@ -14,6 +14,9 @@ struct Device {
   DeviceKind kind = DeviceKind::cpu;
   int index = 0;  ///< among the visible GPUs; 0 for the CPU
 
+  static Device of(c10::Device const& device) {
+    return device.is_cuda() ? Device{DeviceKind::cuda, device.index()} : Device{};
+  }
   c10::Device torch() const {
     return kind == DeviceKind::cpu
                ? c10::Device(c10::DeviceType::CPU)

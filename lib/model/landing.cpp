@@ -30,7 +30,7 @@ Pairs land(std::vector<at::Tensor> const& to, std::vector<at::Tensor> const& fro
       left.from.push_back(from[i]);
     }
   }
-  if (!landings.empty()) gpu::land(landings, {gpu::DeviceKind::cuda, to.front().device().index()});
+  if (!landings.empty()) gpu::land(landings, gpu::Device::of(to.front().device()));
   return left;
 }
 

@@ -169,7 +169,7 @@ at::Tensor keep_mask(Context const& context, std::string const& name, std::int64
                            .p = p,
                            .later = context.later};
   if (device.is_cuda()) {
-    gpu::fill(keep, values, {gpu::DeviceKind::cuda, device.index()});
+    gpu::fill(keep, values, gpu::Device::of(device));
     return mask;
   }
   auto const grain = ceil_div(1 << 14, count);

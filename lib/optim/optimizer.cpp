@@ -89,7 +89,7 @@ void Optimizer::update(FlatRange range, at::Tensor const& parameters, at::Tensor
   if (!parameters.is_cpu())
     return update_on_device({decaying, other, memory, rounded_copy(rounded),
                              refusal ? refusal->const_data_ptr<float>() : nullptr},
-                            pieces, {gpu::DeviceKind::cuda, parameters.device().index()});
+                            pieces, gpu::Device::of(parameters.device()));
   for (auto const& piece : pieces) {
     auto const& rule_of_piece = piece.decays ? decaying : other;
     auto const first = piece.range.begin;

@@ -31,7 +31,7 @@ void run(Pass pass, at::Tensor const& x, NormKernels on_cpu) {
   if (x.is_cpu() && on_cpu == NormKernels::own) return norm_on_cpu(pass, pass.maps.channels);
   auto const scratch = at::empty({gpu::scratch_of(pass.maps)}, x.options().dtype(at::kFloat));
   pass.scratch = scratch.template data_ptr<float>();
-  gpu::batch_norm(pass, home_of(x));
+  gpu::batch_norm(pass, gpu::Device::of(x.device()));
 }
 
 /// What a backward pass needs of the batch's statistics. fp32 [channels].
@@ -156,22 +156,14 @@ class WithInput : public torch::autograd::Function<WithInput> {
   static variable_list backward(AutogradContext* context, variable_list const& gradients) {
     Saved const saved(*context);
     auto const of_y = gradients[0].contiguous(at::MemoryFormat::ChannelsLast);
-    auto const further = strided(gradients[1]);
+    auto further = gradients[1];
+    if (!row_stride_of(further)) further = further.clone(at::MemoryFormat::ChannelsLast);
     Gradients const into{
         at::empty_like(of_y), {}, at::empty_like(saved.weight), at::empty_like(saved.bias)};
     auto const [maps, rows, _] = *growing_maps_of(saved.x);
     norm_on_cpu(backward_pass(maps, saved, of_y, into, activation_of(*context)), rows.stride,
-                {further.data_ptr<float>(), further.stride(3)});
+                {further.data_ptr<float>(), *row_stride_of(further)});
     return {into.x, into.weight, into.bias, at::Tensor()};
-  }
-
- private:
-  /// Maps whose rows are equally far apart, as stride(3) says.
-  static at::Tensor strided(at::Tensor const& maps) {
-    auto const apart = maps.stride(3);
-    bool const equally = maps.stride(1) == 1 && maps.stride(2) == maps.size(3) * apart &&
-                         maps.stride(0) == maps.size(2) * maps.stride(2);
-    return equally ? maps : maps.clone(at::MemoryFormat::ChannelsLast);
   }
 };
 

@@ -18,7 +18,8 @@ bool suit(at::Tensor const& y, at::Tensor const& bias) {
 }
 
 void compute(at::Tensor const& y, at::Tensor const& bias) {
-  gpu::bias_relu(gpu::BiasForward{*maps_of(y), y.data_ptr(), bias.data_ptr()}, home_of(y));
+  gpu::bias_relu(gpu::BiasForward{*maps_of(y), y.data_ptr(), bias.data_ptr()},
+                 gpu::Device::of(y.device()));
 }
 
 class Fused : public torch::autograd::Function<Fused> {
@@ -38,7 +39,7 @@ class Fused : public torch::autograd::Function<Fused> {
     auto const scratch = at::empty({gpu::scratch_of(maps)}, y.options().dtype(at::kFloat));
     gpu::bias_relu(gpu::BiasBackward{maps, y.data_ptr(), of_y.data_ptr(), of_x.data_ptr(),
                                      of_bias.data_ptr(), scratch.data_ptr<float>()},
-                   home_of(y));
+                   gpu::Device::of(y.device()));
     return {of_x, of_bias};
   }
 };

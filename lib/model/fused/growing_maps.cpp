@@ -1,7 +1,5 @@
 #include "model/fused/growing_maps.hpp"
 
-#include <array>
-
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -16,18 +14,12 @@ using torch::autograd::variable_list;
 
 constexpr std::int64_t rows_of_moments = 2;
 
-using Strides = std::array<std::int64_t, 4>;
-
-/// Of maps like x in rows for `width` channels.
-Strides strides_in(at::Tensor const& x, std::int64_t width) {
-  auto const of_line = x.size(3) * width;
-  return {x.size(2) * of_line, 1, of_line, width};
-}
-
-/// The first channels of maps like x.
+/// The first channels of maps like x, in rows for `width` of them.
 at::Tensor first_channels(at::Tensor const& memory, at::Tensor const& x, std::int64_t channels,
                           std::int64_t width) {
-  return memory.as_strided({x.size(0), channels, x.size(2), x.size(3)}, strides_in(x, width), 0);
+  auto const of_line = x.size(3) * width;
+  return memory.as_strided({x.size(0), channels, x.size(2), x.size(3)},
+                           {x.size(2) * of_line, 1, of_line, width}, 0);
 }
 
 /// From channel `begin` on.
@@ -76,9 +68,8 @@ std::optional<GrowingMaps> growing_maps_of(at::Tensor const& x) {
   auto* const first = x.data_ptr<float>();
   if (auto const whole = maps_of(x)) return GrowingMaps{*whole, {first, whole->channels}, {}};
 
-  auto const channels = x.size(1), width = x.stride(3);
-  if (width <= channels || x.strides() != at::IntArrayRef(strides_in(x, width)))
-    return std::nullopt;
+  auto const channels = x.size(1), width = row_stride_of(x).value_or(0);
+  if (width <= channels) return std::nullopt;
   auto const rows = x.size(0) * x.size(2) * x.size(3);
   auto const bytes = static_cast<std::size_t>((rows + rows_of_moments) * width) * sizeof(float);
   if (x.storage_offset() != 0 || x.storage().nbytes() != bytes) return std::nullopt;

@@ -39,7 +39,7 @@ class Fused : public torch::autograd::Function<Fused> {
                                           .mean = mean.data_ptr<float>(),
                                           .inverse_deviation = inverse_deviation.data_ptr<float>(),
                                           .eps = static_cast<float>(eps)},
-                    home_of(x));
+                    gpu::Device::of(x.device()));
     return y;
   }
 
@@ -61,7 +61,7 @@ class Fused : public torch::autograd::Function<Fused> {
                                            .of_weight = of_weight.data_ptr<float>(),
                                            .of_bias = of_bias.data_ptr<float>(),
                                            .scratch = scratch.data_ptr<float>()},
-                    home_of(x));
+                    gpu::Device::of(x.device()));
     return {of_x, of_weight, of_bias, {}};
   }
 };

@@ -29,8 +29,11 @@ std::optional<gpu::Maps> rows_of(at::Tensor const& x) {
   return if_suits(x, x.size(-1));
 }
 
-gpu::Device home_of(at::Tensor const& x) {
-  return x.is_cuda() ? gpu::Device{gpu::DeviceKind::cuda, x.device().index()} : gpu::Device{};
+std::optional<std::int64_t> row_stride_of(at::Tensor const& x) {
+  auto const stride = x.stride(3);
+  bool const equally = x.stride(1) == 1 && x.stride(2) == x.size(3) * stride &&
+                       x.stride(0) == x.size(2) * x.stride(2);
+  return equally ? std::optional(stride) : std::nullopt;
 }
 
 }  // namespace stratagem

@@ -1,10 +1,10 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
 #include <ATen/core/Tensor.h>
 
-#include "gpu/device.hpp"
 #include "gpu/layers/maps.hpp"
 
 namespace stratagem {
@@ -15,7 +15,8 @@ std::optional<gpu::Maps> maps_of(at::Tensor const& x);
 /// x [..., channels], contiguous, likewise: a row per vector of channels.
 std::optional<gpu::Maps> rows_of(at::Tensor const& x);
 
-/// Where it lies.
-gpu::Device home_of(at::Tensor const& x);
+/// Of x [n, channels, height, width] in rows of channels, one per pixel of each sample: elements
+/// from each row to the next. None if these differ.
+std::optional<std::int64_t> row_stride_of(at::Tensor const& x);
 
 }  // namespace stratagem

@@ -12,20 +12,12 @@
 #include "comm/agreement.hpp"
 
 namespace stratagem {
-namespace {
-
-gpu::Device home_of(at::Tensor const& tensor) {
-  if (tensor.is_cpu()) return {};
-  return {gpu::DeviceKind::cuda, tensor.device().index()};
-}
-
-}  // namespace
 
 StepStatus::StepStatus(at::Tensor memory)
     : memory_(std::move(memory)),
-      told_(home_of(memory_), (end - first_told) * memory_.element_size()),
-      sum_(home_of(memory_), memory_.nbytes()),
-      arrived_(home_of(memory_)) {
+      told_(gpu::Device::of(memory_.device()), (end - first_told) * memory_.element_size()),
+      sum_(gpu::Device::of(memory_.device()), memory_.nbytes()),
+      arrived_(gpu::Device::of(memory_.device())) {
   expects(memory_.numel() == control_room, "room for the control record");
 }
 
@@ -68,11 +60,11 @@ void StepStatus::tell(std::uint64_t fingerprint) {
 void StepStatus::seal(std::uint64_t fingerprint) {
   tell(fingerprint);
   gpu::copy_async(memory_[first_told].data_ptr(), told_.data(), told_.size(),
-                  gpu::Stream::compute(home_of(memory_)));
+                  gpu::Stream::compute(gpu::Device::of(memory_.device())));
 }
 
 void StepStatus::fetch_sum() {
-  auto const stream = gpu::Stream::compute(home_of(memory_));
+  auto const stream = gpu::Stream::compute(gpu::Device::of(memory_.device()));
   gpu::copy_async(sum_.data(), memory_.data_ptr(), sum_.size(), stream);
   arrived_.record(stream);
 }

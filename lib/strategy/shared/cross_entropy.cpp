@@ -76,7 +76,7 @@ CrossEntropy by_kernels(at::Tensor const& logits, at::Tensor const& labels, doub
                       .row_correct = of_rows[1].data_ptr<float>(),
                       .loss = results[0].data_ptr<float>(),
                       .correct = results[1].data_ptr<float>()},
-                     home_of(logits));
+                     gpu::Device::of(logits.device()));
   return {results[0], results[1], gradient};
 }
 
