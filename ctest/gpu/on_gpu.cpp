@@ -7,6 +7,7 @@
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "gpu/branch.hpp"
 #include "gpu/graph.hpp"
 #include "gpu/keep_mask.hpp"
 #include "gpu/landing.hpp"
@@ -234,6 +235,33 @@ TEST_F(OnGpu, AGraphRunsAgainOnWhatLiesInItsMemory) {
   others.resolve();
   EXPECT_GT(others.ns(1), others.ns(0));
   EXPECT_LE(others.ns(1), others.ns(2));
+}
+
+TEST_F(OnGpu, ABranchOfAGraphComputesWhatItsPlaceInTheOrderWould) {
+  EXPECT_FALSE(Branch::possible(device));
+  auto const input = random(512), output = at::zeros_like(input), apart = at::zeros_like(input);
+  Branch branch;
+  auto const body = [&] {
+    auto const operand = input.add(1);
+    branch.run(device, {operand}, [&] { apart.copy_(at::mm(operand, operand)); });
+    output.copy_(at::mm(input, operand));
+    branch.join();
+    output.sub_(apart);
+  };
+  body();
+  auto const expected = output.clone();
+  output.zero_();
+  bool possible = false;
+  Graph const graph(device, [&] {
+    possible = Branch::possible(device);
+    body();
+  });
+  EXPECT_TRUE(possible);
+  for (int i = 0; i < 3; ++i) {
+    apart.zero_();
+    graph.launch({}, {});
+    EXPECT_TRUE(at::equal(output, expected));
+  }
 }
 
 TEST_F(OnGpu, WorkThatWaitsForTheDeviceCannotBeKept) {

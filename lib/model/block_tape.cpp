@@ -17,7 +17,7 @@ namespace stratagem {
 BlockTape::BlockTape(Blocks const& blocks, Recompute recompute)
     : blocks_(blocks), recompute_(recompute), uses_(uses_of(blocks)), kept_(blocks.size()) {
   for (std::size_t i = 0; i < blocks.size(); ++i)
-    places_.push_back(c10::make_intrusive<GradientPlaces>());
+    places_.push_back(c10::make_intrusive<GradientPlaces>(branch_));
 }
 
 at::Tensor BlockTape::forward(int block, at::Tensor const& x, Frame const& frame) {
@@ -70,14 +70,15 @@ at::Tensor BlockTape::backward(int block, at::Tensor const& grad_output,
   auto wanted = std::move(kept.parameters);
   if (kept.input.requires_grad()) wanted.push_back(kept.input);
   if (!wanted.empty()) {
-    open_places(block, gradients, write);
+    open_places(block, kept.input, gradients, write);
     auto fresh = torch::autograd::grad({kept.output}, wanted, {own_gradient},
                                        /*retain_graph=*/std::nullopt, /*create_graph=*/false,
                                        /*allow_unused=*/true);
+    branch_->join();
     if (kept.input.requires_grad()) {
       if (index == count - 1)
         input_gradient_ = std::move(fresh.back());
-      else
+      else if (fresh.back().defined())
         input_gradient_.add_(fresh.back());
       fresh.pop_back();
     }
@@ -107,10 +108,16 @@ std::vector<std::vector<BlockTape::Use>> BlockTape::uses_of(Blocks const& blocks
   return uses;
 }
 
-/// Those that replace others and come from this block alone.
-void BlockTape::open_places(int block, std::span<at::Tensor const> gradients, GradWrite write) {
+/// Of parameters, those that replace others and come from this block alone. The input's is added
+/// to those of later parts in one kernel only on a GPU: a CPU keeps the bits of an addition apart.
+void BlockTape::open_places(int block, at::Tensor const& input,
+                            std::span<at::Tensor const> gradients, GradWrite write) {
   auto& places = *places_[static_cast<std::size_t>(block)];
   places.open(gradients.size());
+  if (input_gradient_.defined() && input_gradient_.is_cuda()) {
+    places.input = input;
+    places.of_input = input_gradient_;
+  }
   if (write == GradWrite::accumulate) return;
   for (std::size_t i = 0; i < gradients.size(); ++i)
     if (uses_[static_cast<std::size_t>(block)][i] == Use::alone) places.places[i] = gradients[i];

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -68,7 +69,8 @@ class BlockTape {
   Block::Part part(int block) const { return blocks_[static_cast<std::size_t>(block)]->part(); }
   /// Together, when the pass is complete: a GPU needs one kernel for all.
   void count_pass(int block, Frame const& frame);
-  void open_places(int block, std::span<at::Tensor const> gradients, GradWrite write);
+  void open_places(int block, at::Tensor const& input, std::span<at::Tensor const> gradients,
+                   GradWrite write);
   void land(int block, std::span<at::Tensor const> gradients, std::span<at::Tensor> fresh,
             GradWrite write);
   void recompute(int block, Kept& kept) const;
@@ -84,6 +86,7 @@ class BlockTape {
 
   std::vector<std::vector<Use>> uses_;  ///< by block and parameter of its frame
   std::vector<Kept> kept_;
+  std::shared_ptr<gpu::Branch> branch_ = std::make_shared<gpu::Branch>();
   std::vector<c10::intrusive_ptr<GradientPlaces>> places_;  ///< by block
   std::vector<at::Tensor> counters_;                        ///< of the blocks that have run forward
   at::Tensor input_gradient_;  ///< sum over the parts of one layer so far

@@ -1,6 +1,8 @@
 #include "model/convolution.hpp"
 
 #include <algorithm>
+#include <array>
+#include <tuple>
 #include <vector>
 
 #include <ATen/ATen.h>
@@ -8,6 +10,7 @@
 
 #include "model/depthwise.hpp"
 #include "model/gradient_places.hpp"
+#include "model/landing.hpp"
 #include "model/taps.hpp"
 
 namespace stratagem {
@@ -83,17 +86,39 @@ void add_gradients(TapPlan const& plan, at::Tensor const& x, at::Tensor const& w
   }
 }
 
+/// What the backward pass of a convolution needs.
+void keep(AutogradContext* context, at::Tensor const& x, at::Tensor const& weight,
+          Window const& window, OfBlock const& of) {
+  context->save_for_backward({x, weight});
+  context->saved_data["window"] =
+      std::vector<std::int64_t>{window.stride, window.padding, window.groups};
+  context->saved_data["weight"] = of.weight;
+  context->saved_data["bias"] = of.bias;
+  if (of.places == nullptr) return;
+  auto const places = c10::intrusive_ptr<GradientPlaces>::reclaim_copy(of.places);
+  context->saved_data["places"] = c10::IValue::make_capsule(places);
+}
+
+Window window_of(AutogradContext* context) {
+  auto const kept = context->saved_data["window"].toIntVector();
+  return {kept[0], kept[1], kept[2]};
+}
+
+/// Its places live as long as the context.
+OfBlock block_of(AutogradContext* context) {
+  OfBlock of{nullptr, context->saved_data["weight"].toInt(), context->saved_data["bias"].toInt()};
+  if (auto const found = context->saved_data.find("places"); found != context->saved_data.end())
+    of.places = &static_cast<GradientPlaces&>(*found->second.toCapsule());
+  return of;
+}
+
 class SmallMaps : public torch::autograd::Function<SmallMaps> {
  public:
   static at::Tensor forward(AutogradContext* context, at::Tensor const& x, at::Tensor const& weight,
                             std::optional<at::Tensor> const& bias, Window const& window,
-                            c10::intrusive_ptr<GradientPlaces> const& places, int parameter) {
-    context->save_for_backward({x, weight});
-    context->saved_data["window"] =
-        std::vector<std::int64_t>{window.stride, window.padding, window.groups};
+                            OfBlock const& of) {
+    keep(context, x, weight, window, of);
     context->saved_data["biased"] = bias.has_value();
-    context->saved_data["parameter"] = static_cast<std::int64_t>(parameter);
-    if (places) context->saved_data["places"] = c10::IValue::make_capsule(places);
     return compute(x, weight, bias, window);
   }
 
@@ -115,11 +140,10 @@ class SmallMaps : public torch::autograd::Function<SmallMaps> {
   static variable_list backward(AutogradContext* context, variable_list const& gradients) {
     auto const saved = context->get_saved_variables();
     auto const &x = saved[0], &weight = saved[1];
-    auto const given = context->saved_data["window"].toIntVector();
-    TapPlan const plan(x, weight, {given[0], given[1], given[2]});
+    TapPlan const plan(x, weight, window_of(context));
     auto const own = x.scalar_type(), type = type_of_sums(plan, own);
     auto const y = rows_of(in_channels_last(gradients[0])).to(type);
-    variable_list result(6);
+    variable_list result(5);
     bool const wants_x = context->needs_input_grad(0), wants_weight = context->needs_input_grad(1);
     Gradients into;
     at::Tensor of_x, of_weight;
@@ -148,17 +172,63 @@ class SmallMaps : public torch::autograd::Function<SmallMaps> {
 
   /// Where the weight's gradient is wanted, if products can be computed there; it counts as landed.
   static at::Tensor place_of(AutogradContext* context, at::Tensor const& weight) {
-    auto const found = context->saved_data.find("places");
-    if (found == context->saved_data.end()) return {};
-    auto const capsule = found->second.toCapsule();
-    auto& places = static_cast<GradientPlaces&>(*capsule);
-    auto const parameter = static_cast<int>(context->saved_data["parameter"].toInt());
-    auto const place = places.take(parameter);
+    auto const of = block_of(context);
+    if (of.places == nullptr) return {};
+    auto const place = of.places->take(of.weight);
     bool const suits = place.defined() && place.scalar_type() == weight.scalar_type() &&
                        place.is_contiguous(at::MemoryFormat::ChannelsLast);
     if (!suits) return {};
-    places.landed[static_cast<std::size_t>(parameter)] = true;
+    of.places->landed[static_cast<std::size_t>(of.weight)] = true;
     return place;
+  }
+};
+
+/// LibTorch's, with its bits.
+class OfLibrary : public torch::autograd::Function<OfLibrary> {
+ public:
+  static at::Tensor forward(AutogradContext* context, at::Tensor const& x, at::Tensor const& weight,
+                            std::optional<at::Tensor> const& bias, Window const& window,
+                            OfBlock const& of) {
+    keep(context, x, weight, window, of);
+    context->saved_data["bias_sizes"] = bias ? bias->sizes().vec() : std::vector<std::int64_t>();
+    return compute(x, weight, bias, window);
+  }
+
+  static at::Tensor compute(at::Tensor const& x, at::Tensor const& weight,
+                            std::optional<at::Tensor> const& bias, Window const& window) {
+    return at::conv2d(x, weight, bias, window.stride, window.padding, 1, window.groups);
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list const& gradients) {
+    auto const saved = context->get_saved_variables();
+    auto const &x = saved[0], &weight = saved[1], &of_y = gradients[0];
+    auto const window = window_of(context);
+    auto const bias_sizes = context->saved_data["bias_sizes"].toIntVector();
+    auto const compute = [&](std::array<bool, 3> const& which) {
+      return at::convolution_backward(
+          of_y, x, weight, bias_sizes.empty() ? at::OptionalIntArrayRef() : bias_sizes,
+          {window.stride, window.stride}, {window.padding, window.padding}, {1, 1}, false, {0, 0},
+          window.groups, which);
+    };
+    std::array<bool, 3> left{context->needs_input_grad(0), context->needs_input_grad(1),
+                             !bias_sizes.empty()};
+    auto const of = block_of(context);
+    auto const land = [&](std::size_t which, std::int64_t parameter) {
+      auto const place = left[which] ? of.places->take_beside(parameter, x) : at::Tensor();
+      if (!place.defined()) return;
+      left[which] = false;
+      std::array<bool, 3> only{};
+      only[which] = true;
+      of.places->land(parameter, {x, of_y}, [&] {
+        auto const [_, of_weight, of_bias] = compute(only);
+        replace({place}, {which == 1 ? of_weight : of_bias});
+      });
+    };
+    land(1, of.weight);
+    land(2, of.bias);
+    variable_list result(5);
+    if (left[0] || left[1] || left[2]) std::tie(result[0], result[1], result[2]) = compute(left);
+    return result;
   }
 };
 
@@ -182,13 +252,14 @@ bool is_of_small_maps(at::Tensor const& x, at::Tensor const& weight, Window cons
 
 at::Tensor convolve(at::Tensor const& x, at::Tensor const& weight,
                     std::optional<at::Tensor> const& bias, Window const& window, bool fused,
-                    GradientPlaces* places, int parameter) {
-  if (!fused || !is_of_small_maps(x, weight, window))
-    return at::conv2d(x, weight, bias, window.stride, window.padding, 1, window.groups);
-  if (!at::GradMode::is_enabled()) return SmallMaps::compute(x, weight, bias, window);
-  auto const shared = places == nullptr ? c10::intrusive_ptr<GradientPlaces>()
-                                        : c10::intrusive_ptr<GradientPlaces>::reclaim_copy(places);
-  return SmallMaps::apply(x, weight, bias, window, shared, parameter);
+                    OfBlock const& of) {
+  bool const differentiates = at::GradMode::is_enabled();
+  if (fused && is_of_small_maps(x, weight, window))
+    return differentiates ? SmallMaps::apply(x, weight, bias, window, of)
+                          : SmallMaps::compute(x, weight, bias, window);
+  bool const lands = differentiates && x.is_cuda() && of.places != nullptr;
+  return lands ? OfLibrary::apply(x, weight, bias, window, of)
+               : OfLibrary::compute(x, weight, bias, window);
 }
 
 }  // namespace stratagem

@@ -68,14 +68,14 @@ at::Tensor Conv2d::operator()(at::Tensor const& x, Frame const& frame) const {
   std::optional<at::Tensor> of_bias;
   if (bias >= 0) of_bias = parameter(frame, bias);
   return convolve(x, parameter(frame, weight), of_bias, window_of(shape),
-                  frame.context.knows_small_maps(), frame.places, weight);
+                  frame.context.knows_small_maps(), {frame.places, weight, bias});
 }
 
 /// On a GPU, LibTorch adds the bias in a kernel of its own.
 at::Tensor Conv2d::with_relu(at::Tensor const& x, Frame const& frame) const {
   if (bias < 0 || !x.is_cuda()) return (*this)(x, frame).relu_();
   auto const y = convolve(x, parameter(frame, weight), std::nullopt, window_of(shape),
-                          frame.context.knows_small_maps(), frame.places, weight);
+                          frame.context.knows_small_maps(), {frame.places, weight});
   return bias_relu(y, parameter(frame, bias), frame.context.fused);
 }
 

@@ -8,6 +8,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "model/gradient_places.hpp"
+#include "model/landing.hpp"
 
 namespace stratagem {
 namespace {
@@ -31,37 +32,42 @@ at::Tensor multiply(at::Tensor const& x, at::Tensor const& weight,
 
 /// LibTorch's product of 16-bit factors that is not rounded to 16 bit; not in every version.
 using WideProduct = at::Tensor&(at::Tensor const&, at::Tensor const&, at::ScalarType, at::Tensor&);
-std::optional<c10::TypedOperatorHandle<WideProduct>> wide_product() {
-  auto const found = c10::Dispatcher::singleton().findSchema({"aten::mm", "dtype_out"});
-  if (!found) return std::nullopt;
-  return found->typed<WideProduct>();
+std::optional<c10::TypedOperatorHandle<WideProduct>> const& wide_product() {
+  static auto const product = []() -> std::optional<c10::TypedOperatorHandle<WideProduct>> {
+    auto const found = c10::Dispatcher::singleton().findSchema({"aten::mm", "dtype_out"});
+    if (!found) return std::nullopt;
+    return found->typed<WideProduct>();
+  }();
+  return product;
 }
 
-/// place <- a b, if LibTorch can.
-bool multiply_into(at::Tensor place, at::Tensor const& a, at::Tensor const& b) {
+/// Whether LibTorch can write a product there.
+bool takes_product(at::Tensor const& place, at::Tensor const& a) {
   if (!place.defined() || !place.is_contiguous()) return false;
-  if (place.scalar_type() == a.scalar_type()) {
+  return place.scalar_type() == a.scalar_type() ||
+         (a.is_cuda() && a.element_size() == 2 && place.scalar_type() == at::kFloat &&
+          wide_product());
+}
+
+/// place <- a b
+void multiply_into(at::Tensor place, at::Tensor const& a, at::Tensor const& b) {
+  if (place.scalar_type() == a.scalar_type())
     at::mm_out(place, a, b);
-    return true;
-  }
-  static auto const wide = wide_product();
-  bool const widens =
-      wide && a.is_cuda() && a.element_size() == 2 && place.scalar_type() == at::kFloat;
-  if (widens) wide->call(a, b, at::kFloat, place);
-  return widens;
+  else
+    wide_product()->call(a, b, at::kFloat, place);
 }
 
 class Product : public torch::autograd::Function<Product> {
  public:
   static at::Tensor forward(AutogradContext* context, at::Tensor const& x, at::Tensor const& weight,
                             std::optional<at::Tensor> const& bias,
-                            c10::intrusive_ptr<GradientPlaces> const& places, int parameter,
-                            WeightLayout layout) {
+                            c10::intrusive_ptr<GradientPlaces> const& places,
+                            std::int64_t of_weight, std::int64_t of_bias, WeightLayout layout) {
     context->save_for_backward({x, weight});
     context->saved_data["places"] = c10::IValue::make_capsule(places);
-    context->saved_data["parameter"] = static_cast<std::int64_t>(parameter);
+    context->saved_data["weight"] = of_weight;
+    context->saved_data["bias"] = of_bias;
     context->saved_data["in_out"] = layout == WeightLayout::in_out;
-    context->saved_data["biased"] = bias.has_value();
     return multiply(x, weight, bias, layout);
   }
 
@@ -70,21 +76,29 @@ class Product : public torch::autograd::Function<Product> {
     auto const &x = saved[0], &weight = saved[1];
     auto const gradient = rows_of(gradients[0]);
     bool const in_out = context->saved_data["in_out"].toBool();
-    variable_list result(6);
-    if (context->needs_input_grad(0))
-      result[0] = at::mm(gradient, in_out ? weight.t() : weight).view(x.sizes());
+    auto const capsule = context->saved_data["places"].toCapsule();
+    auto& places = static_cast<GradientPlaces&>(*capsule);
+    variable_list result(7);
     if (context->needs_input_grad(1)) {
-      auto const a = (in_out ? rows_of(x) : gradient).t();
-      auto const& b = in_out ? gradient : rows_of(x);
-      auto const capsule = context->saved_data["places"].toCapsule();
-      auto& places = static_cast<GradientPlaces&>(*capsule);
-      auto const parameter = static_cast<int>(context->saved_data["parameter"].toInt());
-      if (multiply_into(places.take(parameter), a, b))
-        places.landed[static_cast<std::size_t>(parameter)] = true;
+      auto const rows = rows_of(x);
+      auto const a = (in_out ? rows : gradient).t(), b = in_out ? gradient : rows;
+      auto const parameter = context->saved_data["weight"].toInt();
+      if (auto const place = places.take(parameter); takes_product(place, a))
+        places.land(parameter, {rows, gradient}, [&] { multiply_into(place, a, b); });
       else
         result[1] = at::mm(a, b);
     }
-    if (context->saved_data["biased"].toBool()) result[2] = gradient.sum(0);
+    if (auto const parameter = context->saved_data["bias"].toInt(); parameter >= 0) {
+      if (auto const place = places.take_beside(parameter, gradient); place.defined())
+        places.land(parameter, {gradient}, [&] { replace({place}, {gradient.sum(0)}); });
+      else
+        result[2] = gradient.sum(0);
+    }
+    auto const factor = in_out ? weight.t() : weight;
+    if (context->needs_input_grad(0) && places.adds_to(x))
+      rows_of(places.of_input).addmm_(gradient, factor);
+    else if (context->needs_input_grad(0))
+      result[0] = at::mm(gradient, factor).view(x.sizes());
     return result;
   }
 };
@@ -99,7 +113,7 @@ at::Tensor linear(at::Tensor const& x, Frame const& frame, int weight, int bias,
   if (frame.places == nullptr || !at::GradMode::is_enabled())
     return multiply(x, of_weight, of_bias, layout);
   auto const places = c10::intrusive_ptr<GradientPlaces>::reclaim_copy(frame.places);
-  return Product::apply(x, of_weight, of_bias, places, weight, layout);
+  return Product::apply(x, of_weight, of_bias, places, weight, bias, layout);
 }
 
 }  // namespace stratagem

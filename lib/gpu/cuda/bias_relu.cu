@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "gpu/cuda/column_sums.cuh"
 #include "gpu/cuda/layer_kernels.hpp"
 #include "gpu/layers/activation.hpp"
@@ -5,25 +7,20 @@
 namespace stratagem::gpu {
 namespace {
 
-/// Two vectors at a time: a load does not pass the store before it.
-template <class T, int vectors>
-__global__ void __launch_bounds__(threads) forward(BiasForward pass, ColumnSums order) {
-  Tile<T, vectors> const tile(pass.maps, order);
-  if (tile.begin >= tile.end) return;
-  auto const bias = Vector<T>::load_parameters(pass.bias, tile.own_vector);
-  auto const write = [&](Vector<T>& vector, std::int64_t row) {
-    for (int i = 0; i < width; ++i)
-      vector.values[i] = activated(Activation::relu, vector.values[i] + bias.values[i]);
-    vector.store(pass.y, tile.place(row));
-  };
-  for (auto row = tile.begin; row < tile.end; row += 2 * tile.strides) {
-    auto const next = row + tile.strides;
-    bool const both = next < tile.end;
-    auto first = Vector<T>::load_again(pass.y, tile.place(row));
-    auto second = Vector<T>::load_again(pass.y, tile.place(both ? next : row));
-    write(first, row);
-    if (both) write(second, next);
-  }
+constexpr int most_threads = 256;
+
+/// A thread per vector: nothing is added up.
+template <class T>
+__global__ void __launch_bounds__(most_threads) forward(BiasForward pass) {
+  auto const vectors = pass.maps.channels / width;
+  auto const vector = std::int64_t{blockIdx.y} * blockDim.x + threadIdx.x;
+  auto const row = std::int64_t{blockIdx.x} * blockDim.y + threadIdx.y;
+  if (vector >= vectors || row >= pass.maps.rows) return;
+  auto y = Vector<T>::load_again(pass.y, row * vectors + vector);
+  auto const bias = Vector<T>::load_parameters(pass.bias, vector);
+  for (int i = 0; i < width; ++i)
+    y.values[i] = activated(Activation::relu, y.values[i] + bias.values[i]);
+  y.store(pass.y, row * vectors + vector);
 }
 
 template <class T, int vectors>
@@ -49,12 +46,14 @@ __device__ void finish(BiasBackward const& pass, Tile<T, vectors> const& tile, S
 
 template <class T>
 void submit(BiasForward const& pass, cudaStream_t stream) {
-  ColumnSums const order(pass.maps);
-  auto const blocks = blocks_of(pass.maps, order);
-  if (order.one_slice)
-    forward<T, of_whole<T>><<<blocks, threads, 0, stream>>>(pass, order);
-  else
-    forward<T, of_slice<T>><<<blocks, threads, 0, stream>>>(pass, order);
+  auto const blocks = [](std::int64_t count, unsigned of) {
+    return static_cast<unsigned>((count + of - 1) / of);
+  };
+  auto const vectors = pass.maps.channels / width;
+  auto const across = static_cast<unsigned>(std::min<std::int64_t>(vectors, most_threads));
+  dim3 const block(across, most_threads / across);
+  dim3 const grid(blocks(pass.maps.rows, block.y), blocks(vectors, across));
+  forward<T><<<grid, block, 0, stream>>>(pass);
 }
 
 }  // namespace
