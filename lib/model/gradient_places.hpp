@@ -9,6 +9,7 @@
 #include <ATen/core/ivalue.h>
 
 #include "gpu/branch.hpp"
+#include "gpu/device.hpp"
 
 namespace stratagem {
 

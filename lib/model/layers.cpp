@@ -11,6 +11,7 @@
 #include "base/contract.hpp"
 #include "base/error.hpp"
 #include "base/random.hpp"
+#include "gpu/device.hpp"
 #include "gpu/keep_mask.hpp"
 #include "model/convolution.hpp"
 #include "model/fused/batch_norm.hpp"

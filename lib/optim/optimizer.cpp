@@ -6,6 +6,7 @@
 #include <ATen/ATen.h>
 
 #include "base/contract.hpp"
+#include "gpu/device.hpp"
 #include "optim/adamw/adamw.hpp"
 #include "optim/device_update.hpp"
 #include "optim/elementwise.hpp"

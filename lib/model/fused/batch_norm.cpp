@@ -6,6 +6,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "base/contract.hpp"
+#include "gpu/device.hpp"
 #include "gpu/layers/batch_norm.hpp"
 #include "model/fused/growing_maps.hpp"
 #include "model/fused/maps.hpp"

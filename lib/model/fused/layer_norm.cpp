@@ -4,6 +4,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "base/contract.hpp"
+#include "gpu/device.hpp"
 #include "gpu/layers/layer_norm.hpp"
 #include "model/fused/maps.hpp"
 

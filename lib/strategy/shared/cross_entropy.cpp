@@ -6,6 +6,7 @@
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include "gpu/device.hpp"
 #include "gpu/layers/cross_entropy.hpp"
 #include "model/fused/maps.hpp"
 #include "model/landing.hpp"
