@@ -19,7 +19,7 @@ class Unchecked(unittest.TestCase):
 
 class OfReadme(Sentences):
     def test_all(self):
-        eager, graph = ratios_of("gpu_vs_eager_h200"), ratios_of("gpu_vs_graph_h200")
+        eager, graph = ratios_of("gpu_vs_eager_h100"), ratios_of("gpu_vs_graph_h100")
         ddp, fsdp = ratios_of("ddp_vs_torch"), ratios_of("fsdp_vs_torch")
         self.check_all(
             "README.md",
@@ -64,8 +64,8 @@ class OfResults(Sentences):
             RESULTS,
             f"interval of 30 minutes, this is at most {share:.2f} % of the time",
             "the limit is then 1.5",  # three computing ranks on two cores
-            "stratagem is {:.2f} to {:.2f} times as fast".format(*ends(ratios_of("gpu_vs_eager_h200"))),
-            "it is {:.2f} to {:.2f} times as fast".format(*ends(ratios_of("gpu_vs_graph_h200"))),
+            "stratagem is {:.2f} to {:.2f} times as fast".format(*ends(ratios_of("gpu_vs_eager_h100"))),
+            "it is {:.2f} to {:.2f} times as fast".format(*ends(ratios_of("gpu_vs_graph_h100"))),
         )
 
 

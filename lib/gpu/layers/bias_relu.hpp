@@ -6,7 +6,7 @@ namespace stratagem::gpu {
 
 struct Device;
 
-/// y = ReLU(y + bias), by columns, in place. bias: [channels] of the maps' type.
+/// y = ReLU(y + bias), in place. bias: [channels] of the maps' type.
 struct BiasForward {
   Maps maps;
   void* y;
