@@ -1,6 +1,7 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <vector>
 
 #include <ATen/ATen.h>
 #include <caffe2/serialize/inline_container.h>
@@ -8,6 +9,7 @@
 #include "fuzz/input_file.hpp"
 #include "model/exported/exported_model.hpp"
 #include "model/fused/batch_norm.hpp"
+#include "model/landing.hpp"
 
 using namespace stratagem;
 
@@ -21,6 +23,10 @@ at::Tensor keep_mask(Context const&, std::string const&, std::int64_t, std::int6
 }
 
 at::Tensor batch_norm(at::Tensor const&, at::Tensor const&, BatchNormOf const&, bool, bool) {
+  std::abort();
+}
+
+void replace(std::vector<at::Tensor> const&, std::vector<at::Tensor> const&) {
   std::abort();
 }
 

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -27,8 +28,7 @@ class Branch {
  private:
   std::shared_ptr<void> stream_;  ///< once there is one
   std::vector<at::Tensor> operands_;
-  Device device_;
-  bool open_ = false;
+  std::optional<Device> open_;  ///< where it has work that was not joined
 };
 
 }  // namespace stratagem::gpu

@@ -40,20 +40,19 @@ void Branch::run(Device const& device, std::vector<at::Tensor> const& operands,
     body();
   }
   operands_.insert(operands_.end(), operands.begin(), operands.end());
-  device_ = device;
-  open_ = true;
+  open_ = device;
 }
 
 void Branch::join() {
   if (!open_) return;
-  Event done(device_);
+  Event done(*open_);
   {
     auto const guard = on(stream_);
-    done.record(Stream::compute(device_));
+    done.record(Stream::compute(*open_));
   }
-  done.wait_on_stream(Stream::compute(device_));
+  done.wait_on_stream(Stream::compute(*open_));
   operands_.clear();
-  open_ = false;
+  open_.reset();
 }
 
 }  // namespace stratagem::gpu
