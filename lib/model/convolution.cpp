@@ -87,9 +87,10 @@ void add_gradients(TapPlan const& plan, at::Tensor const& x, at::Tensor const& w
 }
 
 /// What the backward pass of a convolution needs.
-void keep(AutogradContext* context, at::Tensor const& x, at::Tensor const& weight,
+void keep(AutogradContext* context, at::Tensor const& x, at::Tensor const& weight, bool biased,
           Window const& window, OfBlock const& of) {
   context->save_for_backward({x, weight});
+  context->saved_data["biased"] = biased;
   context->saved_data["window"] =
       std::vector<std::int64_t>{window.stride, window.padding, window.groups};
   context->saved_data["weight"] = of.weight;
@@ -117,8 +118,7 @@ class SmallMaps : public torch::autograd::Function<SmallMaps> {
   static at::Tensor forward(AutogradContext* context, at::Tensor const& x, at::Tensor const& weight,
                             std::optional<at::Tensor> const& bias, Window const& window,
                             OfBlock const& of) {
-    keep(context, x, weight, window, of);
-    context->saved_data["biased"] = bias.has_value();
+    keep(context, x, weight, bias.has_value(), window, of);
     return compute(x, weight, bias, window);
   }
 
@@ -189,8 +189,7 @@ class OfLibrary : public torch::autograd::Function<OfLibrary> {
   static at::Tensor forward(AutogradContext* context, at::Tensor const& x, at::Tensor const& weight,
                             std::optional<at::Tensor> const& bias, Window const& window,
                             OfBlock const& of) {
-    keep(context, x, weight, window, of);
-    context->saved_data["bias_sizes"] = bias ? bias->sizes().vec() : std::vector<std::int64_t>();
+    keep(context, x, weight, bias.has_value(), window, of);
     return compute(x, weight, bias, window);
   }
 
@@ -203,15 +202,15 @@ class OfLibrary : public torch::autograd::Function<OfLibrary> {
     auto const saved = context->get_saved_variables();
     auto const &x = saved[0], &weight = saved[1], &of_y = gradients[0];
     auto const window = window_of(context);
-    auto const bias_sizes = context->saved_data["bias_sizes"].toIntVector();
+    bool const biased = context->saved_data["biased"].toBool();
+    auto const bias_sizes = weight.sizes().slice(0, 1);
     auto const compute = [&](std::array<bool, 3> const& which) {
       return at::convolution_backward(
-          of_y, x, weight, bias_sizes.empty() ? at::OptionalIntArrayRef() : bias_sizes,
+          of_y, x, weight, biased ? at::OptionalIntArrayRef(bias_sizes) : std::nullopt,
           {window.stride, window.stride}, {window.padding, window.padding}, {1, 1}, false, {0, 0},
           window.groups, which);
     };
-    std::array<bool, 3> left{context->needs_input_grad(0), context->needs_input_grad(1),
-                             !bias_sizes.empty()};
+    std::array<bool, 3> left{context->needs_input_grad(0), context->needs_input_grad(1), biased};
     auto const of = block_of(context);
     auto const land = [&](std::size_t which, std::int64_t parameter) {
       auto const place = left[which] ? of.places->take_beside(parameter, x) : at::Tensor();

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/arithmetic.hpp"
 #include "gpu/cuda/column_sums.cuh"
 #include "gpu/cuda/layer_kernels.hpp"
 #include "gpu/layers/activation.hpp"
@@ -46,13 +47,11 @@ __device__ void finish(BiasBackward const& pass, Tile<T, vectors> const& tile, S
 
 template <class T>
 void submit(BiasForward const& pass, cudaStream_t stream) {
-  auto const blocks = [](std::int64_t count, unsigned of) {
-    return static_cast<unsigned>((count + of - 1) / of);
-  };
   auto const vectors = pass.maps.channels / width;
   auto const across = static_cast<unsigned>(std::min<std::int64_t>(vectors, most_threads));
   dim3 const block(across, most_threads / across);
-  dim3 const grid(blocks(pass.maps.rows, block.y), blocks(vectors, across));
+  dim3 const grid(static_cast<unsigned>(ceil_div(pass.maps.rows, block.y)),
+                  static_cast<unsigned>(ceil_div(vectors, across)));
   forward<T><<<grid, block, 0, stream>>>(pass);
 }
 

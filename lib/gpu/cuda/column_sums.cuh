@@ -2,6 +2,7 @@
 
 #include <type_traits>
 
+#include "base/arithmetic.hpp"
 #include "gpu/cuda/floats.cuh"
 #include "gpu/layers/maps.hpp"
 
@@ -184,7 +185,7 @@ __global__ void __launch_bounds__(threads) finish_slices(Pass const pass, Column
 
 /// Blocks per group of columns and slice.
 dim3 blocks_of(Maps const& maps, ColumnSums const& order) {
-  auto const groups = (maps.channels + order.columns() - 1) / order.columns();
+  auto const groups = ceil_div(maps.channels, order.columns());
   return {static_cast<unsigned>(groups), static_cast<unsigned>(order.slices)};
 }
 

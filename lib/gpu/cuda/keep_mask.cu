@@ -1,5 +1,6 @@
 #include "gpu/cuda/keep_mask_kernel.hpp"
 
+#include "base/arithmetic.hpp"
 #include "base/philox.hpp"
 
 namespace stratagem::gpu {
@@ -24,7 +25,7 @@ __global__ void keep(MaskLaunch mask, float* target) {
 
 cudaError_t launch(MaskLaunch const& mask, float* target, cudaStream_t stream) {
   auto const counters = mask.samples * ((mask.count + 3) / 4);
-  auto const blocks = static_cast<unsigned>((counters + threads - 1) / threads);
+  auto const blocks = static_cast<unsigned>(ceil_div(counters, threads));
   keep<<<blocks, threads, 0, stream>>>(mask, target);
   return cudaGetLastError();
 }

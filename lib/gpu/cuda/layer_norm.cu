@@ -123,7 +123,7 @@ __device__ void finish(LayerNormBackward const& pass, Tile<T, vectors> const& ti
 }
 
 unsigned blocks_of_rows(Maps const& maps) {
-  return static_cast<unsigned>((maps.rows + rows_of_block - 1) / rows_of_block);
+  return static_cast<unsigned>(ceil_div(maps.rows, rows_of_block));
 }
 
 }  // namespace

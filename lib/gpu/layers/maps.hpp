@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "base/arithmetic.hpp"
 #include "gpu/element.hpp"
 
 namespace stratagem::gpu {
@@ -22,9 +23,9 @@ struct ColumnSums {
   explicit constexpr ColumnSums(Maps const& maps)
       : one_slice(maps.rows <= 2048),
         vectors((one_slice ? 2 : 4) * (maps.type == Element::fp32 ? 1 : 2)) {
-    auto const groups = (maps.channels + columns() - 1) / columns();
+    auto const groups = ceil_div(maps.channels, columns());
     if (!one_slice) slices = std::clamp<std::int64_t>(256 / groups, 1, 128);
-    rows = (maps.rows + slices - 1) / slices;
+    rows = ceil_div(maps.rows, slices);
   }
 
   constexpr int columns() const { return vectors * width; }
