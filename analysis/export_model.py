@@ -5,29 +5,28 @@
   python3 analysis/export_model.py my_nets.py:make_net --input 1x28x28 -o net.pt2
 
 The first word names a function or a class, in a module that Python can import or in a file; what it returns is the
-model. The file holds the model's graph as torch.export traces it in training mode, and its weights. Needs torch 2.8 to
-2.11, and whatever your model needs. Nothing is trained. If stratagem is built, it then reads the file and shows its
-blocks, or says what it cannot train and why.
+model. The file holds the model's graph as torch.export traces it in training mode, and its weights. Needs torch 2.8 or
+later, and whatever your model needs. Nothing is trained. One step of the module and of its graph are compared: a file
+that would train otherwise than the module is not written, unless --accept says that it is meant. If stratagem is
+built, it then reads the file and shows its blocks, or says what it cannot train and why.
 """
 
 import argparse
 import ast
 import collections
-import functools
 import importlib
 import importlib.util
-import json
 import pathlib
 import subprocess
 import sys
+import time
 
-OLDEST, NEWEST = (2, 8), (2, 11)
+from model_export import ExportError
+
+OLDEST, NEWEST = (2, 8), (2, 15)  # that were tried
 EXAMPLES = 2  # samples of the example: 0 and 1 would be taken for constants
 SHOWN = 8  # kinds of operators
-
-
-class ExportError(Exception):
-    """What cannot be exported, and why."""
+KINDS = "loss", "gradients", "buffers", "evaluation"
 
 
 def arguments():
@@ -38,6 +37,12 @@ def arguments():
                         help="of one sample: 3x224x224 for images, 128 for texts of so many tokens")
     parser.add_argument("--tokens", type=int, metavar="N", help="the input is integers below N")
     parser.add_argument("-o", "--output", required=True, type=pathlib.Path, metavar="FILE.pt2")
+    parser.add_argument("--frozen", action="store_true",
+                        help="layers that the function leaves in evaluation mode stay so: frozen batch norms")
+    parser.add_argument("--accept", nargs="+", default=[], choices=KINDS, metavar="KIND",
+                        help=f"write the file though its {', '.join(KINDS[:-1])} or {KINDS[-1]} differ from the"
+                             " module's")
+    parser.add_argument("--no-check", action="store_true", help="do not compare; the file tells")
     parser.add_argument("--program", type=pathlib.Path, help="stratagem; default: build/stratagem of this checkout")
     return parser.parse_args()
 
@@ -108,103 +113,80 @@ def example_of(shape, tokens):
     return torch.randn(EXAMPLES, *shape)
 
 
-def export(model, example):
-    """The program, and how many outputs were left out: auxiliary heads, for only the first output is trained."""
-    program = trace(model, example)
-    outputs = len(program.graph_signature.user_outputs)
-    if program.module_call_graph[0].signature.out_spec.is_leaf():
-        return program, 0
-    plain = model.forward
-
-    @functools.wraps(plain)
-    def first(*inputs):
-        found = plain(*inputs)
-        return next(iter(found.values())) if isinstance(found, dict) else found[0]
-
-    model.forward = first
-    try:
-        return trace(model, example), outputs - 1
-    finally:
-        model.forward = plain
+def set_mode(model, frozen):
+    """In training mode, but for what stays in evaluation. What there is to know of it."""
+    evaluating = evaluating_layers(model)
+    if not frozen:
+        model.train()
+    left = evaluating_layers(model)
+    if left:
+        return [f"{count_of(left)} in evaluation mode: batch norms there do not learn, nothing is dropped"]
+    if evaluating:
+        return [f"{count_of(evaluating)} in evaluation mode: exported in training mode; --frozen leaves it as it is"]
+    return []
 
 
-def trace(model, example):
-    import torch
-
-    batch = torch.export.Dim("batch")
-    try:
-        return torch.export.export(model, (example,), dynamic_shapes=({0: batch},), strict=False)
-    except Exception as problem:  # torch raises whatever it likes
-        raise ExportError(f"torch.export cannot trace the model:\n{problem}") from None
-
-
-def save(program, path):
-    """Weights and constants as raw bytes: torch 2.8 pickles them, which stratagem does not open."""
-    import torch
-
-    torch.export.save(program, path)
-    reader = torch._C.PyTorchFileReader(str(path))
-    records = {name: reader.get_record(name) for name in reader.get_all_records()}
-    del reader
-    if "data/weights/model.pt" not in records:
-        return
-    constants = {name: value for name, value in program.constants.items() if isinstance(value, torch.Tensor)}
-    for kind, tensors in (("weights", program.state_dict), ("constants", constants)):
-        del records[f"data/{kind}/model.pt"]
-        records.update(raw_records(kind, tensors))
-    writer = torch._C.PyTorchFileWriter(str(path))
-    for name, content in records.items():
-        if not name.startswith(".data/") and name != "byteorder":
-            writer.write_record(name, content, len(content))
-    writer.write_end_of_file()
+def evaluating_layers(model):
+    """Norms with running statistics and whatever drops; where there is none, other layers."""
+    layers = [(name, module) for name, module in model.named_modules()
+              if not module.training and not list(module.children())]
+    concerned = [name for name, module in layers
+                 if getattr(module, "track_running_stats", False) or hasattr(module, "p") or hasattr(module, "dropout")]
+    return concerned or [name or "the model" for name, _ in layers]
 
 
-def raw_records(kind, tensors):
-    """As torch 2.9 and later write them."""
-    import torch
-    from torch._export.serde.serialize import serialize_tensor_meta
-
-    records, entries = {}, {}
-    for number, (name, tensor) in enumerate(tensors.items()):
-        place = f"{kind.removesuffix('s')}_{number}"
-        plain = tensor.detach().contiguous().cpu()
-        entries[name] = {
-            "path_name": place,
-            "is_param": isinstance(tensor, torch.nn.Parameter),
-            "use_pickle": False,
-            "tensor_meta": meta_of(serialize_tensor_meta(plain)),
-        }
-        records[f"data/{kind}/{place}"] = bytes(plain.flatten().view(torch.uint8).numpy())
-    records[f"data/{kind}/model_{kind}_config.json"] = json.dumps({"config": entries}).encode()
-    return records
+def count_of(layers):
+    return f"{layers[0]} is" if len(layers) == 1 else f"{len(layers)} layers, {layers[0]} first, are"
 
 
-def meta_of(meta):
-    return {
-        "dtype": int(meta.dtype),
-        "sizes": [{"as_int": size.as_int} for size in meta.sizes],
-        "strides": [{"as_int": stride.as_int} for stride in meta.strides],
-        "storage_offset": {"as_int": meta.storage_offset.as_int},
-        "layout": int(meta.layout),
-    }
-
-
-def describe(model, program, ignored):
+def describe(model, program, ignored, remarks):
     parameters = dict(model.named_parameters())
     buffers = dict(model.named_buffers())
     print(f"parameters: {sum(p.numel() for p in parameters.values()):,} in {len(parameters)} tensors;"
           f" buffers: {len(buffers)}")
     frozen = [name for name, parameter in parameters.items() if not parameter.requires_grad]
     if frozen:
-        print(f"note: {len(frozen)} parameters do not require gradients, such as {frozen[0]}; stratagem trains them")
+        remarks.append(f"{len(frozen)} parameters do not require gradients, such as {frozen[0]}: they stay as they are")
     if ignored:
-        print(f"note: only the first output is used; {ignored} others (auxiliary heads) are left out")
+        remarks.append(f"only the first output is used; {ignored} others (auxiliary heads) are left out")
+    for remark in remarks:
+        print(f"note: {remark}")
     targets = [str(node.target) for node in program.graph.nodes if node.op == "call_function"]
     operators = collections.Counter(target for target in targets if "getitem" not in target)
     most = ", ".join(f"{name.removeprefix('aten.').removesuffix('.default')} {count}"
                      for name, count in operators.most_common(SHOWN))
     print(f"operators: {sum(operators.values())} of {len(operators)} kinds: {most}"
           f"{', ...' if len(operators) > SHOWN else ''}")
+
+
+def record_of(model, program, options):
+    """What the file tells of its export: whether the program does what the module does, and its first loss."""
+    from model_export.first_loss import batch, first_loss, samples_of
+
+    shape = shape_of(options.input)
+    if options.no_check:
+        checked = "no"
+        print("check: none")
+    else:
+        checked = check(model, program, batch(shape, options.tokens, samples_of(program)), options.accept)
+    return {"version": 1, "check": checked, "first_loss": first_loss(program, shape, options.tokens)}
+
+
+def check(model, program, x, accepted):
+    """"equal", or the kinds of differences that were accepted."""
+    from model_export.check import differences
+
+    begin = time.monotonic()
+    found, causes = differences(model, program, x)
+    kinds = [difference.kind for difference in found]
+    text = "".join(f"\n  {difference.text}" for difference in found)
+    text += f"\n  it has {causes.text()}, which no graph of operators shows" if found and causes.text() else ""
+    if not set(kinds) <= set(accepted):
+        raise ExportError(f"the exported program does not train as the module does:{text}\n  change the model; or, if"
+                          f" what the program does is meant: --accept {' '.join(kinds)}")
+    print(f"check: one step and evaluation {'differ, as accepted:' + text if found else 'equal those of the module'}"
+          f" ({time.monotonic() - begin:.1f} s)")
+    return kinds or "equal"
 
 
 def show_blocks(program, file):
@@ -225,16 +207,31 @@ def run(options):
     except ImportError:
         raise ExportError("needs torch: pip install torch") from None
     version = tuple(int(part) for part in torch.__version__.split(".")[:2])
-    if not OLDEST <= version <= NEWEST:
-        raise ExportError(f"torch {torch.__version__}: stratagem reads what torch {OLDEST[0]}.{OLDEST[1]} to"
-                          f" {NEWEST[0]}.{NEWEST[1]} export")
+    if version < OLDEST:
+        raise ExportError(f"torch {torch.__version__} is too old: stratagem reads files of {OLDEST[0]}.{OLDEST[1]} and"
+                          " later\n  pip install --upgrade torch")
+    if version > NEWEST:
+        print(f"note: torch {torch.__version__} is newer than {NEWEST[0]}.{NEWEST[1]}, the last that was tried")
     if not options.output.parent.is_dir():
         raise ExportError(f"{options.output.parent} is not a folder")
-    model = make_model(options.model, values).train()
-    example = example_of(shape, options.tokens)
+    return write(make_model(options.model, values), example_of(shape, options.tokens), options)
+
+
+def write(model, example, options):
+    import torch
+    from model_export.file import save
+    from model_export.graph import check_logits, export, limits_of
+    from model_export.module import prepared, separate
+
+    model, remarks = prepared(model)
+    remarks += set_mode(model, options.frozen)
     program, ignored = export(model, example)
-    describe(model, program, ignored)
-    save(program, options.output)
+    check_logits(program)
+    if (limits := limits_of(program))[1] is not None:
+        remarks.append(f"the program takes {max(1, limits[0])} to {limits[1]} samples at once, no more")
+    separate(model, program)
+    describe(model, program, ignored, remarks)
+    save(program, options.output, record_of(model, program, options))
     print(f"wrote {options.output}: {options.output.stat().st_size / 2**20:.1f} MiB, torch {torch.__version__}")
     return show_blocks(options.program, options.output)
 

@@ -79,7 +79,7 @@ TEST(Exported, IsTheSameFromEveryVersionOfTorch) {
   auto const state = exported_state(test::tiny_exported());
   auto const logits = Loaded(newest, state).run(newest, images(5), {});
   EXPECT_EQ(logits.sizes(), at::IntArrayRef({5, 10}));
-  for (auto const* torch : {"2.8", "2.9", "2.10"}) {
+  for (auto const* torch : {"2.8", "2.9", "2.10", "2.15"}) {
     auto const model = tiny(torch);
     EXPECT_EQ(block_names(model), block_names(newest)) << torch;
     auto const older = exported_state(test::tiny_exported(torch));

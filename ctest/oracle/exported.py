@@ -26,7 +26,9 @@ import oracle
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT / "analysis")]
 
-import export_model  # noqa: E402
+from model_export.file import save  # noqa: E402
+from model_export.graph import export as export_graph  # noqa: E402
+from model_export.module import separate  # noqa: E402
 
 CLASSES, BATCH, STEPS = 10, 4, 3
 TOKENS, WORDS = 12, 40  # of a text, of the vocabulary
@@ -120,8 +122,9 @@ RANDOM = {"dropout", "dropout_", "bernoulli_", "scaled_dot_product_attention"}
 
 
 def export(model, example, path):
-    program, _ = export_model.export(model, example)
-    export_model.save(program, path)
+    program, _ = export_graph(model, example)
+    separate(model, program)
+    save(program, path)
 
 
 def random_nodes(path):

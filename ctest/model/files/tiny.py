@@ -2,7 +2,8 @@
 
   python3 analysis/export_model.py ctest/model/files/tiny.py:make --input 1x28x28 -o ctest/model/files/tiny-2.11.pt2
 
-Afterwards, folders in stack traces were replaced, and the sample inputs taken out.
+Afterwards, folders in stack traces were replaced, and the sample inputs taken out. Only the file of 2.15 has a record
+of its first loss.
 """
 
 import torch
