@@ -64,7 +64,7 @@ class Modes:
         self.margin = options.margin or scores.MARGIN * (100 - self.best[self.fewest].merit)
         self.results = {key: self.scored(key, self.best[key]) for key in self.keys}
         points = {key: self.score.by_seed(results) for key, results in self.results.items()}
-        self.judged = scores.judge(points, options.compared, self.margin)
+        self.judged = scores.judge(self.score, points, options.compared, self.margin)
 
     def scored(self, key, chosen):
         workers, mode = key

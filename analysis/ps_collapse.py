@@ -45,7 +45,7 @@ def trained(simulated, options):
 def rows(found, options):
     points = {key: ACCURACY.by_seed(results) for key, results in found.items()}
     first, last = options.workers[0], options.workers[-1]
-    judged = scores.judge(points, {last: first})
+    judged = scores.judge(scores.ACCURACY, points, {last: first})
     for row in dict.fromkeys(row for row, _ in found):
         fixed, reduction, scaling = row
         change = judged.get((row, last))

@@ -81,7 +81,7 @@ class Table:
         self.points, self.times = self.of_each("test_accuracy", 100), self.of_each("train_time_s", 1)
         error = 100 - statistics.fmean(self.points[fewest(self.keys, runs, options)].values())
         self.margin = options.margin or scores.MARGIN * error
-        self.judged = scores.judge(self.points, options.compared, self.margin)
+        self.judged = scores.judge(scores.ACCURACY, self.points, options.compared, self.margin)
 
     def of_each(self, measure, factor):
         """{(workers, mode): {seed: value}}."""

@@ -6,7 +6,7 @@ import math
 import statistics
 
 from stratagem_report import inference
-from stratagem_report.inference import HIGHER, LEAST_PAIRS, LOWER, UNDERPOWERED
+from stratagem_report.inference import EQUIVALENT, HIGHER, LEAST_PAIRS, LOWER, UNDERPOWERED
 
 MARGIN = 0.1  # of the baseline's error, unless it is given in points
 BASELINE = "(baseline)"
@@ -14,7 +14,7 @@ FALSE = f"{100 * inference.LEVEL:.0f} %"
 FAMILY = (
     "Differences are paired by seed; all of a table are one family: their intervals hold together with"
     f" {100 - 100 * inference.LEVEL:.0f} %, and the probability that any `better` or `worse` is false is at most"
-    f" {FALSE} (Holm). `finds`: the smallest difference that would be found with a probability of"
+    f" {FALSE} (Holm; Student's t, and `by ranks` where a seed stands apart). `finds`: the smallest difference that would be found with a probability of"
     f" {100 * inference.POWER:.0f} %."
 )
 
@@ -59,6 +59,7 @@ class Score:
     digits: int
     greatest: bool
     diverged: float | None
+    least_sd: float = 0.0  # points of a training are not known better
 
     def point(self, result):
         """None of a training that diverged and does not count."""
@@ -102,10 +103,11 @@ class Score:
     def verdict_text(self, judgement):
         if judgement.pairs.n and judgement.pairs.mean == judgement.pairs.error == 0:
             return "the same"  # to the last image
+        ranks = " by ranks" if judgement.by_ranks and judgement.verdict != EQUIVALENT else ""
         if judgement.verdict in (HIGHER, LOWER):
-            return "better" if (judgement.verdict == HIGHER) == self.greatest else "worse"
+            return ("better" if (judgement.verdict == HIGHER) == self.greatest else "worse") + ranks
         found = f" (finds {self.number(judgement.detectable)})" if judgement.verdict == UNDERPOWERED else ""
-        return judgement.verdict + found
+        return judgement.verdict + ranks + found
 
     def verdict_title(self, margin):
         return f"verdict, margin {self.number(margin)}"
@@ -126,16 +128,18 @@ class Score:
 
 
 GUESS = 0.1  # accuracy of guessing among ten classes
-ACCURACY = Score("test_accuracy", "accuracy", "images", "accuracy %", "points", 100, 2, True, GUESS)
+TEST_IMAGES = 10_000  # of MNIST and CIFAR-10
+ACCURACY = Score("test_accuracy", "accuracy", "images", "accuracy %", "points", 100, 2, True, GUESS,
+                 least_sd=100 * inference.least_sd_of(TEST_IMAGES))
 LOSS = Score("test_loss", "loss", "sequences", "test loss", "nats", 1, 3, False, None)
 
 
-def judge(points, against, margin=None):
-    """{key: Judgement} of rows with a baseline. `points` are {(row, mode): {seed: point}}; a mode is compared with
-    another one in the same row."""
+def judge(score, points, against, margin=None):
+    """{key: Judgement} of rows with a baseline. `points` are {(row, mode): {seed: point}} of a score; a mode is compared
+    with another one in the same row."""
     pairs = {key: (key[0], against[key[1]]) for key in points if key[1] in against}
     pairs = {key: other for key, other in pairs.items() if other in points}
-    differences = [inference.paired(points[key], points[other]) for key, other in pairs.items()]
+    differences = [inference.paired(points[key], points[other], score.least_sd) for key, other in pairs.items()]
     return dict(zip(pairs, inference.judge_family(differences, margin)))
 
 

@@ -4,11 +4,11 @@ import dataclasses
 import itertools
 import math
 
-from . import inference, yardstick
+from . import inference, row_tests, yardstick
 from .inference import EQUIVALENT, UNDERPOWERED
 from .standing import ESTABLISHED, ONE_RUN, WEAKEST_FIRST, standing
 
-LEAST_MARGIN = 1e-4  # of accuracies: an error of 0 would leave none
+LEAST_MARGIN = 5e-4  # of accuracies: an error of 0 would leave none
 LEARNED = "accuracy"  # respect of goals that tell how much was learned
 
 
@@ -16,7 +16,8 @@ LEARNED = "accuracy"  # respect of goals that tell how much was learned
 class Goal:
     """A reason to choose a strategy. `margin`: a smaller difference is of no interest, as a share of the best value,
     or of its error where greater is better. `single_run`: a hint, the share that two single runs must differ by.
-    `of`: only of families with this yardstick."""
+    `of`: only of families with this yardstick. `counted`: without noise, as bytes are.
+    `collapse`: a run that is so much further behind than others, on the scale of behind(), may have collapsed."""
 
     respect: str
     name: str
@@ -28,6 +29,8 @@ class Goal:
     greatest: bool = False
     single_run: float = 0.0
     of: yardstick.Yardstick = None
+    counted: bool = False
+    collapse: float = math.inf
 
     def number(self, value, like):
         """Formatted with as many digits as `like` needs: three significant ones if it is small."""
@@ -48,9 +51,10 @@ class Goal:
         """Of a strategy that is behind: "needs" 3 % more time, "has" 3 % more perplexity."""
         return "has" if self.respect == LEARNED else "needs"
 
-    def behind(self, best, other):
-        """How far `other` is behind, from values by seed: in differences, or in logarithms of ratios."""
-        return inference.paired(best, other) if self.greatest else inference.paired_ratios(other, best)
+    def behind(self, values):
+        """Of values by seed: what is greater the further a strategy is behind. Differences of it are those of accuracies,
+        or logarithms of ratios."""
+        return {seed: -value for seed, value in values.items()} if self.greatest else inference.logarithms(values)
 
     def bound(self, best):
         """The margin, on the scale of behind()."""
@@ -65,15 +69,19 @@ class Goal:
 
 MIB = 1 / 2**20
 TIME_MARGIN, MEMORY_MARGIN, ERROR_MARGIN, PERPLEXITY_MARGIN = 0.05, 0.01, 0.1, 0.02
-IN_MIB = {"unit": "MiB", "factor": MIB, "margin": MEMORY_MARGIN, "single_run": 0.01}
+IN_MIB = {"unit": "MiB", "factor": MIB, "margin": MEMORY_MARGIN, "single_run": 0.01, "counted": True}
 TIME = Goal("time", "time per epoch", "epoch_s", "s", 1, 2, TIME_MARGIN, single_run=0.1)
 PEAK = Goal("memory", "peak memory of a rank", "peak_B", digits=1, **IN_MIB)
 LASTING = Goal("memory", "lasting memory of a rank", "state_B", digits=2, **IN_MIB)
 TOTAL = Goal("memory", "peak memory of all ranks", "total_peak_B", digits=1, **IN_MIB)
 ACCURACY = Goal(
-    LEARNED, "final accuracy", "test_accuracy", "%", 100, 2, ERROR_MARGIN, greatest=True, of=yardstick.ACCURACY
+    LEARNED, "final accuracy", "test_accuracy", "%", 100, 2, ERROR_MARGIN, greatest=True, of=yardstick.ACCURACY,
+    collapse=0.05,
 )
-PERPLEXITY = Goal(LEARNED, "final perplexity", "perplexity", "", 1, 2, PERPLEXITY_MARGIN, of=yardstick.PERPLEXITY)
+PERPLEXITY = Goal(
+    LEARNED, "final perplexity", "perplexity", "", 1, 2, PERPLEXITY_MARGIN, of=yardstick.PERPLEXITY,
+    collapse=math.log(1.5),
+)
 TARGET = "time_to_target"
 TO_ACCURACY, TO_PERPLEXITY = (
     Goal("time", f"time to the target {of.word}", TARGET, "s", 1, 2, TIME_MARGIN, of=of)
@@ -122,6 +130,10 @@ class Choice:
         return min((of.word for of in self.standings.values()), key=WEAKEST_FIRST.index)
 
     @property
+    def by_ranks(self):
+        return any(of.by_ranks for of in self.standings.values())
+
+    @property
     def distinct(self):
         """The best is shown to be better than each other one."""
         return self.verdict == ESTABLISHED
@@ -130,6 +142,8 @@ class Choice:
     def verdict_text(self):
         if self.verdict == EQUIVALENT:
             return f"{EQUIVALENT} within {self.goal.size_text(self.goal.bound(self.value))}"
+        if self.by_ranks and self.verdict in (UNDERPOWERED, ESTABLISHED):
+            return f"{self.verdict} by ranks: a run collapsed"
         if self.verdict == UNDERPOWERED:
             found = max(of.detectable for of in self.standings.values() if of.word == UNDERPOWERED)
             return f"{UNDERPOWERED}: would find {self.goal.size_text(found)} or more"
@@ -194,23 +208,26 @@ def candidates(comparison, family, workers, goal):
     return Candidates(family, workers, dict(ranked), by_seed)
 
 
+def judged_pairs(row, goal):
+    """A Judgement for all pairs of strategies, because which of them are best is known only after the runs."""
+    return row_tests.judge_row(
+        {variant: goal.behind(values) for variant, values in row.by_seed.items()},
+        {pair: goal.bound(row.values[pair[0]]) for pair in row.pairs()},
+        inference.least_sd_of(row.family.test_images) if goal.greatest else 0.0,
+        goal.counted,
+        goal.collapse,
+    )
+
+
 def choices_of(comparison, goal):
-    """For every family of cells and number of workers. All their pairs of strategies are tested as one family of
-    comparisons, because which of them are best is known only after the runs."""
+    """For every family of cells and number of workers: a row, whose tests hold together (row_tests.py)."""
     found = [
         of
         for family in comparison.families
         for workers in family.workers
         if (of := candidates(comparison, family, workers, goal))
     ]
-    pairs = [(of, *pair) for of in found for pair in of.pairs()]
-    judged = iter(
-        inference.judge_family(
-            [goal.behind(of.by_seed[better], of.by_seed[worse]) for of, better, worse in pairs],
-            [goal.bound(of.values[better]) for of, better, _ in pairs],
-        )
-    )
-    return [choice_of(of, goal, {pair: next(judged) for pair in of.pairs()}) for of in found]
+    return [choice_of(of, goal, judged_pairs(of, goal)) for of in found]
 
 
 def choice_of(of, goal, judged):

@@ -38,6 +38,7 @@ def judgements(family):
         inference.paired(
             family.by_seed("test_accuracy", variant, workers),
             family.by_seed("test_accuracy", family.find("ddp", workers), workers),
+            inference.least_sd_of(family.test_images),
         )
         for variant, workers in pairs
     ]

@@ -9,6 +9,8 @@ from . import measures, style, yardstick
 from .spread import UNKNOWN, Spread, ratio, spread
 from .study import FAMILY, Study
 
+USUAL_TEST_IMAGES = 10_000
+
 
 @dataclasses.dataclass
 class Family:
@@ -96,6 +98,12 @@ class Family:
     def by_seed(self, quantity, variant, workers):
         """Values of its runs; keys are the seed, and which of the runs with this seed it is."""
         return keyed(self.of(variant, workers), lambda cells: cells[quantity])
+
+    @property
+    def test_images(self):
+        """The fewest that an accuracy is a share of. As many as in MNIST and CIFAR-10 where a manifest does not tell."""
+        told = self.cells.get("test_images", pd.Series(dtype=float)).dropna()
+        return int(told.min()) if len(told) else USUAL_TEST_IMAGES
 
     def limited(self, variant, workers):
         """Whether one of its runs reached its time limit."""

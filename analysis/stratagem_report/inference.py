@@ -9,12 +9,15 @@ Equivalence is shown by two one-sided t tests (Schuirmann 1987) with a margin th
 import dataclasses
 import functools
 import math
+import statistics
 
 from scipy import optimize, special
 
 LEVEL = 0.05  # of false statements, per family of comparisons
 POWER = 0.8  # probability with which a difference is to be found
 LEAST_PAIRS = 3  # with two pairs, a t interval is wider than any difference of interest
+LEAST_RANKED = 6  # with fewer pairs, no order of ranks is rare enough
+ALONE = 10  # median deviations: a difference that is further away is of a run that collapsed
 
 HIGHER, LOWER, EQUIVALENT = "higher", "lower", "equivalent"
 UNDERPOWERED, TOO_FEW = "underpowered", "too few seeds"
@@ -39,9 +42,12 @@ class Interval:
 @dataclasses.dataclass(frozen=True)
 class Paired:
     """Differences between two ways of training, one for each shared seed. Differences of logarithms are ratios:
-    `as_ratio` converts an interval of them."""
+    `as_ratio` converts an interval of them. `least_sd`: of one of the two values; accuracies are known to an image, and
+    a few that are equal by chance are no more precise than that. `counted`: counts and bytes, which have no noise."""
 
     differences: tuple
+    least_sd: float = 0.0
+    counted: bool = False
 
     @property
     def n(self):
@@ -53,10 +59,14 @@ class Paired:
 
     @functools.cached_property
     def sd(self):
-        """Sample standard deviation; NaN of fewer than two."""
+        """Sample standard deviation, or what the values' resolution leaves, unless all seeds agree to the last bit; NaN
+        of fewer than two."""
         if self.n < 2:
             return math.nan
-        return math.sqrt(sum((value - self.mean) ** 2 for value in self.differences) / (self.n - 1))
+        if not any(self.differences):
+            return 0.0
+        found = math.sqrt(sum((value - self.mean) ** 2 for value in self.differences) / (self.n - 1))
+        return max(found, math.sqrt(2) * self.least_sd)
 
     @property
     def error(self):
@@ -65,8 +75,13 @@ class Paired:
 
     @property
     def exact(self):
-        """All differences are equal, as of counts and bytes: nothing is left to chance."""
-        return self.n > 1 and len(set(self.differences)) == 1
+        """Counts and bytes that always differ by the same: nothing is left to chance, and nothing is tested."""
+        return self.counted and self.n > 1 and len(set(self.differences)) == 1
+
+    @property
+    def settled(self):
+        """Nothing is to be tested, because counts say it, or because every seed has the same bits on both sides."""
+        return self.exact or (self.n > 1 and not any(self.differences))
 
     def interval(self, confidence=1 - LEVEL):
         """Of the mean, from Student's t; infinite with fewer than two pairs."""
@@ -79,19 +94,43 @@ class Paired:
         """Of the hypothesis that the mean is at most `bound`, against that it is greater."""
         if self.n < 2:
             return 1.0
-        if self.exact:
+        if self.settled:
             return float(self.mean <= bound)
-        return float(special.stdtr(self.n - 1, (bound - self.mean) / self.error))
+        return 1.0 if self.error == 0 else float(special.stdtr(self.n - 1, (bound - self.mean) / self.error))
 
     def p_below(self, bound):
         if self.n < 2:
             return 1.0
-        if self.exact:
+        if self.settled:
             return float(self.mean >= bound)
-        return 1 - self.p_above(bound)
+        return 1.0 if self.error == 0 else 1 - self.p_above(bound)
+
+    @property
+    def collapsed(self):
+        """Whether one seed stands apart, which hides all else from a test of means."""
+        middle = statistics.median(self.differences) if self.n else 0.0
+        away = [abs(value - middle) for value in self.differences]
+        return self.n >= LEAST_RANKED and max(away) > ALONE * max(statistics.median(away), self.least_sd) > 0
 
     def p_different(self):
-        return min(1.0, 2 * min(self.p_above(0), self.p_below(0)))
+        """By Student's t, or by Wilcoxon's signed ranks where a seed collapsed."""
+        return self.p_ranks() if self.collapsed else min(1.0, 2 * min(self.p_above(0), self.p_below(0)))
+
+    def p_ranks(self):
+        """Of the hypothesis that differences are symmetric about 0; exact, with mean ranks of equal sizes."""
+        sizes = sorted(abs(value) for value in self.differences)
+        doubled = {size: sizes.index(size) + 1 + len(sizes) - sizes[::-1].index(size) for size in sizes}
+        sums = {0: 1}  # of the ranks of positive differences -> number of choices of signs
+        for value in self.differences:
+            rank, more = doubled[abs(value)], {}
+            for total, ways in sums.items():
+                for reached in (total, total + rank):
+                    more[reached] = more.get(reached, 0) + ways
+            sums = more
+        found = sum(doubled[abs(value)] * (1 if value > 0 else 0.5 if value == 0 else 0) for value in self.differences)
+        centre = sum(doubled[abs(value)] for value in self.differences) / 2
+        extreme = sum(ways for total, ways in sums.items() if abs(total - centre) >= abs(found - centre))
+        return extreme / sum(sums.values())
 
     def p_equivalent(self, margin):
         """Of the hypothesis that the mean is at least `margin` away from 0."""
@@ -117,16 +156,26 @@ def shift_found(n, level, power):
     return optimize.brentq(missing, 0, most)
 
 
-def paired(ours, theirs):
+def paired(ours, theirs, least_sd=0.0):
     """Of values by seed: `ours` minus `theirs`, for the seeds that both have; unknown values count as missing."""
     shared = [seed for seed in sorted(ours) if seed in theirs]
     differences = (ours[seed] - theirs[seed] for seed in shared)
-    return Paired(tuple(value for value in differences if math.isfinite(value)))
+    return Paired(tuple(value for value in differences if math.isfinite(value)), least_sd)
+
+
+def logarithms(values):
+    """Of positive values by seed; others are left out."""
+    return {seed: math.log(value) for seed, value in values.items() if value > 0}
 
 
 def paired_ratios(ours, theirs):
     """Of positive values by seed: differences of logarithms."""
-    return paired(*({seed: math.log(value) for seed, value in of.items() if value > 0} for of in (ours, theirs)))
+    return paired(logarithms(ours), logarithms(theirs))
+
+
+def least_sd_of(images):
+    """Of an accuracy, a share of `images`: half an image."""
+    return 0.5 / images if images and images > 0 else 0.0
 
 
 def as_ratio(interval):
@@ -158,15 +207,20 @@ class Judgement:
     differs: bool
     pairs: Paired
     interval: Interval  # holds together with those of the family
+    detectable: float = math.inf  # the smallest mean that the family's tests find with POWER, if they find nothing else
+    by_ranks: bool = False  # a run collapsed: ranks were tested; interval and detectable are those of the values
 
     @property
     def judged(self):
         return self.verdict not in (UNDERPOWERED, TOO_FEW)
 
-    @property
-    def detectable(self):
-        """The smallest mean that the family's tests find with POWER, if they find nothing else."""
-        return self.pairs.detectable(1 - self.interval.confidence)
+
+def verdict_of(low, high, margin):
+    """(verdict, differs) of an interval of a mean; without a margin nothing is equivalent."""
+    differs = low > 0 or high < 0
+    if margin and -margin <= low and high <= margin:
+        return EQUIVALENT, differs
+    return (HIGHER if low > 0 else LOWER if differs else UNDERPOWERED), differs
 
 
 def judge_family(comparisons, margin=None, level=LEVEL):
@@ -183,7 +237,8 @@ def judge_family(comparisons, margin=None, level=LEVEL):
             found.append(Judgement(TOO_FEW, False, of, of.interval(confidence)))
             continue
         differs, same = next(different) <= level, next(equivalent) <= level
-        direction = HIGHER if of.mean > 0 else LOWER
+        direction = HIGHER if (statistics.median(of.differences) if of.collapsed else of.mean) > 0 else LOWER
         verdict = EQUIVALENT if same else direction if differs else UNDERPOWERED
-        found.append(Judgement(verdict, differs, of, of.interval(confidence)))
+        interval = of.interval(confidence)
+        found.append(Judgement(verdict, differs, of, interval, of.detectable(1 - confidence), of.collapsed))
     return found

@@ -58,6 +58,7 @@ def facts_of(run):
         "git_sha": run.row["git_sha"],
         "device": first["device"],
         "counted": manifest["dataset"].get("labels", ACCURACY.counted),
+        "test_images": manifest["dataset"].get("test_images", NAN),
         "damaged": bool(trace.remarks),
         "gpu": manifest["build"]["flavour"] != "cpu" and run.config.get("run.device") != "cpu",
         "host": first["host"],

@@ -15,17 +15,19 @@ WEAKEST_FIRST = (ONE_RUN, OVERLAP, UNDERPOWERED, APART, EQUIVALENT, ESTABLISHED)
 @dataclasses.dataclass(frozen=True)
 class Standing:
     """`level`: it is not shown to be worse than the best; of single runs, this is a hint. `detectable`: how much worse
-    it would have to be for the tests to find it, as a difference or a logarithm of a ratio."""
+    it would have to be for the tests to find it, as a difference or a logarithm of a ratio. `by_ranks`: a run
+    collapsed."""
 
     word: str
     level: bool
     detectable: float = math.nan
+    by_ranks: bool = False
 
 
 def tested(judgement):
     """From the judgement of how far it is behind. One that is ahead, although its median is behind, is not settled."""
     word = {HIGHER: ESTABLISHED, EQUIVALENT: EQUIVALENT}.get(judgement.verdict, UNDERPOWERED)
-    return Standing(word, word != ESTABLISHED, judgement.detectable)
+    return Standing(word, word != ESTABLISHED, judgement.detectable, judgement.by_ranks)
 
 
 def described(best, other, single_run):
@@ -45,8 +47,11 @@ FALSE_SHARE = f"{100 * inference.LEVEL:.0f} %"
 RULES = (
     "Strategies with the same work and workers are compared by paired differences over the seeds they share: of"
     " accuracies, and of logarithms of times and memory. As the best is chosen after the runs, all pairs of strategies"
-    " in all rows of a goal are one family of tests: for each goal, at most"
-    f" {FALSE_SHARE} of reports have a false `{ESTABLISHED}`, and at most {FALSE_SHARE} a false `{EQUIVALENT}` (Holm)."
-    f" `{UNDERPOWERED}`: neither is shown; the number tells which difference would be found with"
-    f" a probability of {100 * inference.POWER:.0f} %. With fewer than {LEAST_PAIRS} shared seeds nothing is tested."
+    " of a row and goal are one family of tests, which use the residuals of all its strategies: of rows in which nothing"
+    f" differs, at most {FALSE_SHARE} have a false `{ESTABLISHED}`, and of those in which all differ by the margin at"
+    f" most {FALSE_SHARE} a false `{EQUIVALENT}`. This holds for each row alone: of many rows, expect a false word in"
+    f" one of {1 / inference.LEVEL:.0f}. `{UNDERPOWERED}`: neither is shown; the number tells which difference would be"
+    f" found with a probability of {100 * inference.POWER:.0f} %. Where a run collapsed, ranks within the seeds are"
+    " tested. Memory that differs by the same in all seeds is not tested. With fewer than"
+    f" {LEAST_PAIRS} shared seeds nothing is."
 )

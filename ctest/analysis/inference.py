@@ -7,6 +7,7 @@ import unittest
 
 import support  # noqa: F401 (paths, or a visible skip)
 import harness
+from scipy import stats
 from stratagem_report import inference
 from stratagem_report.inference import EQUIVALENT, HIGHER, LOWER, TOO_FEW, UNDERPOWERED, Paired
 
@@ -68,6 +69,22 @@ class Values(unittest.TestCase):
         # The greater of both one-sided tests: t = (1.5 - 1) / (0.5 / sqrt(3))
         self.assertAlmostEqual(Paired((0.5, 1.0, 1.5)).p_equivalent(1.5), 0.1127017, 6)
 
+    def test_signed_ranks(self):
+        """Against scipy's exact distribution, and counted by hand where differences are equally large."""
+        values = (0.08, 0.69, 4.54, 0.6, 0.64, -0.11, 0.85, 0.74, 0.09, 0.76)
+        self.assertAlmostEqual(Paired(values).p_ranks(), stats.wilcoxon(values).pvalue)
+        self.assertAlmostEqual(Paired((1.0, 1.0, 1.0)).p_ranks(), 2 / 8)
+        self.assertAlmostEqual(Paired((1.0, -1.0, 2.0)).p_ranks(), 6 / 8)
+
+    def test_a_seed_that_collapsed_is_judged_by_ranks(self):
+        """And not by a mean that one seed decides."""
+        steady = [0.5 + 0.02 * seed for seed in range(20)]
+        for apart in 40.0, -40.0:
+            found = inference.judge_family([Paired((*steady[1:], apart))])[0]
+            self.assertEqual((found.verdict, found.differs, found.by_ranks), (HIGHER, True, True))
+        found = inference.judge_family([Paired(tuple(steady))])[0]
+        self.assertEqual((found.verdict, found.by_ranks), (HIGHER, False))
+
     def test_what_a_test_can_find(self):
         """The detectable mean is found with the promised power, in samples of 10 pairs with that mean."""
         sample = Paired(tuple((-1) ** index * math.sqrt(0.9) for index in range(10)))
@@ -93,8 +110,9 @@ class Values(unittest.TestCase):
 
 
 class Families(unittest.TestCase):
-    def verdicts(self, *differences, margin=MARGIN):
-        return [one.verdict for one in inference.judge_family(list(map(Paired, differences)), margin)]
+    def verdicts(self, *differences, margin=MARGIN, **of_values):
+        pairs = [Paired(values, **of_values) for values in differences]
+        return [one.verdict for one in inference.judge_family(pairs, margin)]
 
     def test_every_verdict(self):
         self.assertEqual(
@@ -113,7 +131,16 @@ class Families(unittest.TestCase):
         self.assertEqual((found.verdict, found.differs), (EQUIVALENT, True))
 
     def test_equal_bits_are_equivalent_and_equal_bytes_differ(self):
-        self.assertEqual(self.verdicts((0.0, 0.0, 0.0), (8.0, 8.0, 8.0)), [EQUIVALENT, HIGHER])
+        self.assertEqual(self.verdicts((0.0, 0.0, 0.0), (8.0, 8.0, 8.0), counted=True), [EQUIVALENT, HIGHER])
+
+    def test_equal_differences_of_what_is_not_counted_prove_nothing(self):
+        self.assertEqual(self.verdicts((0.0, 0.0, 0.0), (8.0, 8.0, 8.0)), [EQUIVALENT, UNDERPOWERED])
+
+    def test_accuracies_are_no_more_precise_than_half_an_image(self):
+        found = Paired((2.0, 2.0, 2.0), least_sd=0.5)
+        self.assertAlmostEqual(found.sd, math.sqrt(0.5))
+        self.assertAlmostEqual(found.p_different(), 0.03923, 5)  # t = 2 / sqrt(0.5 / 3), 2 degrees of freedom
+        self.assertEqual(self.verdicts((1.0, 1.0, 1.0), least_sd=0.5, margin=None), [UNDERPOWERED])
 
     def test_without_a_margin_nothing_is_equivalent(self):
         self.assertEqual(self.verdicts((0.0, 0.0, 0.1), margin=None), [UNDERPOWERED])

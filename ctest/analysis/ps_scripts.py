@@ -178,7 +178,7 @@ class Stability(Scripts):
 class Collapse(Scripts):
     def test_what_is_the_same_is_not_underpowered(self):
         same = dict.fromkeys((1, 2, 3), 90.0)
-        (judgement,) = scores.judge({("row", 1): same, ("row", 2): dict(same)}, {2: 1}).values()
+        (judgement,) = scores.judge(scores.ACCURACY, {("row", 1): same, ("row", 2): dict(same)}, {2: 1}).values()
         self.assertEqual(scores.ACCURACY.verdict_text(judgement), "the same")
 
     def test_the_change_is_judged_in_pairs(self):
