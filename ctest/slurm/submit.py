@@ -238,9 +238,9 @@ class Submission(unittest.TestCase):
 
     def test_much_is_submitted_only_when_somebody_says_yes(self):
         ended = self.submit(STUDY, code=2)
-        self.assertIn("5220 GPU-hours are more than the limit of 100", ended.stderr)
+        self.assertIn("6340 GPU-hours are more than the limit of 100", ended.stderr)
         self.assertIn("--yes", ended.stderr)
-        self.assertIn("246 cells,  4 workers, 0 servers, 1968 GPU-hours", ended.stdout)
+        self.assertIn("286 cells,  4 workers, 0 servers, 2288 GPU-hours", ended.stdout)
         self.check_untouched()
         words = [SMOKE, "--time", "00:10:00", "--limit"]
         self.assertIn("2 GPU-hours are more than the limit of 1", self.submit(*words, "1", code=2).stderr)
