@@ -5,8 +5,9 @@
   python3 analysis/null_studies.py --recorded analysis/data/null_studies.json      prints it again
 
 A made study has the rows of inputs/study/study.yaml: strategies with the same work and workers. They are judged by
-choices.py, as in a report; only the values are drawn. In a null study no strategy differs in the mean. False are rows in
-which any strategy is `established` to be worse than the best; a row and goal is the family that 5 % are promised for.
+choices.py, as in a report; only the values are drawn. In a null study no strategy differs in the mean. False are rows
+in which any strategy is `established` to be worse than the best; a row and goal is the family that 5 % are promised
+for.
 """
 
 import argparse

@@ -14,7 +14,8 @@ FALSE = f"{100 * inference.LEVEL:.0f} %"
 FAMILY = (
     "Differences are paired by seed; all of a table are one family: their intervals hold together with"
     f" {100 - 100 * inference.LEVEL:.0f} %, and the probability that any `better` or `worse` is false is at most"
-    f" {FALSE} (Holm; Student's t, and `by ranks` where a seed stands apart). `finds`: the smallest difference that would be found with a probability of"
+    f" {FALSE} (Holm; Student's t, and `by ranks` where a seed stands apart). `finds`: the smallest"
+    f" difference that would be found with a probability of"
     f" {100 * inference.POWER:.0f} %."
 )
 
@@ -135,8 +136,8 @@ LOSS = Score("test_loss", "loss", "sequences", "test loss", "nats", 1, 3, False,
 
 
 def judge(score, points, against, margin=None):
-    """{key: Judgement} of rows with a baseline. `points` are {(row, mode): {seed: point}} of a score; a mode is compared
-    with another one in the same row."""
+    """{key: Judgement} of rows with a baseline. `points` are {(row, mode): {seed: point}} of a score; a mode is
+    compared with another one in the same row."""
     pairs = {key: (key[0], against[key[1]]) for key in points if key[1] in against}
     pairs = {key: other for key, other in pairs.items() if other in points}
     differences = [inference.paired(points[key], points[other], score.least_sd) for key, other in pairs.items()]

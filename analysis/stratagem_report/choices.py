@@ -52,8 +52,8 @@ class Goal:
         return "has" if self.respect == LEARNED else "needs"
 
     def behind(self, values):
-        """Of values by seed: what is greater the further a strategy is behind. Differences of it are those of accuracies,
-        or logarithms of ratios."""
+        """Of values by seed: what is greater the further a strategy is behind. Differences of it are those of
+        accuracies, or logarithms of ratios."""
         return {seed: -value for seed, value in values.items()} if self.greatest else inference.logarithms(values)
 
     def bound(self, best):

@@ -101,7 +101,7 @@ class Family:
 
     @property
     def test_images(self):
-        """The fewest that an accuracy is a share of. As many as in MNIST and CIFAR-10 where a manifest does not tell."""
+        """The fewest that an accuracy is a share of; those of MNIST and CIFAR-10 where a manifest does not tell."""
         told = self.cells.get("test_images", pd.Series(dtype=float)).dropna()
         return int(told.min()) if len(told) else USUAL_TEST_IMAGES
 

@@ -156,7 +156,8 @@ def row_of(values, least_sd, collapse):
     names = tuple(name for name, of in known.items() if len(of) >= LEAST_PAIRS)
     seeds = sorted({seed for name in names for seed in known[name]})
     seeds = [seed for seed in seeds if sum(seed in known[name] for name in names) >= 2]
-    table = np.array([[known[name].get(seed, math.nan) for seed in seeds] for name in names]).reshape(len(names), len(seeds))
+    table = np.array([[known[name].get(seed, math.nan) for seed in seeds] for name in names])
+    table = table.reshape(len(names), len(seeds))
     enough = np.isfinite(table).sum(axis=1) >= LEAST_PAIRS
     return Row(tuple(name for name, of in zip(names, enough) if of), table[enough], least_sd, collapse)
 
@@ -172,7 +173,8 @@ def judge_pair(row, better, worse, margin, exact):
     if pairs.n < LEAST_PAIRS:
         return None
     if pairs.exact:
-        return Judgement(*verdict_of(pairs.mean, pairs.mean, margin), pairs, Interval(*[pairs.mean] * 3, 1 - LEVEL), 0.0)
+        exactly = Interval(*[pairs.mean] * 3, 1 - LEVEL)
+        return Judgement(*verdict_of(pairs.mean, pairs.mean, margin), pairs, exactly, 0.0)
     errors = row.errors(one, other, pairs.n)
     reach = max(critical_range(len(row.names), freedom) * error for error, freedom in errors)
     found = max(
@@ -188,8 +190,8 @@ def judge_pair(row, better, worse, margin, exact):
 
 
 def judge_row(values, pairs, least_sd=0.0, exact=False, collapse=math.inf):
-    """{(better, worse): Judgement} for `pairs`, {(better, worse): margin}. `values`: {strategy: {seed: value}}, of which
-    less is better. `exact`: of counts and bytes; where they differ by the same in all seeds, nothing is left to
+    """{(better, worse): Judgement} for `pairs`, {(better, worse): margin}. `values`: {strategy: {seed: value}}, of
+    which less is better. `exact`: of counts and bytes; where they differ by the same in all seeds, nothing is left to
     chance, and nothing is tested. `collapse`: a run that is further behind may have collapsed."""
     row = row_of(values, least_sd, collapse)
     judged = {}

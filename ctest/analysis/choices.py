@@ -114,7 +114,7 @@ class Rows(unittest.TestCase):
     def test_steady_strategies_tell_how_noisy_a_step_is(self):
         """Of a pair alone, three seeds are too few."""
         ddp, fsdp = [1.00, 1.02, 0.99], [1.12, 1.09, 1.11]
-        others = {f"ps-{name}": [1.30 + 0.01 * (place % 3), 1.31, 1.29] for place, name in enumerate(("a", "b", "c", "d"))}
+        others = {f"ps-{name}": [1.30 + 0.01 * (place % 3), 1.31, 1.29] for place, name in enumerate("abcd")}
         alone = self.chosen(TIME, rows_of("epoch_s", {"ddp": ddp, "fsdp": [1.06, 1.05, 1.09]}))
         row = self.chosen(TIME, rows_of("epoch_s", {"ddp": ddp, "fsdp": fsdp, **others}))
         self.assertEqual(alone.verdict, inference.UNDERPOWERED)

@@ -11,8 +11,8 @@ from stratagem_report import inference
 
 class OfServers(Sentences):
     def test_all(self):
-        parts = conclusions, which_mode, three_epochs, longer_trainings, thirty_epochs, small_steps, cifar10, adamw, batch_norm
-        parts += slow_worker, other_clusters, stability, collapse
+        parts = conclusions, which_mode, three_epochs, longer_trainings, thirty_epochs, small_steps, cifar10
+        parts += adamw, batch_norm, slow_worker, other_clusters, stability, collapse
         self.check_all(PS, *(words for part in parts for words in part()))
 
     def test_verdicts_behind_them(self):
@@ -105,7 +105,8 @@ def three_epochs():
     return [
         f"falls from {first['momentum']} at 4 workers to {second['momentum']} at 8 and 16.",
         f"async has {moved(second):.1f} % at 8 workers and fails at 16 ({moved(third):.1f} %).",
-        f"it loses {lost(second):.1f} points at 8, which the test cannot tell from nothing, nor from a loss of up to {-low:.2f}.",
+        f"it loses {lost(second):.1f} points at 8, which the test cannot tell from nothing, nor from a loss of up to"
+        f" {-low:.2f}.",
         f"at 4 and 8 workers** and loses {lost(rows['16', 'dana']):.1f} points at 16",
         f"async by {lost(third):.0f} points, `modified` by {lost(rows['16', 'modified']):.1f}.",
         f"Each worker makes only {pushes_of('ps_modes', 16)} pushes",
