@@ -110,6 +110,11 @@ FORMULAS = (
     "0.5 GB/s per rank. inputs/calibrations/README.md has formulas, efficiencies and how far off they are."
 )
 
+LAUNCHES = (
+    "These times count a launch per operator; a run keeps its steps as a graph: below 64 pixels, expect times that are "
+    "5 to 15 times too long for models of many small operators."
+)
+
 NODES = [
     Node(
         name="a100-sxm4",
@@ -137,6 +142,7 @@ NODES = [
             " 600 GB/s); ResNet50 v1.5 for PyTorch in NVIDIA/DeepLearningExamples (one A100 80 GB: 2,470 images/s with"
             " mixed precision, 938 with tf32); NVIDIA/nccl-tests issues 331 (72 GB/s between two of four GPUs), 149 and"
             " 119 (8 GPUs; four HDR adapters give 96 GB/s).",
+            LAUNCHES,
             FORMULAS,
         ),
     ),
@@ -166,6 +172,7 @@ NODES = [
             "and fp16, 3,350 GB/s, NVLink 900 GB/s); NVIDIA/nccl-tests issues 212 (370 GB/s of NVLink remain) and",
             "290 (46 to 48 GB/s per NDR adapter). Efficiencies fit runs on one H100 (analysis/bench/RESULTS.md);",
             "nothing was measured on a node with several.",
+            LAUNCHES,
             FORMULAS,
         ),
     ),

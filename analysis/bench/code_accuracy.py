@@ -19,20 +19,22 @@ import programs
 import report
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-from stratagem_report import communication, compare, study, style  # noqa: E402
+from stratagem_report import communication, compare, inference, study, style  # noqa: E402
 
 COLUMNS = {
     "strategy, code": "{name}",
     "sent per step MiB": "{sent_MiB:.3f}",
     "accuracy %": "{accuracy:.2f} ± {sd:.2f}",
     "points over DDP": "{difference:+.2f}",
-    "interval": "{low:+.2f} to {high:+.2f}",
+    "95 % interval of all": "{low:+.2f} to {high:+.2f}",
+    "interval of the test": "{test_low:+.2f} to {test_high:+.2f}",
     "p": "{p:.3f}",
     "verdict": "{verdict}",
 }
 
 
-def row_of(family, variant, workers, judged):
+def row_of(family, variant, workers, judged, of_test):
+    """`of_test`: the interval that must lie within the margin."""
     values = [100 * value for value in family.by_seed("test_accuracy", variant, workers).values()]
     row = {
         "name": style.look_of(variant).label,
@@ -44,6 +46,7 @@ def row_of(family, variant, workers, judged):
     if judged:
         interval = judged.interval
         row |= {"difference": 100 * interval.mean, "low": 100 * interval.low, "high": 100 * interval.high}
+        row |= {"test_low": 100 * of_test.low, "test_high": 100 * of_test.high}
         row |= {"p": judged.pairs.p_equivalent(communication.MARGIN), "verdict": judged.verdict}
     return row
 
@@ -59,8 +62,10 @@ def main():
     table = report.Table(options, COLUMNS, machine=programs.machine(options))
     for family in compare.compare(loaded, {}).families:
         judged = communication.judgements(family)
+        pairs = [judgement.pairs for judgement in judged.values()]
+        of_tests = dict(zip(judged, inference.equivalence_intervals(pairs, communication.MARGIN)))
         for pair in family.pairs():
-            table.add(row_of(family, *pair, judged.get(pair)))
+            table.add(row_of(family, *pair, judged.get(pair), of_tests.get(pair)))
 
 
 if __name__ == "__main__":

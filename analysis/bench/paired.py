@@ -33,7 +33,8 @@ def arguments(description, ranks):
 
 def add_pairing(parser):
     """The options that say how two programs are paired."""
-    parser.add_argument("--starts", type=int, default=4, help="of both programs, each first in every second one")
+    parser.add_argument("--starts", type=int, default=4,
+                        help="of both programs, each first in every second one; at least 3 for what documents quote")
     parser.add_argument("--pairs", type=int, default=6, help="of windows, per start")
     parser.add_argument("--steps", type=float, default=5, help="least window, in steps of the slower program")
     parser.add_argument("--min-window", type=float, default=4, help="least window [s]")

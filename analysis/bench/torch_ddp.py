@@ -27,6 +27,7 @@ def main():
     parser = torch_training.arguments(__doc__)
     parser.add_argument("--strong", action="store_true")
     parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--compile-mode", default="max-autotune-no-cudagraphs", help="of torch.compile; or default")
     parser.add_argument("--hook", choices=["fp16", "bf16", "powersgd"], help="of DDP, for gradients")
     options = parser.parse_args()
     if options.strong:
@@ -41,7 +42,7 @@ def main():
         model = torch.nn.parallel.DistributedDataParallel(model, gradient_as_bucket_view=True)
         compress(model, options.hook)
     if options.compile:
-        model.compile(mode="max-autotune-no-cudagraphs")
+        model.compile(mode=options.compile_mode)
     kind = {"fused": True} if options.strong else {"foreach": True}
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, **kind)
     torch_training.train(options, model, optimizer, memory_format)

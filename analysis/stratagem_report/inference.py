@@ -193,6 +193,20 @@ def holm(p_values):
     return adjusted
 
 
+def equivalence_intervals(comparisons, margin, level=LEVEL):
+    """The intervals that two one-sided tests of a family compare with the margin, one for each of `comparisons`: it is
+    equivalent if its interval lies within. Each has the share of the level that Holm's procedure gives it."""
+    p_values = [of.p_equivalent(margin) for of in comparisons]
+    order = sorted(range(len(comparisons)), key=lambda index: p_values[index])
+    found, share = [None] * len(comparisons), None
+    for rank, index in enumerate(order):
+        if share is None or rejected:
+            share = level / (len(comparisons) - rank)
+        rejected = p_values[index] <= share
+        found[index] = comparisons[index].interval(1 - 2 * share)
+    return found
+
+
 def simultaneous(count, level=LEVEL):
     """The confidence of each of `count` intervals that hold together with 1 - level (Bonferroni)."""
     return 1 - level / max(1, count)

@@ -149,6 +149,14 @@ class Families(unittest.TestCase):
         near = (0.3, 0.31, 0.29, 0.3)
         self.assertEqual(self.verdicts(near, near, margin=[0.5, 0.2]), [EQUIVALENT, HIGHER])
 
+    def test_what_is_equivalent_has_its_interval_of_the_test_within_the_margin(self):
+        source = random.Random(5)
+        for _ in range(200):
+            family = [Paired(tuple(source.gauss(0.1, 0.3) for _ in range(5))) for _ in range(6)]
+            judged = inference.judge_family(family, MARGIN)
+            for one, interval in zip(judged, inference.equivalence_intervals(family, MARGIN)):
+                self.assertEqual(one.verdict == EQUIVALENT, interval.within(-MARGIN, MARGIN))
+
     def test_what_the_family_can_find_grows_with_it(self):
         noise = Paired((0.3, -0.2, 0.1, -0.25))
         alone, of_ten = (inference.judge_family([noise] * count)[0] for count in (1, 10))

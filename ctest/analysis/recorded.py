@@ -118,6 +118,31 @@ class Transcripts(harness.ProgramTest):
         return command.removeprefix("$ "), [line for line in output if line not in ("", "...")]
 
 
+class Calibrations(harness.ProgramTest):
+    def test_how_far_times_from_figures_are_off(self):
+        """The table in the calibrations' README is what `plan` says, and what was measured on a GPU."""
+        measured = {
+            (row["model"], str(row["pixels"]), row["precision"]): row["ours_ms"]
+            for row in json.loads((support.ANALYSIS / "bench/data/gpu_vs_graph_h100.json").read_text())["rows"]
+        }
+        text = support.text_of("inputs/calibrations/README.md")
+        part = text[text.index("| model | pixels | precision | measured ms") : text.index("The formulas' figures")]
+        rows = support.rows_of(part)
+        self.assertEqual({(row["model"], row["pixels"], row["precision"]) for row in rows}, set(measured))
+        for row in rows:
+            settings = {"strategy.name": "serial", "data.global_batch": 128, "model.name": row["model"],
+                        "data.input_size": row["pixels"], "precision.compute": row["precision"]}
+            words = [word for key, value in settings.items() for word in ("-s", f"{key}={value}")]
+            told = self.expect(0, "plan", support.ROOT / "inputs/smoke/cifar-vgg16-ddp.yaml", *words, "--ranks", "1",
+                               "--calibration", "h100-sxm5", "--no-activations", "--json")
+            predicted = 1e3 * json.loads(told.stdout)["time"]["step_s"]
+            took = measured[row["model"], row["pixels"], row["precision"]]
+            self.assertEqual(
+                (row["measured ms"], row["predicted ms"], row["ratio"]),
+                (f"{took:.2f}", f"{predicted:.2f}", f"{predicted / took:.1f}"),
+            )
+
+
 def alike(line, other):
     """Whether two lines have the same words, and nearly the same numbers."""
     words, numbers = zip(*((NUMBER.sub("#", one).split(), map(float, NUMBER.findall(one))) for one in (line, other)))

@@ -20,13 +20,17 @@ class Unchecked(unittest.TestCase):
 class OfReadme(Sentences):
     def test_all(self):
         eager, graph = ratios_of("gpu_vs_eager_h100"), ratios_of("gpu_vs_graph_h100")
-        ddp, fsdp = ratios_of("ddp_vs_torch"), ratios_of("fsdp_vs_torch")
+        small, large = ratios_of("ddp_vs_torch"), ratios_of("ddp_vs_torch_224")
+        (link,) = (row["ratio"] for row in rows_of("torch_links") if row["code"] == "bf16")
+        larger = {row["model"] for row in rows_of("gpu_vs_graph_h100") if row["pixels"] == 224}
+        self.assertEqual(len(larger), 2)
         self.check_all(
             "README.md",
             f"[{eager[0]:.1f} to {eager[-1]:.1f}]",
-            f"PyTorch's own graph {graph[0]:.2f} to {graph[-1]:.2f}",
-            f"DDP [{ddp[0]:.2f} to {ddp[-1]:.2f}]",
-            f"FSDP {fsdp[0]:.2f} to {fsdp[-1]:.2f}",
+            f"{graph[0]:.2f} to {graph[-1]:.2f} against a CUDA graph",
+            f"[{small[0]:.2f} to {small[-1]:.2f} at 32 pixels]",
+            f"{large[0]:.2f} to {large[-1]:.2f} at 224 pixels",
+            f"16-bit codes [{link:.2f}]",
         )
 
     def test_demo(self):
@@ -60,12 +64,30 @@ class OfResults(Sentences):
     def test_all(self):
         waited_s = max(row["waited_s"] for row in rows_of("checkpoint_cost"))
         share = 100 * waited_s / (30 * 60)
+        (links,) = (row["ratio"] for row in rows_of("torch_links") if row["code"] == "bf16")
+        ddp = {row["model"]: row for row in rows_of("ddp_vs_torch") if row["batch_per_rank"] == 16}
+        fsdp_of_ddp = sorted(
+            row["theirs_images_per_s"] / ddp[row["model"]]["theirs_images_per_s"] for row in rows_of("fsdp_vs_torch")
+        )
+        now = {row["model"]: row for row in rows_of("gpu_vs_eager_h100")}
+        earlier = {
+            row["model"]: 1000 * row["batch_per_rank"] / row["theirs_images_per_s"]
+            for row in rows_of("ddp_vs_torch_h100")
+            if (row["precision"], row["pixels"]) == ("tf32", 32)
+        }
         self.check_all(
             RESULTS,
             f"interval of 30 minutes, this is at most {share:.2f} % of the time",
             "the limit is then 1.5",  # three computing ranks on two cores
             "stratagem is {:.2f} to {:.2f} times as fast".format(*ends(ratios_of("gpu_vs_eager_h100"))),
             "it is {:.2f} to {:.2f} times as fast".format(*ends(ratios_of("gpu_vs_graph_h100"))),
+            f"`torch_links` has {links:.2f} times",
+            f"{fsdp_of_ddp[0]:.2f} to {fsdp_of_ddp[-1]:.2f} of the images per second of PyTorch's own DDP",
+            "took {:.1f} and {:.1f} ms".format(*(earlier[model] for model in ("resnet50", "vgg16"))),
+            "now {:.1f} and {:.1f} ms".format(*(now[model]["theirs_ms"] for model in ("resnet50", "vgg16"))),
+            "would be {:.1f} and {:.1f}".format(
+                *(earlier[model] / now[model]["ours_ms"] for model in ("resnet50", "vgg16"))
+            ),
         )
 
 
