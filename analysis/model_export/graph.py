@@ -10,6 +10,7 @@ from . import ExportError
 CURES = (  # of what torch.export says
     (r"inferred to be a constant|specialized", "the number of samples became a constant: write x.shape[0] for len(x),"
                                                " n // 4 for int(n / 4), and no number of samples in forward()"),
+    (r"dynamo-optimized", "leave torch.compile out of forward(), or export with torch 2.9 or later"),
     (r"data-dependent", "control flow depends on data: write it with operators such as torch.where"),
     (r"same dtype|expected scalar type|should be the same",
      "forward() mixes types: leave out conversions such as x.bfloat16(); precision.compute chooses the type"),

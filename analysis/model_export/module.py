@@ -86,12 +86,17 @@ def hidden_parameters(model):
         for attribute, value in vars(module).items():
             if attribute.startswith("_") or not isinstance(value, (list, tuple, dict)):
                 continue
-            for each in value.values() if isinstance(value, dict) else value:
-                if isinstance(each, nn.Parameter) and id(each) not in known:
-                    place = f"{name}.{attribute}".lstrip(".")
-                    yield (f"{place} holds a parameter that model.parameters() lacks: it is a constant, as for"
-                           " PyTorch's optimizers; nn.ParameterList and ParameterDict make it one of the model's")
-                    break
+            held = value.values() if isinstance(value, dict) else value
+            if any(id(parameter) not in known for each in held for parameter in parameters_of(each)):
+                place = f"{name}.{attribute}".lstrip(".")
+                yield (f"{place} holds a parameter that model.parameters() lacks: it is a constant, as for PyTorch's"
+                       " optimizers; nn.ParameterList and ModuleList make it one of the model's")
+
+
+def parameters_of(thing):
+    if isinstance(thing, nn.Module):
+        return thing.parameters()
+    return [thing] if isinstance(thing, nn.Parameter) else []
 
 
 def text_of(kind):

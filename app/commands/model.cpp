@@ -5,6 +5,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "model/exported/exported_model.hpp"
+#include "model/exported/first_loss.hpp"
 #include "predict/block_costs.hpp"
 
 namespace stratagem::app {
@@ -88,6 +89,7 @@ ExitCode execute_model(Options const& options) {
   auto const config = model_of(options.words().front());
   auto const shape = shape_of(options, config);
   auto const model = make_model(config, shape);
+  if (!config.file.empty()) check_first_loss(config, model, shape);
   auto const costs = block_costs(model, config, shape);
   auto const format = options.text("format");
   if (format == "text")

@@ -1,7 +1,9 @@
 """A model that torch.export wrote, wherever a model can be named: model, plan, run, resume, simulate, studies."""
 
+import io
 import json
 import pathlib
+import zipfile
 
 import harness
 from harness import Refusal, mpirun, overridden
@@ -31,16 +33,36 @@ parts:
       variant: [ddp, fsdp]
       workers: [2]
 """
-NET, OTHER = ((FILES / f"tiny-{torch}.pt2").read_bytes() for torch in ("2.11", "2.10"))  # their graphs differ a little
+NET, OTHER = ((FILES / f"tiny-{torch}.pt2").read_bytes() for torch in ("2.15", "2.10"))  # their graphs differ a little
 WITH_NET = {"net.yaml": CONFIG, "net.pt2": NET}
 RUN = ["run", "net.yaml"]
 
+
+def with_first_loss(change):
+    """The net, with another record of its first loss."""
+    target = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(NET)) as source, zipfile.ZipFile(target, "w") as changed:
+        for name in source.namelist():
+            content = source.read(name)
+            if name.endswith("extra/stratagem.json"):
+                record = json.loads(content)
+                change(record["first_loss"])
+                content = json.dumps(record).encode()
+            changed.writestr(name, content)
+    return target.getvalue()
+
+
+OTHER_LOSS = with_first_loss(lambda first: first["training"].update(loss=2.3))
 
 REFUSED = [
     Refusal("no such file", ["run", "net.yaml", "-s", "model.file=none.pt2"], USAGE,
             ["cannot open model file none.pt2", "check model.file"], WITH_NET, ranks=(1, 2)),
     Refusal("half a file", RUN, BAD_DATA, ["net.pt2", "analysis/export_model.py"],
             {**WITH_NET, "net.pt2": NET[: len(NET) // 2]}, ranks=(1, 2)),
+    Refusal("another first loss", RUN, BAD_DATA, ["first loss in training is 2.37", "Python's was 2.3"],
+            {**WITH_NET, "net.pt2": OTHER_LOSS}, ranks=(1, 2)),
+    Refusal("another first loss, shown", ["model", "net.pt2"], BAD_DATA, ["first loss in training"],
+            {"net.pt2": OTHER_LOSS}),
     Refusal("no archive", RUN, BAD_DATA, ["not a usable model file: net.pt2"], {**WITH_NET, "net.pt2": "text"}),
     Refusal("a name, too", overridden("model.name=lenet", config="net.yaml"), USAGE,
             ["model.name: is given, and so is model.file"], WITH_NET),
@@ -82,6 +104,7 @@ class Exported(harness.ProgramTest):
         self.assertEqual(self.digest("strategy.bucket_mb=0.01", out="ddp", ranks=2), expected)
         self.assertEqual(self.digest("strategy.name=fsdp", out="fsdp", ranks=2), expected)
         self.assertEqual(self.digest("strategy.name=ps", out="ps", ranks=3), expected)
+        self.digest("precision.compute=bf16", out="bf16", ranks=2)  # its first loss is compared in fp32
 
     def test_it_goes_on_with_its_own_graph_alone(self):
         whole = self.digest("run.max_steps=6", out="whole", ranks=2)

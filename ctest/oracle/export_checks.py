@@ -39,6 +39,7 @@ ACCEPTED = {
     "float32 asked for": Case(nets.SumInFloat32, EQUAL),
     "dropout": Case(nets.Drops, EQUAL),
     "dropout of an LSTM": Case(nets.Lstm, EQUAL),
+    "another rounding in evaluation": Case(nets.Encoder, EQUAL),
     "stochastic depth": Case(nets.Depth, EQUAL),
     "a forward hook": Case(nets.forward_hook, EQUAL),
     "several outputs": Case(nets.Auxiliary, "1 others (auxiliary heads) are left out"),
@@ -60,6 +61,7 @@ ACCEPTED = {
     "a partial function": Case(nets.InPartial, EQUAL),
     "a transposed view": Case(nets.Transposed, EQUAL),
     "a parameter of nobody": Case(nets.Nobodys, "ws holds a parameter that model.parameters() lacks"),
+    "a module of nobody": Case(nets.ListOfModules, "layers holds a parameter that model.parameters() lacks"),
     # Evaluation mode.
     "exported in evaluation": Case(lambda: nets.Base().eval(), "2 layers, body.1 first, are in evaluation mode:"
                                                                " exported in training mode"),
@@ -73,6 +75,7 @@ ACCEPTED = {
     "a compiled part": Case(nets.compiled_part, "body: exports what OptimizedModule wraps, Sequential"),
     "a compiled function": Case(nets.CompiledFunction, EQUAL),
     "DataParallel": Case(lambda: torch.nn.DataParallel(nets.Base()), "exports what DataParallel wraps, Base"),
+    "DistributedDataParallel": Case(nets.distributed, "exports what DistributedDataParallel wraps, Base"),
     "an average of models": Case(lambda: torch.optim.swa_utils.AveragedModel(nets.Base()),
                                  "exports what AveragedModel wraps, Base"),
     # Types and layouts.
@@ -154,6 +157,8 @@ def check_file(model, file, case):
     with zipfile.ZipFile(file) as archive:
         record = next(name for name in archive.namelist() if name.endswith("extra/stratagem.json"))
         assert b'"first_loss"' in archive.read(record)
+    if torch.__version__ < "2.9":
+        return  # it loads what it pickled itself
     program = torch.export.load(file)
     for name, tensor in program.state_dict.items():
         assert tensor.is_contiguous(), name

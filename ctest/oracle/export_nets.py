@@ -64,6 +64,19 @@ class Lstm(nn.Module):
         return self.head(self.lstm(x.transpose(1, 2).flatten(2))[0][:, -1])
 
 
+class Encoder(nn.Module):
+    """In evaluation, PyTorch computes the layer in one operator, which rounds otherwise."""
+
+    def __init__(self):
+        super().__init__()
+        layer = nn.TransformerEncoderLayer(64, 2, 32, batch_first=True)
+        self.encoder = nn.TransformerEncoder(layer, 1, enable_nested_tensor=False)
+        self.head = nn.Linear(64, 10)
+
+    def forward(self, x):
+        return self.head(self.encoder(x.flatten(2)).mean(1))
+
+
 class Depth(Base):
     """Stochastic depth, as torchvision's, row by row."""
 
@@ -221,6 +234,15 @@ class Nobodys(WithWeight):
         return self.ws[0] @ self.w
 
 
+class ListOfModules(Base):
+    def __init__(self):
+        super().__init__()
+        self.layers = [nn.Linear(16, 16)]
+
+    def forward(self, x):
+        return self.head(self.layers[0](self.features(x)))
+
+
 def frozen_norm():
     net = Base()
     net.body[1].eval()
@@ -244,6 +266,12 @@ def compiled_part():
     net = Base()
     net.body = torch.compile(net.body)
     return net
+
+
+def distributed():
+    if not torch.distributed.is_initialized():
+        torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+    return nn.parallel.DistributedDataParallel(Base())
 
 
 class CompiledFunction(Base):

@@ -14,7 +14,7 @@ std::filesystem::path tiny_exported(std::string const& torch = "2.11");
 using Records = std::map<std::string, std::string>;
 
 /// Writes tiny_exported() to `target`, with records that were changed.
-void write_changed(std::filesystem::path const& target,
-                   std::function<void(Records&)> const& change);
+void write_changed(std::filesystem::path const& target, std::function<void(Records&)> const& change,
+                   std::string const& torch = "2.11");
 
 }  // namespace stratagem::test

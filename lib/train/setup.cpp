@@ -13,6 +13,7 @@
 #include "comm/agreement.hpp"
 #include "comm/factory.hpp"
 #include "model/exported/exported_model.hpp"
+#include "model/exported/first_loss.hpp"
 #include "model/weights.hpp"
 #include "mpi/session.hpp"
 #include "plan/process_setup.hpp"
@@ -71,7 +72,9 @@ Setup set_up(RunConfig const& config, mpi::Comm const& world, Log& log) {
   auto model = on_all_ranks(world, [&] {
     auto const input = input_shape(config);
     auto made = make_model(config.model, input);
-    if (!made.graph.empty()) try_exported_model(made, input);
+    if (made.graph.empty()) return made;
+    try_exported_model(made, input);
+    if (world.rank() == 0) check_first_loss(config.model, made, input);
     return made;
   });
   // Own images are listed, and stay where they are. Of others, the plan is made with the published
