@@ -38,7 +38,13 @@ class Difference:
 def differences(model, program, x):
     """What the program does otherwise than the module. Both have the values of before afterwards."""
     causes = Causes(model)
-    numbers = both(model, program, x, causes)
+    try:
+        numbers = both(model, program, x, causes)
+    except ExportError:
+        raise
+    except Exception as problem:  # of the user's code
+        raise ExportError(f"a step or an evaluation with {len(x)} samples fails: {type(problem).__name__}: {problem}\n"
+                          "  --no-check leaves them out") from None
     if not compare(*numbers, 0):
         return [], causes
     with contextlib.suppress(ExportError, RuntimeError, TypeError):  # not every model computes in float64

@@ -91,6 +91,8 @@ def check_logits(program):
         shape = ", ".join(["samples" if isinstance(size, torch.SymInt) else str(size) for size in value.shape])
         raise ExportError(f"the model's first output is [{shape}] of {value.dtype}; stratagem trains classifiers, whose"
                           " output is [samples, classes] of a floating type")
+    if value.shape[1] == 1:
+        raise ExportError("the model has one logit; cross-entropy takes one for each class: make it two")
 
 
 def untraceable(problem):

@@ -115,6 +115,8 @@ REFUSED = {
     "a branch by data": (nets.DataBranch, ["torch.where"]),
     "two inputs": (nets.TwoInputs, ["forward(ids, mask) takes 2 inputs"]),
     "an image": (nets.Image, ["first output is [samples, 16, 4, 4]", "[samples, classes]"]),
+    "one logit": (nets.OneLogit, ["one logit", "make it two"]),
+    "no evaluation": (nets.FailsInEvaluation, ["with 4 samples fails: NotImplementedError: later", "--no-check"]),
     "conversions inside": (nets.converts_inside, ["leave out conversions"]),
     "nothing to train": (nets.frozen(""), ["no parameter gets a gradient"]),
     "no values": (lambda: nets.Base().to("meta"), ["body.0.weight has no values"]),

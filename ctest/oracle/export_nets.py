@@ -488,6 +488,19 @@ class Image(Base):
         return self.body(x)
 
 
+class OneLogit(Base):
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(16, 1)
+
+
+class FailsInEvaluation(Base):
+    def forward(self, x):
+        if not self.training:
+            raise NotImplementedError("later")
+        return super().forward(x)
+
+
 def converts_inside():
     class Converts(Base):
         def forward(self, x):

@@ -137,7 +137,7 @@ def random_nodes(path):
         operator = node["target"].removeprefix("torch.ops.aten.").split(".")[0]
         module = node["metadata"]["nn_module_stack"].split(";")[-1].split(",")[1]
         if operator in RANDOM and not module.startswith("aux"):
-            found.append((operator, node["name"]))
+            found.append((operator, node.get("name") or node["outputs"][0]["as_tensor"]["name"]))
     return found
 
 
