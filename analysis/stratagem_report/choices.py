@@ -34,11 +34,15 @@ class Goal:
 
     def number(self, value, like):
         """Formatted with as many digits as `like` needs: three significant ones if it is small."""
+        if math.isinf(value):
+            return "not reached"
         size = abs(like * self.factor)
-        digits = self.digits if size >= 1 or size == 0 else 2 - math.floor(math.log10(size))
+        digits = self.digits if size >= 1 or size == 0 or math.isinf(size) else 2 - math.floor(math.log10(size))
         return f"{value * self.factor:,.{digits}f}"
 
     def median_text(self, value):
+        if math.isinf(value.median):
+            return self.number(value.median, value.median)
         return f"{self.number(value.median, value.median)} {self.unit}".rstrip()
 
     def text(self, value):
@@ -160,6 +164,8 @@ class Choice:
         return other.median / self.value.median - 1
 
     def change_text(self, variant):
+        if math.isinf(self.values[variant].median):
+            return "not reached"
         margin = 100 * self.margin_of(variant)
         return f"{-margin:+.2f} points" if self.goal.greatest else f"{margin:+.1f} %"
 
@@ -167,6 +173,8 @@ class Choice:
     def margin_text(self):
         """Of the second."""
         margin = self.margin_of(self.second)
+        if math.isinf(margin):
+            return "more than its runs had"
         if self.goal.greatest:
             return f"{100 * margin:.2f} points less"
         return f"{100 * margin:.1f} % more" if margin < 1 else f"{1 + margin:.1f} times"
@@ -199,9 +207,9 @@ def candidates(comparison, family, workers, goal):
         value = comparison.time_to_target(family, *at) if timed else family.spread(goal.quantity, *at)
         if value.known:
             values[variant] = value
-            by_seed[variant] = (
-                comparison.times_to_target(family, *at) if timed else family.by_seed(goal.quantity, *at)
-            )
+            of_runs = comparison.times_to_target(family, *at) if timed else family.by_seed(goal.quantity, *at)
+            # A test without the runs that did not reach the target would favour the strategy that has them.
+            by_seed[variant] = of_runs if all(map(math.isfinite, of_runs.values())) or not timed else {}
     if len(values) < 2:
         return None
     ranked = sorted(values.items(), key=lambda item: item[1].median, reverse=goal.greatest)

@@ -6,10 +6,11 @@ import math
 import pandas as pd
 
 from . import measures, style, yardstick
-from .spread import UNKNOWN, Spread, ratio, spread
+from .spread import UNKNOWN, Spread, ratio, reaching
 from .study import FAMILY, Study
 
 USUAL_TEST_IMAGES = 10_000
+REFERENCES = ("serial", "ddp", "ps-sync")  # without sharding or staleness; the first that ran
 
 
 @dataclasses.dataclass
@@ -134,10 +135,14 @@ class Family:
         return ratio(self.spread("epoch_s", *base), self.spread("epoch_s", variant, workers))
 
     def target(self):
-        """The accuracy or perplexity of "time to the target": close to the best median of final ones."""
-        finals = [self.spread(self.yardstick.quantity, *pair).median for pair in self.pairs()]
-        known = [value for value in finals if math.isfinite(value)]
-        return self.yardstick.near * self.yardstick.best(known) if known else math.nan
+        """The accuracy or perplexity of "time to the target": close to the median final one of plain training, on as
+        few workers as there are. Fixed before the runs, not by the luckiest of them; NaN without plain training."""
+        for reference in REFERENCES:
+            for workers in self.workers:
+                final = self.spread(self.yardstick.quantity, reference, workers).median
+                if self.find(reference, workers) == reference and math.isfinite(final):
+                    return self.yardstick.near * final
+        return math.nan
 
 
 @dataclasses.dataclass
@@ -176,16 +181,16 @@ class Comparison:
         return self.run(family.of(variant, workers).sort_values("seed")["cell"].iloc[0])
 
     def times_to_target(self, family, variant, workers):
-        """By seed, as Family.by_seed. Nothing if a run did not reach the target: leaving it out would distort."""
+        """By seed, as Family.by_seed; infinite for a run that did not reach the target."""
         target = family.target()
         times = keyed(
             family.of(variant, workers),
             lambda cells: [measures.time_to(self.run(cell), family.yardstick, target) for cell in cells["cell"]],
         )
-        return times if all(map(math.isfinite, times.values())) else {}
+        return {seed: time if math.isfinite(time) else math.inf for seed, time in times.items()}
 
     def time_to_target(self, family, variant, workers):
-        return spread(self.times_to_target(family, variant, workers).values())
+        return reaching(self.times_to_target(family, variant, workers).values())
 
     @property
     def on_gpu(self):

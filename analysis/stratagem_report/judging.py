@@ -11,12 +11,15 @@ import dataclasses
 import math
 from collections.abc import Callable
 
+from scipy import special
+
 from . import inference
 from .conditions import Experiment, Wanted
 from .evidence import ACCURACY, mixture
 from .findings import NOT_REPRODUCED, REPRODUCED, UNDERPOWERED, UNTESTED, Finding, Quantity, listing
 from .style import workers_text
 
+MOST_SEEDS = 200
 INSIDE, OUTSIDE, OPEN, MISSING = "inside", "outside", "open", "missing"
 
 
@@ -118,7 +121,30 @@ def outcome(evidence, claim, reading, target):
         return Outcome(target, MISSING, f"{quantity.name} was not measured", depth)
     pairs = paired(quantity, values)
     state, interval = state_of(pairs, target.low, target.high, len(claim.targets))
-    return Outcome(target, state, told(quantity, target, pairs, interval), depth, sides)
+    text = told(quantity, target, pairs, interval)
+    if state == OPEN and pairs.n >= inference.LEAST_PAIRS:
+        text += lacking(target, pairs, len(claim.targets))
+    return Outcome(target, state, text, depth, sides)
+
+
+def seeds_needed(pairs, low, high, targets):
+    """With which an interval of this mean and deviation lies wholly inside or outside the range, with the usual power;
+    None if MOST_SEEDS do not suffice."""
+    distance = min(abs(pairs.mean - end) for end in (low, high))
+    level = (1 - inference.simultaneous(targets)) / 2
+    for seeds in range(inference.LEAST_PAIRS, MOST_SEEDS + 1):
+        errors = -special.stdtrit(seeds - 1, level) + special.stdtrit(seeds - 1, inference.POWER)
+        if errors * pairs.sd / math.sqrt(seeds) <= distance:
+            return seeds
+    return None
+
+
+def lacking(target, pairs, targets):
+    """How many seeds would resolve what these did not."""
+    seeds = seeds_needed(pairs, target.low, target.high, targets)
+    if seeds is None:
+        return f"; even {MOST_SEEDS} seeds would not tell this effect from an end of that range"
+    return f"; would need {max(seeds, pairs.n + 1)} seeds, if effect and deviation are as measured"
 
 
 def told(quantity, target, pairs, interval):

@@ -21,7 +21,7 @@ import math
 import numpy as np
 from scipy import optimize, special
 
-from .inference import LEAST_PAIRS, LEVEL, POWER, TOO_FEW, Interval, Judgement, Paired, verdict_of
+from .inference import LEAST_PAIRS, LEVEL, POWER, TOO_FEW, Interval, Judgement, Paired, paired, verdict_of
 
 COLLAPSED = 10  # median deviations of all runs from the medians of strategy and seed
 ALONE = 5  # median deviations of its strategy's runs: one that varies much has not collapsed
@@ -197,7 +197,6 @@ def judge_row(values, pairs, least_sd=0.0, exact=False, collapse=math.inf):
     judged = {}
     for (better, worse), margin in pairs.items():
         found = judge_pair(row, better, worse, margin, exact)
-        shared = [seed for seed in values[better] if seed in values[worse]]
-        few = Paired(tuple(values[worse][seed] - values[better][seed] for seed in shared))
+        few = paired(values[worse], values[better])
         judged[better, worse] = found or Judgement(TOO_FEW, False, few, few.interval())
     return judged

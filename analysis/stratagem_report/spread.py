@@ -36,6 +36,17 @@ def spread(values):
     return Spread(median, known[0], known[-1], len(known))
 
 
+def reaching(times):
+    """Of times until something was reached, infinite in runs that did not: these count as longer than all others.
+    Unknown if none did."""
+    ordered = sorted(times)
+    if not ordered or math.isinf(ordered[0]):
+        return UNKNOWN
+    middle = len(ordered) // 2
+    median = ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+    return Spread(median, ordered[0], ordered[-1], len(ordered))
+
+
 def ratio(a, b):
     """a / b; its range contains the quotients of all pairs."""
     if not a.known or not b.known or b.low <= 0:

@@ -202,6 +202,8 @@ def show_spread(value, column):
 
 
 def number_text(value, column):
+    if math.isinf(value):
+        return "not reached"
     rounded = round(value, column.digits) + 0.0  # avoids a minus sign before zero
     return f"{rounded:{'+' if column.sign else ''},.{column.digits}f}"
 

@@ -20,7 +20,7 @@ def t3_servers(comparison):
     """Accuracy or perplexity, time and staleness of every mode, next to the synchronous strategies."""
     learned = yardsticks_of(with_servers(comparison))
     words = " or ".join(of.word for of in learned)
-    targets = " or ".join(f"{100 * of.near:.0f} % of the best final {of.word}" for of in learned)
+    targets = " or ".join(f"{100 * of.near:.0f} % of the final {of.word}" for of in learned)
     table = Table(
         "T3",
         f"Parameter servers: {words}, time, staleness",
@@ -42,10 +42,11 @@ def t3_servers(comparison):
         ],
         note=(
             "Lag: updates made since the parameters that a gradient was computed with, over all pushes."
-            f" The target is {targets} of the comparison; a dash there: a run did"
-            " not reach it. Updates/s: versions of the parameters over the training time. Server busy:"
-            " share of the training time in which servers computed, mean over servers. Training time"
-            " leaves evaluation and saving out, and so does the limit behind `>` (run.max_time_s)."
+            f" The target is {targets} of plain training (serial, else DDP, else PS sync) on the fewest"
+            " workers that it ran on; a run that did not reach it counts as longer than all others."
+            " Updates/s: versions of the parameters over the training time. Server busy: share of the"
+            " training time in which servers computed, mean over servers. Training time leaves"
+            " evaluation and saving out, and so does the limit behind `>` (run.max_time_s)."
         ),
     )
     for family in with_servers(comparison):

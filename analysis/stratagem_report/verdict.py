@@ -126,7 +126,12 @@ def conditions(comparison, family, workers):
         + ("" if family.on_gpu else ", without a GPU")
         + ". The words in brackets are explained below T6."
     )
-    if runs.min() < LEAST_PAIRS:
+    if runs.max() == 1:
+        told += (
+            " With one run each, nothing can be established: repeat them with other seeds, of which five are enough for"
+            " most questions."
+        )
+    elif runs.min() < LEAST_PAIRS:
         told += f" With fewer than {LEAST_PAIRS} seeds, nothing is tested."
     if steps < SHORT_STEPS:
         told += f" Only {count(steps, 'step')}: the times are a hint, no more."

@@ -8,7 +8,7 @@ from .table import Column
 @dataclasses.dataclass(frozen=True)
 class Yardstick:
     """`quantity` is a measure of the program and a column of learning curves. A run has reached the target at
-    `near` times the best final value of its comparison."""
+    `near` times the final value of plain training (Family.target)."""
 
     counted: str  # what rates of such runs count
     batch: str  # what a batch is made of

@@ -1,12 +1,13 @@
 """What the report says of the best strategy: tested over shared seeds, or only described; with cells made by hand."""
 
+import math
 import random
 import unittest
 
 import support  # noqa: F401 (paths, or a visible skip)
 import harness
-from claims import cell, comparison
-from stratagem_report import choices, document, inference, overview, standing, verdict
+from claims import Made, cell, comparison
+from stratagem_report import choices, compare, document, inference, overview, standing, verdict
 from stratagem_report.choices import ACCURACY, PEAK, PERPLEXITY, TIME
 
 STUDIES = 200
@@ -146,6 +147,46 @@ class Rows(unittest.TestCase):
         self.assertEqual(self.chosen(TIME, rows).verdict, standing.ESTABLISHED)
 
 
+class Timed(Made):
+    """With times to the target by variant; infinite where a run did not reach it."""
+
+    times = {}
+
+    def times_to_target(self, family, variant, workers):
+        return {(seed, 0): time for seed, time in enumerate(self.times[variant], 1)}
+
+    time_to_target = compare.Comparison.time_to_target
+
+
+class TimesToTheTarget(unittest.TestCase):
+    def choice(self, **times):
+        rows = rows_of("test_accuracy", {variant: [0.9] * len(of) for variant, of in times.items()})
+        made = comparison(rows, Timed)
+        made.times = times
+        return choices.choose(made, made.families[0], 2, choices.TO_ACCURACY)
+
+    def test_a_mode_with_a_run_below_the_target_does_not_vanish(self):
+        never = math.inf
+        found = self.choice(ddp=[10, 10.1, 9.9], **{"ps-async": [14, never, 15], "ps-dc": [never] * 3})
+        self.assertEqual(list(found.values), ["ddp", "ps-async"])
+        self.assertEqual(found.goal.text(found.values["ps-async"]), "15.00 s (14.00 to not reached)")
+        self.assertEqual(found.verdict, standing.APART)
+
+    def test_most_runs_below_the_target(self):
+        never = math.inf
+        found = self.choice(ddp=[10, 10.1, 9.9], **{"ps-async": [9, never, never]})
+        self.assertEqual((found.best, found.value.median), ("ddp", 10))
+        self.assertEqual(found.change_text("ps-async"), "not reached")
+
+    def test_the_target_is_that_of_plain_training_and_not_of_the_luckiest(self):
+        rows = rows_of("test_accuracy", {"ddp": [0.90, 0.91, 0.89], "ps-async": [0.99, 0.98, 0.97]})
+        self.assertAlmostEqual(comparison(rows).families[0].target(), 0.98 * 0.90)
+        rows += [{**cell("lenet", "serial", 1, seed), "test_accuracy": 0.8} for seed in (1, 2, 3)]
+        self.assertAlmostEqual(comparison(rows).families[0].target(), 0.98 * 0.8)
+        stale = [row for row in rows if row["variant"] == "ps-async"]
+        self.assertTrue(math.isnan(comparison(stale).families[0].target()))
+
+
 class ChosenAfterTheRuns(unittest.TestCase):
     """The best of many is often the luckiest: all pairs must count."""
 
@@ -185,6 +226,11 @@ class FirstSentences(unittest.TestCase):
         note = document.tables_study.t6_decision(made).note
         for word in "one family", "all pairs", "one of 20", "within 5 %", "within 1 %", "fewer than 3":
             self.assertIn(word, note)
+
+    def test_one_seed_can_establish_nothing(self):
+        told, _ = self.said(ddp=[1.0], fsdp=[2.0], **{"ps-sync": [9.0]})
+        self.assertIn("With one run each, nothing can be established", " ".join(told.details))
+        self.assertIn("[one run each: not judged", told.headline)
 
     def test_words_are_never_stronger_than_two_runs_allow(self):
         told, made = self.said(ddp=[1.0, 1.01], fsdp=[2.0, 2.01])

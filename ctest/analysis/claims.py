@@ -82,14 +82,14 @@ class Made(compare.Comparison):
         return UNKNOWN
 
 
-def comparison(rows):
+def comparison(rows, kind=Made):
     """With groups as the program tells them."""
     groups = {}
     for row in rows:
         groups.setdefault(row["group"], []).append(row)
     told = {group: {name: spread_of([row[name] for row in of]) for name in MEASURES} for group, of in groups.items()}
     runs = {row["cell"]: run_of(row) for row in rows}
-    return Made(types.SimpleNamespace(runs=runs, groups=told, marks=[], name="made"), pd.DataFrame(rows), {})
+    return kind(types.SimpleNamespace(runs=runs, groups=told, marks=[], name="made"), pd.DataFrame(rows), {})
 
 
 def run_of(row):

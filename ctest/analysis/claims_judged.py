@@ -6,6 +6,7 @@ import unittest
 
 import support  # noqa: F401 (paths, or a visible skip)
 import harness
+from scipy import special
 from claims import comparison
 from planted import JUDGED, cell_of, claim_of, in_one_reading, inside, outside, plant, verdict
 from stratagem_report import claims, findings, inference, judging
@@ -51,6 +52,20 @@ class Planted(unittest.TestCase):
         for row in rows:
             row["seed"] += 10 * (row["variant"] == "ddp")
         self.assertIn("there are 0", verdict(claim, rows).measured)
+
+    def test_what_stays_open_says_how_many_seeds_it_needs(self):
+        claim = in_one_reading(claim_of("5, 4 workers"))
+        found = verdict(claim, plant(claim, inside, noise=1))
+        self.assertEqual(found.verdict, findings.UNDERPOWERED)
+        self.assertRegex(found.measured, r"would need \d+ seeds|even 200 seeds")
+        for mean, ends, deviation in (1.0, (0.5, 2.0), 0.5), (0.3, (0.5, 2.0), 0.2):
+            pairs = Paired((mean - deviation, mean, mean + deviation))
+            needed = judging.seeds_needed(pairs, *ends, 1)
+            reach = lambda seeds: -special.stdtrit(seeds - 1, 0.025) + special.stdtrit(seeds - 1, inference.POWER)
+            distance = min(abs(mean - end) for end in ends)
+            for seeds, enough in (needed, True), (needed - 1, False):
+                self.assertEqual(reach(seeds) * pairs.sd / math.sqrt(seeds) <= distance, enough)
+        self.assertIsNone(judging.seeds_needed(Paired((0.49, 0.51, 0.53)), 0.51, 2.0, 1))
 
     def test_a_size_is_judged_not_only_a_direction(self):
         claim = claim_of("5, 4 workers")  # 5 to 18 points
