@@ -35,13 +35,15 @@ COLUMNS = {
 
 def row_of(family, variant, workers, judged, of_test):
     """`of_test`: the interval that must lie within the margin."""
-    values = [100 * value for value in family.by_seed("test_accuracy", variant, workers).values()]
+    of_seeds = family.by_seed("test_accuracy", variant, workers)
+    values = [100 * value for value in of_seeds.values()]
     row = {
         "name": style.look_of(variant).label,
         "sent_MiB": communication.sent(family, variant, workers) / 2**20,
         "accuracy": statistics.fmean(values),
         "sd": statistics.stdev(values),
         "seeds": len(values),
+        "accuracy_by_seed": {str(seed): value for (seed, _), value in of_seeds.items()},
     }
     if judged:
         interval = judged.interval

@@ -70,7 +70,8 @@ def main():
         "accuracy": 100 * statistics.fmean(changed.values()), "difference": 100 * interval.mean,
         "low": 100 * interval.low, "high": 100 * interval.high, "p": pairs.p_equivalent(communication.MARGIN),
         "loss_without": statistics.fmean(pair[0][1] for pair in runs.values()),
-        "loss": statistics.fmean(pair[1][1] for pair in runs.values())})
+        "loss": statistics.fmean(pair[1][1] for pair in runs.values()),
+        "accuracy_and_loss_by_seed": {str(seed): {"without": pair[0], "with": pair[1]} for seed, pair in runs.items()}})
 
 
 if __name__ == "__main__":
