@@ -2,6 +2,7 @@
 The whole is recorded."""
 
 import collections
+import itertools
 import json
 import math
 import re
@@ -12,7 +13,7 @@ import support
 import harness
 import null_studies as made  # of analysis/
 from scipy import stats
-from stratagem_report import row_tests
+from stratagem_report import inference, row_tests
 
 ROWS = 150
 SIZES = 3, 12
@@ -29,6 +30,21 @@ class Verdicts(unittest.TestCase):
                     share = made.false_share(goal, draw, size, seeds, ROWS, random)
                     print(f"{name}, {size} strategies, {seeds} seeds: {100 * share:.1f} % false")
                     self.assertLessEqual(share, made.limit(ROWS), (name, size, seeds))
+
+    def test_nor_is_it_the_margin_that_hides_them(self):
+        """Differences of a few images are within the margin of accuracies; without one, they are seldom found, too."""
+        random, least = np.random.default_rng(13), inference.least_sd_of(made.IMAGES)
+        for draw in made.tied, made.saturated:
+            for size in SIZES:
+                for seeds in 3, 5:
+                    pairs = dict.fromkeys(itertools.combinations(range(size), 2))
+                    wrong = 0
+                    for _ in range(ROWS):
+                        lines = enumerate(draw(random, (size, seeds)).tolist())
+                        row = {index: dict(enumerate(line)) for index, line in lines}
+                        wrong += any(of.differs for of in row_tests.judge_row(row, pairs, least).values())
+                    print(f"{draw.__name__}, {size} strategies, {seeds} seeds: {100 * wrong / ROWS:.1f} % false")
+                    self.assertLessEqual(wrong / ROWS, made.limit(ROWS))
 
     def test_tenths_are_found_with_five_seeds(self):
         found = made.power(12, 5, ROWS, np.random.default_rng(12))
