@@ -12,7 +12,7 @@ import pathlib
 import sys
 
 from stratagem_report import packages
-from stratagem_report.errors import ReportError
+from stratagem_report.errors import UNEXPECTED, ReportError
 from stratagem_report.program import find_program
 
 
@@ -41,29 +41,30 @@ def parse_arguments():
 
 
 def make_report(options):
-    """Returns the first sentence of the report, and its path."""
+    """Returns what to print: the first sentence of the report and its path; and what could not be made."""
     from stratagem_report import compare, document, predict, study  # these import the packages
 
     program = find_program(options.program)
     loaded = study.load(options.directory, options.allow_mixed, program)
     comparison = compare.compare(loaded, predict.predict(loaded, program, options.calibration))
     output = options.output or options.directory / "report"
-    headline = document.write(comparison, output)
-    return (
-        f"{headline}\n{len(loaded.runs)} of {len(loaded.cells)} cells are complete; wrote"
-        f" {output / 'report.html'}"
-    )
+    headline, failures = document.write(comparison, output)
+    told = f"{headline}\n{len(loaded.runs)} of {len(loaded.cells)} cells are complete; wrote {output / 'report.html'}"
+    return told, failures
 
 
 def main():
     options = parse_arguments()
     packages.require("report")
     try:
-        print(make_report(options))
+        told, failures = make_report(options)
     except ReportError as problem:
         print(f"report: error: {problem}", file=sys.stderr)
         return problem.code
-    return 0
+    print(told)
+    for failure in failures:
+        print(f"report: not made, a fault of this report, please tell it: {failure.line}", file=sys.stderr)
+    return UNEXPECTED if failures else 0
 
 
 if __name__ == "__main__":

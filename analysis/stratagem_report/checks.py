@@ -6,7 +6,7 @@ from . import checks_arithmetic, published
 from .claims_servers import NORMALISED
 from .conditions import SERVERS
 from .evidence import ACCURACY, Evidence
-from .findings import FAILS, HOLDS, NOT_REPRODUCED, REPRODUCED, Quantity
+from .findings import FAILS, HOLDS, NOT_REPRODUCED, REPRODUCED, Quantity, not_made
 from .judging import Claim, Target, judge
 
 FIRST_EPOCH = Quantity(ACCURACY, "test accuracy after one epoch", "value", "%", 100, 1, on_gpu=False)
@@ -33,7 +33,17 @@ def mnist_in_an_epoch():
     )
 
 
-def findings(comparison):
+def first_epochs(comparison):
     judged = judge(Evidence(comparison), mnist_in_an_epoch(), lambda claim, used: "")
-    first = dataclasses.replace(judged, verdict=WORDS.get(judged.verdict, judged.verdict))
-    return sorted([*checks_arithmetic.findings(), first], key=lambda finding: finding.number)
+    return dataclasses.replace(judged, verdict=WORDS.get(judged.verdict, judged.verdict))
+
+
+def findings(comparison, attempts):
+    """Of all checks; `attempts` (parts.Attempts) makes each by itself."""
+
+    def attempted(function, *arguments):
+        name = function.__name__.replace("_", " ")
+        return attempts.make(f"check {name}", function, *arguments, otherwise=not_made(name))
+
+    made = [attempted(function) for function in checks_arithmetic.CHECKS] + [attempted(first_epochs, comparison)]
+    return sorted(made, key=lambda finding: finding.number)

@@ -184,19 +184,19 @@ def epochs_in_the_time():
     )
 
 
+CHECKS = (
+    loss_without_staleness,
+    one_gpu_sends_nothing,
+    speed_ups,
+    sharding_is_bounded,
+    server_bandwidth,
+    size_of_images,
+    shard_sizes,
+    copied_cell,
+    mislabelled_rows,
+    epochs_in_the_time,
+)
+
+
 def findings():
-    return [
-        check()
-        for check in (
-            loss_without_staleness,
-            one_gpu_sends_nothing,
-            speed_ups,
-            sharding_is_bounded,
-            server_bandwidth,
-            size_of_images,
-            shard_sizes,
-            copied_cell,
-            mislabelled_rows,
-            epochs_in_the_time,
-        )
-    ]
+    return [check() for check in CHECKS]

@@ -6,7 +6,7 @@ import math
 from . import claims_servers, claims_sharding, published, style
 from .errors import USAGE, ReportError
 from .evidence import Evidence
-from .findings import UNTESTED, Finding, listing
+from .findings import UNTESTED, Finding, listing, not_made
 from .judging import judge
 
 NINTH = "9"
@@ -77,9 +77,15 @@ def none_is_best(comparison, row):
     )
 
 
-def findings(comparison):
+def findings(comparison, attempts):
+    """Of all claims; `attempts` (parts.Attempts) makes each by itself."""
     rows = published.claims()
     check_rows(rows)
     evidence, seen = Evidence(comparison), functools.partial(shown_elsewhere, comparison)
-    judged = [judge(evidence, claim, seen) for claim in all_claims(rows)]
-    return [*judged, none_is_best(comparison, rows[NINTH])]
+
+    def attempted(number, row, function, *arguments):
+        instead = not_made(number, row["statement"], row["where"])
+        return attempts.make(f"claim {number}", function, *arguments, otherwise=instead)
+
+    judged = [attempted(of.number, rows[of.key], judge, evidence, of, seen) for of in all_claims(rows)]
+    return [*judged, attempted(NINTH, rows[NINTH], none_is_best, comparison, rows[NINTH])]

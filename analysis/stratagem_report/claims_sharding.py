@@ -9,7 +9,7 @@ from .judging import Claim, Target
 from .style import workers_text
 
 TIME = Quantity("train_time_s", "training time")
-MEMORY = Quantity("worker_peak_without_data_B", "peak memory")
+MEMORY = Quantity("worker_peak_B", "peak memory")
 USE = Quantity("utilization", "utilisation", "difference", "points", 100, 1)
 COMPARABLE = 0.1  # what counts as comparable utilisation; the paper has no number
 # Bytes per parameter that fp32 SGD with momentum keeps, and that DDP may hold in addition: buckets that are copies of

@@ -1,6 +1,7 @@
 """Which cells may be compared: families of cells that do the same work with different strategies."""
 
 import dataclasses
+import functools
 import math
 
 import pandas as pd
@@ -45,30 +46,32 @@ class Family:
         words += [word.replace(" ", "-").replace(",", "") for word in self.apart if word != self.key["part"]]
         return "-".join(str(word) for word in words if word)
 
+    @functools.cached_property
+    def by_pair(self):
+        """{(variant, workers): its cells}."""
+        return dict(list(self.cells.groupby(["variant", "workers"], sort=False)))
+
     @property
     def variants(self):
-        return style.in_order(self.cells["variant"])
+        return style.in_order(variant for variant, _ in self.by_pair)
 
     @property
     def workers(self):
-        return sorted(set(self.cells["workers"]))
+        return sorted({workers for _, workers in self.by_pair})
 
     def of(self, variant, workers):
         """Cells of a variant; if there are none with this name, those of the variant that represents this kind of
         strategy."""
-        of_workers = self.cells[self.cells["workers"] == workers]
-        exact = of_workers[of_workers["variant"] == variant]
-        return (
-            exact
-            if len(exact)
-            else of_workers[of_workers["variant"] == self.find(variant, workers)]
-        )
+        exact = self.by_pair.get((variant, workers))
+        if exact is not None:
+            return exact
+        return self.by_pair.get((self.find(variant, workers), workers), self.cells.iloc[:0])
 
     def has(self, variant, workers):
         return len(self.of(variant, workers)) > 0
 
     def variants_with(self, workers):
-        return style.in_order(self.cells[self.cells["workers"] == workers]["variant"])
+        return style.in_order(variant for variant, count in self.by_pair if count == workers)
 
     def find(self, kind, workers):
         """The variant that represents a kind of strategy: the plain one, else the only one; None if there is none."""
@@ -77,12 +80,8 @@ class Family:
 
     def pairs(self):
         """The existing (variant, workers), in the order of tables."""
-        found = [
-            (variant, workers)
-            for workers in self.workers
-            for variant in self.variants_with(workers)
-        ]
-        return sorted(found, key=lambda pair: (self.variants.index(pair[0]), pair[1]))
+        places = {variant: place for place, variant in enumerate(self.variants)}
+        return sorted(self.by_pair, key=lambda pair: (places[pair[0]], pair[1]))
 
     def spread(self, quantity, variant, workers):
         """Of a measure, over the seeds."""
@@ -91,14 +90,14 @@ class Family:
     def spread_of(self, quantity, cells):
         """Of a measure over the seeds, as the program computed it; unknown where the cells are not of one group."""
         groups = set(cells["group"])
-        measured = self.groups[groups.pop()].get(quantity) if len(groups) == 1 else None
+        measured = self.groups.get(groups.pop(), {}).get(quantity) if len(groups) == 1 else None
         if not measured or not measured["n"]:
             return UNKNOWN
         return Spread(measured["median"], measured["least"], measured["greatest"], measured["n"])
 
     def by_seed(self, quantity, variant, workers):
         """Values of its runs; keys are the seed, and which of the runs with this seed it is."""
-        return keyed(self.of(variant, workers), lambda cells: cells[quantity])
+        return keyed(self.of(variant, workers), lambda cells: measures.column(cells, quantity))
 
     @property
     def test_images(self):
@@ -199,7 +198,11 @@ class Comparison:
 
 def keyed(cells, values_of):
     """{(seed, n): value} of the n-th cell with a seed."""
-    return dict(zip(zip(cells["seed"], cells.groupby("seed").cumcount()), values_of(cells)))
+    seen, keys = {}, []
+    for seed in cells["seed"]:
+        seen[seed] = seen.get(seed, -1) + 1
+        keys.append((seed, seen[seed]))
+    return dict(zip(keys, values_of(cells)))
 
 
 def tell_apart(families):

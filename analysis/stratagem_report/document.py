@@ -4,6 +4,7 @@ import base64
 import dataclasses
 import pathlib
 import shutil
+from collections.abc import Callable
 
 import jinja2
 
@@ -18,6 +19,7 @@ from . import (
     figures_step,
     figures_time,
     overview,
+    parts,
     style,
     tables_servers,
     tables_study,
@@ -32,92 +34,150 @@ TEMPLATES = pathlib.Path(__file__).resolve().parent / "templates"
 
 @dataclasses.dataclass
 class Section:
+    """A part of the report as it was made. `failures` are of tables and figures that could not be."""
+
     heading: str
     tables: list
     figures: list
+    failures: list
 
 
-def of_each(comparison, function):
-    """A figure that is drawn separately for each family."""
-    return [function(comparison, family) for family in comparison.drawn]
+@dataclasses.dataclass(frozen=True)
+class Each:
+    """A figure that is drawn once for each of `places`, such as every family."""
+
+    function: Callable
+    places: Callable
+
+
+@dataclasses.dataclass(frozen=True)
+class Chapter:
+    """What belongs to a section. A function that finds nothing to show returns a table without rows, or None."""
+
+    heading: str
+    tables: tuple
+    figures: tuple = ()
+
+
+def families(comparison):
+    return [(family,) for family in comparison.drawn]
+
+
+CONTENTS = (
+    Chapter(
+        "Which strategy to take",
+        (tables_study.t6_decision, tables_training.t12_text),
+        (figures_memory.f9_pareto, figures_time.f14_batch),
+    ),
+    Chapter("Time", (tables_training.t1_time,), (figures_time.f1_time_per_epoch, figures_time.f2_scaling)),
+    Chapter(
+        "Where the time goes",
+        (tables_training.t5_use,),
+        (
+            figures_time.f15_phases,
+            Each(figures_step.f8_timeline, families),
+            figures_time.f11_exposed,
+            Each(figures_memory.f4_utilisation, families),
+        ),
+    ),
+    Chapter("What is sent", (communication.t13_communication,), (communication.f16_communication,)),
+    Chapter(
+        "Memory",
+        (tables_training.t2_memory, tables_training.t9_prediction),
+        (
+            figures_memory.f3_peak_memory,
+            figures_memory.f12_prediction,
+            Each(figures_memory.f5_memory_over_time, families),
+            Each(figures_step.f13_strategies, families),
+        ),
+    ),
+    Chapter(
+        "Accuracy and parameter servers",
+        (
+            tables_servers.t3_servers,
+            tables_servers.t4_modified,
+            tables_servers.t11_equal_resources,
+            tables_study.t10_bits,
+        ),
+        (
+            figures_servers.f6_accuracy,
+            Each(figures_servers.f7_staleness, families),
+            figures_servers.f10_server_load,
+        ),
+    ),
+    Chapter("What ran, and what is missing", (tables_study.t7_environment, tables_study.t8_missing)),
+)
+
+
+def drawn(part, comparison, attempts):
+    """The figures of a function or of an Each."""
+    if not isinstance(part, Each):
+        return [attempts.make(parts.name_of(part), part, comparison)]
+    name = parts.name_of(part.function)
+    return [
+        attempts.make(f"{name} of {place[0].title}", part.function, comparison, *place)
+        for place in part.places(comparison)
+    ]
+
+
+def section_of(chapter, comparison):
+    """The tables and figures of a chapter that have something to show."""
+    attempts = parts.Attempts()
+    tables = [attempts.make(parts.name_of(table), table, comparison) for table in chapter.tables]
+    figures = [figure for part in chapter.figures for figure in drawn(part, comparison, attempts)]
+    return Section(
+        chapter.heading,
+        [table for table in tables if table is not None and (table.rows or table.remark)],
+        [figure for figure in figures if figure is not None],
+        attempts.failures,
+    )
 
 
 def sections(comparison):
     """All tables and figures except the first ones, drawn, in the order of the report."""
-    several = sum(len(family.pairs()) for family in comparison.drawn) > 1
-    found = [
-        Section(
-            "Which strategy to take",
-            [tables_study.t6_decision(comparison), tables_training.t12_text(comparison)],
-            [
-                figures_memory.f9_pareto(comparison) if several else None,
-                figures_time.f14_batch(comparison),
-            ],
-        ),
-        Section(
-            "Time",
-            [tables_training.t1_time(comparison)],
-            [figures_time.f1_time_per_epoch(comparison), figures_time.f2_scaling(comparison)],
-        ),
-        Section(
-            "Where the time goes",
-            [tables_training.t5_use(comparison)],
-            [
-                figures_time.f15_phases(comparison),
-                *of_each(comparison, figures_step.f8_timeline),
-                figures_time.f11_exposed(comparison),
-                *of_each(comparison, figures_memory.f4_utilisation),
-            ],
-        ),
-        Section(
-            "What is sent",
-            [communication.t13_communication(comparison)],
-            [communication.f16_communication(comparison)],
-        ),
-        Section(
-            "Memory",
-            [tables_training.t2_memory(comparison), tables_training.t9_prediction(comparison)],
-            [
-                figures_memory.f3_peak_memory(comparison),
-                figures_memory.f12_prediction(comparison),
-                *of_each(comparison, figures_memory.f5_memory_over_time),
-                *of_each(comparison, figures_step.f13_strategies),
-            ],
-        ),
-        Section(
-            "Accuracy and parameter servers",
-            [
-                tables_servers.t3_servers(comparison),
-                tables_servers.t4_modified(comparison),
-                tables_servers.t11_equal_resources(comparison),
-                tables_study.t10_bits(comparison),
-            ],
-            [
-                figures_servers.f6_accuracy(comparison),
-                *of_each(comparison, figures_servers.f7_staleness),
-                figures_servers.f10_server_load(comparison),
-            ],
-        ),
-        Section(
-            "What ran, and what is missing",
-            [tables_study.t7_environment(comparison), tables_study.t8_missing(comparison)],
-            [],
-        ),
+    made = [section_of(chapter, comparison) for chapter in CONTENTS]
+    return [section for section in made if section.figures or section.tables or section.failures]
+
+
+def first_section(comparison):
+    """(verdict, the section with its table and figure)."""
+    attempts = parts.Attempts()
+    said = attempts.make("the verdict", verdict.verdict, comparison, otherwise=verdict.none)
+    place = comparison, said.family, said.workers
+    made = [
+        attempts.make(parts.name_of(function), function, *place) if said.family else None
+        for function in (overview.t0_overview, overview.f0_overview)
     ]
-    for section in found:
-        section.figures = [figure for figure in section.figures if figure is not None]
-        section.tables = [table for table in section.tables if table.rows or table.remark]
-    return [section for section in found if section.figures or section.tables]
+    table, figure = ([part] if part is not None else [] for part in made)
+    return said, Section("Verdict", table, figure, attempts.failures)
 
 
-def first_section(comparison, said):
-    """The table and figure below the verdict."""
-    family, workers = said.family, said.workers
-    return Section(
-        "Verdict",
-        [overview.t0_overview(comparison, family, workers)],
-        [overview.f0_overview(comparison, family, workers)],
-    )
+def write_parts(section, folder):
+    """Files of tables and figures; a figure that cannot be drawn becomes a failure of its section."""
+    attempts = parts.Attempts()
+    for kind in "tables", "figures":
+        kept = [part for part in getattr(section, kind) if written(part, folder / kind, attempts)]
+        setattr(section, kind, kept)
+    section.failures = section.failures + attempts.failures
+
+
+def written(part, folder, attempts):
+    """Whether its files could be made. An OSError is of the folder, not of the part."""
+    problems = []
+
+    def write():
+        try:
+            part.write(folder)
+        except OSError as problem:
+            problems.append(problem)
+        return True
+
+    done = attempts.make(part.name, write, otherwise=False)
+    if problems:
+        raise problems[0]
+    for path in [] if done else folder.glob(f"{part.name}.*"):
+        path.unlink()
+    return done
 
 
 def what_ran(comparison):
@@ -137,10 +197,14 @@ def what_ran(comparison):
     return lines + [f"MIXED: {mark}." for mark in comparison.study.marks]
 
 
-def claims_of(comparison):
+def claims_of(comparison, attempts):
     """(findings on the paper's claims, findings of the checks, a line that says why there are none, else "")."""
     if evidence.of_the_paper(comparison):
-        return claims.findings(comparison), checks.findings(comparison), ""
+        return (
+            attempts.make("the claims", claims.findings, comparison, attempts, otherwise=[]),
+            attempts.make("the checks", checks.findings, comparison, attempts, otherwise=[]),
+            "",
+        )
     ran = sorted({f"{family.key['model']} on {family.key['dataset']}" for family in comparison.families})
     return (
         [],
@@ -181,35 +245,34 @@ def render(folder, context):
 
 
 def build(comparison, folder):
-    """Writes the report to an empty folder. Returns its first sentence."""
+    """Writes the report to an empty folder. Returns its first sentence, and what could not be made."""
     for part in "figures", "tables":
         (folder / part).mkdir(parents=True)
-    said = verdict.verdict(comparison)
-    first, made = first_section(comparison, said), sections(comparison)
+    said, first = first_section(comparison)
+    made = sections(comparison)
     for section in [first, *made]:
-        for table in section.tables:
-            table.write(folder / "tables")
-        for figure in section.figures:
-            figure.write(folder / "figures")
-    found, checked, not_shown = claims_of(comparison)
+        write_parts(section, folder)
+    attempts = parts.Attempts()
+    found, checked, not_shown = claims_of(comparison, attempts)
     context = {
         "study": comparison.study,
         "verdict": said,
         "first": first,
-        "ran": what_ran(comparison),
+        "ran": attempts.make("what ran", what_ran, comparison, otherwise=[]),
         "sections": made,
         "claims": found,
         "checks": checked,
         "not_shown": not_shown,
-        "provenance": provenance(comparison),
+        "failures": attempts.failures,
+        "provenance": attempts.make("the provenance", provenance, comparison, otherwise=comparison.study.name),
     }
     render(folder, context)
-    return said.headline
+    return said.headline, [failure for section in [first, *made] for failure in section.failures] + attempts.failures
 
 
 def write(comparison, folder):
     """Writes the report to `folder`, which may contain an earlier one. The new one appears when it is complete.
-    Returns its first sentence."""
+    Returns its first sentence, and the parts.Failure of each part that could not be made."""
     if folder.exists() and not (folder / "report.html").exists():
         raise ReportError(
             f"{folder} exists and is no report: name another folder with --output", USAGE
@@ -217,7 +280,7 @@ def write(comparison, folder):
     building = folder.with_name(f".{folder.name}.building")
     shutil.rmtree(building, ignore_errors=True)
     try:
-        headline = build(comparison, building)
+        done = build(comparison, building)
         shutil.rmtree(folder, ignore_errors=True)
         building.rename(folder)
     except OSError as problem:
@@ -226,4 +289,4 @@ def write(comparison, folder):
         ) from problem
     finally:
         shutil.rmtree(building, ignore_errors=True)
-    return headline
+    return done

@@ -9,4 +9,4 @@ class ReportError(Exception):
         self.code = code
 
 
-USAGE, BAD_DATA, IO = 2, 5, 6
+UNEXPECTED, USAGE, BAD_DATA, IO = 1, 2, 5, 6

@@ -1,12 +1,13 @@
 """Which measured cells match a published one, and their values."""
 
 import dataclasses
+import functools
 import math
 
 import pandas as pd
 
 from . import conditions, measures
-from .study import variant_of
+from .runs import variant_of
 from .style import look_of
 
 ACCURACY = "test_accuracy"
@@ -37,9 +38,11 @@ class Evidence:
             fingerprint=[run.manifest["dataset"]["fingerprint"] for run in runs],
             unsound=cells["group"].isin(unsound_groups(comparison.cells)),
         )
+        self.by_model = dict(list(self.cells.groupby("model")))
+        self.match = functools.cache(self.find_match)  # claims share the sides of their comparisons
 
-    def match(self, wanted):
-        cells = self.cells
+    def find_match(self, wanted):
+        cells = self.by_model.get(wanted.model, self.cells.iloc[:0])
         for depth, (missing, passes) in enumerate(wanted.conditions()):
             left = cells[passes(cells)]
             if not len(left):
@@ -51,12 +54,11 @@ class Evidence:
         """Of a measure, by seed; of the accuracy after an epoch."""
         if measure == ACCURACY:
             return {seed: self.accuracy(cell, epoch) for seed, cell in zip(cells["seed"], cells["cell"])}
-        return dict(zip(cells["seed"], cells[measure]))
+        return dict(zip(cells["seed"], measures.column(cells, measure)))
 
     def accuracy(self, cell, epoch):
-        curve = measures.learning_curve(self.runs[cell])
-        at = curve[curve["epoch"] == epoch]["test_accuracy"]
-        return float(at.iloc[0]) if len(at) else math.nan
+        found = [point[ACCURACY] for point in self.runs[cell].row["curve"] if point["epoch"] == epoch - 1]
+        return math.nan if not found or found[0] is None else found[0]
 
     def medians(self, sides):
         """A function from a measure to its median of each side, as the program computed it. NaN where the cells of a
@@ -67,7 +69,7 @@ class Evidence:
         groups = set(cells["group"])
         if len(groups) != 1 or set(self.cells.loc[self.cells["group"].isin(groups), "cell"]) != set(cells["cell"]):
             return math.nan
-        told = self.groups[groups.pop()].get(measure)
+        told = self.groups.get(groups.pop(), {}).get(measure)
         return told["median"] if told and told["n"] else math.nan
 
 

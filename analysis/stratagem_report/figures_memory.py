@@ -183,8 +183,11 @@ def dominated(points):
 
 
 def f9_pareto(comparison):
-    """Time to the target accuracy or perplexity against peak memory; time per epoch if most did not reach it."""
+    """Time to the target accuracy or perplexity against peak memory; time per epoch if most did not reach it. None of a
+    single point."""
     families = comparison.drawn
+    if sum(len(family.pairs()) for family in families) < 2:
+        return None
     figure, axes = style.panels(len(families), height=3.0)
     rows = []
     for axis, family in zip(axes, families):

@@ -10,6 +10,7 @@ from .trace import PHASES
 REPRODUCED, NOT_REPRODUCED = "reproduced", "not reproduced"
 CONTRADICTED, UNTESTED, UNDERPOWERED = "contradicted by arithmetic", "not testable here", "underpowered"
 HOLDS, FAILS = "holds", "does not hold"  # of checks
+NOT_MADE = "not judged: an error"  # of this report
 ARITHMETIC, RUNS = "the paper's own numbers", "matching runs"  # what a check rests on
 LISTED = 4  # items of a list
 ABOVE_0 = math.nextafter(0, 1)  # the end of a range that does not contain 0
@@ -71,6 +72,11 @@ class Quantity:
         if self.form == "difference":
             return ours - theirs
         return math.log(ours / theirs) if ours > 0 and theirs > 0 else math.nan
+
+
+def not_made(number, statement="", where=""):
+    """A function from a parts.Failure to the finding in place of one that could not be made."""
+    return lambda failure: Finding(number, statement, where, NOT_MADE, failure.line)
 
 
 def listing(items):

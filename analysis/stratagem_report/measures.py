@@ -2,13 +2,8 @@
 each with its unit and meaning). Here they are joined with facts from the manifest and the configuration. NaN if
 something is unknown."""
 
-import json
-
 import numpy as np
 import pandas as pd
-
-from .study import settled_of
-from .yardstick import ACCURACY
 
 NAN = float("nan")
 
@@ -32,44 +27,22 @@ def learning_curve(run):
 
 def time_to(run, yardstick, target):
     """Training time until an evaluation first reached the target [s]; NaN if none did."""
-    curve = learning_curve(run)
-    reached = curve[yardstick.reached(curve[yardstick.quantity], target)]
-    return float(reached["time_s"].iloc[0]) if len(reached) else NAN
+    for point in run.row.get("curve", []):
+        learned = yardstick.learned(point)
+        if learned is not None and point["time_s"] is not None and yardstick.reached(learned, target):
+            return float(point["time_s"])
+    return NAN
 
 
-def recipe_of(config):
-    """The settings that two runs must share for synchronous strategies to give the same bits, as text."""
-    shared = {
-        key: value for key, value in settled_of(config).items() if not key.startswith("strategy.")
-    }
-    return json.dumps([sorted(shared.items()), config.get("strategy.micro_batches", 1)])
-
-
-def facts_of(run):
-    """{name: number or text} of a run, in addition to its measures."""
-    trace, manifest = run.trace, run.manifest
-    first = trace.ranks[0].process
-    return {
-        "parameters": manifest["model"]["parameters"],
-        "digest": run.row["digest"],
-        "recipe": recipe_of(run.config),
-        "sharers": max(len(trace.workers), run.config.get("strategy.emulate_ranks", 1)),
-        "limited": run.row["reason"] == "time_limit",
-        "git_sha": run.row["git_sha"],
-        "device": first["device"],
-        "counted": manifest["dataset"].get("labels", ACCURACY.counted),
-        "test_images": manifest["dataset"].get("test_images", NAN),
-        "damaged": bool(trace.remarks),
-        "gpu": manifest["build"]["flavour"] != "cpu" and run.config.get("run.device") != "cpu",
-        "host": first["host"],
-        "threads": first["threads"],
-    }
+def column(cells, name):
+    """A measure of cells; NaN, not measured, if the program has none of this name."""
+    return cells[name] if name in cells else pd.Series(NAN, index=cells.index)
 
 
 def measure_all(study):
     """The study's cells with the measures of the complete ones."""
     rows = pd.DataFrame.from_dict(
-        {cell: {**numbers_of(run.row), **facts_of(run)} for cell, run in study.runs.items()}, orient="index"
+        {cell: {**numbers_of(run.row), **run.facts} for cell, run in study.runs.items()}, orient="index"
     )
     beside = [name for name in rows if name not in study.cells]
     return study.cells.merge(rows[beside], how="left", left_on="cell", right_index=True)

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 
 from .errors import ReportError, USAGE
+from .soundness import Told
 
 BUILT = pathlib.Path(__file__).resolve().parent.parent.parent / "build" / "stratagem"
 SAVED = "measures.json"
@@ -22,22 +23,26 @@ def find_program(given=None):
 def run(program, *arguments):
     """(JSON that it prints, or None if it prints none; its messages)."""
     done = subprocess.run(
-        [str(program), *map(str, arguments)], capture_output=True, text=True, check=False
+        [str(program), *map(str, arguments)], capture_output=True, text=True, errors="replace", check=False
     )
-    return (json.loads(done.stdout) if done.stdout else None), done.stderr.strip()
+    try:
+        return json.loads(done.stdout), done.stderr.strip()
+    except ValueError:
+        return None, done.stderr.strip() or f"{program} {arguments[0]} ended with {done.returncode} and printed no JSON"
 
 
 def collected(folder, runs, program):
-    """What `stratagem collect --format json` tells of a study, or of these run directories, as ({cell: row of the
-    cell}, {group: row of the group}); from FOLDER/measures.json where there is no program."""
-    if program is not None:
-        whole = (folder / "study.json").exists()
-        what = [folder, "--allow-mixed"] if whole else runs
-        found = run(program, "collect", *what, "--no-write", "--format", "json")[0] if what else None
-    else:
-        found = saved(folder)
-    found = found or {"cells": [], "groups": []}
-    return tuple({row[name]: row for row in found[rows]} for rows, name in (("cells", "cell"), ("groups", "group")))
+    """What `stratagem collect --format json` tells of a study, or of these run directories, as soundness.Told; from
+    FOLDER/measures.json where there is no program."""
+    nothing = {"cells": [], "groups": []}
+    if not runs:
+        return Told(nothing)
+    if program is None:
+        return Told(saved(folder))
+    whole = (folder / "study.json").exists()
+    what = [folder, "--allow-mixed"] if whole else runs
+    found, message = run(program, "collect", *what, "--no-write", "--format", "json")
+    return Told(nothing, message) if found is None else Told(found)
 
 
 def saved(folder):

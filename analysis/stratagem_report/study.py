@@ -1,35 +1,19 @@
 """The files of a study: the expected cells, the state of each, and its run if there is one."""
 
 import dataclasses
-import json
 import pathlib
 import re
 
 import pandas as pd
 
-from . import trace
-from .program import collected, find_program
 from .errors import ReportError, USAGE
+from .program import collected, find_program
+from .runs import cell_of_run, parse_config, read_json, read_run, settled_of, why_unreadable
 
 SCHEMA = 1
-CELL_COLUMNS = (
-    "cell",
-    "group",
-    "part",
-    "model",
-    "dataset",
-    "variant",
-    "strategy",
-    "workers",
-    "servers",
-    "ranks",
-    "seed",
-    "global_batch",
-    "input_size",
-    "precision",
-    "epochs",
-    "max_steps",
-)
+TEXTS = ("cell", "group", "part", "model", "dataset", "variant", "strategy", "precision")
+WHOLE_NUMBERS = ("workers", "servers", "ranks", "seed", "global_batch", "input_size", "epochs", "max_steps")
+CELL_COLUMNS = (*TEXTS, *WHOLE_NUMBERS)
 # Cells that agree in these are compared with each other: same work, different strategies. The last two are in each
 # run's manifest: the planned steps, and the images of an epoch.
 FAMILY = (
@@ -42,23 +26,6 @@ FAMILY = (
     "planned_steps",
     "images",
 )
-# Keys of a configuration that do not change what a run computes, or in which cells of a group differ.
-BESIDE_THE_POINT = re.compile(
-    r"run\.(name|seed|out|ranks|save_weights)|data\.root|trace\..*|comm\..*|checkpoint\..*|"
-    r"watchdog\..*|expect\..*"
-)
-
-
-@dataclasses.dataclass
-class Run:
-    """The contents of a run directory."""
-
-    path: pathlib.Path
-    config: dict  # "section.key" -> value
-    manifest: dict
-    outcome: dict
-    trace: trace.RunTrace
-    row: dict  # the numbers that the program computed
 
 
 @dataclasses.dataclass
@@ -78,92 +45,20 @@ class Study:
         return self.cells[self.cells["state"] == "complete"]
 
 
-def parse_config(text):
-    """A configuration printed by the program, as {"section.key": value}. It has two levels and one value per line."""
-    config, section = {}, ""
-    for line in text.splitlines():
-        name, _, value = line.strip().partition(": ")
-        if line.startswith(" "):
-            config[f"{section}.{name}"] = parse_value(value)
-        elif value:
-            config[name] = parse_value(value)
-        else:
-            section = name.rstrip(":")
-    return config
-
-
-def parse_value(text):
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
-
-
-def read_json(path):
-    """{} if there is none, or a truncated one."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-
-
 def state_of(row):
     """(state, reason) of a cell, from the program."""
     if not row:
         return "missing", "not started"
-    state, reason = row["status"], row["reason"]
+    state, reason = row.get("status", "unreadable"), row.get("reason", "")
     if state != "failed":
         return state, reason
-    return state, f"{row['exit_code_meaning']} ({row['exit_code']}): {reason}"
-
-
-def variant_of(config):
-    """The name of a strategy in tables, for runs outside of a study."""
-    name = config["strategy.name"]
-    if name == "fsdp":
-        label = {"optimizer": "zero1", "gradients": "zero2", "full": "fsdp"}[
-            config["strategy.shard"]
-        ]
-    elif name == "ps":
-        mode = config["strategy.mode"].replace("_", "-")
-        label = f"ps-{mode}" + (str(config.get("strategy.staleness", 2)) if mode == "ssp" else "")
-    else:
-        label = name
-    return label + ("" if config.get("strategy.overlap", True) else "-no-overlap")
-
-
-def cell_of_run(path, config, manifest):
-    """A row of CELL_COLUMNS for a run that is in no cells.csv."""
-    plan, servers = manifest["plan"], config.get("strategy.servers", 0)
-    ranks = len(manifest["ranks"])
-    return {
-        "cell": path.name,
-        "group": "",  # the program tells it
-        "part": "",
-        "model": config["model.name"],
-        "dataset": config["data.dataset"],
-        "variant": variant_of(config),
-        "strategy": config["strategy.name"],
-        "workers": ranks - servers,
-        "servers": servers,
-        "ranks": ranks,
-        "seed": config["run.seed"],
-        "global_batch": plan["global_batch"],
-        "input_size": config["data.input_size"],
-        "precision": config["precision.compute"],
-        "epochs": config["run.epochs"],
-        "max_steps": config["run.max_steps"],
-    }
+    return state, f"{row.get('exit_code_meaning')} ({row.get('exit_code')}): {reason}"
 
 
 def add_work(cells, runs):
     """How much each complete run had to do; NaN for the others."""
-    for column, path in {
-        "planned_steps": ("plan", "total_steps"),
-        "images": ("dataset", "train_images"),
-    }.items():
-        known = {cell: run.manifest[path[0]][path[1]] for cell, run in runs.items()}
-        cells[column] = cells["cell"].map(known)
+    for column in "planned_steps", "images":
+        cells[column] = cells["cell"].map({cell: run.facts[column] for cell, run in runs.items()})
 
 
 def tell_apart(cells, runs):
@@ -182,26 +77,42 @@ def tell_apart(cells, runs):
             )
 
 
-def settled_of(config):
-    """The part of a configuration that decides what a run computes, without its seed."""
-    return {key: value for key, value in config.items() if not BESIDE_THE_POINT.fullmatch(key)}
-
-
 def cells_of_folder(folder):
-    """Cells of a folder of runs, or of a single run, without a cells.csv."""
-    rows = []
+    """(cells, remarks) of a folder of runs, or of a single run, without a cells.csv."""
+    rows, remarks = [], []
     for path in [folder, *sorted(folder.iterdir())]:
         config, manifest = path / "config.yaml", (
             read_json(path / "manifest.json") if path.is_dir() else {}
         )
         if config.exists() and manifest:
-            rows.append(
-                cell_of_run(path, parse_config(config.read_text(encoding="utf-8")), manifest)
-            )
-    return pd.DataFrame(rows, columns=CELL_COLUMNS)
+            try:
+                rows.append(cell_of_run(path, parse_config(config.read_text(encoding="utf-8")), manifest))
+            except (KeyError, TypeError, ValueError, OSError) as problem:
+                remarks.append((path.name, f"left out: {type(problem).__name__}: {problem}"))
+    return pd.DataFrame(rows, columns=CELL_COLUMNS), remarks
+
+
+def is_whole(text):
+    return re.fullmatch(r"\d+", str(text)) is not None
+
+
+def sound_cells(cells, file):
+    """(rows that can be used, remarks on the others)."""
+    remarks, kept, names = [], [], set()
+    for index, row in cells.iterrows():
+        odd = [f"{name} is {row[name]!r}" for name in WHOLE_NUMBERS if not is_whole(row[name])]
+        odd += [f"it has no {name}" for name in ("cell", "model", "variant", "strategy") if not row[name]]
+        odd += ["it is there twice, and the first counts"] if row["cell"] in names else []
+        if odd:
+            remarks.append((str(row["cell"]), f"left out of {file}: {'; '.join(odd)}"))
+        else:
+            kept.append(index)
+            names.add(row["cell"])
+    return cells.loc[kept].reset_index(drop=True).astype(dict.fromkeys(WHOLE_NUMBERS, int)), remarks
 
 
 def read_cells(folder):
+    """(name of the study, its cells, remarks)."""
     about = read_json(folder / "study.json")
     if about and about.get("schema") != SCHEMA:
         raise ReportError(
@@ -209,13 +120,30 @@ def read_cells(folder):
             "use the version of stratagem that made it",
             USAGE,
         )
-    if not (folder / "cells.csv").exists():
-        return about.get("name", folder.resolve().name), cells_of_folder(folder)
-    cells = pd.read_csv(folder / "cells.csv", dtype={"settings": str}, keep_default_na=False)
+    name, file = about.get("name", folder.resolve().name), folder / "cells.csv"
+    if not file.exists():
+        return name, *cells_of_folder(folder)
+    try:
+        cells = pd.read_csv(file, dtype=str, keep_default_na=False)
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as problem:
+        raise ReportError(f"{file} cannot be read ({problem}): `stratagem sweep` writes it", USAGE) from problem
     missing = [column for column in CELL_COLUMNS if column not in cells]
     if missing:
-        raise ReportError(f"{folder / 'cells.csv'} has no column {', '.join(missing)}", USAGE)
-    return about.get("name", folder.resolve().name), cells
+        raise ReportError(f"{file} has no column {', '.join(missing)}", USAGE)
+    return name, *sound_cells(cells, file.name)
+
+
+def run_of_cell(path, row, begun):
+    """(Run or None, state, reason)."""
+    if not row and begun:
+        return None, "unreadable", why_unreadable(path)
+    state, reason = state_of(row)
+    if state != "complete":
+        return None, state, reason
+    try:
+        return read_run(path, row), state, reason
+    except ReportError as problem:
+        return None, "unreadable", str(problem)
 
 
 def load(folder, allow_mixed=False, program=None):
@@ -224,34 +152,27 @@ def load(folder, allow_mixed=False, program=None):
     folder = pathlib.Path(folder)
     if not folder.is_dir():
         raise ReportError(f"{folder} is no directory: name a study, or a folder of runs", USAGE)
-    name, cells = read_cells(folder)
+    name, cells, remarks = read_cells(folder)
     single = list(cells["cell"]) == [folder.name] and (folder / "config.yaml").exists()
-    runs, remarks, states = {}, [], []
     paths = {cell: folder if single else folder / cell for cell in cells["cell"]}
     begun = [path for path in paths.values() if (path / "trace").is_dir() or (path / "outcome.json").exists()]
-    rows, groups = collected(folder, begun, program or find_program()) if begun else ({}, {})
+    told = collected(folder, begun, program or find_program())
+    runs, states = {}, []
     for cell, path in paths.items():
-        if cell not in rows and path in begun:
-            states.append(("unreadable", why_unreadable(path)))
-            continue
-        state, reason = state_of(rows.get(cell, {}))
-        if state == "complete":
-            try:
-                runs[cell] = read_cell(path, rows[cell])
-                remarks += [(cell, remark) for remark in runs[cell].trace.remarks]
-            except ReportError as problem:
-                state, reason = "unreadable", str(problem)
-        states.append((state, reason))
-    cells[["state", "reason"]] = pd.DataFrame(
-        states, columns=["state", "reason"], index=cells.index
-    )
-    told = cells["cell"].map({cell: row["group"] for cell, row in rows.items()})
-    cells["group"] = told.fillna(cells["group"])
+        run, *state = run_of_cell(path, told.cells.get(cell, {}), path in begun)
+        states.append(state)
+        if run:
+            runs[cell] = run
+            remarks += [(cell, remark) for remark in run.trace.remarks]
+    cells[["state", "reason"]] = pd.DataFrame(states, columns=["state", "reason"], index=cells.index)
+    groups = cells["cell"].map({cell: row.get("group") for cell, row in told.cells.items()})
+    cells["group"] = groups.fillna(cells["group"])
     add_work(cells, runs)
     tell_apart(cells, runs)
-    study = Study(folder, name, cells, runs, groups, remarks, [])
+    study = Study(folder, name, cells, runs, told.groups, remarks + told.remarks, [])
     if not runs:
-        raise ReportError(f"no complete cell in {folder}" + summary_of_states(cells), USAGE)
+        why = f" ({' '.join(told.message.split())})" if told.message else ""
+        raise ReportError(f"no complete cell in {folder}" + summary_of_states(cells) + why, USAGE)
     study.marks = mixtures(study)
     if study.marks and not allow_mixed:
         raise ReportError(
@@ -260,27 +181,6 @@ def load(folder, allow_mixed=False, program=None):
             USAGE,
         )
     return study
-
-
-def read_cell(path, row):
-    config = parse_config((path / "config.yaml").read_text(encoding="utf-8"))
-    return Run(
-        path,
-        config,
-        read_json(path / "manifest.json"),
-        read_json(path / "outcome.json"),
-        trace.read_run(path),
-        row,
-    )
-
-
-def why_unreadable(path):
-    """Why the program left a run out."""
-    try:
-        trace.read_run(path)
-    except ReportError as problem:
-        return str(problem)
-    return "stratagem collect leaves it out"
 
 
 def summary_of_states(cells):
@@ -297,7 +197,7 @@ def mixtures(study):
     told = []
     shas = {}
     for cell, run in study.runs.items():
-        shas.setdefault(run.row["git_sha"], []).append(cell)
+        shas.setdefault(run.facts["git_sha"], []).append(cell)
     if len(shas) > 1:
         told.append(
             "they were made by different programs: "

@@ -180,3 +180,8 @@ def verdict(comparison):
         headline(family, workers, time, memory),
         [line for line in lines if line],
     )
+
+
+def none(failure):
+    """In place of a verdict that could not be made."""
+    return Verdict(None, 0, "No verdict: this report could not make one, and says below why.", [str(failure)])

@@ -1,6 +1,7 @@
 """What tells how much a run has learned: of images the accuracy, of text the perplexity."""
 
 import dataclasses
+import math
 
 from .table import Column
 
@@ -23,9 +24,15 @@ class Yardstick:
     def best(self, values):
         return max(values) if self.greatest else min(values)
 
-    def reached(self, values, target):
-        """Which of the values are at the target or beyond."""
-        return values >= target if self.greatest else values <= target
+    def reached(self, value, target):
+        """Whether it is at the target or beyond."""
+        return value >= target if self.greatest else value <= target
+
+    def learned(self, point):
+        """What a point of a learning curve tells of it; None if nothing."""
+        if self.quantity in point:
+            return point[self.quantity]
+        return None if point["test_loss"] is None else math.exp(point["test_loss"])
 
 
 ACCURACY = Yardstick(

@@ -12,6 +12,7 @@
 #include "keys/suggestion.hpp"
 #include "model/model.hpp"
 #include "strategy/strategy_config.hpp"
+#include "study/measures.hpp"
 
 namespace stratagem::app {
 namespace {
@@ -90,11 +91,18 @@ Table keys(std::string const& section) {
               "take one of " + join(sections, ", "));
 }
 
+Table measures_of_runs() {
+  Table table({{"measure", Align::left}, {"unit", Align::left}, {"meaning", Align::left}});
+  for (auto const& each : measures()) table.add_row({each.name, each.unit, each.meaning});
+  return table;
+}
+
 Table listed(std::string const& what, std::string const& section) {
   if (what == "models") return models();
   if (what == "datasets") return datasets();
   if (what == "strategies") return strategies();
   if (what == "calibrations") return reference_calibrations();
+  if (what == "measures") return measures_of_runs();
   return keys(section);
 }
 
@@ -103,9 +111,11 @@ constexpr char schema_format[] = "json-schema";
 }  // namespace
 
 void declare_list(Options& options) {
-  options.add_word({.name = "WHAT",
-                    .meaning = "what a configuration or `plan --calibration` can name",
-                    .choices = {"models", "datasets", "strategies", "keys", "calibrations"}});
+  options.add_word(
+      {.name = "WHAT",
+       .meaning = "what a configuration or `plan --calibration` can name, or what "
+                  "`collect` tells of a run",
+       .choices = {"models", "datasets", "strategies", "keys", "calibrations", "measures"}});
   options.add_word(
       {.name = "SECTION", .meaning = "of keys: those of this section alone", .required = false});
   auto formats = table_formats();
@@ -117,6 +127,7 @@ void declare_list(Options& options) {
                .meaning = "of the table; json-schema, of keys, lets editors check configurations"});
   options.add_example("stratagem list models", "their sizes, and which inputs they take");
   options.add_example("stratagem list keys strategy", "the keys of one section");
+  options.add_example("stratagem list measures", "what `collect --format json` tells of each run");
   options.add_example("stratagem list keys --format json-schema > stratagem.schema.json",
                       "for an editor: `# yaml-language-server: $schema=stratagem.schema.json` as "
                       "the first line of a configuration");

@@ -6,7 +6,7 @@ import unittest
 
 import support  # noqa: F401 (paths, or a visible skip)
 import harness
-from claims import Made, cell, comparison
+from made_cells import Made, cell, comparison
 from stratagem_report import choices, compare, document, inference, overview, standing, verdict
 from stratagem_report.choices import ACCURACY, PEAK, PERPLEXITY, TIME
 

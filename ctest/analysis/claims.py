@@ -1,117 +1,22 @@
 """Which published claims the report shows, and its first sentences, with cells made by hand."""
 
-import statistics
-import types
 import unittest
 
 import support  # noqa: F401 (paths, or a visible skip)
 import harness
-import pandas as pd
-from stratagem_report import compare, conditions, document, findings, overview, verdict
-from stratagem_report.spread import UNKNOWN
-
-MIB = 2**20
-MEASURES = {
-    "epoch_s": 1.0,
-    "worker_peak_B": 100.0 * MIB,
-    "worker_state_B": 60.0 * MIB,
-    "peak_B": 100.0 * MIB,
-    "state_B": 60.0 * MIB,
-    "total_peak_B": 200.0 * MIB,
-    "server_peak_B": float("nan"),
-    "test_accuracy": 0.9,
-    "perplexity": float("nan"),
-    "utilization": 0.8,
-    "utilization_sd": 0.1,
-    "lag_mean": 0.0,
-    "lag_max": 0.0,
-    "server_busy_share": 0.1,
-    "step_ms": 10.0,
-    "exposed_comm_share": 0.1,
-    "train_time_s": 10.0,
-    "worker_peak_without_data_B": 100.0 * MIB,
-    "device_used_B": 300.0 * MIB,
-    "parameters": 1000,
-    **{f"{phase}_ms": 2.0 for phase in ("data", "forward", "backward", "comm_exposed", "optimizer")},
-}
+from made_cells import MIB, cell, comparison
+from stratagem_report import document, findings, overview, parts, verdict
 
 
-def cell(model, variant, workers, seed, **other):
-    """A complete cell."""
-    sharding = model in conditions.SHARDING.models
-    server = variant.startswith("ps-")
-    row = {
-        "cell": f"{model}-{variant}-w{workers}-s{seed}",
-        "group": f"{model}-{variant}-w{workers}",
-        "part": "",
-        "model": model,
-        "dataset": "cifar10" if sharding else "mnist",
-        "variant": variant,
-        "strategy": "ps" if server else {"fsdp": "fsdp"}.get(variant, variant),
-        "workers": workers,
-        "servers": int(server),
-        "seed": seed,
-        "global_batch": 128,
-        "input_size": 32,
-        "precision": "fp32",
-        "planned_steps": 3900.0,
-        "images": 50_000.0 if sharding else 60_000.0,
-        "state": "complete",
-        "limited": False,
-        "damaged": False,
-        "counted": "images",
-        "gpu": True,
-        "device": "NVIDIA A100-SXM4-80GB",
-        "git_sha": "c0ffee",
-        "sharers": workers,
-        "recipe": "",
-        "steps": 3900,
-        "digest": f"{model}-{seed}",
-        **MEASURES,
-    }
-    # A run's own noise, so that seeds differ.
-    row["epoch_s"] += 0.001 * seed
-    row["test_accuracy"] += 0.0001 * seed
-    return {**row, **other}
+class Names(unittest.TestCase):
+    """A made cell has the measures that the program has, and no others."""
 
-
-class Made(compare.Comparison):
-    """A comparison of cells without traces."""
-
-    def time_to_target(self, family, variant, workers):
-        return UNKNOWN
-
-
-def comparison(rows, kind=Made):
-    """With groups as the program tells them."""
-    groups = {}
-    for row in rows:
-        groups.setdefault(row["group"], []).append(row)
-    told = {group: {name: spread_of([row[name] for row in of]) for name in MEASURES} for group, of in groups.items()}
-    runs = {row["cell"]: run_of(row) for row in rows}
-    return kind(types.SimpleNamespace(runs=runs, groups=told, marks=[], name="made"), pd.DataFrame(rows), {})
-
-
-def run_of(row):
-    """What the report reads of a run beside its numbers: as the paper says, unless the row says otherwise."""
-    strategy = {"strategy.name": row["strategy"]}
-    if row["strategy"] == "ps":
-        strategy["strategy.mode"] = row["variant"].removeprefix("ps-").replace("-", "_")
-    if row["strategy"] == "fsdp":
-        strategy["strategy.shard"] = "full"
-    point = {"epoch": row.get("at_epoch", 1) - 1, "time_s": 1.0, "train_loss": 1.0}
-    return types.SimpleNamespace(
-        config={**conditions.SETTINGS, **strategy, **row.get("config", {})},
-        manifest={"dataset": {"fingerprint": row.get("fingerprint", "f")}},
-        row={"curve": [{**point, "test_accuracy": row["test_accuracy"]}]},
-    )
-
-
-def spread_of(values):
-    known = [value for value in values if value == value]
-    if not known:
-        return {"median": None, "least": None, "greatest": None, "n": 0}
-    return {"median": statistics.median(known), "least": min(known), "greatest": max(known), "n": len(known)}
+    def test_a_name_that_the_program_lacks(self):
+        for name in "worker_peak_without_data_B", "train_time", "utilisation", "peak_MiB":
+            with self.subTest(name), self.assertRaisesRegex(KeyError, name):
+                comparison([cell("lenet", "ddp", 2, 1, **{name: 1.0})])
+        made = comparison([cell("lenet", "ddp", 2, 1)])
+        self.assertIn("worker_peak_B", made.cells)
 
 
 class Shown(unittest.TestCase):
@@ -124,7 +29,7 @@ class Shown(unittest.TestCase):
                 for variant in ("ddp", "fsdp", "ps-sync", "ps-async")
                 for seed in (1, 2, 3)
             ]
-            claimed, checked, not_shown = document.claims_of(comparison(rows))
+            claimed, checked, not_shown = document.claims_of(comparison(rows), parts.Attempts())
             self.assertEqual((claimed, checked), ([], []))
             for word in "not shown", "lenet on synthetic-digits", "vgg16":
                 self.assertIn(word, not_shown)
@@ -137,7 +42,7 @@ class Shown(unittest.TestCase):
             for workers in (1, 2, 4)
             for seed in (1, 2, 3, 4, 5)
         ]
-        claimed, checked, not_shown = document.claims_of(comparison(rows))
+        claimed, checked, not_shown = document.claims_of(comparison(rows), parts.Attempts())
         self.assertEqual(not_shown, "")
         self.assertLessEqual({of.verdict for of in claimed}, {findings.UNTESTED, findings.CONTRADICTED})
         self.assertEqual({of.verdict for of in checked if of.basis == findings.RUNS}, {findings.UNTESTED})

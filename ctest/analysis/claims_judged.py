@@ -7,9 +7,9 @@ import unittest
 import support  # noqa: F401 (paths, or a visible skip)
 import harness
 from scipy import special
-from claims import comparison
+from made_cells import comparison
 from planted import JUDGED, cell_of, claim_of, in_one_reading, inside, outside, plant, verdict
-from stratagem_report import claims, findings, inference, judging
+from stratagem_report import claims, findings, inference, judging, parts
 from stratagem_report.inference import Paired
 
 STUDIES = 2000  # of the decision alone
@@ -112,13 +112,14 @@ class Arithmetic(unittest.TestCase):
         for effect in inside, outside:
             about = "1, 2 workers", "5, 2 workers", "6, sync, VGG16, 64 images per worker, 4 against 1"
             rows = [row for number in about for row in plant(claim_of(number), effect)]
-            found = {of.number: of for of in claims.findings(comparison(rows))}
+            found = {of.number: of for of in claims.findings(comparison(rows), parts.Attempts())}
             for number, (expected, words) in self.DECLARED.items():
                 self.assertEqual(found[number].verdict, expected)
                 self.assertIn(words, found[number].measured)
 
     def test_everything_else_depends_on_runs(self):
-        numbers = {of.number for of in claims.findings(comparison(plant(claim_of("1, 1 worker"), inside)))}
+        made = comparison(plant(claim_of("1, 1 worker"), inside))
+        numbers = {of.number for of in claims.findings(made, parts.Attempts())}
         self.assertEqual(numbers - set(self.DECLARED), {of.number for of in JUDGED} - {"e"})
 
 

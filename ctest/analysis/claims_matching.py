@@ -10,9 +10,9 @@ import unittest.mock
 
 import support
 import harness
-from claims import comparison
+from made_cells import comparison
 from planted import JUDGED, claim_of, inside, plant, verdict
-from stratagem_report import checks_arithmetic, claims, conditions, document, findings, published
+from stratagem_report import checks_arithmetic, claims, conditions, document, findings, parts, published
 from stratagem_report.errors import ReportError
 
 CASES = [
@@ -96,22 +96,21 @@ class Unmatched(unittest.TestCase):
     def test_they_are_shown_without_a_verdict(self):
         claim = claim_of("1, 2 workers")
         made = comparison(plant(claim, inside, gpu=False))
-        found = next(of for of in claims.findings(made) if of.number == claim.number)
+        found = next(of for of in claims.findings(made, parts.Attempts()) if of.number == claim.number)
         self.assertEqual(found.verdict, findings.UNTESTED)
         self.assertIn("vgg16, cifar10, batch 128, fp16, FSDP (ZeRO-3) on 2 / DDP on 2: 2.26x", found.seen)
-        judged = next(
-            of for of in claims.findings(comparison(plant(claim, inside))) if of.number == claim.number
-        )
+        made = comparison(plant(claim, inside))
+        judged = next(of for of in claims.findings(made, parts.Attempts()) if of.number == claim.number)
         self.assertEqual((judged.verdict, judged.seen), (findings.REPRODUCED, ""))
 
 
 class InTheReport(unittest.TestCase):
     def test_every_finding_is_there(self):
         made = comparison(plant(claim_of("1, 2 workers"), inside))
-        claimed, checked, not_shown = document.claims_of(made)
-        nothing = types.SimpleNamespace(tables=[], figures=[], headline="", details=[])
+        claimed, checked, not_shown = document.claims_of(made, parts.Attempts())
+        nothing = types.SimpleNamespace(tables=[], figures=[], failures=[], headline="", details=[])
         context = {"study": made.study, "verdict": nothing, "first": nothing, "ran": [], "sections": []}
-        context |= {"claims": claimed, "checks": checked, "not_shown": not_shown, "provenance": ""}
+        context |= {"claims": claimed, "checks": checked, "not_shown": not_shown, "provenance": "", "failures": []}
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder)
             document.render(path, context)
@@ -168,14 +167,14 @@ class Files(unittest.TestCase):
 
     def refused(self, *words, by=None):
         with self.assertRaises(ReportError) as caught:
-            (by or (lambda: claims.findings(self.made)))()
+            (by or (lambda: claims.findings(self.made, parts.Attempts())))()
         self.assertEqual(caught.exception.code, 2)
         for word in words:
             self.assertIn(word, str(caught.exception))
 
     def test_shipped_files_and_rules_agree(self):
         self.assertEqual(set(published.claims()), set(claims.KEYS))
-        claims.findings(self.made)
+        claims.findings(self.made, parts.Attempts())
 
     def test_a_claim_without_a_rule(self):
         self.change(published.CLAIMS, "\n9,v2", '\n10,v2,here,,,,"FSDP is blue."\n9,v2')

@@ -4,7 +4,7 @@ import dataclasses
 import math
 
 import support  # noqa: F401 (paths, or a visible skip)
-from claims import cell, comparison
+from made_cells import cell, comparison
 from stratagem_report import checks, claims, published
 from stratagem_report.evidence import Evidence
 from stratagem_report.judging import judge

@@ -9,7 +9,7 @@ import sys
 
 import support
 import harness
-from stratagem_report import checks, compare, conditions, document, evidence, inference, study
+from stratagem_report import checks, compare, conditions, document, evidence, inference, parts, study
 from stratagem_report.errors import ReportError
 
 USAGE, ENVIRONMENT, IO = 2, 3, 6
@@ -161,7 +161,7 @@ class Report(support.StudyTest):
         self.assertEqual(cells["fingerprint"].nunique(), 1)
         self.assertEqual(set(conditions.whole_epochs(cells)), {2})
         self.assertFalse(cells["unsound"].any())
-        found = {finding.number: finding for finding in checks.findings(made)}
+        found = {finding.number: finding for finding in checks.findings(made, parts.Attempts())}
         self.assertEqual((found["a"].verdict, found["e"].verdict), ("holds", "not testable here"))
 
     def spoil(self, cell, name, change):

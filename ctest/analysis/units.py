@@ -10,7 +10,7 @@ import unittest
 import support
 import harness
 import pandas as pd
-from stratagem_report import compare, published, spread, study, style
+from stratagem_report import compare, published, runs, spread, study, style
 from stratagem_report.figures_memory import dominated
 from stratagem_report.spread import Spread
 from stratagem_report.table import COMPARISON, Column, Note, Table
@@ -145,7 +145,7 @@ class Configurations(harness.ProgramTest):
         printed = self.expect(
             0, *harness.overridden('run.name=a "b": c', "optimizer.lr=1e-3"), "--print-config"
         ).stdout
-        config = study.parse_config(printed)
+        config = runs.parse_config(printed)
         self.assertEqual(
             (config["schema"], config["run.name"], config["optimizer.lr"], config["data.root"]),
             (1, 'a "b": c', 1e-3, ""),

@@ -20,8 +20,8 @@ DRAWS = {
     "figures_memory.py": {"fewest_samples", "f4_utilisation", "f5_memory_over_time"},
     "figures_step.py": {"f8_timeline"},
     "timeline.py": {"sampled_steps", "choose_step", "spans_of_step", "draw_run"},
-    "measures.py": {"facts_of"},
-    "study.py": {"read_cell", "why_unreadable", "load"},
+    "runs.py": {"facts_of", "read_run", "why_unreadable"},
+    "study.py": {"load"},
     "tables_study.py": {"facts_of"},
 }
 STATISTICS = {"mean", "median", "quantile", "percentile", "average", "sum", "cumsum", "std", "var", "agg", "fmean",

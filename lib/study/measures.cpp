@@ -75,6 +75,12 @@ std::vector<Measure> of_time() {
        [](auto& run) { return run.exposed_waiting_share; }},
       {"exposed_server_share", "1", "of it: a server worked",
        [](auto& run) { return run.exposed_server_share; }},
+      {"compute_ratio", "1",
+       "forward and backward of the worker that takes longest, over those of the quickest; means",
+       [](auto& run) { return run.compute_ratio; }},
+      {"fewest_samples_share", "1",
+       "samples of the worker that made fewest, over an even share of all",
+       [](auto& run) { return run.fewest_samples_share; }},
       {"overlap_share", "1",
        "share of communication that computation did not wait for, in sampled steps of workers",
        [](auto& run) { return run.overlap_share; }}};
@@ -148,6 +154,18 @@ std::vector<Measure> of_memory() {
                  [](auto& run) { return run.reserved_bytes; }});
   all.push_back({"device_used_B", "B", "as the device tells, most of any worker",
                  [](auto& run) { return run.device_used_bytes; }});
+  all.push_back({"device_memory_B", "B", "that a device has; of a CPU, the host's memory",
+                 [](auto& run) { return run.device_memory_bytes; }});
+  all.push_back({"device_used_share", "1", "device_used_B over device_memory_B",
+                 [](auto& run) { return run.device_used_bytes / run.device_memory_bytes; }});
+  all.push_back({"device_used_sd_B", "B",
+                 "standard deviation of the memory in use over samples while training, mean over "
+                 "workers",
+                 [](auto& run) { return run.device_used_sd_bytes; }});
+  all.push_back({"unfilled_share", "1",
+                 "share of the memory that an allocator held that no tensor filled even at their "
+                 "peak, most of any worker",
+                 [](auto& run) { return run.unfilled_share; }});
   return all;
 }
 

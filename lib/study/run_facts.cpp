@@ -24,6 +24,16 @@ bool decides(std::string const& path) {
          std::ranges::none_of(sections, [&](auto section) { return path.starts_with(section); });
 }
 
+/// 0 where ranks differ, or a manifest does not tell.
+std::int64_t common_device_memory(nlohmann::json const& ranks) {
+  auto const of = [](nlohmann::json const& rank) {
+    return rank.value("device_memory_B", std::int64_t{0});
+  };
+  auto const first = ranks.empty() ? 0 : of(ranks.front());
+  return std::ranges::all_of(ranks, [&](auto const& rank) { return of(rank) == first; }) ? first
+                                                                                         : 0;
+}
+
 }  // namespace
 
 RunFacts read_run_facts(std::filesystem::path const& run) {
@@ -38,6 +48,7 @@ RunFacts read_run_facts(std::filesystem::path const& run) {
     if (auto const& model = manifest.at("model"); model.value("computes_in_16_bit", false))
       facts.train_flops = model.value("train_flops_per_label", 0.0);
     facts.data_bytes = dataset.value("bytes", facts.data_bytes);
+    facts.device_memory = common_device_memory(manifest.at("ranks"));
     for (auto const& rank : manifest.at("ranks")) {
       facts.traced_data_bytes.push_back(rank.value("data_in_peaks_B", std::int64_t{0}));
       facts.peak_flops += gpu::peak_flops_of_16_bit(rank.value("device", "")).value_or(0);

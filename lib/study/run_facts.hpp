@@ -23,6 +23,7 @@ struct RunFacts {
   int ranks = 0;                    ///< that the run was started with
   std::int64_t global_batch = 0;    ///< samples of a step, of all workers
   double wall_time_s = 0;           ///< of training, evaluation and saving
+  std::int64_t device_memory = 0;   ///< bytes of a rank's device, where all have as many
   /// By rank: bytes of the data set in the memory that its trace tells of; 0 on a GPU.
   std::vector<std::int64_t> traced_data_bytes;
 

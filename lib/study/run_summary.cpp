@@ -113,6 +113,27 @@ void add_steps(std::vector<RankTrace> const& ranks, RunSummary& summary) {
   summary.step_ms = median(std::move(durations));
 }
 
+/// Forward and backward, mean over steps [ns]; NaN of a rank without steps.
+double computing_ns(RankTrace const& rank) {
+  auto const& steps = rank.table(trace::steps_table());
+  if (steps.rows == 0) return unknown;
+  auto const spent = sum(steps.integers("dur_forward_ns")) + sum(steps.integers("dur_backward_ns"));
+  return spent / static_cast<double>(steps.rows);
+}
+
+/// How unequal workers are: in the time that they compute, and in what they do.
+void add_inequality(Ranks const& workers, RunSummary& summary) {
+  h5::Reals computing, samples;
+  for (auto const* rank : workers) {
+    computing.push_back(computing_ns(*rank));
+    samples.push_back(sum(rank->table(trace::steps_table()).integers("samples")));
+  }
+  if (workers.size() < 2 || known_of(computing).size() < computing.size()) return;
+  auto const [quickest, slowest] = std::ranges::minmax(computing);
+  if (quickest > 0) summary.compute_ratio = slowest / quickest;
+  summary.fewest_samples_share = std::ranges::min(samples) / mean_known(samples);
+}
+
 /// The parts of the exposed communication, as the sampled steps have them. On a GPU, where the host
 /// submits collectives ahead, they are not known.
 void add_exposed_parts(Ranks const& workers, Ranks const& servers, RunFacts const& facts,
@@ -343,8 +364,17 @@ double deviation(h5::Reals const& values) {
   return std::sqrt(squares / static_cast<double>(known.size()));
 }
 
+/// The share of what the allocator held that no tensor filled, even at the peak of tensors.
+double unfilled_share(RankTrace const& rank) {
+  auto const& epochs = rank.table(trace::epochs_table());
+  auto const held = greatest_known(epochs.reals("mem_peak_reserved_B"));
+  if (!(held > 0)) return unknown;
+  auto const filled = std::ranges::max(epochs.integers("mem_peak_allocated_B"));
+  return std::max(0.0, 1 - static_cast<double>(filled) / held);
+}
+
 void add_devices(Ranks const& workers, RunSummary& summary) {
-  h5::Reals means, deviations, used, reserved;
+  h5::Reals means, deviations, used, used_deviations, reserved, unfilled;
   double energy_J = 0;
   for (auto const* rank : workers) {
     auto const& epochs = rank->table(trace::epochs_table());
@@ -352,13 +382,17 @@ void add_devices(Ranks const& workers, RunSummary& summary) {
     means.push_back(mean_known(utilization));
     deviations.push_back(deviation(utilization));
     used.push_back(greatest_known(rank->table(trace::device_table()).reals("memory_used_B")));
+    used_deviations.push_back(deviation(while_training(*rank, "memory_used_B")));
     reserved.push_back(greatest_known(epochs.reals("mem_peak_reserved_B")));
+    unfilled.push_back(unfilled_share(*rank));
     auto const energies = known_of(epochs.reals("energy_J"));
     energy_J += energies.empty() ? unknown : sum(energies);
   }
   summary.utilization = mean_known(means);
   summary.utilization_sd = mean_known(deviations);
   summary.device_used_bytes = greatest_known(used);
+  summary.device_used_sd_bytes = mean_known(used_deviations);
+  summary.unfilled_share = greatest_known(unfilled);
   summary.reserved_bytes = greatest_known(reserved);
   if (!workers.empty()) summary.energy_J = energy_J;
 }
@@ -426,6 +460,9 @@ RunSummary summarise(std::string const& name, trace::RunTraces const& traces,
   if (facts.sent_per_step >= 0) summary.sent_per_step = static_cast<double>(facts.sent_per_step);
   add_memory(traces.ranks, facts, summary);
   add_devices(workers, summary);
+  add_inequality(workers, summary);
+  if (facts.device_memory > 0)
+    summary.device_memory_bytes = static_cast<double>(facts.device_memory);
   summary.overlap_share = overlap_share(workers);
   summary.comm_bytes = mean_bytes_sent(workers);
   summary.total_sent_bytes = total_bytes_sent(traces.ranks);

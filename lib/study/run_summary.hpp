@@ -70,6 +70,8 @@ struct RunSummary {
   double exposed_transfer_share = unknown;  ///< of it, see trace::ExposedTime
   double exposed_waiting_share = unknown;
   double exposed_server_share = unknown;
+  double compute_ratio = unknown;         ///< of the worker that computes longest, to the shortest
+  double fewest_samples_share = unknown;  ///< of a worker, over an even share
   double train_loss = unknown, test_loss = unknown, test_accuracy = unknown;  ///< last known
   std::string labels = "images";   ///< what rates count: images, or tokens
   double bits_per_byte = unknown;  ///< of the test text, whose tokens stand for bytes
@@ -97,9 +99,12 @@ struct RunSummary {
   double data_set_bytes = unknown;          ///< in every rank's host memory
   double reserved_bytes = unknown;          ///< held by an allocator; maximum over workers
   double device_used_bytes = unknown;       ///< reported by the device; maximum over workers
-  double utilization = unknown;             ///< of the devices while training, mean over workers
-  double utilization_sd = unknown;          ///< standard deviation in time, mean over workers
-  double energy_J = unknown;                ///< of the workers' devices during training epochs
+  double device_memory_bytes = unknown;     ///< that a device has, where all have as much
+  double device_used_sd_bytes = unknown;    ///< standard deviation in time, mean over workers
+  double unfilled_share = unknown;  ///< of reserved memory: above the peak of tensors; maximum
+  double utilization = unknown;     ///< of the devices while training, mean over workers
+  double utilization_sd = unknown;  ///< standard deviation in time, mean over workers
+  double energy_J = unknown;        ///< of the workers' devices during training epochs
 };
 
 /// `name` is the name of the run in tables.

@@ -73,6 +73,7 @@ std::string rank_facts(ProcessInfo const& process, Dataset const& dataset) {
               {"node_rank", process.node_rank},
               {"cores", process.cores},
               {"device", gpu::device_name(process.device)},
+              {"device_memory_B", gpu::total_memory(process.device)},
               {"data_in_peaks_B", data},
               {"process", ::getpid()}}
       .dump();
