@@ -2,9 +2,11 @@
 
 import dataclasses
 
+from . import inference
 from .choices import PEAK, TIME, TOTAL, choices, choose, learned_goal
 from .inference import EQUIVALENT, LEAST_PAIRS
 from .spread import ratio
+from .standing import standing
 from .style import look_of
 
 SHORT_STEPS = 50  # with fewer steps, the median is dominated by the machine's warm-up
@@ -65,24 +67,45 @@ def headline(family, workers, time, memory):
         only = family.variants_with(workers)[0]
         value = TIME.median_text(family.spread(TIME.quantity, only, workers))
         return f"{place} only {label(only)} is complete, with {value} per epoch: nothing to compare."
-    told = f"{place}, fastest: {leading(time, ' per epoch')}."
+    alone = one_worker(family, time)
+    enough = f"One worker is enough: {alone.told} " if alone and alone.enough else ""
+    told = f"{enough}{place}, fastest: {leading(time, ' per epoch')}."
     return told + (f" Least memory on the fullest rank: {leading(memory)}." if memory else "")
 
 
-def against_one_worker(family, workers, time):
-    """Whether more workers were worth it; None if nothing ran on one."""
-    if time is None or workers == 1 or not family.has("serial", 1):
+@dataclasses.dataclass(frozen=True)
+class OneWorker:
+    """The fastest run on one worker, against the fastest on several."""
+
+    enough: bool  # several are not shown to be faster
+    told: str  # a sentence
+
+
+def one_worker(family, time):
+    """OneWorker of the choice of the fastest on several workers; None if nothing was measured on one."""
+    values = {variant: family.spread(TIME.quantity, variant, 1) for variant in family.variants_with(1)}
+    known = {variant: value for variant, value in values.items() if value.known and value.low > 0}
+    if time.workers == 1 or not known:
         return None
-    gain = ratio(family.spread("epoch_s", "serial", 1), time.value)
-    if not gain.known:
-        return None
-    if gain.high <= 1:
-        return (
-            f"The serial run on one worker takes {gain.median:.2f} of the time of the fastest on"
-            f" {workers}: here more workers do not pay."
-        )
+    alone = min(known, key=lambda variant: known[variant].median)
+    gain = ratio(known[alone], time.value)
+    first, second = (time.best, time.workers), (alone, 1)
+    if gain.median <= 1:
+        first, second = second, first
+    better, worse = (family.spread(TIME.quantity, *side) for side in (first, second))
+    seeds = [family.by_seed(TIME.quantity, *side) for side in (first, second)]
+    (judged,) = inference.judge_family([inference.paired_ratios(*reversed(seeds))], [TIME.bound(better)])
+    found = standing(judged, better, worse, TIME.single_run)
+    name, fastest = label(alone), f"the fastest on {time.workers}, {label(time.best)},"
+    value = TIME.median_text(known[alone])
+    if found.level or gain.median < 1:
+        more = f"needs {100 * (1 / gain.median - 1):.0f} % more time"
+        than = "is not told apart from it" if found.level else more
+        return OneWorker(True, f"{name} on one needs {value} per epoch; {fastest} {than} [{found.word}].")
     spread = f" ({gain.low:.2f} to {gain.high:.2f})" if gain.low < gain.high else ""
-    return f"The fastest has {gain.median:.2f}{spread} times the speed of the serial run on one worker."
+    return OneWorker(
+        False, f"The fastest has {gain.median:.2f}{spread} times the speed of {name} on one worker [{found.word}]."
+    )
 
 
 def servers_line(family, workers, total):
@@ -167,8 +190,9 @@ def verdict(comparison):
     time, memory, total, learned = (
         choose(comparison, family, workers, goal) for goal in (TIME, PEAK, TOTAL, learned_goal(family))
     )
+    alone = one_worker(family, time) if time else None
     lines = [
-        against_one_worker(family, workers, time),
+        alone.told if alone and not alone.enough else None,
         servers_line(family, workers, total),
         learned_line(family, learned) if time else None,
         elsewhere(comparison, family, workers),

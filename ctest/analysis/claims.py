@@ -103,7 +103,30 @@ class FirstWords(unittest.TestCase):
         told, _ = self.said(
             ("serial", 1, 1, {"epoch_s": 0.5}), ("ddp", 2, 1, {}), ("fsdp", 2, 1, {"epoch_s": 2.0})
         )
-        self.assertIn("here more workers do not pay", " ".join(told.details))
+        self.assertIn(
+            "One worker is enough: serial on one needs 0.500 s per epoch; the fastest on 2, DDP, needs 100 % more time"
+            " [one run each: not judged]. On 2 workers, fastest: DDP",
+            told.headline,
+        )
+        self.assertNotIn("times the speed", " ".join(told.details))
+
+    def test_workers_that_are_not_told_apart_from_one(self):
+        for alone in "serial", "fsdp":
+            told, _ = self.said((alone, 1, 1, {"epoch_s": 1.05}), ("ddp", 2, 1, {}), ("fsdp", 2, 1, {"epoch_s": 2.0}))
+            self.assertRegex(told.headline, "^One worker is enough: .* is not told apart from it")
+
+    def test_workers_that_pay(self):
+        told, _ = self.said(("serial", 1, 1, {"epoch_s": 1.9}), ("ddp", 2, 1, {}), ("fsdp", 2, 1, {"epoch_s": 2.0}))
+        self.assertRegex(told.headline, "^On 2 workers, fastest: DDP")
+        self.assertIn("The fastest has 1.90 times the speed of serial on one worker", " ".join(told.details))
+
+    def test_one_worker_over_seeds(self):
+        for slow, word in ((2.0, "established"), (1.0, "equivalent"), (0.5, "")):
+            rows = [("serial", 1, seed, {"epoch_s": 1 + 0.001 * seed}) for seed in (1, 2, 3, 4)]
+            rows += [("ddp", 2, seed, {"epoch_s": slow * (1 + 0.002 * (3 * seed % 4))}) for seed in (1, 2, 3, 4)]
+            told, _ = self.said(*rows, *[("fsdp", 2, seed, {"epoch_s": 9.0}) for seed in (1, 2, 3, 4)])
+            self.assertEqual("One worker is enough" in told.headline, slow >= 1, told.headline)
+            self.assertIn(f"[{word}]. On 2 workers" if word else "On 2 workers", told.headline)
 
     def test_few_steps_and_one_strategy(self):
         told, _ = self.said(("ddp", 2, 1, {"planned_steps": 2.0}))

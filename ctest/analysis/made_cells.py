@@ -38,7 +38,7 @@ MEASURES = {
 
 # What the report knows of a cell beside its measures.
 FACTS = (
-    "state,limited,damaged,counted,gpu,device,git_sha,sharers,recipe,steps,digest,parameters,planned_steps,images,"
+    "state,limited,damaged,counted,gpu,device,git_sha,sharers,recipe,steps,slow,digest,parameters,planned_steps,images,"
     "test_images"
 ).split(",")
 # What a test says of a cell that is in files of a run: the epoch of its accuracy, settings, the data's fingerprint.
@@ -94,6 +94,7 @@ def cell(model, variant, workers, seed, **other):
         "steps": 3900,
         "digest": f"{model}-{seed}",
         "parameters": 1000,
+        "slow": 1.0,
         **MEASURES,
     }
     # A run's own noise, so that seeds differ.
