@@ -205,9 +205,18 @@ def keyed(cells, values_of):
     return dict(zip(keys, values_of(cells)))
 
 
+# What families differ in that would have the same title, and its words.
+APART = {
+    "part": str,
+    "planned_steps": "{:,.0f} steps".format,
+    "images": "{:,.0f} images".format,
+    "slow": lambda factor: "equal workers" if factor == 1 else f"one worker {factor:g}x slower",
+}
+
+
 def tell_apart(families):
     """Adds the differences to the titles of families that would have the same title."""
-    for name, words in ("part", "{}"), ("planned_steps", "{:,.0f} steps"), ("images", "{:,.0f} images"):
+    for name, words in APART.items():
         groups = {}
         for family in families:
             groups.setdefault(family.title, []).append(family)
@@ -215,7 +224,7 @@ def tell_apart(families):
             if len({family.key[name] for family in group}) > 1:
                 for family in group:
                     if family.key[name]:
-                        family.apart += (words.format(family.key[name]),)
+                        family.apart += (words(family.key[name]),)
 
 
 def sweep_key():

@@ -21,6 +21,7 @@ from . import (
     overview,
     parts,
     style,
+    tables_qualities,
     tables_servers,
     tables_study,
     tables_training,
@@ -66,7 +67,7 @@ def families(comparison):
 CONTENTS = (
     Chapter(
         "Which strategy to take",
-        (tables_study.t6_decision, tables_training.t12_text),
+        (tables_study.t6_decision, tables_qualities.t15_qualities, tables_training.t12_text),
         (figures_memory.f9_pareto, figures_time.f14_batch),
     ),
     Chapter("Time", (tables_training.t1_time,), (figures_time.f1_time_per_epoch, figures_time.f2_scaling)),
@@ -77,17 +78,18 @@ CONTENTS = (
             figures_time.f15_phases,
             Each(figures_step.f8_timeline, families),
             figures_time.f11_exposed,
-            Each(figures_memory.f4_utilisation, families),
+            figures_memory.f17_utilisation,
+            Each(figures_memory.f4_utilisation, figures_memory.course_places),
         ),
     ),
     Chapter("What is sent", (communication.t13_communication,), (communication.f16_communication,)),
     Chapter(
         "Memory",
-        (tables_training.t2_memory, tables_training.t9_prediction),
+        (tables_training.t2_memory, tables_training.t14_device_memory, tables_training.t9_prediction),
         (
             figures_memory.f3_peak_memory,
             figures_memory.f12_prediction,
-            Each(figures_memory.f5_memory_over_time, families),
+            Each(figures_memory.f5_memory_over_time, figures_memory.course_places),
             Each(figures_step.f13_strategies, families),
         ),
     ),
@@ -97,6 +99,7 @@ CONTENTS = (
             tables_servers.t3_servers,
             tables_servers.t4_modified,
             tables_servers.t11_equal_resources,
+            tables_servers.t16_unequal,
             tables_study.t10_bits,
         ),
         (

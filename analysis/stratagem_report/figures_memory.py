@@ -1,10 +1,11 @@
-"""Figures of memory and device use: F3, F4, F5, F9, F12."""
+"""Figures of memory and device use: F3, F4, F5, F9, F12, F17."""
 
 import math
 
 import pandas as pd
 
 from . import style
+from .figures_time import collect, grouped_bars
 from .stacked_bars import Part, stacked_bars
 from .style import Figure, look_of
 from .tables_training import prediction_rows
@@ -40,32 +41,56 @@ def f3_peak_memory(comparison):
     )
 
 
-def per_family_grid(family):
-    pairs = at_most_workers(family)
-    return pairs, style.panels(len(pairs), columns=3, height=1.75, sharex=True, sharey=True)
+def course_places(comparison):
+    """(family, workers) of the figures over time: for every number of workers, one worker only where there is no
+    other."""
+    return [
+        (family, workers)
+        for family in comparison.drawn
+        for workers in [count for count in family.workers if count > 1] or family.workers
+    ]
 
 
-def fewest_samples(comparison, family, table):
-    """Number of samples of the strategy with the fewest, among those that a figure over time shows."""
-    return min(
-        len(comparison.first_run(family, *pair).trace.workers[0][table])
-        for pair in at_most_workers(family)
-    )
+def sampled(comparison, family, workers, table):
+    """(variant, first run, samples of its first worker) of the strategies with enough samples to show a course."""
+    runs = [(variant, comparison.first_run(family, variant, workers)) for variant in family.variants_with(workers)]
+    return [(variant, run) for variant, run in runs if len(run.trace.workers[0][table]) >= FEWEST_SAMPLES]
 
 
-def f4_utilisation(comparison, family):
+def course_panels(count):
+    """A single row is higher, for title and legend."""
+    return style.panels(count, columns=3, height=1.75 if count > 3 else 2.3, sharex=True, sharey=True)
+
+
+def shade(rank):
+    """Of a rank's line among those of its strategy."""
+    return 0.45 + 0.55 / (1 + rank.rank)
+
+
+def begin_of(run):
+    """Of its first step, on rank 0's clock [ns]."""
+    return run.trace.workers[0]["steps"]["t_begin_ns"].min()
+
+
+def mark_epochs(axis, run):
+    start = begin_of(run)
+    for _, steps in run.trace.workers[0]["steps"].groupby("epoch"):
+        axis.axvline((steps["t_begin_ns"].iloc[0] - start) * 1e-9, color="#BBBBBB", linewidth=0.6, zorder=0)
+
+
+def f4_utilisation(comparison, family, workers):
     """Utilisation over time, one line per rank, with epochs marked; None if there are too few samples."""
-    if fewest_samples(comparison, family, "device") < FEWEST_SAMPLES:
+    drawn = sampled(comparison, family, workers, "device")
+    if not drawn:
         return None
-    pairs, (figure, axes) = per_family_grid(family)
+    figure, axes = course_panels(len(drawn))
     rows = []
     unit = "GPU utilisation [%]" if comparison.on_gpu else "cores in use"
     scale = 100 if comparison.on_gpu else 1
-    for axis, (variant, workers) in zip(axes, pairs):
-        run, look = comparison.first_run(family, variant, workers), look_of(variant)
-        start = run.trace.workers[0]["steps"]["t_begin_ns"].min()
+    for axis, (variant, run) in zip(axes, drawn):
+        look = look_of(variant)
         for rank in run.trace.ranks:
-            seconds = (rank.on_rank0_clock(rank["device"]["t_ns"]) - start) * 1e-9
+            seconds = (rank.on_rank0_clock(rank["device"]["t_ns"]) - begin_of(run)) * 1e-9
             device, seconds = rank["device"][seconds >= 0], seconds[seconds >= 0]
             server = rank.is_server
             axis.plot(
@@ -74,34 +99,19 @@ def f4_utilisation(comparison, family):
                 color="#777777" if server else look.colour,
                 linewidth=1.1,
                 linestyle=":" if server else "-",
-                alpha=1 if server else 0.45 + 0.55 / (1 + rank.rank),
+                alpha=1 if server else shade(rank),
             )
-            rows += [
-                {
-                    **family.key,
-                    "variant": variant,
-                    "workers": workers,
-                    "rank": rank.rank,
-                    "role": "server" if server else "worker",
-                    "s": second,
-                    "utilization": value,
-                }
-                for second, value in zip(seconds, device["utilization"])
-            ]
-        for _, steps in run.trace.workers[0]["steps"].groupby("epoch"):
-            axis.axvline(
-                (steps["t_begin_ns"].iloc[0] - start) * 1e-9,
-                color="#BBBBBB",
-                linewidth=0.6,
-                zorder=0,
-            )
-        axis.set(title=f"{look.label}, {style.workers_text(workers)}", xlabel="time [s]", ylabel=unit)
+            about = {**family.key, "variant": variant, "workers": workers, "rank": rank.rank}
+            about["role"] = "server" if server else "worker"
+            rows += [{**about, "s": s, "utilization": value} for s, value in zip(seconds, device["utilization"])]
+        mark_epochs(axis, run)
+        axis.set(title=look.label, xlabel="time [s]", ylabel=unit)
     axes[0].set_ylim(0, None)
     style.label_outer(axes)
-    figure.suptitle(family.title)
+    figure.suptitle(f"{family.title}, {style.workers_text(workers)}")
     return Figure(
-        f"F4-utilisation-{family.label}",
-        f"Utilisation over time: {family.title}",
+        f"F4-utilisation-{family.label}-w{workers}",
+        f"Utilisation over time: {family.title}, {style.workers_text(workers)}",
         "A line per rank, a server's dotted; thin vertical lines are begins of epochs."
         + (
             ""
@@ -113,67 +123,78 @@ def f4_utilisation(comparison, family):
     )
 
 
-def f5_memory_over_time(comparison, family):
-    """Live, reserved and device memory of the first worker over time; None if there are too few samples."""
-    if fewest_samples(comparison, family, "memory") < FEWEST_SAMPLES:
+def memories_of(rank, variant, in_use):
+    """(label, table, column, look) of what is known of a rank's memory over time."""
+    live = {"color": look_of(variant).colour, "marker": ".", "markersize": 3}
+    return (
+        ("live tensors", rank["memory"], "allocated_B", live),
+        ("reserved by the allocator", rank["memory"], "reserved_B", {"color": "#777777", "linestyle": "--"}),
+        (in_use, rank["device"], "memory_used_B", {"color": "#222222", "linestyle": ":"}),
+    )
+
+
+def f5_memory_over_time(comparison, family, workers):
+    """Live, reserved and device memory of every worker over time; None if there are too few samples."""
+    drawn = sampled(comparison, family, workers, "memory")
+    if not drawn:
         return None
-    pairs, (figure, axes) = per_family_grid(family)
-    rows = []
-    for axis, (variant, workers) in zip(axes, pairs):
-        rank = comparison.first_run(family, variant, workers).trace.workers[0]
-        memory, device = rank["memory"], rank["device"]
-        start = min(table["t_ns"].min() for table in (memory, device) if len(table))
-        for label, table, column, look in [
-            (
-                "live tensors",
-                memory,
-                "allocated_B",
-                {"color": look_of(variant).colour, "marker": ".", "markersize": 3},
-            ),
-            (
-                "reserved by the allocator",
-                memory,
-                "reserved_B",
-                {"color": "#777777", "linestyle": "--"},
-            ),
-            (
-                "in use on the device" if comparison.on_gpu else "resident set",
-                device,
-                "memory_used_B",
-                {"color": "#222222", "linestyle": ":"},
-            ),
-        ]:
-            table = table.sort_values("t_ns")
-            seconds = (table["t_ns"] - start) * 1e-9
-            axis.plot(seconds, table[column] * MIB, linewidth=1.2, label=label, **look)
-            rows += [
-                {
-                    **family.key,
-                    "variant": variant,
-                    "workers": workers,
-                    "measure": label,
-                    "s": second,
-                    "MiB": value,
-                }
-                for second, value in zip(seconds, table[column] * MIB)
-            ]
-        axis.set(
-            title=f"{look_of(variant).label}, {style.workers_text(workers)}",
-            xlabel="time [s]",
-            ylabel="memory [MiB]",
-        )
+    figure, axes = course_panels(len(drawn))
+    rows, in_use = [], "in use on the device" if comparison.on_gpu else "resident set"
+    for axis, (variant, run) in zip(axes, drawn):
+        for rank in run.trace.workers:
+            for label, table, column, look in memories_of(rank, variant, in_use):
+                table = table.sort_values("t_ns")
+                seconds = (rank.on_rank0_clock(table["t_ns"]) - begin_of(run)) * 1e-9
+                axis.plot(seconds, table[column] * MIB, linewidth=1.1, alpha=shade(rank), label=label, **look)
+                about = {**family.key, "variant": variant, "workers": workers, "rank": rank.rank, "measure": label}
+                rows += [{**about, "s": s, "MiB": value} for s, value in zip(seconds, table[column] * MIB)]
+        axis.set(title=look_of(variant).label, xlabel="time [s]", ylabel="memory [MiB]")
     axes[0].set_ylim(0, None)
     style.label_outer(axes)
-    figure.suptitle(family.title)
+    figure.suptitle(f"{family.title}, {style.workers_text(workers)}")
     style.legend_below(figure, axes[:1])
     return Figure(
-        f"F5-memory-{family.label}",
-        f"Memory over time: {family.title}",
-        "Of the first worker. Live tensors are sampled where backward passes begin and, at the end"
-        " of an epoch, at their peak. On a CPU all three contain the data set, unlike peaks elsewhere in"
+        f"F5-memory-{family.label}-w{workers}",
+        f"Memory over time: {family.title}, {style.workers_text(workers)}",
+        "Lines of every worker. Live tensors are sampled where backward passes begin and, at the end of an epoch, at"
+        " their peak. Time 0: the first step begins. On a CPU all three contain the data set, unlike peaks elsewhere in"
         " this report.",
         figure,
         pd.DataFrame(rows),
+    )
+
+
+def f17_utilisation(comparison):
+    """How busy devices were, and how evenly; None where no device told it."""
+    families = [
+        family for family in comparison.drawn if any(family.spread("utilization", *of).known for of in family.pairs())
+    ]
+    if not families:
+        return None
+    factor, unit = (100, "[%]") if comparison.on_gpu else (1, "[cores]")
+    measured = [
+        ("utilization", f"mean utilisation {unit}"),
+        ("utilization_sd", f"standard deviation {unit.replace('%', 'points')}"),
+    ]
+    figure, axes = style.panels(2 * len(families), columns=2)
+    for index, family in enumerate(families):
+        for axis, (quantity, label) in zip(axes[2 * index :], measured):
+            grouped_bars(axis, family, quantity, factor)
+            axis.set(title=family.heading, xlabel="workers", ylabel=label)
+            axis.set_ylim(0, None)
+    style.legend_below(figure, axes)
+    data = [
+        collect(comparison, families, quantity).rename(columns={quantity: "value"}).assign(quantity=quantity)
+        for quantity, _ in measured
+    ]
+    return Figure(
+        "F17-utilisation",
+        "Use of the devices, and its steadiness",
+        "Left: mean over samples while training and over workers; right: standard deviation of these samples, lower is"
+        " steadier. Whiskers: range over seeds."
+        + ("" if comparison.on_gpu else " On a CPU, utilisation is the cores that a process kept busy."),
+        figure,
+        pd.concat(data, ignore_index=True),
     )
 
 

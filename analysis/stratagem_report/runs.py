@@ -133,6 +133,7 @@ def facts_of(config, manifest, traced, row):
         "device": first["device"],
         "damaged": bool(traced.remarks),
         "gpu": manifest["build"]["flavour"] != "cpu" and config.get("run.device") != "cpu",
+        "slow": float(config.get("experiment.slow", 1)) if config.get("experiment.slow_worker", -1) >= 0 else 1.0,
         "host": first["host"],
         "threads": first["threads"],
     }

@@ -14,8 +14,8 @@ SCHEMA = 1
 TEXTS = ("cell", "group", "part", "model", "dataset", "variant", "strategy", "precision")
 WHOLE_NUMBERS = ("workers", "servers", "ranks", "seed", "global_batch", "input_size", "epochs", "max_steps")
 CELL_COLUMNS = (*TEXTS, *WHOLE_NUMBERS)
-# Cells that agree in these are compared with each other: same work, different strategies. The last two are in each
-# run's manifest: the planned steps, and the images of an epoch.
+# Cells that agree in these are compared with each other: same work, different strategies. The last three are known of
+# runs: the planned steps, the images of an epoch, and by what a worker is slowed.
 FAMILY = (
     "part",
     "model",
@@ -25,13 +25,14 @@ FAMILY = (
     "precision",
     "planned_steps",
     "images",
+    "slow",
 )
 
 
 @dataclasses.dataclass
 class Study:
     """`cells` has a row for each expected cell: CELL_COLUMNS, state, reason; for complete cells, which are in
-    `runs`, also planned_steps and images."""
+    `runs`, also planned_steps, images and slow."""
 
     path: pathlib.Path
     name: str
@@ -56,8 +57,8 @@ def state_of(row):
 
 
 def add_work(cells, runs):
-    """How much each complete run had to do; NaN for the others."""
-    for column in "planned_steps", "images":
+    """How much each complete run had to do, and with which workers; NaN for the others."""
+    for column in "planned_steps", "images", "slow":
         cells[column] = cells["cell"].map({cell: run.facts[column] for cell, run in runs.items()})
 
 

@@ -1,4 +1,4 @@
-"""Tables of the parameter server: T3, T4 and T11."""
+"""Tables of the parameter server: T3, T4, T11 and T16."""
 
 from . import published
 from .spread import difference, ratio
@@ -128,6 +128,65 @@ def modified_row(family, variant, workers, accuracies):
         change("epoch_s", ratio, "ps-sync"),
         published.ratio(family.key, kind_of(variant), "ps-sync", workers),
         family.spread("lag_mean", variant, workers),
+    )
+
+
+def with_equal_workers(comparison):
+    """(family with servers, the family of the same work whose workers are equal, None if there is none) where some
+    worker was slowed."""
+    families = with_servers(comparison)
+    work = {id(of): tuple(value for name, value in of.key.items() if name != "slow") for of in families}
+    slowed = {work[id(of)] for of in families if of.key["slow"] > 1}
+    even = {work[id(of)]: of for of in families if of.key["slow"] == 1}
+    return [(of, even.get(work[id(of)])) for of in families if work[id(of)] in slowed]
+
+
+def t16_unequal(comparison):
+    """What a worker that computes longer costs with each mode."""
+    table = Table(
+        "T16",
+        "Unequal workers: what a slow one costs",
+        [
+            *WHAT,
+            Column("slowed by", 1, keep=True),
+            Column("longest / shortest computing", 2),
+            Column("s per epoch", 2),
+            Column("time / equal workers", 2),
+            Column("waiting for others %", 1, 100),
+            Column("least share of samples %", 0, 100),
+            Column("lag max", 0),
+            *(of.column for of in yardsticks_of(with_servers(comparison))),
+            Column("runs", 0),
+        ],
+        note=(
+            "One worker sleeps after its passes as if it computed so many times as long (`experiment.slow`). Longest /"
+            " shortest: measured, forward and backward of workers. Time / equal workers: of the same mode without a"
+            " slow one; waiting for the slow one, it is the factor itself, and with W workers and perfect sharing"
+            " W / (W - 1 + 1/factor). Least share of samples: of the worker that made fewest, over an even share."
+            " A synchronous server stands for all synchronous strategies: each waits for the slowest."
+        ),
+    )
+    for family, even in with_equal_workers(comparison):
+        for variant, workers in family.pairs():
+            table.add(*unequal_row(comparison, family, even, variant, workers))
+    return table
+
+
+def unequal_row(comparison, family, even, variant, workers):
+    time, slow = family.spread("epoch_s", variant, workers), family.key["slow"]
+    measured = "exposed_waiting_share", "fewest_samples_share", "lag_max"
+    return (
+        *of_run(family, variant, workers),
+        slow,
+        family.spread("compute_ratio", variant, workers),
+        time,
+        ratio(time, even.spread("epoch_s", variant, workers)) if slow > 1 and even else None,
+        *(family.spread(name, variant, workers) for name in measured),
+        *(
+            family.spread(of.quantity, variant, workers) if of is family.yardstick else None
+            for of in yardsticks_of(with_servers(comparison))
+        ),
+        len(family.of(variant, workers)),
     )
 
 

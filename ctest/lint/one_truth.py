@@ -17,7 +17,7 @@ from common import run
 PACKAGE = "analysis/stratagem_report"
 READER = "trace.py"
 DRAWS = {
-    "figures_memory.py": {"fewest_samples", "f4_utilisation", "f5_memory_over_time"},
+    "figures_memory.py": {"sampled", "begin_of", "mark_epochs", "f4_utilisation", "memories_of", "f5_memory_over_time"},
     "figures_step.py": {"f8_timeline"},
     "timeline.py": {"sampled_steps", "choose_step", "spans_of_step", "draw_run"},
     "runs.py": {"facts_of", "read_run", "why_unreadable"},
