@@ -1,9 +1,12 @@
 #include "strategy/state/buffers.hpp"
 
 #include <algorithm>
+#include <span>
+#include <string>
 
 #include <ATen/ATen.h>
 
+#include "base/hash/hash.hpp"
 #include "base/text.hpp"
 #include "comm/agreement.hpp"
 #include "gpu/memory.hpp"
@@ -16,21 +19,72 @@ at::ScalarType type_of(BufferSpec const& spec, Precision precision) {
   return spec.type == at::kFloat ? master_type(precision) : spec.type;
 }
 
-/// All elements one after the other, as double, which changes none of them.
-at::Tensor flatten(Buffers const& buffers) {
-  std::vector<at::Tensor> pieces{at::empty({0}, at::kDouble)};
+/// A line of a worker: its number, and of each buffer elements and digest.
+std::string line_of(int worker, Buffers const& buffers) {
+  auto line = std::to_string(worker);
   for (auto const& of_block : buffers)
-    for (auto const& buffer : of_block) pieces.push_back(buffer.flatten().to(at::kDouble));
+    for (auto const& buffer : of_block) {
+      auto const here = buffer.cpu().contiguous();
+      std::span const bytes(static_cast<std::byte const*>(here.data_ptr()), here.nbytes());
+      line += str(' ', buffer.numel(), ' ', Hash().add(bytes).hex());
+    }
+  return line + '\n';
+}
+
+/// What all ranks know of all workers.
+struct Roll {
+  std::vector<std::vector<int>> ranks;  ///< the workers that each plays
+  std::vector<bool> differ;             ///< of each buffer: some worker has other values
+  std::int64_t elements = 0;            ///< of those of one worker
+
+  std::size_t most() const {
+    return std::ranges::max_element(ranks, {}, &std::vector<int>::size)->size();
+  }
+};
+
+Roll roll_of(std::vector<std::string> const& texts) {
+  Roll roll;
+  std::vector<std::string> first;
+  for (auto const& text : texts) {
+    auto& workers = roll.ranks.emplace_back();
+    for (auto const& line : split(text, '\n')) {
+      if (line.empty()) continue;
+      auto const words = split(line, ' ');
+      workers.push_back(std::stoi(words.front()));
+      if (first.empty()) first = words;
+      roll.differ.resize(words.size() / 2);
+      for (std::size_t i = 2; i < words.size(); i += 2)
+        if (words[i] != first[i]) roll.differ[i / 2 - 1] = true;
+    }
+  }
+  for (std::size_t i = 0; i < roll.differ.size(); ++i)
+    if (roll.differ[i]) roll.elements += std::stoll(first[2 * i + 1]);
+  return roll;
+}
+
+/// All elements of the chosen ones, one after the other, as double, which changes none of them.
+at::Tensor flatten(Buffers const& buffers, std::vector<bool> const& chosen) {
+  std::vector<at::Tensor> pieces{at::empty({0}, at::kDouble)};
+  std::size_t number = 0;
+  for (auto const& of_block : buffers)
+    for (auto const& buffer : of_block)
+      if (chosen[number++]) pieces.push_back(buffer.flatten().to(at::kDouble));
   if (pieces.size() > 1) pieces.erase(pieces.begin());
   return at::cat(pieces);
 }
 
-/// The shapes and types of `like` with the values of `flat`, from `offset` on, which moves.
-Buffers unpack(at::Tensor const& flat, std::int64_t& offset, Buffers const& like) {
+/// As `like`, the chosen ones with the values of `flat`, from `offset` on, which moves.
+Buffers unpack(at::Tensor const& flat, std::int64_t& offset, Buffers const& like,
+               std::vector<bool> const& chosen) {
   Buffers buffers;
+  std::size_t number = 0;
   for (auto const& of_block : like) {
     auto& copies = buffers.emplace_back();
     for (auto const& buffer : of_block) {
+      if (!chosen[number++]) {
+        copies.push_back(buffer);
+        continue;
+      }
       auto const values = flat.narrow(0, offset, buffer.numel());
       copies.push_back(values.view(buffer.sizes()).to(buffer.scalar_type()));
       offset += buffer.numel();
@@ -68,7 +122,8 @@ std::int64_t buffer_bytes(Model const& model, Precision precision) {
 at::Tensor average(std::vector<at::Tensor> const& workers) {
   at::NoGradGuard const no_grad;
   auto mean = workers.front().clone();
-  if (!mean.is_floating_point() || workers.size() == 1) return mean;
+  auto const as_first = [&](at::Tensor const& other) { return other.equal(workers.front()); };
+  if (!mean.is_floating_point() || std::ranges::all_of(workers, as_first)) return mean;
   for (std::size_t worker = 1; worker < workers.size(); ++worker) mean.add_(workers[worker]);
   return mean.mul_(1.0 / static_cast<double>(workers.size()));
 }
@@ -84,36 +139,27 @@ Buffers average(std::vector<Buffers> const& workers) {
   return result;
 }
 
+/// What is the same everywhere, as frozen parameters are, is not sent.
 Buffers average(std::map<int, Buffers> const& own, Communicator& communicator) {
-  std::vector<at::Tensor> flat;
-  std::string text;  // elements of a worker, and whom this rank plays
-  for (auto const& [worker, buffers] : own) {
-    flat.push_back(flatten(buffers));
-    text += str(text.empty() ? str(flat.back().numel(), ' ') : "", worker, ' ');
-  }
-  std::vector<std::vector<std::int64_t>> ranks;
-  std::int64_t each = 0;
-  std::size_t most = 0;  // workers of a rank
-  for (auto const& theirs : gather_texts(communicator, text)) {
-    auto& numbers = ranks.emplace_back(parse_integers(theirs));
-    if (numbers.empty()) continue;
-    each = numbers.front();
-    most = std::max(most, numbers.size() - 1);
-  }
-  if (each == 0) return own.empty() ? Buffers() : own.begin()->second;
+  std::string text;
+  for (auto const& [worker, buffers] : own) text += line_of(worker, buffers);
+  auto const roll = roll_of(gather_texts(communicator, text));
+  if (roll.elements == 0)
+    return own.empty() ? Buffers() : average(std::vector<Buffers>{own.begin()->second});
 
-  auto const room = static_cast<std::int64_t>(most) * each;
+  auto const room = static_cast<std::int64_t>(roll.most()) * roll.elements;
   auto const mine = communicator.allocate(room, at::kDouble);
   auto const all = communicator.allocate(room * communicator.size(), at::kDouble);
-  for (std::size_t i = 0; i < flat.size(); ++i)
-    mine.narrow(0, static_cast<std::int64_t>(i) * each, each).copy_(flat[i]);
+  std::int64_t place = 0;
+  for (auto const& [_, buffers] : own)
+    mine.narrow(0, roll.elements * place++, roll.elements).copy_(flatten(buffers, roll.differ));
   communicator.all_gather(all, mine).wait_on_stream();
   if (own.empty()) return {};
-  std::map<std::int64_t, Buffers> of_all;  // by worker
-  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+  std::map<int, Buffers> of_all;  // by worker
+  for (std::size_t rank = 0; rank < roll.ranks.size(); ++rank) {
     auto offset = static_cast<std::int64_t>(rank) * room;
-    for (std::size_t i = 1; i < ranks[rank].size(); ++i)
-      of_all[ranks[rank][i]] = unpack(all, offset, own.begin()->second);
+    for (auto const worker : roll.ranks[rank])
+      of_all[worker] = unpack(all, offset, own.begin()->second, roll.differ);
   }
   std::vector<Buffers> workers;
   for (auto& [_, buffers] : of_all) workers.push_back(std::move(buffers));
