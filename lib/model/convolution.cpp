@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <ATen/ATen.h>
+#include <ATen/record_function.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "model/depthwise.hpp"
@@ -183,6 +184,22 @@ class SmallMaps : public torch::autograd::Function<SmallMaps> {
   }
 };
 
+/// Lets observers see it as they see LibTorch's, with the inputs of aten::convolution.
+class Observed {
+ public:
+  Observed(at::Tensor const& x, at::Tensor const& weight, Window const& window) {
+    if (!record_.isActive()) return;
+    auto const both = [](std::int64_t value) { return std::vector<std::int64_t>{value, value}; };
+    inputs_ = {x,       weight, c10::IValue(), both(window.stride), both(window.padding),
+               both(1), false,  both(0),       window.groups};
+    record_.before(small_maps_convolution, &inputs_);
+  }
+
+ private:
+  std::vector<c10::IValue> inputs_;
+  at::RecordFunction record_{at::RecordScope::FUNCTION};
+};
+
 /// LibTorch's, with its bits.
 class OfLibrary : public torch::autograd::Function<OfLibrary> {
  public:
@@ -253,9 +270,11 @@ at::Tensor convolve(at::Tensor const& x, at::Tensor const& weight,
                     std::optional<at::Tensor> const& bias, Window const& window, bool fused,
                     OfBlock const& of) {
   bool const differentiates = at::GradMode::is_enabled();
-  if (fused && is_of_small_maps(x, weight, window))
+  if (fused && is_of_small_maps(x, weight, window)) {
+    Observed const observed(x, weight, window);
     return differentiates ? SmallMaps::apply(x, weight, bias, window, of)
                           : SmallMaps::compute(x, weight, bias, window);
+  }
   bool const lands = differentiates && x.is_cuda() && of.places != nullptr;
   return lands ? OfLibrary::apply(x, weight, bias, window, of)
                : OfLibrary::compute(x, weight, bias, window);

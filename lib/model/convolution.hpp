@@ -29,6 +29,9 @@ at::Tensor convolve(at::Tensor const& x, at::Tensor const& weight,
                     std::optional<at::Tensor> const& bias, Window const& window, bool fused,
                     OfBlock const& of = {});
 
+/// What observers of operators (at::RecordFunction) see of one that is computed so.
+inline constexpr char const* small_maps_convolution = "stratagem::small_maps_convolution";
+
 /// Whether it is computed so; else by LibTorch.
 bool is_of_small_maps(at::Tensor const& x, at::Tensor const& weight, Window const& window);
 

@@ -7,6 +7,8 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/record_function.h>
 
+#include "model/convolution.hpp"
+
 namespace stratagem {
 namespace {
 
@@ -51,7 +53,7 @@ double flops_of(at::RecordFunction const& call) {
   auto const tensor = [&](std::size_t i) -> at::Tensor const& { return inputs[i].toTensor(); };
   if (name == "aten::mm" || name == "aten::bmm") return of_product(tensor(0), tensor(1));
   if (name == "aten::addmm" || name == "aten::baddbmm") return of_product(tensor(1), tensor(2));
-  if (name == "aten::convolution") return of_convolution(inputs);
+  if (name == "aten::convolution" || name == small_maps_convolution) return of_convolution(inputs);
   if (name.starts_with("aten::_scaled_dot_product_"))
     return of_attention(tensor(0), tensor(1), tensor(2));
   return 0;
