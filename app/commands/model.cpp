@@ -6,6 +6,7 @@
 #include "base/text.hpp"
 #include "model/exported/exported_model.hpp"
 #include "model/exported/first_loss.hpp"
+#include "model/exported/remarks.hpp"
 #include "predict/block_costs.hpp"
 
 namespace stratagem::app {
@@ -29,6 +30,7 @@ InputShape shape_of(Options const& options, ModelConfig const& config) {
     shape = usual_input(find_model(config.name));
   } else {
     auto const input = exported_input(config.file);
+    if (input.size == 0) refuse_input(config.file, input);
     shape = {.channels = input.channels, .size = input.size};
   }
   if (shape.is_text()) {
@@ -40,7 +42,8 @@ InputShape shape_of(Options const& options, ModelConfig const& config) {
   return shape;
 }
 
-Table table_of(std::vector<BlockCost> const& costs) {
+/// `readable`: with marks for thousands.
+Table table_of(std::vector<BlockCost> const& costs, bool readable) {
   Table table({{"block", Align::left},
                {"tensors"},
                {"parameters"},
@@ -56,13 +59,31 @@ Table table_of(std::vector<BlockCost> const& costs) {
   }
   auto const add = [&](BlockCost const& cost) {
     auto const share = static_cast<double>(cost.parameters) / static_cast<double>(all.parameters);
-    table.add_row({cost.name, std::to_string(cost.tensors), format_count(cost.parameters),
+    table.add_row({cost.name, std::to_string(cost.tensors),
+                   readable ? format_count(cost.parameters) : std::to_string(cost.parameters),
                    format_number(100 * share, 1), format_number(1e-6 * cost.flops, 2),
                    format_number(static_cast<double>(cost.kept) / 1024, 1)});
   };
   for (auto const& cost : costs) add(cost);
   add(all);
   return table;
+}
+
+std::string untrained_text(Untrained const& untrained, char const* what) {
+  constexpr std::size_t shown = 5;
+  auto const& names = untrained.names;
+  if (names.empty()) return "";
+  auto const first = std::span(names).first(std::min(shown, names.size()));
+  return str(what, " (", format_count(untrained.elements), " parameters): ", join(first, ", "),
+             names.size() > shown ? str(" and ", names.size() - shown, " more") : "", "\n\n");
+}
+
+std::string remarks_of(Model const& model) {
+  auto const remarks = exported_remarks(model);
+  auto const& evaluation = remarks.evaluation;
+  return untrained_text(remarks.frozen, "frozen") +
+         untrained_text(remarks.unreached, "not reached by a gradient, so not trained") +
+         (evaluation.empty() ? "" : str("warning: ", evaluation, "\n\n"));
 }
 
 }  // namespace
@@ -93,18 +114,17 @@ ExitCode execute_model(Options const& options) {
   auto const costs = block_costs(model, config, shape);
   auto const format = options.text("format");
   if (format == "text")
-    std::cout << model.name << ": " << format_count(model.parameter_count()) << " parameters, "
-              << model.blocks.size() << " blocks, " << model.classes
+    std::cout << model.name << ": " << parameters_text(model) << ", " << model.blocks.size()
+              << " blocks, " << model.classes
               << (shape.is_text() ? str(" tokens, sequences of ", shape.tokens)
                                   : str(" classes, images of ", shape.channels, " x ", shape.size,
                                         " x ", shape.size))
               << (model.graph.empty() ? "" : ", graph " + model.graph) << "\n\n";
-  if (format == "text" && !model.unused.empty())
-    std::cout << "not used by the first output: " << join(model.unused, ", ") << "\n\n";
+  if (format == "text") std::cout << remarks_of(model);
   if (format == "text")
     for (auto const& [name, first] : model.tied)
       std::cout << name << " is tied to " << first << ", under which it is saved\n\n";
-  std::cout << table_of(costs).render(table_format(format));
+  std::cout << table_of(costs, format != "csv" && format != "json").render(table_format(format));
   return ExitCode::done;
 }
 

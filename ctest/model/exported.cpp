@@ -8,7 +8,8 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "model/exported/exported_model.hpp"
-#include "model/exported/extent.hpp"
+#include "model/exported/file/extent.hpp"
+#include "model/exported/remarks.hpp"
 #include "model/support.hpp"
 #include "model/weights.hpp"
 #include "support/exported_files.hpp"
@@ -242,7 +243,7 @@ TEST(Exported, RefusesGraphsThatCannotBeTrained) {
   expect_refused("control flow", graph([&](Json&, Json& nodes) {
                    node_of(nodes, conv)["target"] = "torch.ops.higher_order.cond";
                  }),
-                 "leave out control flow");
+                 "it is control flow, which is not known here");
   expect_refused("other random numbers", graph([&](Json&, Json& nodes) {
                    node_of(nodes, "torch.ops.aten.gelu.default")["target"] =
                        "torch.ops.aten.rand_like.default";
@@ -262,7 +263,7 @@ TEST(Exported, RefusesGraphsThatCannotBeTrained) {
       "a parameter that is written", graph([&](Json&, Json& nodes) {
         argument_of(node_of(nodes, relu), "self") = {{"as_tensor", {{"name", "p_mix_weight"}}}};
       }),
-      "it writes mix.weight");
+      "it writes parameter mix.weight");
   expect_refused("an argument that no schema has", graph([&](Json&, Json& nodes) {
                    node_of(nodes, relu)["inputs"].push_back(
                        {{"name", "strength"}, {"arg", {{"as_int", 1}}}, {"kind", 1}});
@@ -332,12 +333,85 @@ TEST(Exported, RefusesWeightsThatAreNotTheGraphs) {
                  "another shape or type than in the graph");
   expect_refused("a pickle of one tensor", entry([](Json& of) { of["use_pickle"] = true; }),
                  "are a pickle");
-  expect_refused("another layout", entry([](Json& of) {
-                   of["tensor_meta"]["strides"][0] = {{"as_int", 1}};
+  expect_refused("strides that lead out of its bytes", entry([](Json& of) {
+                   of["tensor_meta"]["strides"][0] = {{"as_int", std::int64_t{1} << 62}};
                  }),
-                 "are not contiguous");
+                 "have 288 bytes, its shape needs");
+  expect_refused("a place that lies outside", entry([](Json& of) {
+                   of["tensor_meta"]["storage_offset"] = {{"as_int", 1}};
+                 }),
+                 "have 288 bytes, its shape needs 292");
   expect_refused("a record outside", entry([](Json& of) { of["path_name"] = "../../etc/passwd"; }),
                  "it has no record data/weights/../../etc/passwd");
+}
+
+/// torch.export saves a tensor as it lies in memory.
+TEST(Exported, ReadsWeightsWithTheirStrides) {
+  test::Scratch const scratch;
+  auto const file = scratch / "transposed.pt2";
+  test::write_changed(file, [](Records& records) {
+    auto table = Json::parse(records.at(weights_record));
+    auto& meta = table["config"]["stem.0.weight"]["tensor_meta"];  // [8, 1, 3, 3]
+    meta["strides"] =
+        Json::array({{{"as_int", 1}}, {{"as_int", 1}}, {{"as_int", 24}}, {{"as_int", 8}}});
+    records[weights_record] = table.dump();
+  });
+  auto const plain = exported_state(test::tiny_exported()).at("stem.0.weight");
+  auto const found = exported_state(file).at("stem.0.weight");
+  EXPECT_TRUE(found.equal(plain.flatten().as_strided({8, 1, 3, 3}, {1, 1, 24, 8})));
+  EXPECT_TRUE(found.is_contiguous());
+}
+
+TEST(Exported, FrozenParametersAreConstantBuffers) {
+  test::Scratch const scratch;
+  auto const file = scratch / "frozen.pt2";
+  test::write_changed(file, graph([](Json& content, Json&) {
+                        auto& values = content["graph_module"]["graph"]["tensor_values"];
+                        values["p_mix_weight"]["requires_grad"] = false;
+                      }));
+  auto const model = make_model(config_of(file), {.channels = 1, .size = 28});
+  auto const frozen = exported_remarks(model).frozen;
+  EXPECT_EQ(frozen.names, std::vector<std::string>{"mix.weight"});
+  EXPECT_EQ(model.parameter_count() + frozen.elements, tiny().parameter_count());
+  EXPECT_NE(model.graph, tiny().graph);
+  for (auto const& state : state_of(model))
+    EXPECT_FALSE(state.parameter && state.name == "mix.weight");
+}
+
+TEST(Exported, SaysWhatIsInEvaluationMode) {
+  test::Scratch const scratch;
+  auto const file = scratch / "evaluating.pt2";
+  test::write_changed(file, graph([](Json&, Json& nodes) {
+                        argument_of(node_of(nodes, "torch.ops.aten.dropout.default"),
+                                    "train") = {{"as_bool", false}};
+                      }));
+  auto const said =
+      exported_remarks(make_model(config_of(file), {.channels = 1, .size = 28})).evaluation;
+  EXPECT_NE(said.find("operator aten::dropout"), std::string::npos) << said;
+  EXPECT_EQ(exported_remarks(tiny()).evaluation, "");
+}
+
+/// In channels_last they would be others than in Python.
+TEST(Exported, TakesContiguousWhereStridesMatter) {
+  test::Scratch const scratch;
+  auto const file = scratch / "strided.pt2";
+  test::write_changed(file, graph([](Json&, Json& nodes) {
+                        auto& node = node_of(nodes, "torch.ops.aten.view.default");
+                        node["target"] = "torch.ops.aten.as_strided.default";
+                        auto const input = argument_of(node, "self");
+                        node["inputs"] = Json::array(
+                            {{{"name", "self"}, {"arg", input}, {"kind", 1}},
+                             {{"name", "size"}, {"arg", {{"as_ints", {1, 1}}}}, {"kind", 1}},
+                             {{"name", "stride"}, {"arg", {{"as_ints", {1, 1}}}}, {"kind", 1}}});
+                      }));
+  auto config = config_of(file);
+  EXPECT_EQ(make_model(config, {.channels = 1, .size = 28}).memory_format,
+            MemoryFormat::contiguous);
+  config.memory_format = MemoryFormat::channels_last;
+  auto const refused = refusal(config);
+  EXPECT_EQ(refused.code, ExitCode::usage);
+  EXPECT_NE(refused.message.find("operator aten::as_strided"), std::string::npos)
+      << refused.message;
 }
 
 TEST(Exported, RefusesFilesThatAreNoArchives) {

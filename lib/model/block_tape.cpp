@@ -14,6 +14,18 @@
 
 namespace stratagem {
 
+namespace {
+
+/// Undefined where the output does not depend on what they are of.
+std::vector<at::Tensor> gradients_of(at::Tensor const& output, std::vector<at::Tensor> const& of,
+                                     at::Tensor const& of_output) {
+  if (!output.requires_grad() || !of_output.defined()) return std::vector<at::Tensor>(of.size());
+  return torch::autograd::grad({output}, of, {of_output}, /*retain_graph=*/std::nullopt,
+                               /*create_graph=*/false, /*allow_unused=*/true);
+}
+
+}  // namespace
+
 BlockTape::BlockTape(Blocks const& blocks, Recompute recompute)
     : blocks_(blocks), recompute_(recompute), uses_(uses_of(blocks)), kept_(blocks.size()) {
   for (std::size_t i = 0; i < blocks.size(); ++i)
@@ -71,9 +83,7 @@ at::Tensor BlockTape::backward(int block, at::Tensor const& grad_output,
   if (kept.input.requires_grad()) wanted.push_back(kept.input);
   if (!wanted.empty()) {
     open_places(block, kept.input, gradients, write);
-    auto fresh = torch::autograd::grad({kept.output}, wanted, {own_gradient},
-                                       /*retain_graph=*/std::nullopt, /*create_graph=*/false,
-                                       /*allow_unused=*/true);
+    auto fresh = gradients_of(kept.output, wanted, own_gradient);
     branch_->join();
     if (kept.input.requires_grad()) {
       if (index == count - 1)
@@ -178,7 +188,7 @@ at::Tensor BlockTape::join(int block, at::Tensor const& x) const {
 /// The columns of the joined output (or of its gradient) that belong to this part.
 at::Tensor BlockTape::own_slice(int block, at::Tensor const& joined) const {
   auto const [index, count] = part(block);
-  if (count == 1) return joined;
+  if (count == 1 || !joined.defined()) return joined;
   std::int64_t begin = 0;
   for (int i = block - index; i < block; ++i)
     begin += kept_[static_cast<std::size_t>(i)].output.size(1);

@@ -14,6 +14,7 @@
 #include "comm/clock_offset.hpp"
 #include "comm/factory.hpp"
 #include "comm/watchdog/watchdog.hpp"
+#include "model/exported/remarks.hpp"
 #include "model/weights.hpp"
 #include "mpi/session.hpp"
 #include "plan/process_setup.hpp"
@@ -61,9 +62,10 @@ void say_what_runs(Setup const& setup, Log& log) {
                  " are not the published ones, such as ", sources.front().path,
                  "; manifest.json has their checksums"));
   for (auto const& remark : setup.dataset.remarks) log.warning(remark);
+  if (auto const remark = exported_remarks(setup.model).evaluation; !remark.empty())
+    log.warning(remark);
   log.info(
-      str(plan.config.run.name, ": ", setup.model.name, " (",
-          format_count(setup.model.parameter_count()), " parameters, ",
+      str(plan.config.run.name, ": ", setup.model.name, " (", parameters_text(setup.model), ", ",
           setup.model.memory_format == MemoryFormat::channels_last ? "channels_last" : "contiguous",
           ") on ", setup.dataset.name, ", ", name_of(plan.config.strategy), ", ", plan.ranks,
           plan.ranks == 1 ? " rank" : " ranks", " x ", setup.threads,

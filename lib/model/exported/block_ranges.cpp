@@ -43,13 +43,6 @@ bool follows(Instruction const& instruction) {
   return std::ranges::find(followers, instruction.node().base_name()) != followers.end();
 }
 
-std::set<ValueId> parameters_of(ExportedProgram const& program) {
-  std::set<ValueId> found;
-  for (auto const& state : program.state)
-    if (state.kind == ExportedState::Kind::parameter) found.insert(state.value);
-  return found;
-}
-
 /// `layer1.0.conv1` -> `layer1`, `layer1.0`, `layer1.0.conv1`.
 std::vector<std::string> prefixes(std::string const& module) {
   std::vector<std::string> found;
@@ -87,7 +80,7 @@ void name_blocks(Flow const& flow, std::vector<BlockRange>& blocks) {
 std::vector<BlockRange> block_ranges(Flow const& flow) {
   auto const& program = flow.program();
   auto const& instructions = flow.instructions();
-  auto const parameters = parameters_of(program);
+  auto const& parameters = flow.gradients().trained();
   auto const uses_parameters = [&](Instruction const& instruction) {
     return std::ranges::any_of(instruction.inputs(),
                                [&](ValueId v) { return parameters.contains(v); });

@@ -15,8 +15,8 @@ struct BlockRange {
 };
 
 /// Divides the instructions where the graph can be cut, at most into some sixty blocks. Each has
-/// parameters, and begins with a convolution, a linear layer or the like: what only follows these
-/// (activations, pooling, batch norms) stays with them.
+/// parameters that are trained, and begins with a convolution, a linear layer or the like: what
+/// only follows these (activations, pooling, batch norms) stays with them.
 std::vector<BlockRange> block_ranges(Flow const& flow);
 
 }  // namespace stratagem

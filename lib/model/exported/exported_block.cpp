@@ -37,11 +37,12 @@ ExportedBlock::ExportedBlock(std::shared_ptr<ExportedGraph const> graph, BlockRa
   }
   declare_state(used, unused);
   for (std::size_t i = 0; i < graph_->constants.size(); ++i)
-    if (used.contains(graph_->constants[i].first)) constants_.push_back(i);
+    if (used.contains(graph_->constants[i].value)) constants_.push_back(i);
   find_releases();
 }
 
-/// In the order of the state_dict. Norms keep fp32 parameters and statistics.
+/// In the order of the state_dict. Norms keep fp32 parameters and statistics. Parameters that get
+/// no gradient are buffers: nobody updates, sends or averages them.
 void ExportedBlock::declare_state(std::set<ValueId> const& used, std::set<ValueId> const& unused) {
   std::set<ValueId> elsewhere;   // used by other operators than norms
   std::set<ValueId> statistics;  // running, of norms
@@ -52,21 +53,27 @@ void ExportedBlock::declare_state(std::set<ValueId> const& used, std::set<ValueI
       if (is_statistic(instruction, input)) statistics.insert(input);
     }
   }
+  auto const& trained = graph_->flow.gradients().trained();
+  auto const updated = graph_->flow.updated();
   for (auto const& state : graph_->program.state) {
     if (state.kind == ExportedState::Kind::constant) continue;
     if (!used.contains(state.value) && !unused.contains(state.value)) continue;
     auto const& value = graph_->program.value(state.value);
     auto const shape = value.fixed_shape();
-    if (state.kind == ExportedState::Kind::parameter) {
-      bool const keep_fp32 = used.contains(state.value) && !elsewhere.contains(state.value);
-      int const index =
-          declare_.parameter({state.name, shape, Initialiser::constant(0), keep_fp32});
+    bool const floating = at::isFloatingType(value.type);
+    auto const type = value.type == graph_->program.type ? at::kFloat : value.type;
+    bool const of_norms = used.contains(state.value) && !elsewhere.contains(state.value);
+    if (trained.contains(state.value)) {
+      int const index = declare_.parameter({state.name, shape, Initialiser::constant(0), of_norms});
       parameters_.push_back({state.value, index, true});
-    } else {
-      int const index = declare_.buffer({state.name, shape, value.type, 0});
-      bool const as_given = statistics.contains(state.value) || !at::isFloatingType(value.type);
-      buffers_.push_back({state.value, index, as_given});
+      continue;
     }
+    bool const changes = updated.contains(state.value);
+    int const index = declare_.buffer({state.name, shape, type, 0});
+    bool const parameter = state.kind == ExportedState::Kind::parameter;
+    bool const as_given =
+        statistics.contains(state.value) || changes || !floating || (parameter && of_norms);
+    buffers_.push_back({state.value, index, as_given});
   }
 }
 
@@ -85,13 +92,12 @@ void ExportedBlock::find_releases() {
       releases_[at(index - range_.begin)].push_back(value);
 }
 
-/// That of a floating input; otherwise, as for tokens, of the parameters.
+/// That of the parameters, apart from norms': the input may be tokens, or fp32 in a pass of 16 bit.
 at::ScalarType ExportedBlock::type_of_pass(at::Tensor const& x, Frame const& frame) const {
-  if (at::isFloatingType(x.scalar_type())) return x.scalar_type();
   auto const& specs = declare_.parameters();
   for (std::size_t i = 0; i < specs.size(); ++i)
     if (!specs[i].keep_fp32) return frame.parameters[i].scalar_type();
-  return at::kFloat;
+  return at::isFloatingType(x.scalar_type()) ? x.scalar_type() : at::kFloat;
 }
 
 void ExportedBlock::load(Registers& registers, Frame const& frame, PassContext const& pass) const {
@@ -105,8 +111,10 @@ void ExportedBlock::load(Registers& registers, Frame const& frame, PassContext c
     registers[at(home.value)] = home.as_given ? buffer : converted(buffer);
   }
   for (auto index : constants_) {
-    auto const& [value, tensor] = graph_->constants[index];
-    registers[at(value)] = converted(tensor);
+    auto const& [value, tensor, literal] = graph_->constants[index];
+    bool const wide =
+        literal && tensor.scalar_type() == at::kFloat && c10::elementSize(pass.type) == 2;
+    registers[at(value)] = wide ? tensor.to(pass.device) : converted(tensor);
   }
 }
 

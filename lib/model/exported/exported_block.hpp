@@ -18,18 +18,24 @@ struct ExportedGraph {
 
   ExportedProgram program;
   Flow flow;
-  std::vector<std::pair<ValueId, at::Tensor>> constants;  ///< on the CPU
+  struct Constant {
+    ValueId value;
+    at::Tensor tensor;  ///< on the CPU
+    bool literal;       ///< stays fp32 in a pass of 16 bit
+  };
+  std::vector<Constant> constants;
 };
 
 /// Runs a range of a graph's instructions.
 class ExportedBlock final : public Block {
  public:
-  /// Declares the parameters and buffers that the range uses, and those in `unused` too, whose
-  /// gradient is zero.
+  /// Declares the parameters and buffers that the range uses, and those in `unused` too.
   ExportedBlock(std::shared_ptr<ExportedGraph const> graph, BlockRange const& range,
                 std::set<ValueId> const& unused);
 
   at::Tensor forward(at::Tensor const& x, Frame const& frame) const override;
+
+  ExportedGraph const& graph() const { return *graph_; }
 
  private:
   struct Home {

@@ -7,24 +7,11 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "model/exported/exported_block.hpp"
+#include "model/exported/file/state_records.hpp"
+#include "model/exported/stride_dependence.hpp"
 
 namespace stratagem {
 namespace {
-
-at::Tensor read_tensor(ProgramArchive const& archive, ExportedProgram const& program,
-                       ExportedState const& state) {
-  auto const& value = program.value(state.value);
-  auto const shape = value.fixed_shape();
-  auto const bytes = archive.bytes_of(state.record);
-  auto const wanted =
-      c10::multiply_integers(shape) * static_cast<std::int64_t>(c10::elementSize(value.type));
-  if (std::cmp_not_equal(bytes, wanted))
-    archive.refuse(
-        str("its values of ", state.name, " have ", bytes, " bytes, its shape needs ", wanted));
-  auto tensor = at::empty(shape, value.type);
-  archive.read(state.record, tensor.data_ptr(), bytes);
-  return tensor;
-}
 
 /// Convolutions of images are fastest in channels_last, unless the model reorders dimensions
 /// itself.
@@ -36,6 +23,7 @@ bool prefers_channels_last(ExportedProgram const& program) {
   return has("aten::conv2d") && !has("aten::permute") && !has("aten::layer_norm");
 }
 
+/// What no instruction uses.
 std::set<ValueId> unused_state(ExportedGraph const& graph) {
   std::set<ValueId> unused;
   for (auto const& state : graph.program.state)
@@ -43,6 +31,35 @@ std::set<ValueId> unused_state(ExportedGraph const& graph) {
   for (auto const& instruction : graph.flow.instructions())
     for (auto input : instruction.inputs()) unused.erase(input);
   return unused;
+}
+
+MemoryFormat format_of(ExportedGraph const& graph, ModelConfig const& config) {
+  auto const by_strides = stride_dependence(graph.flow);
+  if (by_strides) {
+    check_strides(graph.program, *by_strides);
+    if (config.memory_format == MemoryFormat::channels_last)
+      throw Error(ExitCode::usage, "model.memory_format: channels_last is not for this model",
+                  str(describe(*by_strides->node), " ", by_strides->why),
+                  "set it to auto, or contiguous");
+    return MemoryFormat::contiguous;
+  }
+  if (config.memory_format != MemoryFormat::automatic) return config.memory_format;
+  return prefers_channels_last(graph.program) ? MemoryFormat::channels_last
+                                              : MemoryFormat::contiguous;
+}
+
+void check_training(ExportedGraph const& graph, ModelConfig const& config) {
+  auto const& program = graph.program;
+  if (graph.flow.gradients().trained().empty())
+    throw Error(ExitCode::bad_data, str("model file ", program.path, " has nothing to train"),
+                "its parameters are frozen, or no gradient reaches them",
+                "set requires_grad of what is to be trained, and export the model again");
+  auto const* read = graph.flow.read_back();
+  if (read != nullptr && config.recompute.every > 0)
+    throw Error(ExitCode::usage, "model.recompute is not for this model",
+                str("blocks would run again with another value of buffer ", read->name, " of ",
+                    program.path, ", which forward() reads and writes"),
+                "leave model.recompute out");
 }
 
 /// Parameters of the last operator that has any.
@@ -58,10 +75,12 @@ std::vector<std::string> head_of(ExportedGraph const& graph) {
 }
 
 ExportedInput input_of(ExportedProgram const& program) {
-  auto const& shape = program.value(program.input).shape;
-  ExportedInput input{.classes = program.value(program.output).shape[1].fixed};
+  auto const& value = program.value(program.input);
+  ExportedInput input{.classes = program.value(program.output).shape[1].fixed,
+                      .shape = str(shape_text(value), " of ", at::toString(value.type))};
+  auto const& shape = value.shape;
   bool const image = shape.size() == 4 && shape[2] == shape[3] && shape[2].per_sample == 0 &&
-                     at::isFloatingType(program.value(program.input).type);
+                     at::isFloatingType(value.type);
   if (image) {
     input.channels = shape[1].fixed;
     input.size = shape[2].fixed;
@@ -71,9 +90,7 @@ ExportedInput input_of(ExportedProgram const& program) {
 
 void check(ModelConfig const& config, InputShape const& given, ExportedInput const& wanted) {
   if (given.size == 0) return;
-  if (wanted.size == 0)
-    throw Error(ExitCode::usage, str("model file ", config.file, " does not take square images"),
-                "datasets here have images [samples, channels, size, size]");
+  if (wanted.size == 0) refuse_input(config.file, wanted);
   if (given.size != wanted.size)
     throw Error(ExitCode::usage,
                 str("data.input_size is ", given.size, ", but model file ", config.file,
@@ -99,6 +116,13 @@ bool has_single_values(Flow const& flow) {
 
 }  // namespace
 
+void refuse_input(std::filesystem::path const& file, ExportedInput const& input) {
+  throw Error(ExitCode::usage, str("model file ", file.string(), " does not take square images"),
+              str("its input has shape ", input.shape,
+                  ", and datasets here have images [samples, channels, size, size]"),
+              "export a model of square images");
+}
+
 ExportedInput exported_input(std::filesystem::path const& file) {
   return input_of(read_program(ProgramArchive(file)));
 }
@@ -107,9 +131,11 @@ Model make_exported_model(ModelConfig const& config, InputShape const& input) {
   ProgramArchive const archive(config.file);
   auto graph = std::make_shared<ExportedGraph>(read_program(archive));
   check(config, input, input_of(graph->program));
+  check_training(*graph, config);
   for (auto const& state : graph->program.state)
     if (state.kind == ExportedState::Kind::constant)
-      graph->constants.emplace_back(state.value, read_tensor(archive, graph->program, state));
+      graph->constants.push_back(
+          {state.value, read_state(archive, graph->program, state), state.literal});
   Model model{.name = config.name,
               .head = head_of(*graph),
               .fused = config.fused,
@@ -117,17 +143,15 @@ Model make_exported_model(ModelConfig const& config, InputShape const& input) {
   model.tied = graph->program.tied;
   model.classes = graph->program.value(graph->program.output).shape[1].fixed;
   if (has_single_values(graph->flow)) model.two_sample_input = input.size;
-  auto unused = unused_state(*graph);
+  auto const& trained = graph->flow.gradients().trained();
   for (auto const& state : graph->program.state)
-    if (state.kind == ExportedState::Kind::parameter && unused.contains(state.value))
+    if (state.kind == ExportedState::Kind::parameter && !trained.contains(state.value))
       model.unused.push_back(state.name);
+  auto unused = unused_state(*graph);
   for (auto const& range : block_ranges(graph->flow))
     model.blocks.push_back(
         std::make_unique<ExportedBlock>(graph, range, std::exchange(unused, {})));
-  model.memory_format = config.memory_format;
-  if (model.memory_format == MemoryFormat::automatic)
-    model.memory_format = prefers_channels_last(graph->program) ? MemoryFormat::channels_last
-                                                                : MemoryFormat::contiguous;
+  model.memory_format = format_of(*graph, config);
   return model;
 }
 
@@ -160,7 +184,7 @@ TensorMap exported_state(std::filesystem::path const& file) {
     if (state.kind == ExportedState::Kind::constant) continue;
     bytes += archive.bytes_of(state.record);
     if (bytes > archive.bytes()) archive.refuse("its tensors share bytes");
-    tensors.emplace(state.name, read_tensor(archive, program, state));
+    tensors.emplace(state.name, read_state(archive, program, state));
   }
   return tensors;
 }

@@ -13,7 +13,11 @@ struct ExportedInput {
   std::int64_t channels = 0;
   std::int64_t size = 0;  ///< height and width [pixels]; 0: the input is no image
   std::int64_t classes = 0;
+  std::string shape;  ///< of the input, with its type
 };
+
+/// Error(usage): it is no image.
+[[noreturn]] void refuse_input(std::filesystem::path const& file, ExportedInput const& input);
 
 /// Error(bad_data) for whatever read_program() refuses.
 ExportedInput exported_input(std::filesystem::path const& file);

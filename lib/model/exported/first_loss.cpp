@@ -10,7 +10,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "model/exported/exported_model.hpp"
-#include "model/exported/fields.hpp"
+#include "model/exported/file/fields.hpp"
 
 namespace stratagem {
 namespace {

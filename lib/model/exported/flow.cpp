@@ -1,8 +1,6 @@
 #include "model/exported/flow.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <numeric>
 #include <set>
 
 #include "base/error.hpp"
@@ -15,73 +13,71 @@ std::size_t at(int index) {
   return static_cast<std::size_t>(index);
 }
 
-/// NaN if the argument is no constant number.
-double number(ExportedNode const& node, std::string const& argument) {
-  auto const found = std::ranges::find(node.arguments, argument, &ExportedArgument::name);
-  if (found == node.arguments.end()) return std::nan("");
-  auto const* constant = std::get_if<c10::IValue>(&found->value);
-  return constant != nullptr && constant->isDouble() ? constant->toDouble() : std::nan("");
-}
-
 }  // namespace
 
 Flow::Flow(ExportedProgram const& program)
-    : program_(program), parent_(program.values.size()), state_of_(program.values.size()) {
-  std::iota(parent_.begin(), parent_.end(), std::size_t{0});
+    : program_(program), groups_(program.values.size()), state_of_(program.values.size()) {
   for (auto const& node : program.nodes) instructions_.emplace_back(program, node);
   find_groups();
   drop_unneeded();
   find_writes();
   find_mask_scales();
-}
-
-std::size_t Flow::group(ValueId value) const {
-  auto root = at(value);
-  while (parent_[root] != root) root = parent_[root] = parent_[parent_[root]];
-  return root;
-}
-
-void Flow::join(ValueId a, ValueId b) {
-  parent_[group(a)] = group(b);
+  gradients_ = GradientFlow(program_, instructions_);
+  check_updates();
 }
 
 void Flow::find_groups() {
   for (auto const& instruction : instructions_)
     for (auto input : instruction.aliased())
-      for (auto output : instruction.node().outputs) join(output, input);
+      for (auto output : instruction.node().outputs) groups_.join(output, input);
   for (auto const& state : program_.state)
     if (state.kind != ExportedState::Kind::constant) state_of_[group(state.value)] = &state;
 }
 
-/// In-place operators count where the memory they write is needed; counters of a batch norm where
-/// the norm is.
+/// In-place operators count where the memory they write is needed, or is a buffer; counters of a
+/// batch norm where the norm is.
 void Flow::drop_unneeded() {
   std::set<std::size_t> needed{group(program_.output)};
-  std::set<std::string> modules;
-  std::vector<bool> keeps(instructions_.size(), false);
+  std::set<std::string> modules, normed;
+  for (auto const& instruction : instructions_)
+    if (instruction.kind() == Instruction::Kind::batch_norm ||
+        instruction.kind() == Instruction::Kind::norm)
+      normed.insert(instruction.node().module);
   auto const counts = [&](Instruction const& instruction) {
-    return instruction.writes() && is_counter(state_of_[group(instruction.inputs().front())]);
+    return instruction.writes() && is_counter(state_of_[group(instruction.inputs().front())]) &&
+           normed.contains(instruction.node().module);
   };
+  auto const is_needed = [&](Instruction const& instruction) {
+    if (instruction.writes() && is_buffer(state_of_[group(instruction.inputs().front())]))
+      return true;
+    return std::ranges::any_of(instruction.node().outputs,
+                               [&](ValueId output) { return needed.contains(group(output)); });
+  };
+  std::vector<bool> keeps(instructions_.size(), false);
   for (auto i = instructions_.size(); i-- > 0;) {
     auto const& instruction = instructions_[i];
-    if (counts(instruction)) continue;
-    auto const is_needed = [&](ValueId output) { return needed.contains(group(output)); };
-    if (!std::ranges::any_of(instruction.node().outputs, is_needed)) continue;
+    if (counts(instruction) || !is_needed(instruction)) continue;
     keeps[i] = true;
     modules.insert(instruction.node().module);
     for (auto input : instruction.inputs()) needed.insert(group(input));
   }
   std::vector<Instruction> kept;
-  for (std::size_t i = 0; i < instructions_.size(); ++i)
-    if (keeps[i] || (counts(instructions_[i]) && modules.contains(instructions_[i].node().module)))
-      kept.push_back(std::move(instructions_[i]));
+  for (std::size_t i = 0; i < instructions_.size(); ++i) {
+    bool const counter = counts(instructions_[i]);
+    if (counter && !modules.contains(instructions_[i].node().module)) continue;
+    if (counter) instructions_[i].become(Instruction::Kind::count_batches);
+    if (counter || keeps[i]) kept.push_back(std::move(instructions_[i]));
+  }
   instructions_ = std::move(kept);
 }
 
-/// Whether a batch norm may count with it. Null: no.
+bool Flow::is_buffer(ExportedState const* state) const {
+  return state != nullptr && state->kind == ExportedState::Kind::buffer;
+}
+
+/// Whether a batch norm may count with it.
 bool Flow::is_counter(ExportedState const* state) const {
-  return state != nullptr && state->kind == ExportedState::Kind::buffer &&
-         !at::isFloatingType(program_.value(state->value).type);
+  return is_buffer(state) && !at::isFloatingType(program_.value(state->value).type);
 }
 
 void Flow::find_writes() {
@@ -92,16 +88,58 @@ void Flow::find_writes() {
     auto const target = instruction.inputs().front();
     last_write_[group(target)] = static_cast<int>(i);
     auto const* state = state_of_[group(target)];
-    if (state == nullptr) continue;
-    if (!is_counter(state))
-      refuse(program_, instruction.node(),
-             str("it writes ", state->name, "; only batch norms may change state in a pass"));
-    instruction.become(Instruction::Kind::count_batches);
+    if (state == nullptr || instruction.kind() == Instruction::Kind::count_batches) continue;
+    if (!is_buffer(state))
+      refuse(program_, instruction.node(), str("it writes parameter ", state->name),
+             "compute with a copy: only buffers may change in a pass");
+    instruction.become(Instruction::Kind::update);
   }
   for (auto const& state : program_.state)
     if (state.kind == ExportedState::Kind::constant && last_write_[group(state.value)] >= 0)
       refuse(program_, instructions_[at(last_write_[group(state.value)])].node(),
-             str("it writes ", state.name, ", which is not in the state_dict"));
+             str("it writes ", state.name, ", which is not in the state_dict"),
+             "register it as a persistent buffer");
+}
+
+std::set<ValueId> Flow::updated() const {
+  std::set<ValueId> found;
+  for (auto const& instruction : instructions_)
+    if (instruction.kind() == Instruction::Kind::update)
+      found.insert(state_of_[group(instruction.inputs().front())]->value);
+  return found;
+}
+
+ExportedState const* Flow::read_back() const {
+  using Kind = Instruction::Kind;
+  std::set<std::size_t> needed{group(program_.output)};
+  for (auto i = instructions_.size(); i-- > 0;) {
+    auto const& instruction = instructions_[i];
+    bool const updates =
+        instruction.kind() == Kind::update || instruction.kind() == Kind::count_batches;
+    auto const is_needed = [&](ValueId output) { return needed.contains(group(output)); };
+    if (updates || std::ranges::none_of(instruction.node().outputs, is_needed)) continue;
+    for (auto input : instruction.inputs()) needed.insert(group(input));
+  }
+  for (auto const& instruction : instructions_) {
+    if (instruction.kind() != Kind::update) continue;
+    auto const written = group(instruction.inputs().front());
+    if (needed.contains(written)) return state_of_[written];
+  }
+  return nullptr;
+}
+
+/// What reaches a buffer would stay in autograd's graph from one step to the next.
+void Flow::check_updates() const {
+  for (auto const& instruction : instructions_) {
+    if (instruction.kind() != Instruction::Kind::update || instruction.node().without_gradient)
+      continue;
+    for (auto input : instruction.inputs())
+      if (gradients_.needs(input))
+        refuse(program_, instruction.node(),
+               str("it writes ", state_of_[group(instruction.inputs().front())]->name,
+                   " with what needs a gradient"),
+               "write what detach() returns, or under torch.no_grad()");
+  }
 }
 
 /// Stochastic depth divides its mask by the probability that a sample is kept.
@@ -115,10 +153,10 @@ void Flow::find_mask_scales() {
     };
     auto const next = std::find_if(instructions_.begin() + static_cast<std::ptrdiff_t>(i) + 1,
                                    instructions_.end(), uses);
-    auto const keeps = number(instructions_[i].node(), "p");
-    bool const scales =
-        next != instructions_.end() && next->node().target.starts_with("aten::div") &&
-        next->inputs() == std::vector{mask} && number(next->node(), "other") == keeps;
+    bool const scales = next != instructions_.end() &&
+                        next->node().target.starts_with("aten::div") &&
+                        next->inputs() == std::vector{mask} &&
+                        next->number("other") == instructions_[i].number("p");
     if (!scales)
       refuse(
           program_, instructions_[i].node(),

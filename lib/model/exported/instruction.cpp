@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <string_view>
 
 #include <ATen/ATen.h>
 #include <ATen/ScalarOps.h>
 
 #include "base/text.hpp"
+#include "model/exported/operator_names.hpp"
+#include "model/exported/sample_order.hpp"
 
 namespace stratagem {
 namespace {
@@ -18,7 +21,7 @@ struct Special {
   std::string_view target;
   Kind kind;
 };
-constexpr std::array<Special, 11> specials{{{"aten::conv2d", Kind::convolution},
+constexpr std::array<Special, 12> specials{{{"aten::conv2d", Kind::convolution},
                                             {"aten::batch_norm", Kind::batch_norm},
                                             {"aten::layer_norm", Kind::norm},
                                             {"aten::group_norm", Kind::norm},
@@ -27,12 +30,25 @@ constexpr std::array<Special, 11> specials{{{"aten::conv2d", Kind::convolution},
                                             {"aten::dropout", Kind::dropout},
                                             {"aten::dropout_", Kind::dropout},
                                             {"aten::feature_dropout", Kind::dropout},
+                                            {"aten::feature_dropout_", Kind::dropout},
                                             {"aten::scaled_dot_product_attention", Kind::attention},
                                             {"aten::bernoulli_.float", Kind::keep_mask}}};
 
-/// Whose texts are modes or formulas. Others may name files.
-constexpr std::array<std::string_view, 8> with_texts{"conv1d", "conv2d", "conv3d", "div",
-                                                     "einsum", "gelu",   "pad",    "searchsorted"};
+/// Arguments whose texts are modes or formulas. Others may name files.
+constexpr std::array<std::string_view, 15> texts{
+    "approximate",   "compute_mode", "driver",    "equation", "indexing",
+    "interpolation", "mode",         "norm",      "ord",      "pad_mode",
+    "padding",       "reduce",       "reduction", "side",     "rounding_mode"};
+
+/// Which may return their first argument, or parts of the tensors that they get, though their
+/// schemas do not say so.
+constexpr std::array<std::string_view, 10> sharing{
+    "dropout",    "feature_dropout", "type_as",    "broadcast_tensors", "meshgrid",
+    "atleast_1d", "atleast_2d",      "atleast_3d", "sum_to_size",       "_unsafe_view"};
+
+/// Which copy where strides do not let them return a view.
+constexpr std::array<std::string_view, 8> copying{
+    "view", "view_as", "reshape", "reshape_as", "flatten", "ravel", "contiguous", "_unsafe_view"};
 
 c10::OperatorName name_of(std::string const& target) {
   auto const point = target.find('.');
@@ -61,10 +77,7 @@ Instruction::Instruction(ExportedProgram const& program, ExportedNode const& nod
     : program_(&program), node_(&node) {
   constexpr std::string_view known = "aten::";
   if (!node.target.starts_with(known))
-    refuse("only operators of aten can be run",
-           node.target.starts_with("higher_order::")
-               ? "leave out control flow and torch.no_grad() in forward()"
-               : "");
+    refuse("only operators of aten can be run", "write it with operators of PyTorch");
   // A view of images in format channels_last may need a copy.
   auto const name = node.target == "aten::view" ? "aten::reshape" : node.target;
   operator_ = c10::Dispatcher::singleton().findSchema(name_of(name));
@@ -104,9 +117,9 @@ void Instruction::bind() {
   auto const shares = [](c10::Argument const& returned) {
     return returned.alias_info() != nullptr;
   };
-  bool const may_alias = kind_ == Kind::dropout || std::ranges::any_of(schema.returns(), shares);
-  if (kind_ == Kind::dropout) aliased_ = {inputs_.front()};
-  if (!may_alias) aliased_.clear();
+  bool const undeclared = is_of(sharing, node_->base_name());
+  if (undeclared) aliased_ = inputs_;
+  if (!undeclared && std::ranges::none_of(schema.returns(), shares)) aliased_.clear();
 }
 
 void Instruction::note_inputs(ExportedArgument const& argument, bool aliased) {
@@ -125,8 +138,7 @@ void Instruction::bind_argument(std::size_t position, ExportedArgument const& ar
   auto const& type = operator_->schema().arguments()[position].type();
   auto& place = template_[position];
   bool const text = inner(type)->kind() == c10::TypeKind::StringType;
-  if (text && std::ranges::find(with_texts, node_->base_name()) == with_texts.end())
-    refuse("it takes a text, which could name a file");
+  if (text && !is_of(texts, argument.name)) refuse("it takes a text, which could name a file");
   if (auto const* constant = std::get_if<c10::IValue>(&argument.value)) {
     place = is_tensor(type) && constant->isScalar() ? as_tensor(*constant) : *constant;
   } else if (auto const* of = std::get_if<ExportedArgument::Integers>(&argument.value)) {
@@ -153,6 +165,10 @@ std::size_t Instruction::position(std::string const& argument) const {
   return static_cast<std::size_t>(*index);
 }
 
+bool Instruction::has(std::string const& argument) const {
+  return operator_->schema().argumentIndexWithName(argument).has_value();
+}
+
 template <class T>
 T Instruction::constant(std::string const& argument) const {
   auto const& value = template_[position(argument)];
@@ -171,6 +187,36 @@ std::optional<ValueId> Instruction::tensor(std::string const& argument) const {
   return tensor == nullptr ? std::nullopt : std::optional(tensor->value);
 }
 
+double Instruction::number(std::string const& argument) const {
+  if (!has(argument)) return std::nan("");
+  auto const& value = template_[position(argument)];
+  if (value.isDouble() || value.isInt()) return value.toScalar().toDouble();
+  bool const wrapped =
+      value.isTensor() && value.toTensor().defined() && value.toTensor().dim() == 0;
+  return wrapped ? value.toTensor().item<double>() : std::nan("");
+}
+
+std::optional<bool> Instruction::flag(std::string const& argument) const {
+  if (!has(argument)) return std::nullopt;
+  auto const& value = template_[position(argument)];
+  return value.isBool() ? std::optional(value.toBool()) : std::nullopt;
+}
+
+bool Instruction::copies_by_strides() const {
+  auto const name = node_->base_name();
+  bool const to_format =
+      name == "to" && has("memory_format") && !template_[position("memory_format")].isNone();
+  return node_->target != "aten::view.dtype" && (to_format || is_of(copying, name));
+}
+
+bool Instruction::draws_nothing() const {
+  if (flag("train") == false || flag("training") == false) return true;
+  auto const name = node_->base_name();
+  bool const recurrent = name == "lstm" || name == "gru" || name.starts_with("rnn_");
+  if (recurrent) return number("dropout") == 0 || number("num_layers") == 1;
+  return name.ends_with("dropout") && number("p") == 0;
+}
+
 void Instruction::choose_kind() {
   if (operator_->hasTag(at::Tag::data_dependent_output))
     refuse("its result depends on data in a way that torch.export cannot describe");
@@ -179,9 +225,7 @@ void Instruction::choose_kind() {
   if (kind_ == Kind::dropout) {
     probability_ = constant<double>("p");
     if (!constant<bool>("train")) probability_ = 0;
-    if (probability_ > 0 && !by_sample)
-      refuse("random masks belong to samples, which must be the first dimension",
-             "drop before samples are mixed with other dimensions");
+    if (probability_ > 0) choose_mask();
   } else if (kind_ == Kind::attention) {
     probability_ = constant<double>("dropout_p");
     if (probability_ > 0 && (!by_sample || first.size() < 3 || constant<bool>("enable_gqa")))
@@ -193,13 +237,36 @@ void Instruction::choose_kind() {
         std::ranges::all_of(first, [](Extent const& e) { return e.per_sample == 0; });
     if (!by_sample && !fixed)
       refuse("random masks belong to samples, which must be the first dimension");
-  } else if (operator_->hasTag(at::Tag::nondeterministic_seeded)) {
+  } else if (operator_->hasTag(at::Tag::nondeterministic_seeded) && !draws_nothing()) {
+    auto const name = node_->base_name();
+    if (name == "lstm" || name == "gru" || name.starts_with("rnn_"))
+      refuse(
+          "it drops between its layers, with random numbers that would not be the same on every "
+          "rank",
+          "give each layer a module of its own, with torch.nn.Dropout between them");
     refuse(
         "random numbers are known here only as dropout, and as bernoulli_ divided by its "
         "probability: others would not be the same on every rank");
   }
   if (probability_ < 0 || probability_ >= 1)
     refuse(str("it drops with probability ", probability_, ", which must be below 1"));
+}
+
+/// Masks belong to samples: finds these in what is dropped.
+void Instruction::choose_mask() {
+  auto const& shape = program_->value(inputs_.front()).shape;
+  auto const depends = [](Extent const& extent) { return extent.per_sample != 0; };
+  auto const found = std::ranges::find_if(shape, depends);
+  mask_dimension_ = found == shape.end() ? -1 : found - shape.begin();
+  bool const first = mask_dimension_ == 0 && found->is_samples();
+  if (first) return;
+  bool const channels = node_->base_name() == "feature_dropout";
+  if (channels) refuse("it drops channels, and its first dimension is not that of the samples");
+  if (mask_dimension_ < 0) return;
+  bool const alone = std::ranges::count_if(shape, depends) == 1;
+  if (alone && (found->is_samples() || samples_lead(*program_, inputs_.front()))) return;
+  refuse("random masks belong to samples, which it has mixed with another dimension",
+         "drop before samples are mixed with other dimensions");
 }
 
 }  // namespace stratagem

@@ -1,5 +1,9 @@
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
+#include <set>
+#include <string_view>
 
 #include <ATen/ATen.h>
 #include <c10/util/Exception.h>
@@ -8,6 +12,7 @@
 #include "base/text.hpp"
 #include "model/convolution.hpp"
 #include "model/exported/instruction.hpp"
+#include "model/exported/operator_names.hpp"
 #include "model/fused/batch_norm.hpp"
 #include "model/layers.hpp"
 
@@ -18,6 +23,39 @@ bool takes_optional_tensors(c10::TypePtr const& type) {
   auto const* list = type->castRaw<c10::ListType>();
   return list != nullptr && list->getElementType()->kind() == c10::TypeKind::OptionalType;
 }
+
+/// Whose floating inputs must have one type.
+constexpr std::array<std::string_view, 27> products{"linear",
+                                                    "conv1d",
+                                                    "conv2d",
+                                                    "conv3d",
+                                                    "conv_transpose1d",
+                                                    "conv_transpose2d",
+                                                    "conv_transpose3d",
+                                                    "matmul",
+                                                    "mm",
+                                                    "bmm",
+                                                    "addmm",
+                                                    "baddbmm",
+                                                    "addbmm",
+                                                    "addmv",
+                                                    "mv",
+                                                    "dot",
+                                                    "einsum",
+                                                    "bilinear",
+                                                    "prelu",
+                                                    "lstm",
+                                                    "gru",
+                                                    "rnn_tanh",
+                                                    "rnn_relu",
+                                                    "searchsorted",
+                                                    "lerp",
+                                                    "cdist",
+                                                    "scaled_dot_product_attention"};
+/// Whose further inputs must have the type of the first.
+constexpr std::array<std::string_view, 9> assignments{
+    "index_put",   "index_add",      "index_copy",     "index_reduce",  "scatter",
+    "scatter_add", "scatter_reduce", "masked_scatter", "select_scatter"};
 
 std::string first_line(c10::Error const& error) {
   return split(error.what_without_backtrace(), '\n').front();
@@ -30,6 +68,7 @@ bool Instruction::drops(PassContext const& pass) const {
 }
 
 void Instruction::run(Registers& registers, PassContext const& pass) const {
+  at::AutoGradMode const gradients(at::GradMode::is_enabled() && !node_->without_gradient);
   try {
     execute(registers, pass);
   } catch (c10::OutOfMemoryError const&) {
@@ -63,46 +102,73 @@ torch::jit::Stack Instruction::arguments(Registers const& registers,
     } else if (std::holds_alternative<ExportedArgument::Device>(argument->value)) {
       place = pass.device;
     } else {
-      place = static_cast<std::int64_t>(pass.type);
+      place = static_cast<std::int64_t>(floating_type(stack, pass));
     }
   }
   return stack;
 }
 
+/// Of an argument that has the model's type in the file. That is the pass's; but fp32 in a model of
+/// fp32 may have been meant: a pass in 16 bit keeps it. There, x.float() and x.to(y.dtype) look
+/// alike: a conversion of what is fp32 already leads back to the pass's type. What is empty, or
+/// goes to a device, takes its type from others.
+at::ScalarType Instruction::floating_type(torch::jit::Stack const& stack,
+                                          PassContext const& pass) const {
+  bool const narrow = c10::elementSize(pass.type) == 2;
+  if (!narrow || program_->type != at::kFloat) return pass.type;
+  auto const name = node_->base_name();
+  if (node_->target == "aten::to.device" || name.find("empty") != name.npos) return pass.type;
+  bool const converts = name == "to" || name == "_to_copy";
+  bool const back =
+      converts && stack[0].isTensor() && stack[0].toTensor().scalar_type() == at::kFloat;
+  return back ? pass.type : at::kFloat;
+}
+
+/// In a 16-bit pass, where some values are fp32: products are computed in the pass's type, and what
+/// is put into a tensor has its type.
+void Instruction::unify_types(torch::jit::Stack& stack, PassContext const& pass) const {
+  if (c10::elementSize(pass.type) != 2) return;
+  bool const multiplies = is_of(products, node_->base_name());
+  if (!multiplies && !is_of(assignments, node_->base_name())) return;
+  std::set<at::ScalarType> types;
+  auto const note = [&](at::Tensor const& tensor) {
+    if (tensor.defined() && at::isFloatingType(tensor.scalar_type()))
+      types.insert(tensor.scalar_type());
+  };
+  for (auto const& value : stack) {
+    if (value.isTensor()) note(value.toTensor());
+    if (value.isTensorList())
+      for (auto const& tensor : value.toTensorVector()) note(tensor);
+  }
+  if (types.size() < 2) return;
+  auto const type = multiplies ? pass.type : stack[0].toTensor().scalar_type();
+  auto const converted = [&](at::Tensor const& tensor) {
+    return tensor.defined() && at::isFloatingType(tensor.scalar_type()) ? tensor.to(type) : tensor;
+  };
+  for (auto& value : stack) {
+    if (value.isTensor()) value = converted(value.toTensor());
+    if (!value.isTensorList()) continue;
+    c10::List<at::Tensor> list;
+    for (auto const& tensor : value.toTensorVector()) list.push_back(converted(tensor));
+    value = list;
+  }
+}
+
 void Instruction::execute(Registers& registers, PassContext const& pass) const {
   auto stack = arguments(registers, pass);
+  unify_types(stack, pass);
   auto const result = [&](at::Tensor const& tensor) { stack = {tensor}; };
   switch (kind_) {
-    case Kind::batch_norm: {
-      auto const& x = stack[0].toTensor();
-      auto const training = position("training");
-      use_running_statistics(stack, training, pass);
-      if (stack[training].toBool() && x.numel() == x.size(1))
-        throw Error(ExitCode::usage, "BatchNorm cannot train on one value per channel",
-                    str("module ", node_->module, " has got one sample of one pixel"),
-                    "raise the batch of each worker to 2 or more, or data.input_size");
-      stack[position("cudnn_enabled")] = pass.device.is_cuda();
-      if (auto const y = normed(stack, pass))
-        result(*y);
-      else
-        call(stack);
+    case Kind::batch_norm:
+    case Kind::norm:
+      normalise(stack, pass);
       break;
-    }
     case Kind::convolution:
       if (auto const y = convolved(stack, pass.context.knows_small_maps()))
         result(*y);
       else
         call(stack);
       break;
-    case Kind::norm: {
-      bool const narrow = c10::elementSize(pass.type) == 2;
-      if (narrow) stack[0] = stack[0].toTensor().to(at::kFloat);
-      if (node_->base_name() == "instance_norm")
-        use_running_statistics(stack, position("use_input_stats"), pass);
-      call(stack);
-      if (narrow) result(stack[0].toTensor().to(pass.type));
-      break;
-    }
     case Kind::dropout:
       result(dropped(stack[0].toTensor(), pass));
       break;
@@ -124,6 +190,7 @@ void Instruction::execute(Registers& registers, PassContext const& pass) const {
         result(stack[0].toTensor());
       break;
     case Kind::count_batches:
+    case Kind::update:
       if (pass.context.training)
         call(stack);
       else
@@ -134,6 +201,34 @@ void Instruction::execute(Registers& registers, PassContext const& pass) const {
       break;
   }
   store(stack, registers);
+}
+
+/// Computed in fp32 if its input is of 16 bit.
+void Instruction::normalise(torch::jit::Stack& stack, PassContext const& pass) const {
+  auto const x = stack[0].toTensor();
+  if (kind_ == Kind::batch_norm) {
+    auto const training = position("training");
+    use_running_statistics(stack, training, pass);
+    if (stack[training].toBool() && x.numel() == x.size(1))
+      throw Error(ExitCode::usage, "BatchNorm cannot train on one value per channel",
+                  str("module ", node_->module, " has got one sample of one pixel"),
+                  "raise the batch of each worker to 2 or more, or data.input_size");
+    stack[position("cudnn_enabled")] = pass.device.is_cuda();
+    if (auto const y = normed(stack, pass))
+      stack = {*y};
+    else
+      call(stack);
+    return;
+  }
+  if (c10::elementSize(pass.type) == 2)
+    for (auto& value : stack)
+      if (value.isTensor() && value.toTensor().defined() &&
+          c10::elementSize(value.toTensor().scalar_type()) == 2)
+        value = value.toTensor().to(at::kFloat);
+  if (node_->base_name() == "instance_norm")
+    use_running_statistics(stack, position("use_input_stats"), pass);
+  call(stack);
+  stack[0] = stack[0].toTensor().to(x.scalar_type());
 }
 
 /// Of a norm that keeps them, in evaluation: `switch_position` is that of the argument that tells
@@ -166,15 +261,21 @@ void Instruction::store(torch::jit::Stack& stack, Registers& registers) const {
 at::Tensor Instruction::dropped(at::Tensor const& x, PassContext const& pass) const {
   if (!drops(pass)) return x;
   std::vector<std::int64_t> shape(x.sizes().begin(), x.sizes().end());
-  if (node_->target == "aten::feature_dropout")
+  if (node_->base_name() == "feature_dropout")
     for (std::size_t i = 2; i < shape.size(); ++i) shape[i] = 1;
-  std::int64_t count = 1;
-  for (std::size_t i = 1; i < shape.size(); ++i) count *= shape[i];
-  auto const mask =
-      keep_mask(pass.context, node_->name, pass.samples, count, probability_, x.device())
-          .to(x.scalar_type())
-          .div_(1 - probability_)
-          .view(shape);
+  auto context = pass.context;
+  if (mask_dimension_ < 0) context.first_slot = 0;
+  auto const samples = mask_dimension_ < 0 ? 1 : pass.samples;
+  if (mask_dimension_ > 0)
+    std::rotate(shape.begin(), shape.begin() + mask_dimension_,
+                shape.begin() + mask_dimension_ + 1);
+  auto const mask = keep_mask(context, node_->name, samples,
+                              c10::multiply_integers(shape) / std::max<std::int64_t>(samples, 1),
+                              probability_, x.device())
+                        .to(x.scalar_type())
+                        .div_(1 - probability_)
+                        .view(shape)
+                        .movedim(0, std::max<std::int64_t>(mask_dimension_, 0));
   return writes_ ? x.mul_(mask) : x * mask;
 }
 

@@ -1,13 +1,15 @@
 #include "model/exported/program.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "model/exported/argument_reader.hpp"
-#include "model/exported/fields.hpp"
-#include "model/exported/graph_values.hpp"
-#include "model/exported/state_records.hpp"
+#include "model/exported/file/argument_reader.hpp"
+#include "model/exported/file/fields.hpp"
+#include "model/exported/file/graph_values.hpp"
+#include "model/exported/file/lifted_parameters.hpp"
+#include "model/exported/file/state_records.hpp"
 
 namespace stratagem {
 namespace {
@@ -15,7 +17,8 @@ namespace {
 using Json = Fields::Json;
 
 constexpr std::int64_t schema_major = 8;
-constexpr std::string_view graphs = "models/", json = ".json";
+constexpr std::string_view graphs = "models/", json = ".json", higher_order = "higher_order::";
+constexpr int deepest = 20;  ///< regions within regions
 
 /// `torch.ops.aten.add_.Tensor` -> `aten::add_.Tensor`; `default` is no overload.
 std::string operator_name(std::string const& target) {
@@ -51,12 +54,6 @@ std::string location_of(std::string const& stack) {
   return found;
 }
 
-std::string describe(ExportedNode const& node) {
-  return str("operator ", node.target, node.name.empty() ? "" : " " + node.name,
-             node.module.empty() ? "" : " of " + node.module,
-             node.location.empty() ? "" : " (" + node.location + ")");
-}
-
 /// Of the only graph, without folder and ending.
 std::string graph_name(Fields const& fields) {
   std::string found;
@@ -80,16 +77,17 @@ class ProgramReader {
 
   ExportedProgram read(std::string const& name) {
     program_.path = fields_.archive().path().string();
+    program_.type = values_.floating_type();
     for (auto const& spec : fields_.array(signature_, "input_specs")) read_input(spec);
-    for (auto const& node : fields_.array(graph_, "nodes")) read_node(node);
+    for (auto const& node : fields_.array(graph_, "nodes")) read_node(node, false);
     for (auto const& spec : fields_.array(signature_, "output_specs")) read_output(spec);
     check_logits();
     find_state_records(fields_, values_, name, program_.state);
+    program_.values = values_.take();
     join_tied();
     std::stable_partition(
         program_.state.begin(), program_.state.end(),
         [](ExportedState const& state) { return state.kind != ExportedState::Kind::constant; });
-    program_.values = values_.take();
     return std::move(program_);
   }
 
@@ -112,15 +110,24 @@ class ProgramReader {
                                        : buffer  ? "buffer_name"
                                                  : "tensor_constant_name");
     if (buffer && fields_.member(content, "persistent") != true) state.kind = Kind::constant;
-    state.value = values_.find(fields_.text(fields_.member(content, "arg"), "name"), state.name);
+    state.literal = kind == "tensor_constant";
+    auto const value = fields_.text(fields_.member(content, "arg"), "name");
+    state.value = values_.find(value, state.name);
+    if (at::isComplexType(values_.value(state.value).type))
+      fields_.archive().refuse(str(state.name, " is complex"), "keep its real and imaginary parts");
+    if (parameter) {
+      auto const& meta = fields_.object(fields_.object(graph_, "tensor_values"), value.c_str());
+      state.frozen = meta.contains("requires_grad") && meta["requires_grad"] == false;
+    }
     values_.make(state.value);
     for (auto const& extent : values_.value(state.value).shape)
       if (extent.per_sample != 0) fields_.refuse(str("the shape of ", state.name, " is not fixed"));
     program_.state.push_back(std::move(state));
   }
 
-  void read_node(Json const& node_json) {
-    ExportedNode node{.target = operator_name(fields_.text(node_json, "target"))};
+  void read_node(Json const& node_json, bool without_gradient) {
+    ExportedNode node{.target = operator_name(fields_.text(node_json, "target")),
+                      .without_gradient = without_gradient};
     auto const& metadata = fields_.object(node_json, "metadata");
     if (metadata.contains("nn_module_stack"))
       node.module = module_of(fields_.text(metadata, "nn_module_stack"));
@@ -129,14 +136,94 @@ class ProgramReader {
     if (node_json.contains("name") && node_json["name"].is_string()) node.name = node_json["name"];
     auto const who = describe(node);
     auto const& outputs = fields_.array(node_json, "outputs");
-    for (auto const& output : outputs)
-      if (fields_.tagged(output, who).first == "as_sym_int") return;  // known from its expression
+    if (node.target.starts_with(higher_order)) return read_region(node_json, std::move(node));
+    if (is_known_before(node, outputs, who)) return;
     for (auto const& argument : fields_.array(node_json, "inputs"))
       node.arguments.push_back(arguments_.read(argument, who));
     for (auto const& output : outputs) read_result(output, outputs.size(), who, node);
-    if (node.outputs.empty()) fields_.refuse(str(who, " returns nothing"));
+    if (node.outputs.empty()) refuse(program_, node, "it returns nothing");
     if (node.name.empty()) node.name = values_.value(node.outputs.front()).name;
     program_.nodes.push_back(std::move(node));
+  }
+
+  /// Computes with sizes alone, which their expressions tell, or asserts what the graph tells.
+  bool is_known_before(ExportedNode const& node, Json const& outputs,
+                       std::string const& who) const {
+    auto const name = node.base_name();
+    if (outputs.empty())
+      return name.starts_with("_assert") || name.starts_with("sym_constrain_range");
+    return std::ranges::any_of(outputs, [&](Json const& output) {
+      auto const kind = fields_.tagged(output, who).first;
+      return kind == "as_sym_int" || kind == "as_sym_bool";
+    });
+  }
+
+  /// A graph within the graph, which runs once: `wrap_with_set_grad_enabled(enabled, graph, its
+  /// inputs...)`, or `wrap_with_autocast(device, type, enabled, cache, graph, its inputs...)`.
+  void read_region(Json const& node_json, ExportedNode node) {
+    auto const& inputs = fields_.array(node_json, "inputs");
+    auto const content = [&](std::size_t index) {
+      if (index >= inputs.size()) refuse(program_, node, "it lacks arguments");
+      return fields_.tagged(fields_.member(inputs[index], "arg"), describe(node));
+    };
+    auto const name = node.target.substr(higher_order.size());
+    bool const gradients = name == "wrap_with_set_grad_enabled",
+               casts = name == "wrap_with_autocast";
+    if (!gradients && !casts)
+      refuse(program_, node, "it is control flow, which is not known here",
+             "leave control flow out of forward(), or write it with torch.where");
+    std::size_t const flag = gradients ? 0 : 2, graph = gradients ? 1 : 4;
+    bool const enabled = content(flag).second == true;
+    auto const [kind, held] = content(graph);
+    if (kind != "as_graph") refuse(program_, node, "it lacks the graph that it runs");
+    locate(node, fields_.array(fields_.object(held, "graph"), "nodes"));
+    if (casts && enabled)
+      refuse(program_, node, "it computes in a type of its own, by torch.autocast",
+             "leave torch.autocast out of forward(): precision.compute chooses the type");
+    std::vector<ValueId> given;
+    for (auto i = graph + 1; i < inputs.size(); ++i) {
+      auto const [tag, value] = content(i);
+      given.push_back(tag == "as_tensor" ? values_.use(fields_.text(value, "name"), describe(node))
+                                         : -1);
+    }
+    if (++depth_ > deepest) refuse(program_, node, "its regions lie too deep within others");
+    inline_graph(fields_.object(held, "graph"), given, fields_.array(node_json, "outputs"),
+                 gradients ? !enabled : node.without_gradient);
+    --depth_;
+  }
+
+  /// The node of a region has no line: that of the first within tells it.
+  void locate(ExportedNode& region, Json const& nodes) const {
+    for (auto const& node : nodes) {
+      auto const& metadata = fields_.object(node, "metadata");
+      if (!region.location.empty() || !metadata.contains("stack_trace")) continue;
+      region.location = location_of(fields_.text(metadata, "stack_trace"));
+    }
+  }
+
+  void inline_graph(Json const& graph, std::vector<ValueId> const& given, Json const& outputs,
+                    bool without_gradient) {
+    auto around = values_.enter(graph, given);
+    for (auto const& node : fields_.array(graph, "nodes")) read_node(node, without_gradient);
+    std::vector<std::optional<ValueId>> results;
+    for (auto const& output : fields_.array(graph, "outputs")) {
+      auto const [kind, value] = fields_.tagged(output, "a graph within its graph");
+      if (kind == "as_tensor")
+        results.emplace_back(values_.use(fields_.text(value, "name"), "a graph within its graph"));
+      else
+        results.emplace_back();
+    }
+    values_.leave(std::move(around));
+    std::vector<std::string> names;
+    for (auto const& output : outputs) {
+      auto const [kind, value] = fields_.tagged(output, "a graph within its graph");
+      for (auto const& tensor : value.is_array() ? value : Json::array({value}))
+        names.push_back(kind.starts_with("as_tensor") ? fields_.text(tensor, "name") : "");
+    }
+    if (names.size() != results.size())
+      fields_.refuse("a graph within its graph has other outputs than the graph expects");
+    for (std::size_t i = 0; i < names.size(); ++i)
+      if (results[i] && !names[i].empty()) values_.rename(names[i], *results[i]);
   }
 
   void read_result(Json const& output, std::size_t outputs, std::string const& who,
@@ -168,36 +255,49 @@ class ProgramReader {
 
   /// Parameters that share their bytes are one, of several names.
   void join_tied() {
-    std::map<std::string, ExportedState const*> by_record;
+    std::map<std::string, std::vector<ExportedState const*>> by_record;
     std::map<ValueId, ValueId> first;
     std::vector<ExportedState> kept;
     for (auto const& state : program_.state) {
-      auto const [found, is_first] = by_record.emplace(state.record, &state);
-      if (is_first || state.kind != ExportedState::Kind::parameter) {
+      auto& sharing = by_record[state.record];
+      auto const same = std::ranges::find_if(sharing, [&](auto const* other) {
+        return other->same_bytes(state) && has_shape(*other, state);
+      });
+      if (same == sharing.end() || state.kind != ExportedState::Kind::parameter) {
+        for (auto const* other : sharing) check_apart(*other, state);
+        sharing.push_back(&state);
         kept.push_back(state);
         continue;
       }
-      first[state.value] = found->second->value;
-      program_.tied[state.name] = found->second->name;
+      first[state.value] = (*same)->value;
+      program_.tied[state.name] = (*same)->name;
     }
     program_.state = std::move(kept);
-    auto const replace = [&](ValueId& value) {
-      if (auto const found = first.find(value); found != first.end()) value = found->second;
-    };
-    for (auto& node : program_.nodes)
-      for (auto& argument : node.arguments) {
-        if (auto* tensor = std::get_if<ExportedArgument::Tensor>(&argument.value))
-          replace(tensor->value);
-        if (auto* tensors = std::get_if<ExportedArgument::Tensors>(&argument.value))
-          for (auto& value : tensors->values) replace(value);
-      }
+    program_.replace(first);
+  }
+
+  bool has_shape(ExportedState const& a, ExportedState const& b) const {
+    return program_.value(a.value).shape == program_.value(b.value).shape;
+  }
+
+  /// Parameters may be parts of one memory, but not views of the same elements.
+  void check_apart(ExportedState const& a, ExportedState const& b) const {
+    using Kind = ExportedState::Kind;
+    if (a.kind != Kind::parameter || b.kind != Kind::parameter) return;
+    if (elements_until(program_, a) <= b.offset || elements_until(program_, b) <= a.offset) return;
+    fields_.archive().refuse(str(a.name, " and ", b.name, " share elements in different shapes"),
+                             "use one parameter in forward(), and its view where the other was");
   }
 
   void check_logits() const {
     if (program_.output < 0) fields_.refuse("the model has no output");
-    auto const& shape = values_.value(program_.output).shape;
-    if (shape.size() != 2 || !shape[0].is_samples() || shape[1].per_sample != 0)
-      fields_.refuse("the model's first output is not of shape [samples, classes]");
+    auto const& value = values_.value(program_.output);
+    auto const& shape = value.shape;
+    if (shape.size() == 2 && shape[0].is_samples() && shape[1].per_sample == 0) return;
+    fields_.archive().refuse(
+        str("the model's first output has shape ", shape_text(value),
+            ", and a classifier's logits have [samples, classes]"),
+        "wrap the model in one that returns these, such as a mean over what is between");
   }
 
   Fields fields_;
@@ -206,6 +306,7 @@ class ProgramReader {
   GraphValues values_;
   ArgumentReader arguments_;
   ExportedProgram program_;
+  int depth_ = 0;
 };
 
 }  // namespace
@@ -224,13 +325,40 @@ std::string_view ExportedNode::base_name() const {
   return name;
 }
 
+std::string describe(ExportedNode const& node) {
+  return str("operator ", node.target, node.name.empty() ? "" : " " + node.name,
+             node.module.empty() ? "" : " of module " + node.module,
+             node.location.empty() ? "" : " (" + node.location + ")");
+}
+
+std::string shape_text(ExportedValue const& value) {
+  std::vector<std::string> sizes;
+  for (auto const& [fixed, per_sample] : value.shape) {
+    auto const samples = per_sample == 1 ? "samples" : str(per_sample, " samples");
+    sizes.push_back(per_sample == 0 ? std::to_string(fixed)
+                    : fixed == 0    ? samples
+                                    : str(samples, " + ", fixed));
+  }
+  return str("[", join(sizes, ", "), "]");
+}
+
+void ExportedProgram::replace(std::map<ValueId, ValueId> const& by) {
+  auto const other = [&](ValueId& value) {
+    if (auto const found = by.find(value); found != by.end()) value = found->second;
+  };
+  for (auto& node : nodes)
+    for (auto& argument : node.arguments) {
+      if (auto* tensor = std::get_if<ExportedArgument::Tensor>(&argument.value))
+        other(tensor->value);
+      if (auto* tensors = std::get_if<ExportedArgument::Tensors>(&argument.value))
+        for (auto& value : tensors->values) other(value);
+    }
+}
+
 void refuse(ExportedProgram const& program, ExportedNode const& node, std::string const& why,
             std::string const& cure) {
   throw Error(ExitCode::bad_data,
-              str("model file ", program.path, ": operator ", node.target, " ", node.name,
-                  node.module.empty() ? "" : str(" of module ", node.module),
-                  node.location.empty() ? "" : str(" (", node.location, ")"), " cannot be used"),
-              why, cure);
+              str("model file ", program.path, ": ", describe(node), " cannot be used"), why, cure);
 }
 
 c10::IValue ExportedArgument::Integers::value(std::int64_t samples) const {
@@ -252,7 +380,9 @@ ExportedProgram read_program(ProgramArchive const& archive) {
     archive.refuse(str("its schema is version ", major, " (torch ", torch_version, "), known is ",
                        schema_major),
                    "export it with torch 2.8 to 2.11");
-  return ProgramReader(fields, file).read(name);
+  auto program = ProgramReader(fields, file).read(name);
+  restore_lifted_parameters(archive, program);
+  return program;
 }
 
 }  // namespace stratagem

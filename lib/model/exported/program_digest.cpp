@@ -16,6 +16,7 @@ class Digest {
       number(state.value);
       hash_.add(state.name).add(static_cast<std::uint64_t>(state.kind));
       add_shape(state.value);
+      if (state.frozen) hash_.add(std::string("frozen"));
     }
     for (auto const& node : program.nodes) add(node);
     hash_.add(numbers_.at(program.output));
@@ -55,6 +56,7 @@ class Digest {
 
   void add(ExportedNode const& node) {
     hash_.add(node.target).add(std::uint64_t{node.arguments.size()});
+    if (node.without_gradient) hash_.add(std::string("no_grad"));
     for (auto const& argument : node.arguments) add(argument);
     for (auto output : node.outputs) {
       number(output);

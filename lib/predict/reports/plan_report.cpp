@@ -9,6 +9,7 @@
 #include "base/hash/hash.hpp"
 #include "base/text.hpp"
 #include "data/sampler.hpp"
+#include "model/exported/remarks.hpp"
 #include "predict/reports/time_report.hpp"
 #include "strategy/planned_strategy.hpp"
 
@@ -29,8 +30,8 @@ std::string run_table(RunPlan const& plan, Model const& model) {
   auto const& config = plan.config;
   Table table({{"plan", Align::left}, {config.run.name, Align::left}});
   table.add_row(
-      {"model", str(model.name, ", ", format_count(model.parameter_count()), " parameters in ",
-                    model.parameter_tensors(), " tensors, ", model.blocks.size(), " blocks")});
+      {"model", str(model.name, ", ", parameters_text(model), " in ", model.parameter_tensors(),
+                    " tensors, ", model.blocks.size(), " blocks")});
   table.add_row({"input", input_text(plan, model)});
   table.add_row(
       {"data", str(config.data.dataset, ", ", format_count(plan.images.train), " training and ",
@@ -49,6 +50,11 @@ std::string run_table(RunPlan const& plan, Model const& model) {
        str(format_bytes(static_cast<double>(plan.strategy.bytes_sent_per_step)), " by each rank")});
   table.add_row({"plan hash", Hash().add(plan.strategy.hash()).hex()});
   return table.render();
+}
+
+std::string remarks_text(Model const& model) {
+  auto const evaluation = exported_remarks(model).evaluation;
+  return evaluation.empty() ? "" : str("warning: ", evaluation, "\n\n");
 }
 
 /// `computes`: this kind of rank runs the model.
@@ -136,7 +142,7 @@ nlohmann::json memory_json(gpu::MemoryUse const& memory) {
 std::string plan_text(Forecast const& forecast, Model const& model, Room const& room) {
   auto const& plan = forecast.plan;
   bool const serves = !plan.strategy.roles.servers.empty();
-  auto text = run_table(plan, model) + "\n" +
+  auto text = run_table(plan, model) + "\n" + remarks_text(model) +
               memory_table(serves ? "worker" : "rank", plan.strategy.memory, forecast, true) +
               room_text(forecast, room) + "\n";
   if (serves) text += memory_table("server", plan.strategy.server_memory, forecast, false) + "\n";
@@ -155,6 +161,7 @@ std::string plan_text(Forecast const& forecast, Model const& model, Room const& 
 std::string plan_json(Forecast const& forecast, Model const& model, Room const& room) {
   using nlohmann::json;
   auto const& plan = forecast.plan;
+  auto const remarks = exported_remarks(model);
   auto ranks = json::array();
   for (int rank = 0; rank < plan.ranks; ++rank) {
     auto const slice = plan.strategy.slice_of(rank);
@@ -168,6 +175,9 @@ std::string plan_json(Forecast const& forecast, Model const& model, Room const& 
                 {"model", model.name},
                 {"parameters", model.parameter_count()},
                 {"tensors", model.parameter_tensors()},
+                {"frozen_parameters", remarks.frozen.elements},
+                {"parameters_without_gradient", remarks.unreached.elements},
+                {"in_evaluation_mode", remarks.evaluation},
                 {"dataset", plan.config.data.dataset},
                 {"strategy", std::string(name_of(plan.config.strategy))},
                 {"ranks", plan.ranks},

@@ -1,9 +1,9 @@
-#include "model/exported/argument_reader.hpp"
+#include "model/exported/file/argument_reader.hpp"
 
 #include <c10/core/Layout.h>
 
 #include "base/text.hpp"
-#include "model/exported/export_types.hpp"
+#include "model/exported/file/export_types.hpp"
 
 namespace stratagem {
 
@@ -89,11 +89,11 @@ ArgumentReader::Value ArgumentReader::optional_tensor(Json const& value,
   return ExportedArgument::Tensor{values_.use(fields_.text(tensor, "name"), what)};
 }
 
-/// What was exported as fp32 is computed in the type of the pass.
+/// What was exported in the type of the parameters is computed in that of the pass.
 ArgumentReader::Value ArgumentReader::type_of(Json const& value, std::string const& what) const {
   auto const type = exported_type(fields_.as_integer(value, what));
   if (!type) fields_.refuse(str(what, " is a type that is not known here"));
-  if (*type == at::kFloat) return ExportedArgument::FloatingType{};
+  if (*type == values_.floating_type()) return ExportedArgument::FloatingType{};
   return c10::IValue(static_cast<std::int64_t>(*type));
 }
 

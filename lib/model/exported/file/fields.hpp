@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "model/exported/archive.hpp"
+#include "model/exported/file/archive.hpp"
 
 namespace stratagem {
 

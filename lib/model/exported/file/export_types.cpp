@@ -1,4 +1,4 @@
-#include "model/exported/export_types.hpp"
+#include "model/exported/file/export_types.hpp"
 
 namespace stratagem {
 
@@ -20,6 +20,10 @@ std::optional<at::ScalarType> exported_type(std::int64_t number) {
       return at::kFloat;
     case 8:
       return at::kDouble;
+    case 10:
+      return at::kComplexFloat;
+    case 11:
+      return at::kComplexDouble;
     case 12:
       return at::kBool;
     case 13:

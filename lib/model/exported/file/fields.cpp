@@ -1,4 +1,4 @@
-#include "model/exported/fields.hpp"
+#include "model/exported/file/fields.hpp"
 
 #include <limits>
 

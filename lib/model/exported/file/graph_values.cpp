@@ -1,16 +1,47 @@
-#include "model/exported/graph_values.hpp"
+#include "model/exported/file/graph_values.hpp"
 
 #include "base/text.hpp"
-#include "model/exported/export_types.hpp"
+#include "model/exported/file/export_types.hpp"
 
 namespace stratagem {
 
 GraphValues::GraphValues(Fields const& fields, Json const& graph, Json const& signature)
     : fields_(fields) {
   find_samples(graph, signature);
-  read_tensors(fields_.object(graph, "tensor_values"));
+  for (auto const& [name, meta] : fields_.object(graph, "tensor_values").items())
+    read_tensor(name, meta);
   read_integers(fields_.object(graph, "sym_int_values"));
-  made_.resize(values_.size());
+  find_floating_type(signature);
+}
+
+void GraphValues::find_floating_type(Json const& signature) {
+  floating_type_ = value(find(input_, "the graph")).type;
+  if (!at::isFloatingType(floating_type_)) floating_type_ = at::kFloat;
+  for (auto const& spec : fields_.array(signature, "input_specs")) {
+    auto const [kind, content] = fields_.tagged(spec, "an input of its graph");
+    if (kind != "parameter") continue;
+    auto const name = fields_.text(fields_.member(content, "arg"), "name");
+    auto const type = value(find(name, "the graph")).type;
+    if (!at::isFloatingType(type)) continue;
+    floating_type_ = type;
+    return;
+  }
+}
+
+GraphValues::Names GraphValues::enter(Json const& graph, std::vector<ValueId> const& values) {
+  auto around = ids_;
+  auto const& inputs = fields_.array(graph, "inputs");
+  if (inputs.size() != values.size()) fields_.refuse("a graph within its graph has other inputs");
+  std::map<std::string, ValueId> given;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    auto const [kind, input] = fields_.tagged(inputs[i], "an input of a graph within its graph");
+    if (kind == "as_tensor") given.emplace(fields_.text(input, "name"), values[i]);
+  }
+  for (auto const& [name, meta] : fields_.object(graph, "tensor_values").items())
+    if (!given.contains(name)) read_tensor(name, meta);
+  for (auto const& [name, value] : given) rename(name, value);
+  read_integers(fields_.object(graph, "sym_int_values"));
+  return around;
 }
 
 /// The symbol of the input's first extent is the number of samples.
@@ -46,26 +77,43 @@ std::optional<Extent> GraphValues::extent(Json const& size) const {
   return extent_of(fields_.text(value, "expr_str"), samples_);
 }
 
-void GraphValues::read_tensors(Json const& metas) {
-  for (auto const& [name, meta] : metas.items()) {
-    ExportedValue value{.name = name};
-    auto const type = exported_type(fields_.integer(meta, "dtype"));
-    if (!type) fields_.refuse(str("value ", name, " has a type that is not known here"));
-    value.type = *type;
-    for (auto const& size : fields_.array(meta, "sizes")) {
-      auto const known = extent(size);
-      if (!known || known->fixed < 0 || known->per_sample < 0)
-        fields_.refuse(str("the shape of value ", name,
-                           " depends on data, or otherwise than as a multiple on the number of "
-                           "samples: ",
-                           size.dump()));
-      value.shape.push_back(*known);
-    }
-    if (fields_.integer(meta, "layout") != exported_strided)
-      fields_.refuse(str("value ", name, " is not strided"));
-    ids_.emplace(name, static_cast<ValueId>(values_.size()));
-    values_.push_back(std::move(value));
+void GraphValues::read_tensor(std::string const& name, Json const& meta) {
+  ExportedValue value{.name = name};
+  auto const type = exported_type(fields_.integer(meta, "dtype"));
+  if (!type) fields_.refuse(str("value ", name, " has a type that is not known here"));
+  value.type = *type;
+  for (auto const& size : fields_.array(meta, "sizes")) {
+    auto const known = extent(size);
+    if (!known || known->fixed < 0 || known->per_sample < 0)
+      fields_.refuse(str("the shape of value ", name,
+                         " depends on data, or otherwise than as a multiple on the number of "
+                         "samples: ",
+                         size.dump()));
+    value.shape.push_back(*known);
   }
+  if (fields_.integer(meta, "layout") != exported_strided)
+    fields_.refuse(str("value ", name, " is not strided"));
+  value.contiguous = is_contiguous(value, meta);
+  ids_[name] = static_cast<ValueId>(values_.size());
+  values_.push_back(std::move(value));
+  made_.push_back(false);
+}
+
+/// An extent of 1 has any stride.
+bool GraphValues::is_contiguous(ExportedValue const& value, Json const& meta) const {
+  if (!meta.contains("strides")) return true;
+  auto const& strides = fields_.array(meta, "strides");
+  if (strides.size() != value.shape.size()) return true;
+  std::optional<Extent> step = Extent{.fixed = 1};
+  for (auto i = strides.size(); i-- > 0 && step;) {
+    auto const& size = value.shape[i];
+    if (size == Extent{.fixed = 1}) continue;
+    if (extent(strides[i]) != step) return false;
+    if (step->per_sample != 0 && size.per_sample != 0) return true;  // its square is no Extent
+    step = step->per_sample != 0 ? Extent{step->fixed * size.fixed, step->per_sample * size.fixed}
+                                 : Extent{size.fixed * step->fixed, size.per_sample * step->fixed};
+  }
+  return true;
 }
 
 void GraphValues::read_integers(Json const& integers) {
@@ -74,7 +122,7 @@ void GraphValues::read_integers(Json const& integers) {
     if (!known)
       fields_.refuse(
           str("integer ", name, " is no multiple of the number of samples: ", value.dump()));
-    integers_.emplace(name, *known);
+    integers_[name] = *known;
   }
 }
 

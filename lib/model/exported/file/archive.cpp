@@ -1,4 +1,4 @@
-#include "model/exported/archive.hpp"
+#include "model/exported/file/archive.hpp"
 
 #include <algorithm>
 #include <system_error>

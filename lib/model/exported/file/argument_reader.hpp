@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "model/exported/fields.hpp"
-#include "model/exported/graph_values.hpp"
+#include "model/exported/file/fields.hpp"
+#include "model/exported/file/graph_values.hpp"
 #include "model/exported/program.hpp"
 
 namespace stratagem {

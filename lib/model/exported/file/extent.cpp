@@ -1,4 +1,4 @@
-#include "model/exported/extent.hpp"
+#include "model/exported/file/extent.hpp"
 
 #include <string>
 
