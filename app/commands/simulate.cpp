@@ -110,10 +110,8 @@ void declare_simulate(Options& options) {
                .meaning = "time a push keeps the server busy, in mean steps of a worker"});
   options.add({.name = "json",
                .meaning = "the end, and a curve of the evaluated epochs, on one line of JSON"});
-  options.add_example(
-      "stratagem simulate inputs/smoke/digits-lenet-ps.yaml -s "
-      "strategy.mode=async --workers 8",
-      "accuracy and lag of eight asynchronous workers");
+  options.add_example("stratagem simulate inputs/smoke/digits-lenet-ps.yaml --workers 8",
+                      "accuracy and lag of eight asynchronous workers");
 }
 
 ExitCode execute_simulate(Options const& options) {

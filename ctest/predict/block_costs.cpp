@@ -57,6 +57,30 @@ TEST(BlockCosts, FlopsOfATransformerFollowTheRule) {
   EXPECT_NEAR(model.train_flops * tokens, 3 * flops, 0.02 * 3 * flops);
 }
 
+/// Convolutions of small maps are products of taps, which leave out what meets only padding; what a
+/// model computes is told by shapes all the same.
+TEST(BlockCosts, FlopsAreThoseOfShapesHoweverConvolutionsAreComputed) {
+  for (auto const* name : {"lenet", "resnet50", "densenet121"}) {
+    ModelConfig config{.name = name, .num_classes = 10};
+    auto const input = usual_input(find_model(name));
+    auto const fused = block_costs(make_model(config, input), config, input);
+    config.fused = false;
+    auto const library = block_costs(make_model(config, input), config, input);
+    for (std::size_t i = 0; i < fused.size(); ++i)
+      EXPECT_EQ(fused[i].flops, library[i].flops) << name << ' ' << fused[i].name;
+  }
+}
+
+/// 4.09 billion multiplications of one image of 224 pixels, as torchvision's page of models says.
+TEST(BlockCosts, FlopsOfResNet50AreThePublishedOnes) {
+  ModelConfig const config{.name = "resnet50", .num_classes = 1000};
+  InputShape const input{.channels = 3, .size = 224};
+  double flops = 0;
+  for (auto const& cost : block_costs(make_model(config, input), config, input))
+    flops += cost.flops;
+  EXPECT_NEAR(1e-9 * flops / 2, 4.09, 0.005);
+}
+
 /// With recompute: all, nothing but the input of each block, BTC; of the first, no more than
 /// tokens.
 TEST(BlockCosts, RecomputedLayersKeepTheirInput) {

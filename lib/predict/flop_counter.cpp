@@ -23,18 +23,23 @@ double of_product(at::Tensor const& a, at::Tensor const& b) {
   return 2 * elements(a) * static_cast<double>(b.size(-1));
 }
 
+/// What a convolution is told for one dimension: a list has one number for each, or one for all.
+std::int64_t of_dimension(c10::IValue const& list, std::int64_t dimension) {
+  auto const numbers = list.toIntVector();
+  return numbers[numbers.size() == 1 ? 0 : static_cast<std::size_t>(dimension)];
+}
+
 /// Weight [out, in / groups, ...]: all of it meets every pixel of the output, or of the input if
 /// the convolution is transposed. Inputs are those of aten::convolution.
 double of_convolution(c10::ArrayRef<c10::IValue const> inputs) {
   auto const &input = inputs[0].toTensor(), &weight = inputs[1].toTensor();
-  auto const stride = inputs[3].toIntVector(), padding = inputs[4].toIntVector(),
-             dilation = inputs[5].toIntVector();
   bool const transposed = inputs[6].toBool();
   auto pixels = static_cast<double>(input.size(0));
   for (std::int64_t i = 2; i < input.dim(); ++i) {
-    auto const at = static_cast<std::size_t>(i - 2);
-    auto const reach = dilation[at] * (weight.size(i) - 1) + 1;
-    auto const outputs = (input.size(i) + 2 * padding[at] - reach) / stride[at] + 1;
+    auto const stride = of_dimension(inputs[3], i - 2), padding = of_dimension(inputs[4], i - 2),
+               dilation = of_dimension(inputs[5], i - 2);
+    auto const reach = dilation * (weight.size(i) - 1) + 1;
+    auto const outputs = (input.size(i) + 2 * padding - reach) / stride + 1;
     pixels *= static_cast<double>(transposed ? input.size(i) : outputs);
   }
   return 2 * pixels * elements(weight);

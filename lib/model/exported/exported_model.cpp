@@ -89,6 +89,10 @@ ExportedInput input_of(ExportedProgram const& program) {
 }
 
 void check(ModelConfig const& config, InputShape const& given, ExportedInput const& wanted) {
+  if (given.is_text())
+    throw Error(ExitCode::usage,
+                str("model file ", config.file, " is trained on images, and the data are text"), {},
+                "take a model of text (`stratagem list models`), or images");
   if (given.size == 0) return;
   if (wanted.size == 0) refuse_input(config.file, wanted);
   if (given.size != wanted.size)
