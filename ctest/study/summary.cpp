@@ -291,6 +291,33 @@ TEST(Summary, DevicesAreAskedWhileTraining) {
   EXPECT_TRUE(std::isnan(summary.energy_J)) << "no device told it";
 }
 
+TEST(Summary, MemoryOfTheDeviceIsAShareAndHasASteadiness) {
+  auto rank = sample(0, 0, 1);
+  for (auto const& [t, used] : {std::pair{-5.0, 90.0}, {0.0, 200.0}, {15.0, 400.0}})
+    add_row(rank, "/device", {{"t_ns", t * ms}, {"memory_used_B", used}});
+  add_row(rank, "/epochs",
+          {{"time_s", 1}, {"mem_peak_allocated_B", 300}, {"mem_peak_reserved_B", 375}});
+  auto const row = json_of(summarise("cell", {{rank}, {}}, {.device_memory = 1600}));
+  EXPECT_EQ(row.at("device_memory_B"), 1600);
+  EXPECT_DOUBLE_EQ(row.at("device_used_share"), 0.25);
+  EXPECT_DOUBLE_EQ(row.at("device_used_sd_B"), 100) << "while training";
+  EXPECT_NEAR(row.at("unfilled_share").get<double>(), 0.2, 1e-12);
+  auto const unknown = json_of(summarise("cell", {{rank}, {}}));
+  EXPECT_TRUE(unknown.at("device_used_share").is_null()) << "of older manifests";
+}
+
+TEST(Summary, UnequalWorkersAreTold) {
+  trace::RunTraces traces{{sample(0, 0, 1), sample(1, 0, 1), empty_trace(2)}, {}};
+  add_row(traces.ranks[2], "/ps", {{"applied_version", 1}});
+  add_row(traces.ranks[1], "/steps",
+          {{"samples", 96}, {"dur_step_ns", 70 * ms}, {"dur_backward_ns", 70 * ms}});
+  auto const row = json_of(summarise("cell", traces));
+  EXPECT_DOUBLE_EQ(row.at("compute_ratio"), 40.0 / 30);
+  EXPECT_DOUBLE_EQ(row.at("fewest_samples_share"), 96.0 / 144) << "of 96 and 192; servers apart";
+  traces.ranks.erase(traces.ranks.begin() + 1);
+  EXPECT_TRUE(json_of(summarise("cell", traces)).at("compute_ratio").is_null()) << "of one worker";
+}
+
 TEST(Summary, MeasuresAreDeclaredOnceAndSayWhatTheyAre) {
   std::set<std::string> names;
   for (auto const& measure : measures()) {
