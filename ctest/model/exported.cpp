@@ -102,6 +102,30 @@ TEST(Exported, IsDividedWhereOneTensorCrosses) {
   EXPECT_EQ(model.graph.size(), 16U);
 }
 
+TEST(Exported, TakesNoMoreSamplesThanItWasExportedFor) {
+  test::Scratch const scratch;
+  auto const file = scratch.path() / "limited.pt2";
+  test::write_changed(file, [](Records& records) {
+    auto graph = Json::parse(records.at("models/model.json"));
+    graph["range_constraints"].begin().value()["max_val"] = 3;
+    records["models/model.json"] = graph.dump();
+  });
+  check_samples(file, 3);
+  check_samples(test::tiny_exported(), 1000);
+  try {
+    check_samples(file, 4);
+    FAIL();
+  } catch (Error const& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    EXPECT_NE(std::string(error.what()).find("at most 3 samples"), std::string::npos);
+  }
+  // Evaluations are made in parts.
+  auto const state = exported_state(file);
+  auto const model = make_model(config_of(file), {.channels = 1, .size = 28});
+  auto const parts = Loaded(model, state).run(model, images(7), {});
+  EXPECT_TRUE(at::allclose(parts, Loaded(tiny(), state).run(tiny(), images(7), {}), 1e-5, 1e-6));
+}
+
 TEST(Exported, StateHasTheNamesOfTheStateDict) {
   std::set<std::string> names;
   for (auto const& state : state_of(tiny())) names.insert(state.name);

@@ -118,7 +118,16 @@ void ExportedBlock::load(Registers& registers, Frame const& frame, PassContext c
   }
 }
 
+/// Evaluations may have more samples than the graph takes at once.
 at::Tensor ExportedBlock::forward(at::Tensor const& x, Frame const& frame) const {
+  auto const most = graph_->program.most_samples;
+  if (frame.context.training || most == 0 || x.size(0) <= most) return run(x, frame);
+  std::vector<at::Tensor> outputs;
+  for (auto const& part : x.split(most)) outputs.push_back(run(part, frame));
+  return at::cat(outputs);
+}
+
+at::Tensor ExportedBlock::run(at::Tensor const& x, Frame const& frame) const {
   PassContext const pass{frame.context, x.size(0), type_of_pass(x, frame), x.device()};
   Registers registers(graph_->program.values.size());
   load(registers, frame, pass);

@@ -46,6 +46,7 @@ class ExportedBlock final : public Block {
 
   void declare_state(std::set<ValueId> const& used, std::set<ValueId> const& unused);
   void find_releases();
+  at::Tensor run(at::Tensor const& x, Frame const& frame) const;
   at::ScalarType type_of_pass(at::Tensor const& x, Frame const& frame) const;
   void load(Registers& registers, Frame const& frame, PassContext const& pass) const;
 

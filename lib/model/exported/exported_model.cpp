@@ -159,6 +159,16 @@ Model make_exported_model(ModelConfig const& config, InputShape const& input) {
   return model;
 }
 
+void check_samples(std::filesystem::path const& file, std::int64_t samples_per_pass) {
+  auto const most = read_program(ProgramArchive(file)).most_samples;
+  if (most == 0 || samples_per_pass <= most) return;
+  throw Error(ExitCode::usage,
+              str("model file ", file.string(), " was exported for passes of at most ", most,
+                  " samples, and each pass of a worker has ", samples_per_pass),
+              "what it does with more, it does not tell",
+              "make data.global_batch smaller, or use more ranks or more passes of a step");
+}
+
 void try_exported_model(Model const& model, InputShape const& input) {
   constexpr std::int64_t samples = 2;
   at::NoGradGuard const no_gradients;

@@ -1,6 +1,7 @@
 #include "model/exported/program.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 
 #include "base/error.hpp"
@@ -309,6 +310,17 @@ class ProgramReader {
   int depth_ = 0;
 };
 
+/// Of a pass, as the graph was exported for at most so many; 0: for any number.
+std::int64_t most_samples(Fields const& fields, Json const& file) {
+  constexpr auto any = std::numeric_limits<std::int64_t>::max() / 2;
+  if (!file.contains("range_constraints")) return 0;
+  auto most = any;
+  for (auto const& [symbol, range] : fields.object(file, "range_constraints").items())
+    if (auto const& limit = fields.member(range, "max_val"); !limit.is_null())
+      most = std::min(most, fields.as_integer(limit, "the range of " + symbol));
+  return most == any ? 0 : most;
+}
+
 }  // namespace
 
 std::vector<std::int64_t> ExportedValue::fixed_shape() const {
@@ -377,11 +389,13 @@ ExportedProgram read_program(ProgramArchive const& archive) {
     torch_version = file["torch_version"];
   if (auto const major = fields.integer(fields.object(file, "schema_version"), "major");
       major != schema_major)
-    archive.refuse(str("its schema is version ", major, " (torch ", torch_version, "), known is ",
-                       schema_major),
-                   "export it with torch 2.8 to 2.11");
+    archive.refuse(
+        str("its schema is version ", major, " (torch ", torch_version, "), known is ",
+            schema_major),
+        "export it with torch 2.8 or later, up to the last whose files have this schema");
   auto program = ProgramReader(fields, file).read(name);
   restore_lifted_parameters(archive, program);
+  program.most_samples = most_samples(fields, file);
   return program;
 }
 

@@ -94,6 +94,7 @@ struct ExportedProgram {
   std::vector<ExportedState> state;  ///< in the order of the state_dict, then constants
   std::map<std::string, std::string> tied;  ///< further names of parameters, to those in `state`
   ValueId input = -1;                       ///< [n, ...]
+  std::int64_t most_samples = 0;            ///< of a pass; 0: any number
   ValueId output = -1;                      ///< logits [n, classes]
 
   ExportedValue const& value(ValueId id) const { return values[static_cast<std::size_t>(id)]; }
