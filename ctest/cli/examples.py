@@ -53,20 +53,24 @@ ELSEWHERE = {
     "export STRATAGEM_DATA": "CI has another folder",
     "analysis/tokenize_text.py": "analysis.tokenize_text",
 }
+INIT = "stratagem init my.yaml --model mlp --dataset synthetic-digits"
 # What the reader of a guide has before its first command; each is a command, too.
 BEFORE = {
-    "README.md": ["stratagem init my.yaml --model mlp --dataset synthetic-digits", "stratagem run my.yaml --out runs/demo-1 -q"],
-    "inputs/YOUR_IMAGES.md": ["stratagem init my.yaml --model mlp --dataset synthetic-digits"],
+    "README.md": [INIT, "stratagem run my.yaml --out runs/demo-1 -q"],
+    "inputs/YOUR_IMAGES.md": [INIT],
     "analysis/README.md": ["stratagem sweep inputs/study/study-mini.yaml --all"],
     "slurm/README.md": [
-        "stratagem init my.yaml --model mlp --dataset synthetic-digits",
+        INIT,
         "mkdir -p OUT scratch && ln -s scratch/stratagem/study DIR",
         "stratagem calibrate my.yaml -o OUT/calibration.json",
         "stratagem sweep inputs/study/study.yaml --index 1 --out scratch/stratagem/study",
     ],
 }
-GUIDES = ["README.md", *(f"inputs/{name}.md" for name in ("README", "PLANNING", "SERVERS", "YOUR_IMAGES", "YOUR_MODEL", "YOUR_TEXT")),
-          "slurm/README.md", "modules/README.md", "analysis/README.md"]  # fmt: skip
+GUIDES = [
+    *("README.md", "slurm/README.md", "modules/README.md", "analysis/README.md", "inputs/README.md"),
+    *("inputs/PLANNING.md", "inputs/SERVERS.md"),
+    *("inputs/YOUR_IMAGES.md", "inputs/YOUR_MODEL.md", "inputs/YOUR_TEXT.md"),
+]
 
 
 def examples_of(help_text):
@@ -110,7 +114,7 @@ def shortened(configuration):
     text = re.sub(r"(?:, )?(?:max_steps|epochs|evaluate_every): \d+", "", configuration)
     short = "max_steps: 2, evaluate_every: 0"
     if "run: {" not in text:
-        return f"{text}run: {{name: resnet18-ddp, {short}}}\n"
+        return f"{text}run: {{{short}}}\n"
     return re.sub(r"run: \{(, )?", f"run: {{{short}, ", text)
 
 
@@ -127,16 +131,20 @@ class Examples(harness.ProgramTest):
         """Of a user who has cloned the project and built the program."""
         self.folder = self.new_folder()
         for folder in "inputs", "analysis":
-            shutil.copytree(ROOT / folder, self.folder / folder, ignore=shutil.ignore_patterns("bench", "data", "__pycache__"))
+            shutil.copytree(ROOT / folder, self.folder / folder, ignore=shutil.ignore_patterns("bench", "data"))
         for name, seeds in (("study-mini", "1"), ("study", "1, 2, 3, 4, 5")):
             self.write({f"inputs/study/{name}.yaml": STUDY.format(name=name, seeds=seeds)})
         for place in self.folder / "bin", self.folder / "build":
             place.mkdir()
             (place / "stratagem").symlink_to(self.program)
-        self.write({"book.txt": BOOK, "kjv.txt": BOOK, **folder_files(8, 4, path="flowers"), **folder_files(40, 8, path="photos")})
-        path = f"{self.folder}/bin:{os.environ['PATH']}"
-        self.environment = {"STRATAGEM_DATA": os.environ["STRATAGEM_DATA"], "PATH": path, "HOME": str(self.folder),
-                            "SCRATCH": "scratch"}  # fmt: skip
+        self.write({"book.txt": BOOK, "kjv.txt": BOOK})
+        self.write({**folder_files(8, 4, path="flowers"), **folder_files(40, 8, path="photos")})
+        self.environment = {
+            "STRATAGEM_DATA": os.environ["STRATAGEM_DATA"],
+            "PATH": f"{self.folder}/bin:{os.environ['PATH']}",
+            "HOME": str(self.folder),
+            "SCRATCH": "scratch",
+        }
         if len(self.pythons) == 2:
             oracle, analysis = self.pythons
             script = f'#!/bin/sh\ncase $1 in *export_model.py) exec {oracle} "$@";; *) exec {analysis} "$@";; esac\n'
@@ -157,8 +165,8 @@ class Examples(harness.ProgramTest):
     def test_of_help(self):
         self.write({"king.yaml": TEXT, "net.pt2": (ROOT / "ctest/model/files/tiny-2.11.pt2").read_bytes()})
         self.example("stratagem run king.yaml -q")
-        self.example("mpirun --bind-to none -n 3 stratagem run inputs/smoke/digits-lenet-ps.yaml -s strategy.mode=async "
-                     "--max-steps 6 --out runs/async")
+        self.example("mpirun --bind-to none -n 3 stratagem run inputs/smoke/digits-lenet-ps.yaml"
+                     " -s strategy.mode=async --max-steps 6 --out runs/async")
         names = re.findall(r"^  ([a-z-]+) +[A-Z]", self.succeed("--help").stdout, re.MULTILINE)
         examples = {name: examples_of(self.succeed("help", name).stdout) for name in names}
         self.assertEqual([name for name in names if not examples[name]], [], "commands without an example")
