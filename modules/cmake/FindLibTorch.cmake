@@ -2,7 +2,8 @@
 # those require a CUDA toolkit, and then compile for architectures that it lacks.
 #
 # Looks in LIBTORCH_ROOT (variable, then environment), then in the folder from which `python3` imports torch.
-# Defines LibTorch::LibTorch, LibTorch_VERSION, LibTorch_ROOT.
+# Defines LibTorch::LibTorch, LibTorch_VERSION, LibTorch_ROOT; LibTorch_CUDA_VERSION, of which an archive tells only the
+# major number, is empty for a CPU build.
 set(candidates ${LIBTORCH_ROOT} $ENV{LIBTORCH_ROOT})
 if(NOT candidates)
   find_package(Python3 QUIET COMPONENTS Interpreter)
@@ -41,6 +42,16 @@ if(LibTorch_C10_LIBRARY)
   endif()
   get_filename_component(library_dir ${LibTorch_C10_LIBRARY} DIRECTORY)
   get_filename_component(LibTorch_ROOT ${library_dir} DIRECTORY)
+endif()
+if(LibTorch_C10_CUDA_LIBRARY)
+  if(EXISTS ${LibTorch_ROOT}/version.py)
+    file(STRINGS ${LibTorch_ROOT}/version.py lines REGEX "^cuda.*'[0-9.]+'")
+    string(REGEX MATCH "[0-9]+[.0-9]*" LibTorch_CUDA_VERSION "${lines}")
+  endif()
+  if(NOT LibTorch_CUDA_VERSION)
+    file(STRINGS ${LibTorch_C10_CUDA_LIBRARY} names REGEX "libcudart[-a-z0-9]*\\.so\\.[0-9]+" LIMIT_COUNT 1)
+    string(REGEX REPLACE ".*\\.so\\.([0-9]+).*" "\\1" LibTorch_CUDA_VERSION "${names}")
+  endif()
 endif()
 
 include(FindPackageHandleStandardArgs)
