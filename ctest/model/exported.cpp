@@ -361,6 +361,20 @@ TEST(Exported, RefusesWeightsThatAreNotTheGraphs) {
                    of["tensor_meta"]["strides"][0] = {{"as_int", std::int64_t{1} << 62}};
                  }),
                  "have 288 bytes, its shape needs");
+  expect_refused(
+      "more numbers than bytes, by a stride of 0",
+      [](Records& records) {
+        Json const many = {{"as_int", std::int64_t{1} << 40}};
+        auto file = Json::parse(records.at(graph_record));
+        auto table = Json::parse(records.at(weights_record));
+        auto& values = file["graph_module"]["graph"]["tensor_values"];
+        auto& meta = table["config"]["stem.0.weight"]["tensor_meta"];
+        values["p_stem_0_weight"]["sizes"][0] = meta["sizes"][0] = many;
+        meta["strides"][0] = {{"as_int", 0}};
+        records[graph_record] = file.dump();
+        records[weights_record] = table.dump();
+      },
+      "have 288 bytes, its shape needs");
   expect_refused("a place that lies outside", entry([](Json& of) {
                    of["tensor_meta"]["storage_offset"] = {{"as_int", 1}};
                  }),

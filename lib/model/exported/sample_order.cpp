@@ -33,7 +33,8 @@ std::optional<std::int64_t> before_samples(std::vector<Extent> const& shape) {
   auto const found = std::ranges::find_if(shape, depends);
   if (std::ranges::count_if(shape, depends) != 1) return std::nullopt;
   std::int64_t product = 1;
-  for (auto it = shape.begin(); it != found; ++it) product *= it->fixed;
+  for (auto it = shape.begin(); it != found; ++it)
+    if (__builtin_mul_overflow(product, it->fixed, &product)) return std::nullopt;
   return product;
 }
 

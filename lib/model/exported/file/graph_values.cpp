@@ -4,6 +4,20 @@
 #include "model/exported/file/export_types.hpp"
 
 namespace stratagem {
+namespace {
+
+/// Empty for a square of the number of samples, and beyond 64 bits.
+std::optional<Extent> product(Extent const& a, Extent const& b) {
+  Extent result;
+  auto const& factor = a.per_sample == 0 ? a : b;
+  auto const& other = a.per_sample == 0 ? b : a;
+  bool const known = factor.per_sample == 0 &&
+                     !__builtin_mul_overflow(factor.fixed, other.fixed, &result.fixed) &&
+                     !__builtin_mul_overflow(factor.fixed, other.per_sample, &result.per_sample);
+  return known ? std::optional(result) : std::nullopt;
+}
+
+}  // namespace
 
 GraphValues::GraphValues(Fields const& fields, Json const& graph, Json const& signature)
     : fields_(fields) {
@@ -109,9 +123,7 @@ bool GraphValues::is_contiguous(ExportedValue const& value, Json const& meta) co
     auto const& size = value.shape[i];
     if (size == Extent{.fixed = 1}) continue;
     if (extent(strides[i]) != step) return false;
-    if (step->per_sample != 0 && size.per_sample != 0) return true;  // its square is no Extent
-    step = step->per_sample != 0 ? Extent{step->fixed * size.fixed, step->per_sample * size.fixed}
-                                 : Extent{size.fixed * step->fixed, size.per_sample * step->fixed};
+    step = product(*step, size);
   }
   return true;
 }

@@ -14,6 +14,17 @@ namespace {
 using Json = Fields::Json;
 using Kind = ExportedState::Kind;
 
+constexpr std::int64_t most = std::int64_t{1} << 48;  ///< elements: products do not overflow
+
+std::int64_t elements_of(ExportedValue const& value) {
+  std::int64_t product = 1;
+  for (auto const& extent : value.shape) {
+    if (extent.fixed > 0 && product > most / extent.fixed) return most;
+    product *= extent.fixed;
+  }
+  return product;
+}
+
 /// The only type and shape are the graph's; strides and offset are whatever the tensor had.
 void read_meta(Fields const& fields, GraphValues const& values, ExportedState& state,
                Json const& meta) {
@@ -53,7 +64,6 @@ void read_table(Fields const& fields, GraphValues const& values, std::string con
 }  // namespace
 
 std::int64_t elements_until(ExportedProgram const& program, ExportedState const& state) {
-  constexpr std::int64_t most = std::int64_t{1} << 48;  // products below do not overflow
   auto const& shape = program.value(state.value).shape;
   auto last = std::min(state.offset, most);
   for (std::size_t i = 0; i < shape.size(); ++i) {
@@ -70,7 +80,7 @@ at::Tensor read_state(ProgramArchive const& archive, ExportedProgram const& prog
   auto const& value = program.value(state.value);
   auto const bytes = archive.bytes_of(state.record);
   auto const size = static_cast<std::int64_t>(c10::elementSize(value.type));
-  auto const wanted = elements_until(program, state) * size;
+  auto const wanted = std::max(elements_until(program, state), elements_of(value)) * size;
   if (std::cmp_less(bytes, wanted))
     archive.refuse(
         str("its values of ", state.name, " have ", bytes, " bytes, its shape needs ", wanted));
