@@ -61,7 +61,7 @@ def config_of(training, options):
         "model": {"name": model_of(training)},
         "optimizer": {"name": "sgd", "lr": training.lr, "momentum": training.momentum},
         "strategy": {"name": "ps", "mode": training.mode},
-        "checkpoint": {"every_steps": steps, "every_minutes": 0},
+        "checkpoint": {"every_steps": steps, "every_minutes": 0, "at_end": False},
         "trace": {"spans_every": 0, "device_sample_hz": 0},
     }
 

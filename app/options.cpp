@@ -12,7 +12,10 @@
 #include "base/error.hpp"
 #include "base/system.hpp"
 #include "base/text.hpp"
+#include "keys/home.hpp"
 #include "keys/suggestion.hpp"
+#include "keys/text_form.hpp"
+#include "keys/variables.hpp"
 
 namespace stratagem::app {
 namespace {
@@ -46,6 +49,13 @@ bool is_override(std::string const& word) {
   return dot < equals && equals != std::string::npos && word.find('/') > equals;
 }
 
+/// What a shell would have made of it, in places where it does not: behind = and in quotes.
+std::string with_home(std::string const& what, std::string const& given) {
+  auto home = expand_home(given, process_variable);
+  if (home.complaint) throw Error(ExitCode::usage, what + " " + *home.complaint);
+  return std::move(home.path);
+}
+
 /// GiB, M and so on.
 bool is_unit(std::string const& word) {
   return !parse_number(word) && !parse_number(word.substr(0, 1)) && parse_bytes("1" + word);
@@ -70,6 +80,10 @@ std::vector<Option> common_options() {
 }
 
 }  // namespace
+
+bool is_path(std::string const& word) {
+  return word.find_first_of("/.") != std::string::npos;
+}
 
 Options::Options(Command const& command) : command_(command) {
   command.declare(*this);
@@ -125,6 +139,15 @@ void Options::parse(std::vector<std::string> const& arguments) {
   }
   check_values();
   if (!flag("help")) check_words();
+  expand_paths();
+}
+
+void Options::expand_paths() {
+  for (auto& word : given_words_) word = with_home(abridged(word), word);
+  for (auto const& option : options_)
+    if (option.names_file())
+      for (auto& value : given_[option.name])
+        value = with_home(str(shown(option), "=", value), value);
 }
 
 void Options::check_values() const {
@@ -133,11 +156,14 @@ void Options::check_values() const {
     if (values.size() > 1 && !option.repeats && !option.value.empty())
       throw Error(ExitCode::usage, shown(option) + " is given twice", {}, "take one of them");
     for (auto const& value : values)
-      if (!option.choices.empty() && std::ranges::count(option.choices, value) == 0)
+      if (!option.choices.empty() && std::ranges::count(option.choices, value) == 0 &&
+          !(option.or_path && is_path(value)))
         throw Error(ExitCode::usage,
                     str(shown(option), option.alone ? "=" : " ", value, " is unknown",
                         suggest_value(value, option.choices)),
-                    {}, "take " + any_of(option.choices));
+                    {},
+                    "take " + any_of(option.choices) +
+                        (option.or_path ? "; a path has a / or a . in it" : ""));
   }
 }
 

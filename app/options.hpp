@@ -17,12 +17,21 @@ struct Option {
   char letter = '\0';                     ///< after "-"; '\0': none
   std::string value = {};                 ///< what help calls its value, such as N; empty: a flag
   std::vector<std::string> choices = {};  ///< the only values there are; empty: any
+  bool or_path = false;                   ///< beside them, a path: a word with / or .
   std::optional<std::string> fallback = {};  ///< value where the option is not given
   std::optional<std::string> alone = {};     ///< value where it stands alone, not as --name=value
   bool repeats = false;                      ///< may be given several times
   bool common = false;                       ///< of every command
   std::string meaning = {};
+
+  /// As help calls its value.
+  bool names_file() const {
+    return value == "FILE" || value == "DIR" || value == "FILE|NAME" || or_path;
+  }
 };
+
+/// Whether a word that may be a name or a path is a path.
+bool is_path(std::string const& word);
 
 /// A word of a command that is no option.
 struct Word {
@@ -87,6 +96,7 @@ class Options {
   std::vector<std::string> const& texts_of(std::string const& name) const;
   void check_values() const;
   void check_words() const;
+  void expand_paths();
 
   Command const& command_;
   std::vector<Option> options_;

@@ -21,6 +21,19 @@ std::vector<fs::path> checkpoints_at(fs::path const& path) {
   return checkpoints_of(path);
 }
 
+/// The newest whole one of a run, or the one that `path` is.
+Checkpoint checkpoint_at(fs::path const& path, Log& log) {
+  auto const found = checkpoints_at(path);
+  if (found.empty())
+    throw Error(ExitCode::checkpoint, "no checkpoint in " + path.string(), {},
+                "name a run directory or a checkpoint; runs keep their last step with "
+                "checkpoint.at_end");
+  if (found.front() == path) return Checkpoint(path);
+  auto checkpoint = newest_checkpoint(path, log).value();
+  warn_of_later_steps(path, checkpoint, log);
+  return checkpoint;
+}
+
 /// What is wrong with it; nothing when every byte is as it was written.
 std::string problem_of(Checkpoint const& checkpoint) {
   try {
@@ -103,17 +116,13 @@ ExitCode execute_export_weights(Options const& options) {
     throw Error(ExitCode::usage, file + " exists", {}, "name another file, or remove it");
   auto const common = options.common();
   Log log(0, true, common.level, common.color);
-  auto const found = checkpoints_at(paths[0]);
-  if (found.empty())
-    throw Error(ExitCode::checkpoint, "no checkpoint in " + paths[0], {},
-                "name a run directory or a checkpoint");
-  bool const is_run = found.front() != fs::path(paths[0]);
-  auto const checkpoint = is_run ? newest_checkpoint(paths[0], log) : Checkpoint(found.front());
-  auto const weights = checkpoint->weights();
+  auto const checkpoint = checkpoint_at(paths[0], log);
+  auto const weights = checkpoint.weights();
   write_safetensors(file, {weights.begin(), weights.end()}, weights_metadata());
   log.info(str(file, ": ", weights.size(), " tensors of step ",
-               format_count(checkpoint->record().position.step), ", from ",
-               checkpoint->folder().string()));
+               format_count(checkpoint.record().position.step), ", from ",
+               checkpoint.folder().string(), "; digest of the parameters ",
+               checkpoint.digest_of(weights)));
   return ExitCode::done;
 }
 

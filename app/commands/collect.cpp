@@ -117,6 +117,7 @@ class Collection {
   void add(fs::path const& run, fs::path const& output, bool must_write) {
     auto const traces = trace::collect_run(run);
     for (auto const& remark : traces.remarks) log_.warning(remark);
+    if (must_write) trace::require_replaceable(traces, output);
     if (!output.empty()) write(traces, output, must_write);
     add(run, summarise(name_of_run(run), traces, read_run_facts(run)));
   }

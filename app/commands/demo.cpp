@@ -7,6 +7,7 @@
 #include "base/clock.hpp"
 #include "base/contract.hpp"
 #include "base/error.hpp"
+#include "base/files/free_name.hpp"
 #include "base/text.hpp"
 #include "model/model.hpp"
 #include "plan/run_plan.hpp"
@@ -107,7 +108,7 @@ bool run_all(StudyDirectory const& directory, Study const& study, CellStart cons
   HeldSignals held;
   for (auto const& cell : study.cells) {
     auto const& name = cell.entry.name;
-    if (status_of(directory, name).state == CellState::complete) {
+    if (is_complete(directory, cell)) {
       log.info(name + " is complete already");
       continue;
     }
@@ -204,8 +205,8 @@ ExitCode execute_demo(Options const& options) {
                   .passed_on = {"--progress", options.text("progress")},
                   .shows_output = true};
   if (common.level == LogLevel::warning) start.passed_on.emplace_back("-q");
-  fs::path const folder =
-      options.has("out") ? options.text("out") : "runs/demo-" + utc_time(wall_ns());
+  fs::path const folder = options.has("out") ? fs::path(options.text("out"))
+                                             : free_name("runs/demo-" + utc_time(wall_ns()));
   check_folder(folder);
   auto const study = comparison(ranks, options.integer("epochs", 1, 1000));
   check_all(study);

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
+#include <utility>
 
 #include "app/commands/starter_config.hpp"
 #include "app/commands/submit_line.hpp"
@@ -10,6 +11,7 @@
 #include "base/text.hpp"
 #include "config/parse.hpp"
 #include "data/dataset.hpp"
+#include "model/exported/exported_model.hpp"
 #include "model/model.hpp"
 #include "strategy/strategy_config.hpp"
 
@@ -25,12 +27,41 @@ int batch_of(Options const& options, std::string const& strategy, int ranks) {
   return std::max(64 / workers, 1) * workers;
 }
 
+/// "net" of "models/net.pt2", "photos" of "data/photos/".
+std::string last_name(std::string const& path) {
+  auto const whole = (fs::absolute(path) / "").lexically_normal().parent_path();
+  return whole.stem().string();
+}
+
+/// The data that were named, else generated images that the model can take.
+void choose_data(Options const& options, Starter& starter) {
+  if (!options.has("dataset")) {
+    bool const colours = starter.model_file.empty()
+                             ? find_model(starter.model).input_channels == 3
+                             : exported_input(starter.model_file).channels == 3;
+    starter.dataset = colours ? "synthetic-shapes" : "synthetic-digits";
+    return;
+  }
+  starter.dataset = options.text("dataset");
+  if (!is_path(starter.dataset)) return;
+  starter.data_path = std::exchange(starter.dataset, last_name(starter.dataset));
+  DataConfig const own{.dataset = starter.dataset, .path = starter.data_path};
+  if (is_text(own)) {
+    if (!options.has("model")) starter.model = "gpt2";
+  } else {
+    if (!options.has("model")) starter.model = "resnet50";
+    if (starter.model_file.empty())
+      starter.classes = std::max<std::int64_t>(whole_size(own).classes, 2);
+  }
+}
+
 Starter starter_of(Options const& options) {
   Starter starter{.model = options.text("model"), .strategy = options.text("strategy")};
-  auto const& model = find_model(starter.model);
-  starter.dataset = options.has("dataset")      ? options.text("dataset")
-                    : model.input_channels == 3 ? "synthetic-shapes"
-                                                : "synthetic-digits";
+  if (is_path(starter.model)) {
+    starter.model_file = std::exchange(starter.model, last_name(starter.model));
+    starter.input_size = exported_input(starter.model_file).size;
+  }
+  choose_data(options, starter);
   if (options.has("ranks")) starter.ranks = static_cast<int>(options.integer("ranks", 1, 1 << 20));
   starter.global_batch = batch_of(options, starter.strategy, starter.ranks > 0 ? starter.ranks : 2);
   return starter;
@@ -48,7 +79,7 @@ std::string next_steps(std::string const& file, RunPlan const& plan, Options con
   auto const launcher =
       plan.ranks > 1 ? str("mpirun --bind-to none -n ", plan.ranks, " ") : std::string();
   auto const& data = plan.config.data;
-  auto const& folder = find_dataset(data.dataset).folder;
+  auto const folder = data.path.empty() ? find_dataset(data.dataset).folder : std::string();
   auto text = str("wrote ", file, "; next:\n");
   if (!folder.empty() && data.root.empty())
     text += "  modules/fetch-data.sh DIR; export STRATAGEM_DATA=DIR    # the folder of " + folder +
@@ -69,14 +100,17 @@ void declare_init(Options& options) {
   for (auto const& each : all_strategies()) strategies.emplace_back(name_of(each));
   options.add_word({.name = "FILE", .meaning = "the configuration to write, such as my.yaml"});
   options.add({.name = "model",
-               .value = "NAME",
+               .value = "NAME|FILE",
                .choices = names.models,
+               .or_path = true,
                .fallback = "lenet",
-               .meaning = "model to train"});
+               .meaning = "model to train, or a file of analysis/export_model.py"});
   options.add({.name = "dataset",
-               .value = "NAME",
+               .value = "NAME|DIR",
                .choices = names.datasets,
-               .meaning = "data set; default: generated images that the model can take"});
+               .or_path = true,
+               .meaning = "data set, or your own images or text, as data.path names them; default: "
+                          "generated images that the model can take"});
   options.add({.name = "strategy",
                .value = "NAME",
                .choices = strategies,

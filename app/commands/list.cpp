@@ -1,8 +1,11 @@
 #include <algorithm>
 #include <iostream>
 
+#include <unistd.h>
+
 #include "app/calibrations.hpp"
 #include "app/configuration.hpp"
+#include "base/console/terminal.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "config/json_schema.hpp"
@@ -107,6 +110,7 @@ Table listed(std::string const& what, std::string const& section) {
 }
 
 constexpr char schema_format[] = "json-schema";
+constexpr int width_in_files = 160;  // of the keys, whose meanings are sentences
 
 }  // namespace
 
@@ -120,11 +124,13 @@ void declare_list(Options& options) {
       {.name = "SECTION", .meaning = "of keys: those of this section alone", .required = false});
   auto formats = table_formats();
   formats.emplace_back(schema_format);
-  options.add({.name = "format",
-               .value = "FORMAT",
-               .choices = formats,
-               .fallback = "text",
-               .meaning = "of the table; json-schema, of keys, lets editors check configurations"});
+  options.add(
+      {.name = "format",
+       .value = "FORMAT",
+       .choices = formats,
+       .fallback = "text",
+       .meaning =
+           "of the table; json-schema, of keys, lets editors check configurations and studies"});
   options.add_example("stratagem list models", "their sizes, and which inputs they take");
   options.add_example("stratagem list keys strategy", "the keys of one section");
   options.add_example("stratagem list measures", "what `collect --format json` tells of each run");
@@ -141,7 +147,9 @@ ExitCode execute_list(Options const& options) {
                 "stratagem list " + what + ": one word too many: \"" + section + "\"", {},
                 "only keys have sections");
   auto const format = options.text("format");
-  if (format != schema_format) {
+  if (format == "text" && what == "keys" && terminal_columns(STDOUT_FILENO) == 0) {
+    std::cout << listed(what, section).render_within(width_in_files);
+  } else if (format != schema_format) {
     std::cout << listed(what, section).render(table_format(format));
   } else if (what == "keys" && section.empty()) {
     std::cout << json_schema(known_names());

@@ -12,12 +12,8 @@
 namespace stratagem::app {
 namespace {
 
-bool is_file(std::string const& word) {
-  return word.find('/') != std::string::npos || word.find('.') != std::string::npos;
-}
-
 ModelConfig model_of(std::string const& word) {
-  if (!is_file(word)) {
+  if (!is_path(word)) {
     bool const text = find_model(word).takes_text;
     return {.name = word, .num_classes = text ? 0 : 10};
   }

@@ -13,6 +13,7 @@
 #include "comm/agreement.hpp"
 #include "config/parse.hpp"
 #include "config/print.hpp"
+#include "config/yaml_file.hpp"
 #include "mpi/launcher.hpp"
 #include "mpi/session.hpp"
 #include "predict/reports/plan_report.hpp"
@@ -30,6 +31,16 @@ RunConfig agree_on_configuration(Options const& options, mpi::Comm const& world)
   });
   if (own) return *own;
   return parse_config(text, "the configuration of rank 0", {}, known_names(), process_variable);
+}
+
+std::map<std::string, std::string> values_in(std::filesystem::path const& run_directory) {
+  auto const file = run_directory / "config.yaml";
+  try {
+    return config_values(
+        parse_config(read_yaml_file(file), file.string(), {}, known_names(), process_variable));
+  } catch (Error const&) {
+    return {};  // another version's
+  }
 }
 
 Existing existing(Options const& options) {
@@ -89,13 +100,13 @@ void warn_of_one_rank(RunConfig const& config, std::vector<std::string> const& a
 void declare_run(Options& options) {
   options.add_word({.name = "CONFIG", .meaning = config_file});
   add_run_overrides(options);
-  options.add({.name = "resume",
-               .value = "HOW",
-               .choices = {"exact", "compatible"},
-               .alone = "exact",
-               .meaning =
-                   "continue an unfinished run from its newest checkpoint; a finished one is "
-                   "not changed. compatible: even if the numbers will differ"});
+  options.add(
+      {.name = "resume",
+       .value = "HOW",
+       .choices = {"exact", "compatible"},
+       .alone = "exact",
+       .meaning = "continue a run from its newest checkpoint: an unfinished one, or a finished one "
+                  "that is to be longer. compatible: even if the numbers will differ"});
   options.add({.name = "overwrite", .meaning = "move an existing run directory aside"});
   options.add({.name = "dry-run", .meaning = "check everything, data included, and show the plan"});
   options.add({.name = "print-config", .meaning = "show the effective configuration and end"});
@@ -108,12 +119,16 @@ void declare_run(Options& options) {
   options.add_example(
       "mpirun --bind-to none -n 2 stratagem run inputs/smoke/digits-lenet-ddp.yaml --resume",
       "continue an interrupted run");
+  options.add_example(
+      "stratagem run inputs/smoke/digits-lenet-serial.yaml --resume -s run.epochs=3",
+      "train a finished run further");
 }
 
 ExitCode execute_run(Options const& options) {
   if (mpi::launched(mpi::process_environment()) && speaks()) join_launchers_terminal();
   auto const common = options.common();
   RunRequest request{.arguments = options.arguments(),
+                     .values_in = values_in,
                      .existing = existing(options),
                      .resume_mode = resume_mode(options),
                      .progress = common.progress};

@@ -137,7 +137,8 @@ ExitCode execute_sample(Options const& options) {
   auto const checkpoint = newest_checkpoint(run, log);
   if (!checkpoint)
     throw Error(ExitCode::checkpoint, "no checkpoint in " + run.string(),
-                "only a saved model can be continued with", "run it with checkpoint.every_steps");
+                "only a saved model can be continued with", "run it with checkpoint.at_end");
+  warn_of_later_steps(run, *checkpoint, log);
   TextSampler sampler(config, checkpoint->weights());
   TokenPrinter printer(token_bytes(options, config, sampler.vocabulary()));
   auto text = prompt_of(options, sampler.vocabulary());

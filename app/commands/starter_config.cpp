@@ -5,6 +5,8 @@
 
 #include "base/contract.hpp"
 #include "base/text.hpp"
+#include "keys/text_form.hpp"
+#include "keys/variables.hpp"
 
 namespace stratagem::app {
 namespace {
@@ -26,27 +28,38 @@ std::vector<Entry> strategy_entries(std::string const& name,
   return list;
 }
 
+/// A name, or a path in its place.
+Entry name_or_path(std::string const& name_key, std::string const& name,
+                   std::string const& path_key, std::string const& path) {
+  if (path.empty()) return {name_key, true, name};
+  return {path_key, true, yaml_quoted(escape_variables(path))};
+}
+
 std::vector<Entry> entries(Starter const& starter, std::vector<KeyDescription> const& keys) {
-  std::vector<Entry> list{{"run.name", true, starter.model + "-" + starter.strategy},
-                          {"run.epochs", true},
-                          {"run.ranks", starter.ranks > 0, std::to_string(starter.ranks)},
-                          {"run.threads"},
-                          {"run.seed"},
-                          {"run.device"},
-                          {"data.dataset", true, starter.dataset},
-                          {"data.root"},
-                          {"data.global_batch", true, std::to_string(starter.global_batch)},
-                          {"data.input_size"},
-                          {"data.augment"},
-                          {"model.name", true, starter.model},
-                          {"model.recompute"},
-                          {"precision.compute"},
-                          {"optimizer.lr", true},
-                          {"optimizer.momentum", true},
-                          {"optimizer.weight_decay"},
-                          {"optimizer.lr_scaling"},
-                          {"optimizer.schedule"},
-                          {"strategy.name", true, starter.strategy}};
+  std::vector<Entry> list{
+      {"run.name", true, starter.model + "-" + starter.strategy},
+      {"run.epochs", true},
+      {"run.ranks", starter.ranks > 0, std::to_string(starter.ranks)},
+      {"run.threads"},
+      {"run.seed"},
+      {"run.device"},
+      name_or_path("data.dataset", starter.dataset, "data.path", starter.data_path),
+      {"data.root"},
+      {"data.global_batch", true, std::to_string(starter.global_batch)},
+      {"data.input_size", starter.input_size > 0,
+       starter.input_size > 0 ? std::to_string(starter.input_size) : ""},
+      {"data.augment"},
+      name_or_path("model.name", starter.model, "model.file", starter.model_file),
+      {"model.num_classes", starter.classes > 0,
+       starter.classes > 0 ? std::to_string(starter.classes) : ""},
+      {"model.recompute"},
+      {"precision.compute"},
+      {"optimizer.lr", true},
+      {"optimizer.momentum", true},
+      {"optimizer.weight_decay"},
+      {"optimizer.lr_scaling"},
+      {"optimizer.schedule"},
+      {"strategy.name", true, starter.strategy}};
   std::ranges::move(strategy_entries(starter.strategy, keys), std::back_inserter(list));
   list.push_back({"checkpoint.every_minutes"});
   list.push_back({"trace.spans_every"});

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/error.hpp"
+#include "base/files/free_name.hpp"
 #include "base/text.hpp"
 #include "support/scratch.hpp"
 
@@ -109,6 +110,16 @@ TEST(File, NothingIsWrittenThroughALink) {
 TEST(File, AppendToAFullDeviceFails) {
   AppendFile full("/dev/full");
   EXPECT_EQ(code_of([&] { full.write("x"); }), ExitCode::io);
+}
+
+TEST(File, AFreeNameCountsOn) {
+  test::Scratch const scratch;
+  auto const path = scratch / "run.old-2026";
+  EXPECT_EQ(free_name(path), path);
+  fs::create_directory(path);
+  EXPECT_EQ(free_name(path), scratch / "run.old-2026-2");
+  fs::create_symlink("nowhere", scratch / "run.old-2026-2");
+  EXPECT_EQ(free_name(path), scratch / "run.old-2026-3");
 }
 
 }  // namespace

@@ -285,9 +285,6 @@ class BadConfig(harness.ProgramTest):
                 ),
                 Refusal("run directory", ["plan", "r"], USAGE, ["r/config.yaml"], run),
                 Refusal(
-                    "status of a run", ["status", "r"], USAGE, ["stratagem collect r"], run
-                ),
-                Refusal(
                     "classes, told by plan",
                     ["plan", "config.yaml", "-s", "model.num_classes=5"],
                     USAGE,

@@ -1,6 +1,7 @@
 """Files that are damaged or not traces: named, with exit code 5, and never changed."""
 
 import random
+import shutil
 
 import harness
 
@@ -107,6 +108,22 @@ class BadTraces(harness.ProgramTest):
         self.check_refused(
             self.run_program("collect", "out", "-o", "x.h5", "--no-write"), USAGE, ["contradict"]
         )
+
+    def test_collect_replaces_nothing_else(self):
+        """A name on the command line may be mistaken; the same run may be collected again."""
+        self.expect(0, "collect", "out", "-o", "joined.h5")
+        self.expect(0, "collect", "out", "-o", "joined.h5")
+        self.expect(0, *harness.overridden("run.out=other", "run.seed=2"), "-q")
+        shutil.copy(self.traces[0], self.folder / "rank.h5")
+        (self.folder / "thesis.tex").write_text("years of work")
+        before = harness.snapshot(self.folder)
+        for run, file, why in [
+            ("other", "joined.h5", "traces of another run"),
+            ("out", "rank.h5", "is no file of collected traces"),
+            ("out", "thesis.tex", "is no file of collected traces"),
+        ]:
+            self.check_refused(self.run_program("collect", run, "-o", file), USAGE, [file, "is there already", why])
+        self.assertEqual(harness.snapshot(self.folder), before)
 
     def test_collect_needs_one_good_file(self):
         for trace in self.traces:

@@ -116,7 +116,7 @@ def as_values(printed):
     return values
 
 
-KINDS = {"string": str, "integer": int, "number": (int, float), "boolean": bool, "object": dict}
+KINDS = {"string": str, "integer": int, "number": (int, float), "boolean": bool, "object": dict, "array": list}
 
 
 def is_kind(kind, value):
@@ -154,12 +154,17 @@ def conflicts(schema, value, root=None):
             }.items()
             if bound in schema and not holds(schema[bound])
         ]
+    if isinstance(value, list):
+        return found + [text for item in value for text in conflicts(schema.get("items", {}), item, root)]
     if not isinstance(value, dict):
         return found
+    if "if" in schema:
+        found += conflicts(schema["else" if conflicts(schema["if"], value, root) else "then"], value, root)
     properties = schema.get("properties", {})
     found += [f"{key} is missing" for key in schema.get("required", []) if key not in value]
-    if schema.get("additionalProperties") is False:
-        found += [f"{key} is unknown" for key in value if key not in properties]
+    others = schema.get("additionalProperties", {})
+    for key in value.keys() - properties.keys():
+        found += [f"{key} is unknown"] if others is False else conflicts(others, value[key], root)
     for key in properties.keys() & value.keys():
         found += conflicts(properties[key], value[key], root)
     for branch in schema.get("allOf", []):
@@ -220,7 +225,7 @@ class Commands(harness.ProgramTest):
     def test_schema_of_configurations(self):
         schema = json.loads(self.expect(0, "list", "keys", "--format", "json-schema").stdout)
         listed = list(csv.DictReader(io.StringIO(self.expect(0, "list", "keys", "--format", "csv").stdout)))
-        sections = schema["properties"]
+        sections = schema["$defs"]["run"]["properties"]
         branches = {
             (section, branch["if"]["properties"]["name"]["const"]): branch["then"]["properties"]
             for section in ("strategy", "optimizer")

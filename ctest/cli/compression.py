@@ -6,6 +6,7 @@ import harness
 from harness import overridden
 
 USAGE, CHECKPOINT = 2, 7
+SAVED_ONCE = ["checkpoint.every_steps=3", "checkpoint.at_end=false"]
 CODES = "bf16", "fp16", "int8", "int4", "natural", "ternary", "sign"
 
 
@@ -64,11 +65,11 @@ class Compression(harness.ProgramTest):
         return expected
 
     def test_resumed_with_the_residuals_of_all(self):
-        code = ["strategy.compression=sign", "strategy.error_feedback=true", "checkpoint.every_steps=3"]
+        code = ["strategy.compression=sign", "strategy.error_feedback=true", *SAVED_ONCE]
         ddp = ["strategy.name=ddp", "strategy.bucket_mb=0.01", *code]
         serial = ["strategy.name=serial", "strategy.emulate_ranks=2", *code]
         expected = self.expect_resumable(ddp, serial, ddp)
-        plain = ["strategy.name=ddp", "checkpoint.every_steps=3"]
+        plain = ["strategy.name=ddp", *SAVED_ONCE]
         for place, (others, way) in enumerate([(3, ddp), (2, plain)]):
             found = self.train_and_resume(f"d{place}", ddp, 2, way, others, "--resume=compatible")
             self.assertNotEqual(found, expected)
@@ -76,7 +77,7 @@ class Compression(harness.ProgramTest):
 
     def test_shards_resumed_with_the_residuals_of_all(self):
         """The sum is not coded, so only such a checkpoint fits."""
-        code = ["strategy.compression=sign", "strategy.error_feedback=true", "checkpoint.every_steps=3"]
+        code = ["strategy.compression=sign", "strategy.error_feedback=true", *SAVED_ONCE]
         fsdp = ["strategy.name=fsdp", "strategy.unit_mb=0.1", *code]
         serial = ["strategy.name=serial", "strategy.emulate_ranks=2", "strategy.compressed_sums=false", *code]
         expected = self.expect_resumable(fsdp, serial, [*fsdp, "strategy.shard=optimizer"])
@@ -87,7 +88,7 @@ class Compression(harness.ProgramTest):
         self.assertIn("compressed_sums", refused.stderr)
 
     def test_resumed_with_parameters_that_are_gathered_in_a_code(self):
-        code = ["strategy.parameter_compression=int8", "checkpoint.every_steps=3"]
+        code = ["strategy.parameter_compression=int8", *SAVED_ONCE]
         fsdp = ["strategy.name=fsdp", "strategy.unit_mb=0.1", *code]
         serial = ["strategy.name=serial", "strategy.emulate_ranks=2", *code]
         self.expect_resumable(fsdp, serial, [*fsdp, "strategy.shard=optimizer"])
@@ -109,7 +110,7 @@ class Compression(harness.ProgramTest):
         self.assertIn("sent, in int8", shown)
 
     def test_pushes_resumed_with_the_residuals_of_all(self):
-        code = ["strategy.compression=sign", "strategy.error_feedback=true", "checkpoint.every_steps=3"]
+        code = ["strategy.compression=sign", "strategy.error_feedback=true", *SAVED_ONCE]
         ps = ["strategy.name=ps", "strategy.servers=2", "strategy.chunk_mb=0.25", *code]
         fsdp = ["strategy.name=fsdp", *code]
         serial = ["strategy.name=serial", "strategy.emulate_ranks=2", "strategy.compressed_sums=false", *code]

@@ -1,16 +1,30 @@
 """`stratagem init`: a first configuration that can run, and what to do with it."""
 
 import os
+import pathlib
 import pty
 import re
 import shutil
+import struct
 import subprocess
 import unittest
+import zlib
 
 import harness
 from harness import Refusal
 
-USAGE, IO = 2, 6
+USAGE, BAD_DATA, IO = 2, 5, 6
+
+
+def chunk(kind, content):
+    body = kind + content
+    return struct.pack(">I", len(content)) + body + struct.pack(">I", zlib.crc32(body))
+
+
+# Of 32 x 32 black pixels.
+PNG = b"\x89PNG\r\n\x1a\n" + b"".join(
+    [chunk(b"IHDR", struct.pack(">IIBBBBB", 32, 32, 8, 2, 0, 0, 0)), chunk(b"IDAT", zlib.compress(bytes(32 * 97))),
+     chunk(b"IEND", b"")])  # fmt: skip
 MODELS = ["mlp", "lenet", "vgg16", "resnet50", "densenet121", "efficientnetv2_l", "convnext_l"]
 STRATEGIES = ["serial", "ddp", "fsdp", "local", "gossip", "fedavg", "ps"]
 DATASETS = {"mlp": ["synthetic-shapes"], "resnet50": ["mnist", "cifar10"]}
@@ -76,6 +90,39 @@ class Init(harness.ProgramTest):
         folder = self.new_folder(SITE)
         told = self.expect(0, "init", "my.yaml", "--ranks", "2", "--site", "near", folder=folder).stdout
         self.assertIn("slurm/submit.sh --site near --workers 2 run my.yaml", told)
+
+    def test_of_ones_own(self):
+        (self.folder / "data").mkdir()
+        (self.folder / "data/book.txt").write_text("In the beginning was the word. " * 400)
+        images = self.folder / "photos"
+        for part in "train", "val":
+            for kind in "cat", "dog", "owl":
+                for number in range(4):
+                    (images / part / kind).mkdir(parents=True, exist_ok=True)
+                    (images / part / kind / f"{number}.png").write_bytes(PNG)
+        small = ["-s", "model.layers=1", "-s", "model.heads=2", "-s", "model.width=16", "-s", "model.context=16"]
+        for file, words, said, more in [
+            ("text.yaml", ["--dataset", "data/book.txt", "--batch", "8"], 'path: "data/book.txt"', small),
+            ("images.yaml", ["--dataset", "photos/", "--model", "mlp", "--batch", "4"], "num_classes: 3 ", []),
+        ]:
+            with self.subTest(file):
+                self.expect(0, "init", file, "--strategy", "serial", *words)
+                self.assertIn(said, (self.folder / file).read_text())
+                self.expect(0, "run", file, "--max-steps", "2", "-q", *more)
+        self.expect(0, "init", "large.yaml", "--dataset", "photos/", "--batch", "4")
+        self.assertRegex((self.folder / "large.yaml").read_text(), r"\n  name: resnet50 ")
+        ended = self.run_program("init", "my.yaml", "--dataset", "photos")
+        self.check_refused(ended, USAGE, ["photos", "a path has a / or a ."])
+        ended = self.run_program("init", "my.yaml", "--model", "net.pt2")
+        self.check_refused(ended, BAD_DATA, ["net.pt2"])
+        self.assertFalse((self.folder / "my.yaml").exists())
+
+    def test_a_model_file(self):
+        file = pathlib.Path(__file__).parents[1] / "model" / "files" / "tiny-2.11.pt2"
+        self.expect(0, "init", "my.yaml", "--model", file, "--strategy", "serial", "--batch", "8")
+        told = (self.folder / "my.yaml").read_text()
+        self.assertIn(f'file: "{file}"', told)
+        self.expect(0, "run", "my.yaml", "--max-steps", "1", "-q")
 
     def test_it_trains(self):
         self.expect(0, "init", "my.yaml", "--model", "mlp", "--strategy", "serial")

@@ -6,6 +6,7 @@ import harness
 from harness import overridden
 
 USAGE = 2
+SAVED_ONCE = ["checkpoint.every_steps=3", "checkpoint.at_end=false"]
 TOP_K, RANDOM_K, LOW_RANK, INT8 = (f"strategy.compression={code}" for code in ("top_k", "random_k", "low_rank", "int8"))
 FEEDBACK, CORRECTED = "strategy.error_feedback=true", "strategy.momentum_correction=true"
 CODES = [TOP_K, "strategy.ratio=0.05"], [RANDOM_K, "strategy.ratio=0.05", CORRECTED], [LOW_RANK]
@@ -42,7 +43,7 @@ class OtherCodes(harness.ProgramTest):
     def test_resumed_with_what_codes_keep(self):
         for place, code in enumerate(CODES):
             with self.subTest(code=code):
-                code = [*code, FEEDBACK, "checkpoint.every_steps=3"]
+                code = [*code, FEEDBACK, *SAVED_ONCE]
                 ddp = ["strategy.name=ddp", "strategy.bucket_mb=0.01", *code]
                 serial = ["strategy.name=serial", "strategy.emulate_ranks=2", *code]
                 expected = self.train(f"straight{place}", ddp, 2)

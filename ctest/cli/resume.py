@@ -330,7 +330,7 @@ class Signals(harness.ProgramTest):
 class Checkpoints(harness.ProgramTest):
     """Problems with the files of a run that was saved after 8 of 12 steps."""
 
-    settings = ["run.epochs=2", "checkpoint.every_steps=4"]
+    settings = ["run.epochs=2", "checkpoint.every_steps=4", "checkpoint.at_end=false"]
 
     def setUp(self):
         super().setUp()
@@ -430,7 +430,7 @@ class SmallDisk(harness.ProgramTest):
     """No file may grow to the size of a checkpoint: training continues, and the older checkpoint stays."""
 
     def test_training_goes_on(self):
-        settings = ["model.name=lenet", "run.max_steps=12", "checkpoint.every_steps=5"]
+        settings = ["model.name=lenet", "run.max_steps=12", "checkpoint.every_steps=5", "checkpoint.at_end=false"]
         limit = 1000  # KiB: LeNet's parameters and momentum are more
         job = ["bash", "-c", f'ulimit -f {limit}; exec "$@"', "bash", self.program]
         # Open MPI's shared memory is also a file.

@@ -5,7 +5,7 @@ import json
 import harness
 from harness import Refusal, overridden
 
-USAGE, IO = 2, 6
+USAGE, IO, UNUSABLE, CELLS_MISSING = 2, 6, 7, 8
 RUN = ["run", "config.yaml", "-q"]
 
 
@@ -22,8 +22,9 @@ class RunDirectory(harness.ProgramTest):
     def test_complete(self):
         self.expect(0, *RUN)
         self.refused(["out is taken", "COMPLETE", "--overwrite"], ranks=2)
+        self.refused(["finished run in out", "workers was 1 and is 2"], "--resume", code=UNUSABLE, ranks=2)
         before = harness.snapshot(self.folder)
-        ended = self.expect(0, "run", "config.yaml", "--resume", ranks=2)
+        ended = self.expect(0, "run", "config.yaml", "--resume")
         self.assertIn("nothing to do", ended.stderr)
         self.assertEqual(harness.snapshot(self.folder), before)
 
@@ -70,6 +71,23 @@ class RunDirectory(harness.ProgramTest):
         (self.folder / "out" / "thesis.tex").write_text("years of work")
         for option in [], ["--resume"]:
             self.refused(["out is taken", "no run"], *option)
+
+    def test_how_it_stands(self):
+        self.expect(0, *RUN)
+        told = self.expect(0, "status", "out", "--check").stdout
+        self.assertRegex(told, r"(?m)^run +state +steps +train s +test % +updated +reason$")
+        self.assertRegex(told, r"(?m)^out +complete +3 +[\d.]+ +[\d.]+ +\d+-\S+ +max_steps$")
+        for changes, state in [
+            ({"status": "SAVED", "exit_code": 75, "reason": "interrupted"}, "saved"),
+            ({"status": "FAILED", "exit_code": 84, "reason": "the loss is not finite"}, "failed"),
+            ({"status": "RUNNING", "process": 999999999}, "lost"),
+        ]:
+            self.edit_outcome(**changes)
+            self.assertRegex(self.expect(0, "status", "out").stdout, rf"(?m)^out +{state} +3 ")
+            self.expect(CELLS_MISSING, "status", "out", "--check")
+        rows = self.expect(0, "status", "out", "--format", "csv").stdout.splitlines()
+        self.assertEqual((len(rows), rows[0].split(",")[:2]), (2, ["run", "state"]))
+        self.check_refused(self.run_program("status", "."), USAGE, ["not a study directory"])
 
     def test_options_that_contradict(self):
         self.refused(["--resume and --overwrite"], "--resume", "--overwrite")

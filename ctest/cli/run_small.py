@@ -137,6 +137,9 @@ class Servers(SmallRuns):
                 self.expect(0, "validate", mode)
                 replayed = self.expect(0, "replay", mode).stdout
                 self.assertIn(outcome["digest"] + ", bit for bit those of the run", replayed)
+        file = self.folder / MODES[0] / "config.yaml"
+        file.write_text(file.read_text().replace("  seed: 1\n", "  seed: 2\n"))
+        self.check_refused(self.run_program("replay", MODES[0]), 2, ["not what the run began with", "undo"])
 
     def test_a_run_whose_order_does_not_matter_is_not_replayed(self):
         self.finish("ddp", *self.common, ranks=2)

@@ -145,7 +145,7 @@ class Requeued(harness.ProgramTest):
         self.expect(0, *overridden("model.name=lenet"), "--resume=compatible")
 
     def test_a_checkpoint_is_progress(self):
-        settings = ["run.epochs=3", "checkpoint.every_steps=4"]
+        settings = ["run.epochs=3", "checkpoint.every_steps=4", "checkpoint.at_end=false"]
         path = self.folder / "out" / "outcome.json"
         for restarts, steps in enumerate([5, 9, 13, 17, 21]):
             self.attempt(0, restarts, *settings, f"run.max_steps={steps}")

@@ -187,7 +187,8 @@ class Again(harness.ProgramTest):
 
     def test_the_only_whole_checkpoint_stays(self):
         def run(steps, every, keep, *options):
-            settings = [f"checkpoint.every_steps={every}", f"checkpoint.keep={keep}", f"run.max_steps={steps}"]
+            settings = [f"checkpoint.every_steps={every}", f"checkpoint.keep={keep}", f"run.max_steps={steps}",
+                        "checkpoint.at_end=false"]  # fmt: skip
             return self.expect(0, *overridden("run.epochs=100", "run.evaluate_every=0", *settings), *options)
 
         run(50, 15, 3)

@@ -209,6 +209,27 @@ class Sweep(harness.ProgramTest):
             self.check_refused(self.run_program(*words), USAGE, ["holds another study", "--out"])
         self.assertEqual(harness.snapshot(self.folder / "d"), before)
 
+    def test_what_is_complete_is_compared(self):
+        """A study's file may say something else another day: what was run is what counts."""
+        text = STUDY.replace("  model: {name: mlp}", "  model: {name: mlp}\n  optimizer: {lr: '${LR}'}")
+        (self.folder / "study.yaml").write_text(text)
+        one = [*SWEEP, "--index", "1"]
+        self.expect(0, *one, environment={"LR": "0.1"})
+        self.assertIn("is complete: nothing to do", self.expect(0, *one, environment={"LR": "0.1"}).stderr)
+        for words in one, [*SWEEP, "--all"]:
+            ended = self.run_program(*words, environment={"LR": "0.2"})
+            self.check_refused(
+                ended, USAGE, ["p-ddp-w1-s1 in d is complete, with other settings", "optimizer.lr was 0.1 and is 0.2"]
+            )
+        self.assertFalse((self.folder / "d/p-ddp-w1-s2").exists())
+
+    def test_the_last_steps_of_cells_are_not_kept(self):
+        for study, kept in (STUDY, False), (STUDY.replace("base:", "base:\n  checkpoint: {at_end: true}"), True):
+            (self.folder / "study.yaml").write_text(study)
+            self.expect(0, "sweep", "study.yaml", "--out", f"d{kept}", "--index", "1")
+            saved = list((self.folder / f"d{kept}").glob("p-ddp-w1-s1/checkpoint/step-*"))
+            self.assertEqual(len(saved), kept)
+
     def test_cells_of_different_programs_are_not_mixed(self):
         self.expect(0, *SWEEP, "--index", "1", "-q")
         self.expect(0, *SWEEP, "--index", "2", "-q")

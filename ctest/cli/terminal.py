@@ -422,8 +422,14 @@ class Widths(TerminalTest):
                     self.assertLessEqual(max(map(len, lines)), columns, terminal.text())
 
     def test_a_file_gets_whole_lines(self):
-        table = self.expect(0, "list", "keys").stdout
+        table = self.expect(0, "list", "keys", "--format", "csv").stdout
         self.assertGreater(max(map(len, table.splitlines())), 200)
+
+    def test_a_file_of_keys_can_be_read(self):
+        for words in [], ["strategy"]:
+            lines = self.expect(0, "list", "keys", *words).stdout.splitlines()
+            self.assertIn(max(map(len, lines)), range(80, 161))
+            self.assertTrue(any(line.startswith("strategy.momentum_correction ") for line in lines))
 
 
 if __name__ == "__main__":

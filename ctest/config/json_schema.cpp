@@ -12,13 +12,14 @@ namespace {
 
 using nlohmann::json;
 
-json schema() {
-  return json::parse(json_schema(test::names()));
+json const& schema() {
+  static auto const all = json::parse(json_schema(test::names()));
+  return all["$defs"]["run"];
 }
 
 /// Of a section where it has this name.
 json branch_of(std::string const& name, std::string const& section = "strategy") {
-  auto const all = schema();
+  auto const& all = schema();
   for (auto const& branch : all["properties"][section]["allOf"])
     if (branch["if"]["properties"]["name"]["const"] == name) return branch["then"];
   return {};
@@ -33,7 +34,7 @@ std::vector<std::string> names_in(std::string const& section) {
 }
 
 TEST(JsonSchema, HasEveryKeyAndNoOther) {
-  auto const all = schema();
+  auto const& all = schema();
   std::size_t keys = 0;
   std::map<std::string, std::size_t> keys_of_names;
   for (auto const& key : describe_keys(test::names())) {
@@ -64,6 +65,23 @@ TEST(JsonSchema, HasEveryKeyAndNoOther) {
   EXPECT_EQ(there, keys);
   EXPECT_EQ(all["additionalProperties"], false);
   EXPECT_EQ(all["required"], (json{"data", "model", "strategy"}));
+}
+
+TEST(JsonSchema, OneOfTwoKeysIsRequired) {
+  auto const properties = schema()["properties"];
+  EXPECT_EQ(properties["data"]["anyOf"],
+            json::parse(R"([{"required": ["dataset"]}, {"required": ["path"]}])"));
+  EXPECT_EQ(properties["model"]["anyOf"],
+            json::parse(R"([{"required": ["name"]}, {"required": ["file"]}])"));
+}
+
+TEST(JsonSchema, AStudyVariesEveryKeyOfEveryStrategy) {
+  auto const definitions = json::parse(json_schema(test::names()))["$defs"];
+  auto const matrix =
+      definitions["study"]["properties"]["parts"]["additionalProperties"]["properties"]["matrix"];
+  for (auto const& key : describe_keys(test::names()))
+    EXPECT_EQ(matrix["properties"].contains(key.path), key.path != "schema") << key.path;
+  EXPECT_EQ(definitions["settings"]["properties"]["strategy"].count("required"), 0U);
 }
 
 TEST(JsonSchema, TellsTypesRangesAndDefaults) {

@@ -75,6 +75,8 @@ void set_randomly(Key const& key, CounterRandom const& random, std::uint64_t tri
   auto const bits = random.word64(number, trial);
   if (key.value.type == "text") {
     key.value.set({random_text(random, trial, number), true});
+  } else if (key.value.type == path_type) {
+    key.value.set({"/" + random_text(random, trial, number), true});
   } else if (key.value.type == "number") {
     key.value.set({shortest(std::ldexp(static_cast<double>(bits), -static_cast<int>(bits % 90)))});
   } else if (key.value.type == "integer") {
@@ -100,6 +102,7 @@ TEST(Print, ReloadsToTheSameConfiguration) {
     auto& sgd = std::get<SgdConfig>(config.optimizer.rule);
     sgd.nesterov = sgd.nesterov && sgd.momentum > 0;
     config.data.seq_len = 0;
+    if (trial % 2 == 0) config.model.file = config.data.path = "";
     if (config.model.weights.empty()) config.model.head = HeadWeights::strict;
     if (config.model.file.empty() && config.model.num_classes == 0) config.model.num_classes = 10;
     if (config.run.name.empty()) config.run.name = "x";

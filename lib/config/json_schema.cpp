@@ -84,10 +84,20 @@ Json closed_map() {
   return {{"type", "object"}, {"properties", Json::object()}, {"additionalProperties", false}};
 }
 
-void add_property(Key const& key, Json& map) {
+/// One of two keys is required: itself, or the one that may be given instead.
+void require(Key const& key, Json& map) {
   auto const name = name_in_section(key.path);
-  map["properties"][name] = describe(key);
-  if (key.required) map["required"].push_back(name);
+  if (key.instead.empty()) {
+    map["required"].push_back(name);
+    return;
+  }
+  Json const itself{{"required", {name}}}, other{{"required", {name_in_section(key.instead)}}};
+  map["anyOf"] = Json::array({itself, other});
+}
+
+void add_property(Key const& key, Json& map) {
+  map["properties"][name_in_section(key.path)] = describe(key);
+  if (key.required) require(key, map);
 }
 
 bool has_choices(std::string const& section) {
@@ -134,12 +144,9 @@ void add_sections_of_strategies(KnownNames const& names, Json& properties) {
   }
 }
 
-}  // namespace
-
-std::string json_schema(KnownNames const& names) {
-  Json schema{{"$schema", "https://json-schema.org/draft/2020-12/schema"},
-              {"title", "Configuration of a stratagem run"}};
-  schema.update(closed_map());
+Json run_schema(KnownNames const& names) {
+  auto schema = closed_map();
+  schema["title"] = "Configuration of a stratagem run";
   RunConfig config;
   for (auto const& key : keys_of(config, names)) {
     auto const section = section_of(key.path);
@@ -158,11 +165,100 @@ std::string json_schema(KnownNames const& names) {
   }
   add_sections_of_strategies(names, schema["properties"]);
   for (auto& [name, section] : schema["properties"].items())
-    if (section.contains("properties") && !section.contains("required"))
+    if (section.contains("properties") && !section.contains("required") &&
+        !section.contains("anyOf"))
       section["type"] = Json::array({"object", "null"});  // an empty section
-  schema["$defs"]["variable"] = {{"type", "string"},
-                                 {"pattern", "\\$\\{[A-Za-z_][A-Za-z0-9_]*\\}"},
-                                 {"description", "a variable of the environment"}};
+  return schema;
+}
+
+/// Adds a key, or what else the key of another strategy with the same name may be.
+void add_alternative(Json const& property, Json& known) {
+  if (known.is_null()) {
+    known = property;
+    known.erase("default");
+  } else if (property.contains("anyOf") && known.contains("anyOf")) {
+    for (auto const& type : property["anyOf"])
+      if (std::ranges::count(known["anyOf"], type) == 0) known["anyOf"].push_back(type);
+  }
+}
+
+/// Parts of a configuration, as a study puts them together: keys of every strategy, none required.
+Json settings(KnownNames const& names) {
+  auto sections = closed_map();
+  for (auto const& choice : section_choices()) {
+    RunConfig config;
+    choice.choose(config);
+    for (auto const& key : keys_of(config, names)) {
+      if (section_of(key.path).empty()) continue;
+      auto& section = sections["properties"][section_of(key.path)];
+      if (section.is_null()) {
+        section = closed_map();
+        section["type"] = Json::array({"object", "null"});
+      }
+      add_alternative(describe(key), section["properties"][name_in_section(key.path)]);
+    }
+  }
+  return sections;
+}
+
+Json list_of(Json const& items) {
+  return {{"type", "array"}, {"items", items}, {"minItems", 1}};
+}
+
+/// What a study varies: `of` makes the type of an axis from that of a value.
+template <class Of>
+Json axes(Json const& sections, Of const& of) {
+  auto map = closed_map();
+  map["properties"]["variant"] = of(Json{{"type", "string"}});
+  map["properties"]["workers"] = of(Json{{"type", "integer"}, {"minimum", 1}});
+  for (auto const& [section, keys] : sections["properties"].items())
+    for (auto const& [name, property] : keys["properties"].items())
+      map["properties"][section + "." + name] = of(property);
+  return map;
+}
+
+Json map_of(Json const& each) {
+  return {{"type", "object"}, {"additionalProperties", each}};
+}
+
+Json study_schema(KnownNames const& names) {
+  auto const one_or_list = [](Json const& value) {
+    return Json{{"anyOf", Json::array({value, list_of(value)})}};
+  };
+  auto const sections = settings(names);
+  Json const settings_here{{"$ref", "#/$defs/settings"}};
+  auto part = closed_map();
+  part["required"] = {"matrix"};
+  part["properties"] = {{"base", settings_here},
+                        {"matrix", axes(sections, list_of)},
+                        {"exclude", list_of(axes(sections, one_or_list))}};
+  auto study = closed_map();
+  study["title"] = "A stratagem study";
+  study["required"] = {"schema", "name", "parts"};
+  study["properties"] = {{"schema", choice({"1"})},
+                         {"name", {{"type", "string"}}},
+                         {"base", settings_here},
+                         {"variants", map_of(settings_here)},
+                         {"parts", map_of(part)}};
+  return study;
+}
+
+}  // namespace
+
+std::string json_schema(KnownNames const& names) {
+  Json const schema{{"$schema", "https://json-schema.org/draft/2020-12/schema"},
+                    {"title", "Configuration of a stratagem run, or a study"},
+                    {"if", {{"required", {"parts"}}}},
+                    {"then", {{"$ref", "#/$defs/study"}}},
+                    {"else", {{"$ref", "#/$defs/run"}}},
+                    {"$defs",
+                     {{"run", run_schema(names)},
+                      {"study", study_schema(names)},
+                      {"settings", settings(names)},
+                      {"variable",
+                       {{"type", "string"},
+                        {"pattern", "\\$\\{[A-Za-z_][A-Za-z0-9_]*\\}"},
+                        {"description", "a variable of the environment"}}}}}};
   return schema.dump(2) + "\n";
 }
 

@@ -18,6 +18,13 @@ constexpr std::array<std::string_view, 3> strategy_sections{"strategy", "advance
 constexpr double most_threads = 1024;  // of one rank: no node has more
 constexpr double most_int = std::numeric_limits<int>::max();
 
+/// The name of a file or folder.
+Value path(std::string& place) {
+  auto value = text(place);
+  value.type = path_type;
+  return value;
+}
+
 Keys keys_of(RunOptions& run) {
   return {
       {"name", text(run.name), "for people; empty: <model>-<strategy>"},
@@ -37,8 +44,9 @@ Keys keys_of(RunOptions& run) {
       {"max_time_s", number(run.max_time_s, at_least(0)),
        "end the run after so much training, evaluation and saving apart [s]; 0: no limit"},
       {"evaluate_every", integer(run.evaluate_every, at_least(0)), "[epochs]; 0 never"},
-      {"out", text(run.out), "run directory; empty: runs/<name>"},
-      {"save_weights", text(run.save_weights),
+      {"out", path(run.out),
+       "run directory; empty: runs/<name>; ~/ is your home folder in all paths"},
+      {"save_weights", path(run.save_weights),
        "safetensors file of the final weights; empty writes none"},
   };
 }
@@ -94,7 +102,7 @@ Keys keys_of(DataConfig& data, KnownNames const& names) {
   return {
       {"dataset", dataset_name(data, names.datasets), "data set", true, InFirstFile::no,
        "data.path"},
-      {"path", of_own(data, text(data.path)),
+      {"path", of_own(data, path(data.path)),
        "your own data, instead of a data set: a folder of images (train/CLASS/*.jpg, train*.tar or "
        "train*.h5, and the same of val), or text: a file, or a folder of train*.txt or train*.bin"},
       {"mean", of_own(data, numbers(data.mean, between(0, 1))),
@@ -105,7 +113,7 @@ Keys keys_of(DataConfig& data, KnownNames const& names) {
        "augment mirrors half of your own images; false (default: true) where that changes classes"},
       {"decode_threads", of_own(data, integer(data.decode_threads, between(0, most_threads))),
        "that read your own images, per rank; 0 (default): 1, or beside a GPU its cores but one"},
-      {"root", text(data.root),
+      {"root", path(data.root),
        "folder that holds the datasets' folders; not given: ${STRATAGEM_DATA}"},
       {"global_batch", integer(data.global_batch, at_least(0)),
        "samples per step of all ranks together; 0 where batch_per_worker is given"},
@@ -173,11 +181,11 @@ Keys keys_of(ModelConfig& model, KnownNames const& names) {
   return {
       {"name", model_name(model, names.models), "model to train", true, InFirstFile::no,
        "model.file"},
-      {"file", text(model.file), "a model exported by analysis/export_model.py, instead of a name"},
+      {"file", path(model.file), "a model exported by analysis/export_model.py, instead of a name"},
       {"num_classes", class_count(model.num_classes),
        "width of the last layer; 0, the default of files and of text: as many as the file's, or as "
        "the text's vocabulary"},
-      {"weights", text(model.weights),
+      {"weights", path(model.weights),
        "safetensors with torchvision's or Hugging Face's names; empty initialises from the seed"},
       {"head", choice(model.head, {"strict", "fresh"}),
        "fresh: the last layer is initialised, not taken from the weights"},
@@ -247,6 +255,9 @@ Keys keys_of(CheckpointConfig& checkpoint) {
       {"every_steps", integer(checkpoint.every_steps, at_least(0)),
        "and every N steps; 0: not by steps"},
       {"keep", integer(checkpoint.keep, at_least(1)), "checkpoints; older ones are removed"},
+      {"at_end", flag(checkpoint.at_end),
+       "save the last step, too: for export-weights, sample and a longer run; a study's cells have "
+       "false unless it is given"},
       {"on_signal", flag(checkpoint.on_signal),
        "USR1, and INT once, save and end the run with code 75"},
   };

@@ -17,6 +17,9 @@ struct KnownNames {
   std::vector<std::string> models;
 };
 
+/// The type of keys that name a file or folder: texts in which a leading ~/ is expanded.
+inline constexpr char path_type[] = "path";
+
 /// The schema: every key that `config` has with its strategy, in the order in which they are
 /// written. Valid while `config` lives and keeps the kind of its strategy.
 Keys keys_of(RunConfig& config, KnownNames const& names);

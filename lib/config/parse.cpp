@@ -9,6 +9,7 @@
 #include "config/given.hpp"
 #include "config/rules.hpp"
 #include "config/unknown_key.hpp"
+#include "keys/home.hpp"
 #include "keys/text_form.hpp"
 
 namespace stratagem {
@@ -124,9 +125,15 @@ void read_value(Key const& key, Entry const& entry, Environment const& environme
   auto const expansion = expand_variables(entry.value.text, environment);
   for (auto const& complaint : expansion.complaints) refuse(complaint);
   if (!expansion.complaints.empty()) return;
-  if (!is_portable_text(expansion.text)) return refuse("is not UTF-8 text without NUL");
+  auto text = expansion.text;
+  if (key.value.type == path_type) {
+    auto home = expand_home(text, environment);
+    if (home.complaint) return refuse(*home.complaint);
+    text = std::move(home.path);
+  }
+  if (!is_portable_text(text)) return refuse("is not UTF-8 text without NUL");
   // A value made of variables has the type that its text has.
-  Scalar const scalar{expansion.text, entry.value.quoted && !expansion.changed};
+  Scalar const scalar{text, entry.value.quoted && !expansion.changed};
   if (auto const complaint = key.value.set(scalar)) refuse(*complaint);
 }
 

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "base/text.hpp"
+#include "keys/home.hpp"
 #include "model/zoo/transformer_sizes.hpp"
 
 namespace stratagem {
@@ -54,7 +55,8 @@ void derive_defaults(RunConfig& config, Given const& given, Environment const& e
   }
   if (run.name.empty()) run.name = str(model.name, '-', name_of(strategy));
   if (run.out.empty()) run.out = "runs/" + run.name;
-  if (!given.has("data.root")) data.root = environment("STRATAGEM_DATA").value_or("");
+  if (!given.has("data.root"))
+    data.root = expand_home(environment("STRATAGEM_DATA").value_or(""), environment).path;
   derive_defaults(strategy, [&](std::string const& key) { return given.has("strategy." + key); });
   if (data.batch_per_worker > 0 && !given.has("data.global_batch")) data.global_batch = 0;
   // bf16 has the range of fp32: its loss is scaled only for those who ask for it.

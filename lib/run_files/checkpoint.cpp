@@ -6,7 +6,10 @@
 #include <ATen/ATen.h>
 
 #include "base/error.hpp"
+#include "base/files/free_name.hpp"
 #include "base/text.hpp"
+#include "run_files/outcome.hpp"
+#include "strategy/state/named_tensors.hpp"
 #include "strategy/state/state.hpp"
 
 namespace stratagem {
@@ -83,6 +86,16 @@ TensorMap Checkpoint::weights() const {
   return tensors;
 }
 
+std::string Checkpoint::digest_of(TensorMap const& weights) const {
+  NamedTensors parameters;
+  for (auto const& file : record_.files)
+    for (auto const& [text, _] : file.tensors)
+      if (auto const name = StateName::parse(text);
+          name.kind == State::parameters && !name.is_own())
+        parameters.emplace_back(name.tensor, weights.at(name.tensor).contiguous());
+  return stratagem::digest_of(parameters);
+}
+
 CheckpointFile save_tensors(fs::path const& path, NamedTensors const& tensors) {
   write_safetensors(path, tensors);
   CheckpointFile file{.name = path.filename().string(),
@@ -120,14 +133,27 @@ std::vector<fs::path> checkpoints_of(fs::path const& run_directory) {
   return paths;
 }
 
+void warn_of_later_steps(fs::path const& run_directory, Checkpoint const& checkpoint, Log& log) {
+  std::optional<Outcome> outcome;
+  try {
+    outcome = read_outcome(run_directory);
+  } catch (Error const& damaged) {
+    log.warning(damaged.what());
+  }
+  auto const step = checkpoint.record().position.step;
+  if (!outcome || outcome->steps <= step) return;
+  log.warning(str("the weights are of step ", step, ", and ", run_directory.string(),
+                  outcome->status == RunStatus::running ? " is at step " : " went on to step ",
+                  outcome->steps, ", which was not saved",
+                  outcome->status == RunStatus::complete ? " (checkpoint.at_end saves it)" : ""));
+}
+
 void set_aside_after(Checkpoint const& taken, Log& log) {
   auto const run_directory = taken.folder().parent_path().parent_path();
   for (auto const& path : checkpoints_of(run_directory)) {
     if (path == taken.folder()) return;
     auto const name = std::string(passed_over) + path.filename().string();
-    auto aside = path.parent_path() / name;
-    for (int number = 2; fs::exists(aside); ++number)
-      aside = path.parent_path() / str(name, "-", number);
+    auto const aside = free_name(path.parent_path() / name);
     std::error_code failed;
     fs::rename(path, aside, failed);
     if (failed)

@@ -33,6 +33,8 @@ class Checkpoint {
 
   /// Parameters, and the running statistics averaged over workers, by torchvision's names.
   TensorMap weights() const;
+  /// Of the parameters among these: what outcome.json says of a run that ended here.
+  std::string digest_of(TensorMap const& weights) const;
 
  private:
   void read(CheckpointFile const& file, Visit const& visit) const;
@@ -55,6 +57,10 @@ std::vector<std::filesystem::path> checkpoints_of(std::filesystem::path const& r
 /// The newest that is whole, every byte read; damaged ones before it are warned of. Nothing when
 /// there is none at all. Error(checkpoint) when all there are are damaged.
 std::optional<Checkpoint> newest_checkpoint(std::filesystem::path const& run_directory, Log& log);
+
+/// Says so where a run went on after this checkpoint, of which its result is not.
+void warn_of_later_steps(std::filesystem::path const& run_directory, Checkpoint const& checkpoint,
+                         Log& log);
 
 /// Moves aside those that were passed over for `taken`, all of them of later steps: the attempt
 /// that resumes from there saves its own. Error(io).

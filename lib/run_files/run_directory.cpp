@@ -10,6 +10,7 @@
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "base/files/free_name.hpp"
 #include "base/system.hpp"
 #include "base/text.hpp"
 #include "run_files/folder_permissions.hpp"
@@ -61,6 +62,7 @@ bool hardly_begun(fs::path const& path) {
 fs::path move_aside(fs::path const& path) {
   auto aside = path;
   aside += ".old-" + utc_time(wall_ns());
+  aside = free_name(aside);
   std::error_code failed;
   fs::rename(path, aside, failed);
   if (failed)
@@ -94,8 +96,9 @@ bool is_complete(fs::path const& path, Existing existing, bool locked) {
   if (outcome && outcome->status == RunStatus::complete) {
     if (existing == Existing::refuse)
       refuse(path, "it holds a COMPLETE run",
-             "name another with --out, or --overwrite moves it aside");
-    return true;
+             "--resume with more epochs trains it further, --overwrite moves it aside, --out names "
+             "another");
+    return existing == Existing::resume;
   }
   if (locked && (outcome || hardly_begun(path)) && existing == Existing::refuse)
     refuse(path, "it holds an unfinished run",

@@ -8,8 +8,9 @@
 
 namespace stratagem {
 
-/// What to do about a run directory that is there already.
-enum class Existing { refuse, resume, overwrite };
+/// What to do about a run directory that is there already. `extend`: resume, also where it has come
+/// to its end.
+enum class Existing { refuse, resume, extend, overwrite };
 
 /// A claimed run directory.
 struct RunDirectory {

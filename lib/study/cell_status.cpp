@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include <nlohmann/json.hpp>
 
@@ -10,7 +11,10 @@
 #include "base/files/file.hpp"
 #include "base/system.hpp"
 #include "base/text.hpp"
+#include "config/document.hpp"
+#include "config/print.hpp"
 #include "run_files/run_owner.hpp"
+#include "study/run_facts.hpp"
 
 namespace stratagem {
 namespace {
@@ -91,6 +95,27 @@ CellStatus by_launch(CellStatus status, std::filesystem::path const& launch_file
   return status;
 }
 
+/// Those of a printed configuration that decide what a run computes, and its seed.
+std::map<std::string, std::string> settings_in(std::string const& printed) {
+  Problems ignored;
+  std::map<std::string, std::string> settings;
+  if (auto const document = read_document(printed, "", ignored))
+    for (auto const& entry : document->entries)
+      if (decides(entry.path()) || entry.path() == "run.seed")
+        settings[entry.path()] = entry.value.text;
+  return settings;
+}
+
+/// Keys that one of them does not know are another version's.
+std::vector<std::string> differences(std::map<std::string, std::string> const& before,
+                                     std::map<std::string, std::string> const& now) {
+  std::vector<std::string> found;
+  for (auto const& [key, value] : now)
+    if (auto const was = before.find(key); was != before.end() && was->second != value)
+      found.push_back(str(key, " was ", was->second, " and is ", value));
+  return found;
+}
+
 }  // namespace
 
 void write_launch_record(std::filesystem::path const& file, LaunchRecord const& record) {
@@ -130,6 +155,20 @@ CellStatus status_of_run(std::filesystem::path const& run) {
 
 CellStatus status_of(StudyDirectory const& study, std::string const& cell) {
   return by_launch(by_outcome(study.run_directory(cell)), study.launch_file(cell));
+}
+
+bool is_complete(StudyDirectory const& study, Cell const& cell) {
+  auto const& name = cell.entry.name;
+  if (status_of(study, name).state != CellState::complete) return false;
+  auto const file = study.run_directory(name) / "config.yaml";
+  std::error_code ignored;
+  if (!std::filesystem::exists(file, ignored)) return true;
+  auto const different = differences(settings_in(read_text(file, ExitCode::io)),
+                                     settings_in(print_config(cell.config)));
+  if (different.empty()) return true;
+  throw Error(ExitCode::usage,
+              str(name, " in ", study.path().string(), " is complete, with other settings"),
+              join(different, "; "), "name another folder with --out, or move that run away");
 }
 
 CellStatus once_ended(CellStatus status, int launcher_code) {

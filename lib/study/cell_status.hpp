@@ -10,6 +10,7 @@
 
 #include "base/console/table.hpp"
 #include "run_files/outcome.hpp"
+#include "study/cell.hpp"
 #include "study/study_directory.hpp"
 
 namespace stratagem {
@@ -51,9 +52,14 @@ CellStatus status_of(StudyDirectory const& study, std::string const& cell);
 /// The same of any run directory; of one that belongs to no study, by its outcome.json alone.
 CellStatus status_of_run(std::filesystem::path const& run);
 
-/// The same, after the cell's launcher has ended, so nothing is running any more. If the run was
-/// ended and does not know why, it has lost a peer, unless the launcher's exit code is that of an
-/// error. Code 0 (a node lost power) and codes of signals are not errors.
+/// Whether there is nothing left to do for a cell. Error(usage) where what was done is not what the
+/// study asks for now, as with variables of the environment that changed: settings that decide what
+/// a run computes are compared with those of its config.yaml.
+bool is_complete(StudyDirectory const& study, Cell const& cell);
+
+/// The status of a cell after its launcher has ended, so nothing is running any more. If the run
+/// was ended and does not know why, it has lost a peer, unless the launcher's exit code is that of
+/// an error. Code 0 (a node lost power) and codes of signals are not errors.
 CellStatus once_ended(CellStatus status, int launcher_code);
 
 /// Counts of the states of all cells: "84 cells: 80 complete, 3 failed, 1 missing".

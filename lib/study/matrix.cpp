@@ -218,9 +218,14 @@ class Expander {
     return found == file_.variants.end() ? nullptr : &*found;
   }
 
+  /// What differs from the defaults of a run: the final states of all cells would fill a disk.
+  Document defaults() const {
+    return {{}, {Entry{"checkpoint", "at_end", {"false"}, file_.begin, file_.begin}}};
+  }
+
   /// The sections of a cell, merged from all places with settings for it.
   Document settings(StudyPart const& part, Choices const& choices) const {
-    auto settings = merged(file_.base, part.base);
+    auto settings = merged(merged(defaults(), file_.base), part.base);
     for (auto const& choice : choices)
       if (choice.axis->name == "variant")
         settings = merged(std::move(settings), find_variant(choice.text())->settings);

@@ -15,15 +15,6 @@
 namespace stratagem {
 namespace {
 
-bool decides(std::string const& path) {
-  constexpr std::array<std::string_view, 6> keys{"run.name",  "run.seed",         "run.out",
-                                                 "run.ranks", "run.save_weights", "data.root"};
-  constexpr std::array<std::string_view, 5> sections{"trace.", "comm.", "checkpoint.", "watchdog.",
-                                                     "expect."};
-  return std::ranges::find(keys, path) == keys.end() &&
-         std::ranges::none_of(sections, [&](auto section) { return path.starts_with(section); });
-}
-
 /// 0 where ranks differ, or a manifest does not tell.
 std::int64_t common_device_memory(nlohmann::json const& ranks) {
   auto const of = [](nlohmann::json const& rank) {
@@ -35,6 +26,15 @@ std::int64_t common_device_memory(nlohmann::json const& ranks) {
 }
 
 }  // namespace
+
+bool decides(std::string const& path) {
+  constexpr std::array<std::string_view, 6> keys{"run.name",  "run.seed",         "run.out",
+                                                 "run.ranks", "run.save_weights", "data.root"};
+  constexpr std::array<std::string_view, 5> sections{"trace.", "comm.", "checkpoint.", "watchdog.",
+                                                     "expect."};
+  return std::ranges::find(keys, path) == keys.end() &&
+         std::ranges::none_of(sections, [&](auto section) { return path.starts_with(section); });
+}
 
 RunFacts read_run_facts(std::filesystem::path const& run) {
   RunFacts facts;

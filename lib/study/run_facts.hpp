@@ -36,6 +36,9 @@ struct RunFacts {
 /// What is not known stays empty, or 0; of bytes, -1. Of a run that goes on, its time is not known.
 RunFacts read_run_facts(std::filesystem::path const& run);
 
+/// Whether a key decides what a run computes or how fast.
+bool decides(std::string const& path);
+
 /// The values of a configuration that decide what a run computes and how fast, by path, as they are
 /// printed. Runs that agree in them and in their number of ranks repeat each other: they may differ
 /// in seed, folders, traces, checkpoints and watching.

@@ -70,8 +70,8 @@ class Sweep {
   /// The remaining cells, and how long such cells took elsewhere.
   void take_stock(std::vector<Cell> const& cells) {
     for (auto const& cell : cells) {
-      auto const status = status_of(study_, cell.entry.name);
-      if (status.state == CellState::complete) {
+      if (is_complete(study_, cell)) {
+        auto const status = status_of(study_, cell.entry.name);
         ++complete_;
         if (status.launch) estimate_.add(cell.entry, status.launch->seconds);
       } else {
@@ -164,7 +164,7 @@ ExitCode sweep_one(StudyDirectory const& study, Cell const& cell, CellStart cons
                    Log& log) {
   DirectoryLock const lock(study.lock_file(cell.entry.name));
   warn_without_lock(lock, log);
-  if (status_of(study, cell.entry.name).state == CellState::complete) {
+  if (is_complete(study, cell)) {
     log.info(cell.entry.name + " is complete: nothing to do");
     return ExitCode::done;
   }

@@ -11,6 +11,8 @@
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "h5/error.hpp"
+#include "h5/reader.hpp"
 #include "h5/trial.hpp"
 #include "h5/writer.hpp"
 
@@ -249,6 +251,28 @@ void write_archive(RunTraces const& traces, fs::path const& path) {
 }
 
 }  // namespace
+
+void require_replaceable(RunTraces const& traces, fs::path const& path) {
+  std::error_code ignored;
+  if (!fs::is_regular_file(path, ignored)) return;
+  auto const refuse = [&](std::string const& what) {
+    throw Error(ExitCode::usage, str(path.string(), " is there already, and ", what), {},
+                "name another file, or remove it");
+  };
+  try {
+    h5::FileReader const file(path);
+    if (file.attribute("/", "schema_name") !=
+        h5::AttributeValue(std::string(collected_schema_name)))
+      return refuse("is no file of collected traces");
+    auto const& first = traces.ranks.front();
+    auto const config = file.attribute("/" + rank_label(first.rank()) + "/provenance", "config");
+    auto const own = first.provenance.find("config");
+    if (config && own != first.provenance.end() && *config != own->second)
+      refuse("has the traces of another run");
+  } catch (h5::Hdf5Error const&) {
+    refuse("is no file of collected traces");
+  }
+}
 
 void write_collected(RunTraces const& traces, fs::path const& path) {
   fs::path const temporary = str(path.string(), ".tmp.", ::getpid());

@@ -20,6 +20,10 @@ struct RunTraces {
 /// none is usable.
 RunTraces collect_run(std::filesystem::path const& run);
 
+/// Error(usage) where write_collected() would replace a file that is no collected one, or one of
+/// another run.
+void require_replaceable(RunTraces const& traces, std::filesystem::path const& path);
+
 /// Writes the traces of all ranks to one compressed file; replaces `path` if it exists. The inputs
 /// are never changed. Error(io) if it cannot be written; then nothing is left behind.
 void write_collected(RunTraces const& traces, std::filesystem::path const& path);

@@ -49,11 +49,18 @@ ResumePoint choose_resume_point(RunRequest const& request, RunDirectory const& d
     auto const outcome = read_outcome(directory.path);
     if (!outcome) return "0 ";
     ResumePoint begin{.checkpoint = newest_checkpoint(directory.path, log)};
+    if (!begin.checkpoint && outcome->status == RunStatus::complete && outcome->steps > 0)
+      throw Error(ExitCode::checkpoint,
+                  "there is no checkpoint to train the finished run in " + directory.path.string() +
+                      " further from",
+                  "it did not save its last step (checkpoint.at_end)",
+                  "name another directory with --out");
     if (begin.checkpoint)
       check_resumable(*begin.checkpoint, facts, setup.model, request.resume_mode, log);
     else
       check_new_start(directory.path, facts, request.resume_mode, log);
-    if (outcome->began_after == begin.step()) begin.in_vain = outcome->in_vain + 1;
+    bool const ended = outcome->status == RunStatus::complete;
+    if (!ended && outcome->began_after == begin.step()) begin.in_vain = outcome->in_vain + 1;
     require_progress(*outcome, begin);
     return str(begin.in_vain, " ", begin.checkpoint ? begin.checkpoint->folder().string() : "");
   });

@@ -21,6 +21,8 @@
 #include "strategy/registry.hpp"
 #include "strategy/shared/replica.hpp"
 #include "trace/trace_file.hpp"
+#include "train/final_parameters.hpp"
+#include "train/finished_run.hpp"
 #include "train/manifest.hpp"
 #include "train/resume_point.hpp"
 #include "train/run_end.hpp"
@@ -38,11 +40,11 @@ std::string in_words(TrainResult const& result) {
 }
 
 /// Rank 0 does so for all, and keeps the lock.
-RunDirectory claim(RunRequest const& request, mpi::Comm const& world) {
+RunDirectory claim(RunRequest const& request, Existing existing, mpi::Comm const& world) {
   mpi::Session::enter(world, "the run directory");
   RunDirectory claimed;
   auto const place = from_rank_0(world, [&] {
-    claimed = claim_run_directory(request.config.run.out, request.existing);
+    claimed = claim_run_directory(request.config.run.out, existing);
     return str(claimed.attempt, " ", claimed.already_complete ? 1 : 0, " ", claimed.path.string());
   });
   auto const first = place.find(' '), second = place.find(' ', first + 1);
@@ -120,11 +122,12 @@ struct End {
   TrainResult result;
   std::string digest = {};              ///< of the parameters, where it came to its end
   std::optional<Error> unwritten = {};  ///< why run.save_weights has no file
+  std::optional<Error> unsaved = {};    ///< why no checkpoint has the last step, which was to be
   bool trace_complete = true;           ///< of all ranks
 
   ExitCode code() const {
     if (result.interrupted) return ExitCode::saved;
-    return trace_complete && !unwritten ? ExitCode::done : ExitCode::io;
+    return trace_complete && !unwritten && !unsaved ? ExitCode::done : ExitCode::io;
   }
 };
 
@@ -169,13 +172,9 @@ class Run {
                     TrainingProgress const& start);
   /// After an interruption: the state is on the disk, or AgreedError.
   void require_saved(CheckpointWriter& checkpoints);
-  /// Of the parameters, of which no rank needs to hold more than its share.
-  std::string digest_of_result(Communicator& communicator, Participant& participant);
-  /// The first rank that holds whole tensors gathers and writes all of them; what kept it from
-  /// that, on all ranks.
-  std::optional<Error> save_weights(Communicator& communicator, Participant& participant);
-  /// In their stead.
-  void save_end(CheckpointWriter& checkpoints, Participant& participant, End const& end);
+  /// The digest, the weights that were asked for, and what is still to be written of checkpoints.
+  void keep_result(Communicator& communicator, Participant& participant,
+                   CheckpointWriter& checkpoints, End& end);
   /// True when every rank's trace is whole.
   bool close_trace(trace::Status status, Communicator& communicator);
   ExitCode finish(End const& end);
@@ -232,11 +231,8 @@ ExitCode Run::execute() {
       require_saved(checkpoints);
       end_.saved(end.result.steps);
     } else {
-      end.digest = digest_of_result(*communicator, own);
-      end.unwritten = save_weights(*communicator, own);
-      if (end.unwritten) save_end(checkpoints, own, end);
+      keep_result(*communicator, own, checkpoints, end);
     }
-    static_cast<void>(checkpoints.finish());  // warned of already
     end.trace_complete =
         close_trace(interrupted ? trace::Status::stopped : trace::Status::complete, *communicator);
     mpi::Session::enter(world_, "the end");
@@ -424,49 +420,26 @@ void Run::require_saved(CheckpointWriter& checkpoints) {
                       problem->what(), "make room, and --resume from the checkpoint before");
 }
 
-std::string Run::digest_of_result(Communicator& communicator, Participant& participant) {
-  gpu::MemoryScope const scope(gpu::MemoryCategory::workspace);
-  auto const dealt = deal_tensors(setup_.model, setup_.plan.strategy.holders);
-  auto const mine = [&](std::string const& name) { return dealt.at(name) == world_.rank(); };
-  return digest_of(communicator, gather(participant.state(), State::parameters, setup_.model, mine,
-                                        communicator));
-}
-
-std::optional<Error> Run::save_weights(Communicator& communicator, Participant& participant) {
-  auto const& file = request_.config.run.save_weights;
-  if (file.empty()) return std::nullopt;
-  bool const holds = world_.rank() == setup_.plan.strategy.holders.front();
-  auto const wanted = [holds](std::string const&) { return holds; };
+void Run::keep_result(Communicator& communicator, Participant& participant,
+                      CheckpointWriter& checkpoints, End& end) {
   auto const state = participant.state();
-  auto const parameters = gather(state, State::parameters, setup_.model, wanted, communicator);
-  auto const statistics = average(state.buffers, communicator);
-  std::string problem;
-  if (holds) {
-    TensorMap tensors(parameters.begin(), parameters.end());
-    for (auto const& [name, tensor] : named(setup_.model, statistics))
-      tensors.emplace(name, tensor);
-    NamedTensors ordered;
-    for (auto const& state : state_of(setup_.model))
-      ordered.emplace_back(state.name, tensors.at(state.name));
-    try {
-      write_weights(file, setup_.model, ordered);
-    } catch (Error const& failure) {
-      problem = failure.what();
-    }
+  auto const& plan = setup_.plan.strategy;
+  end.digest = digest_of_parameters(communicator, state, setup_.model, plan);
+  if (auto const& file = request_.config.run.save_weights; !file.empty())
+    end.unwritten = save_weights(file, communicator, state, setup_.model, plan);
+  auto& result = end.result;
+  if (end.unwritten && !result.saved) {  // in their stead
+    checkpoints.save({.step = result.steps,
+                      .train_time_s = result.train_time_s,
+                      .wall_time_s = result.wall_time_s},
+                     participant);
+    result.saved = true;
   }
-  for (auto const& text : gather_texts(communicator, problem))
-    if (!text.empty()) return Error(ExitCode::io, text);
-  return std::nullopt;
-}
-
-void Run::save_end(CheckpointWriter& checkpoints, Participant& participant, End const& end) {
-  auto const& result = end.result;
-  checkpoints.save({.step = result.steps,
-                    .train_time_s = result.train_time_s,
-                    .wall_time_s = result.wall_time_s},
-                   participant);
   auto const failure = checkpoints.finish();
-  if (!leader_) return;
+  if (result.saved) end.unsaved = failure;  // any other was warned of
+  if (auto const news = checkpoints.news())
+    recorder_.event(trace::Severity::info, "checkpoint", *news);
+  if (!leader_ || !end.unwritten) return;
   log_.warning(str("the weights were not written: ", end.unwritten->what()));
   if (!failure)
     log_.warning(
@@ -497,6 +470,7 @@ ExitCode Run::finish(End const& end) {
   outcome.reason = result.reason;
   if (end.unwritten)
     outcome.reason += str("; the weights were not written: ", end.unwritten->what());
+  if (end.unsaved) outcome.reason += str("; the last step was not saved: ", end.unsaved->what());
   outcome.steps = result.steps;
   outcome.digest = end.digest;
   outcome.test_accuracy = result.last.accuracy;
@@ -549,11 +523,10 @@ SignalWatch::Reactions Run::reactions(Watchdog* watchdog) {
 
 ExitCode run(RunRequest const& request, mpi::Comm const& world, SignalWatch& signals, Log& log) {
   auto setup = set_up(request.config, world, log);
-  auto const directory = claim(request, world);
+  auto directory = claim(request, request.existing, world);
   if (directory.already_complete) {
-    if (world.rank() == 0)
-      log.info(request.config.run.out + " holds this run, COMPLETE: nothing to do");
-    return ExitCode::done;
+    if (!goes_further(request, directory, setup, world, log)) return ExitCode::done;
+    directory = claim(request, Existing::extend, world);
   }
   auto const beginning = choose_resume_point(request, directory, setup, world, log);
   static_cast<void>(from_rank_0(world, [&] {

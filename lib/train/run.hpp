@@ -1,5 +1,7 @@
 #pragma once
 
+#include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -21,6 +23,8 @@ struct RunRequest {
   std::string effective_config;               ///< `config` as YAML, for the run directory
   std::map<std::string, std::string> values;  ///< its values, by path
   std::vector<std::string> arguments;         ///< of the command line, for the manifest
+  /// The values of the configuration that a run directory holds; empty where it cannot be read.
+  std::function<std::map<std::string, std::string>(std::filesystem::path const&)> values_in;
   Existing existing = Existing::refuse;
   ResumeMode resume_mode = ResumeMode::exact;  ///< of a resumed run
   Failpoints failpoints;                       ///< of this rank, for tests

@@ -17,11 +17,18 @@
 #include "model/weights.hpp"
 #include "mpi/session.hpp"
 #include "plan/process_setup.hpp"
+#include "strategy/state/named_tensors.hpp"
 #include "train/expectations.hpp"
 #include "train/instruction_set.hpp"
 
 namespace stratagem {
 namespace {
+
+std::string digest_of_weights(TensorMap const& weights) {
+  NamedTensors tensors;
+  for (auto const& [name, tensor] : weights) tensors.emplace_back(name, tensor.contiguous());
+  return weights.empty() ? "from the seed" : digest_of(tensors);
+}
 
 /// What is written after the training is tried before it. The run directory is made until then.
 void try_weights_file(RunOptions const& run) {
@@ -91,6 +98,7 @@ Setup set_up(RunConfig const& config, mpi::Comm const& world, Log& log) {
   });
   mpi::Session::enter(world, "the reading of weights and data");
   auto weights = on_all_ranks(world, [&] { return read_weights(config.model, model); });
+  auto const weights_digest = digest_of_weights(weights);
   auto dataset =
       own ? *std::move(own) : on_all_ranks(world, [&] { return load_dataset(config.data); });
   require_equal(world, "dataset " + dataset.name, dataset.fingerprint, ExitCode::bad_data,
@@ -112,8 +120,14 @@ Setup set_up(RunConfig const& config, mpi::Comm const& world, Log& log) {
                     "alike; start on equal nodes, with the same environment"));
   bool const graph =
       on_all_ranks(world, [&] { return !serves && keeps_graph(config, plan.strategy, process); });
-  return {std::move(process), threads, std::move(model), std::move(dataset), std::move(weights),
-          std::move(plan),    graph};
+  return {.process = std::move(process),
+          .threads = threads,
+          .model = std::move(model),
+          .dataset = std::move(dataset),
+          .weights = std::move(weights),
+          .weights_digest = weights_digest,
+          .plan = std::move(plan),
+          .graph = graph};
 }
 
 }  // namespace stratagem

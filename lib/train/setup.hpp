@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include "base/console/log.hpp"
 #include "comm/process_info.hpp"
 #include "data/dataset.hpp"
@@ -15,7 +17,8 @@ struct Setup {
   int threads;  ///< of LibTorch, per rank; already set
   Model model;
   Dataset dataset;
-  TensorMap weights;  ///< of model.weights; empty where none is named
+  TensorMap weights;           ///< of model.weights or model.file; empty where none is named
+  std::string weights_digest;  ///< of these, or "from the seed"
   RunPlan plan;
   bool graph = false;  ///< a GPU keeps the work of steps
 };

@@ -68,6 +68,7 @@ Trainer::Trainer(TrainerParts const& parts, TrainingProgress const& start)
       telemetry_(gpu::make_telemetry(parts.device)),
       started_ns_(monotonic_ns()),
       wall_time_before_s_(start.wall_time_s),
+      began_after_(start.step),
       position_(start),
       own_steps_(start.step) {}
 
@@ -87,18 +88,27 @@ TrainResult Trainer::run() {
   while (true) {
     bool const over = requests.stop || position_.step >= plan.total_steps;
     bool const epoch_over = over || position_.step % plan.steps_per_epoch == 0;
+    auto const reached = position_;
     if (position_.epoch.steps > 0 && epoch_over && !end_epoch(over)) {
       save_and_stop();
       break;
     }
-    if (requests.save && !over) save();
-    if (over) break;
+    if (over) {
+      save_end(reached);
+      break;
+    }
+    if (requests.save) save(position_);
     requests = train_round(loader);
     if (!requests.interrupt) continue;
     save_and_stop();
     break;
   }
-  if (!result_.interrupted) require_equal_replicas();  // before anything is made of them
+  conclude();
+  return result_;
+}
+
+void Trainer::conclude() {
+  auto const& plan = parts_.plan;
   result_.steps = position_.step;
   result_.train_time_s = position_.train_time_s + position_.epoch.time_s;
   result_.wall_time_s = wall_time_s();
@@ -108,7 +118,6 @@ TrainResult Trainer::run() {
                    : all               ? "epochs done"
                    : most              ? "max_steps"
                                        : "time_limit";
-  return result_;
 }
 
 std::optional<Loader> Trainer::make_loader() const {
@@ -330,17 +339,24 @@ void Trainer::require_equal_replicas() const {
                                     position_.step);
 }
 
-void Trainer::save() {
-  parts_.recorder.enter(trace::Activity::save, position_.step);
+void Trainer::save(TrainingProgress position) {
+  parts_.recorder.enter(trace::Activity::save, position.step);
   require_equal_replicas();
-  position_.wall_time_s = wall_time_s();
-  auto const text = parts_.checkpoints.save(position_, parts_.member.participant());
+  position.wall_time_s = wall_time_s();
+  auto const text = parts_.checkpoints.save(position, parts_.member.participant());
   parts_.recorder.event(trace::Severity::info, "checkpoint_begun", text);
 }
 
 void Trainer::save_and_stop() {
-  save();
+  save(position_);
   result_.interrupted = true;
+}
+
+void Trainer::save_end(TrainingProgress const& reached) {
+  if (!parts_.plan.config.checkpoint.at_end || reached.step == began_after_)
+    return require_equal_replicas();  // before anything is made of them
+  save(reached);
+  result_.saved = true;
 }
 
 double Trainer::wall_time_s() const {

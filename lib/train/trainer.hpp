@@ -27,6 +27,7 @@ namespace stratagem {
 struct TrainResult {
   std::string reason;        ///< "epochs done", "max_steps", "time_limit" or "interrupted"
   bool interrupted = false;  ///< before its end, and saved
+  bool saved = false;  ///< so is its end; CheckpointWriter::finish() tells whether it could be
   std::int64_t steps = 0;
   double train_time_s = 0;  ///< without evaluation and saving
   double wall_time_s = 0;   ///< with them
@@ -85,10 +86,15 @@ class Trainer {
   /// False when a signal came before it was over.
   bool evaluate_now();
   void save_and_stop();
+  /// `reached`: the position before its epoch was ended for there is no further step. A longer run
+  /// goes on from there as one that never stopped, and one that is killed now ends as it should.
+  void save_end(TrainingProgress const& reached);
+  /// How it ended.
+  void conclude();
   void write_metrics(trace::EpochRecord const& epoch);
   /// Error(diverged), on all ranks, when what they hold alike differs: nothing is saved then.
   void require_equal_replicas() const;
-  void save();
+  void save(TrainingProgress position);
   /// Of this attempt and those it goes on from: training, evaluation and saving.
   double wall_time_s() const;
   /// Of this rank, during a round.
@@ -100,6 +106,7 @@ class Trainer {
   std::unique_ptr<gpu::Telemetry> telemetry_;
   std::int64_t started_ns_;
   double wall_time_before_s_;  ///< of earlier attempts
+  std::int64_t began_after_;   ///< the step of the checkpoint that it began with; 0: none
   std::int64_t round_began_ns_ = 0;
   TrainingProgress position_;
   std::int64_t own_steps_;        ///< that this rank has made

@@ -33,6 +33,9 @@ constexpr std::array<std::string_view, 9> without_effect{"data.root",
                                                          "model.head",
                                                          "model.recompute"};
 
+constexpr char schedule_length[] = "steps of the schedule";
+constexpr char initial_weights[] = "initial weights";
+
 /// What is the machine's, and not what the run was told to do.
 constexpr std::array<std::string_view, 5> surroundings{"threads", "device", "LibTorch",
                                                        "instruction set", "kernels"};
@@ -56,7 +59,17 @@ Facts with_present_names(Facts before, Facts const& now) {
   if (now.contains("optimizer.decay")) before.try_emplace("optimizer.decay", "all");
   if (now.contains("model.fused")) before.try_emplace("model.fused", "auto");
   if (now.contains("data.holdout")) before.try_emplace("data.holdout", "0");
+  if (!now.contains(schedule_length)) before.erase(schedule_length);
+  for (char const* const name : {schedule_length, initial_weights})  // were not always known
+    if (auto const known = now.find(name); known != now.end()) before.insert(*known);
   return before;
+}
+
+/// The learning rate of a step depends on how many there are.
+bool depends_on_length(OptimizerConfig const& optimizer) {
+  auto const kind = optimizer.schedule;
+  bool const decays = kind == ScheduleKind::cosine || kind == ScheduleKind::linear;
+  return kind == ScheduleKind::wsd || (decays && optimizer.decay_steps == 0);
 }
 
 }  // namespace
@@ -83,8 +96,9 @@ Facts training_facts(std::map<std::string, std::string> const& values, Setup con
   facts["LibTorch"] = build_info().libtorch;
   facts["instruction set"] = at::get_cpu_capability();
   if (auto const settings = kernel_settings(); !settings.empty()) facts["kernels"] = settings;
-  if (plan.config.optimizer.schedule == ScheduleKind::cosine)
-    facts["steps of the schedule"] = std::to_string(plan.total_steps);
+  if (depends_on_length(plan.config.optimizer))
+    facts[schedule_length] = std::to_string(plan.total_steps);
+  facts[initial_weights] = setup.weights_digest;
   return facts;
 }
 
@@ -93,8 +107,7 @@ Facts without_surroundings(Facts facts) {
   return facts;
 }
 
-std::string require_alike(Facts before, Facts const& now, ResumeMode resume_mode,
-                          std::string const& what) {
+Differences compare(Facts before, Facts const& now, ResumeMode resume_mode) {
   before = with_present_names(std::move(before), now);
   std::set<std::string> names;
   for (auto const& [name, _] : before) names.insert(name);
@@ -106,18 +119,27 @@ std::string require_alike(Facts before, Facts const& now, ResumeMode resume_mode
                            name.starts_with("optimizer.");
     return std::string(is_choice ? "not set" : "not known");
   };
-  std::vector<std::string> forbidden, changed;
+  Differences found;
   for (auto const& name : names) {
     auto const was = value(before, name), is = value(now, name);
     if (was == is) continue;
     bool const ends = resume_mode == ResumeMode::exact || among(always, name);
-    (ends ? forbidden : changed).push_back(str(name, " was ", was, " and is ", is));
+    (ends ? found.forbidden : found.allowed).push_back(str(name, " was ", was, " and is ", is));
   }
-  if (!forbidden.empty())
-    throw Error(
-        ExitCode::checkpoint, str("cannot resume from ", what), join(forbidden, "; "),
-        "change it back; --resume=compatible allows everything except another model or dataset");
-  return join(changed, "; ");
+  return found;
+}
+
+void refuse_to_resume(std::string const& what, std::vector<std::string> const& forbidden) {
+  throw Error(
+      ExitCode::checkpoint, str("cannot resume from ", what), join(forbidden, "; "),
+      "change it back; --resume=compatible allows everything except another model or dataset");
+}
+
+std::string require_alike(Facts before, Facts const& now, ResumeMode resume_mode,
+                          std::string const& what) {
+  auto const found = compare(std::move(before), now, resume_mode);
+  if (!found.forbidden.empty()) refuse_to_resume(what, found.forbidden);
+  return join(found.allowed, "; ");
 }
 
 }  // namespace stratagem

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "train/setup.hpp"
 
@@ -23,6 +24,17 @@ Facts training_facts(std::map<std::string, std::string> const& values, Setup con
 
 /// Those that say what was to be done, without those of the machine that did it.
 Facts without_surroundings(Facts facts);
+
+/// What differs: "optimizer.lr was 0.1 and is 0.5".
+struct Differences {
+  std::vector<std::string> forbidden;  ///< with these nothing can be resumed
+  std::vector<std::string> allowed;    ///< those that only an exact continuation forbids
+};
+Differences compare(Facts before, Facts const& now, ResumeMode resume_mode);
+
+/// Error(checkpoint) naming what forbids to resume from `what`.
+[[noreturn]] void refuse_to_resume(std::string const& what,
+                                   std::vector<std::string> const& forbidden);
 
 /// Error(checkpoint) naming every fact that forbids to resume from `what`. Returns those that only
 /// an exact continuation forbids, where that was not asked for; empty for none.
