@@ -13,7 +13,7 @@ import zlib
 import harness
 from harness import Refusal
 
-USAGE, BAD_DATA, IO = 2, 5, 6
+USAGE, IO = 2, 6
 
 
 def chunk(kind, content):
@@ -114,7 +114,7 @@ class Init(harness.ProgramTest):
         ended = self.run_program("init", "my.yaml", "--dataset", "photos")
         self.check_refused(ended, USAGE, ["photos", "a path has a / or a ."])
         ended = self.run_program("init", "my.yaml", "--model", "net.pt2")
-        self.check_refused(ended, BAD_DATA, ["net.pt2"])
+        self.check_refused(ended, USAGE, ["cannot open model file net.pt2"])
         self.assertFalse((self.folder / "my.yaml").exists())
 
     def test_a_model_file(self):
