@@ -49,6 +49,7 @@ ELSEWHERE = {
     "git clone": "by hand",
     "cmake ": "install.works",
     "python3 -m pip": "modules/bootstrap.sh installs the same",
+    "python3 -m venv": "modules/bootstrap.sh installs the same packages",
     "apt-get ": "a book is written instead",
     "export STRATAGEM_DATA": "CI has another folder",
     "analysis/tokenize_text.py": "analysis.tokenize_text",
