@@ -256,8 +256,8 @@ class NoHang(FaultTest):
         self.assertIn("step 10 was not saved: the part of rank 1 is not in", ended.stderr)
         self.assertEqual([path.name for path in checkpoints.iterdir()], ["step-000000020"])
 
-    def test_a_slow_rank_is_named_once(self):
-        settings = ["run.max_steps=40", "run.epochs=100", "run.evaluate_every=0"]
+    def test_a_rank_that_is_slow_for_long_is_named_once(self):
+        settings = ["run.max_steps=300", "run.epochs=100", "run.evaluate_every=0"]
         ended = self.run_words(
             mpirun(2, [self.program, *overridden(*settings)]),
             environment={"STRATAGEM_FAIL": "forward:1:*:delay=60"},
@@ -265,6 +265,15 @@ class NoHang(FaultTest):
         self.assertEqual(ended.code, 0, str(ended))
         self.assertEqual(len(re.findall(r"rank 1 \(process \d+\) is slow", ended.stderr)), 1, str(ended))
         self.assertNotIn("rank 0 (process", ended.stderr)
+
+    def test_a_rank_that_was_slow_for_a_while_is_not_named(self):
+        settings = ["run.max_steps=60", "run.epochs=100", "run.evaluate_every=0"]
+        ended = self.run_words(
+            mpirun(2, [self.program, *overridden(*settings)]),
+            environment={"STRATAGEM_FAIL": "forward:1:*:delay=60"},
+        )
+        self.assertEqual(ended.code, 0, str(ended))
+        self.assertNotIn("is slow", ended.stderr)
 
 
 class Crashed(FaultTest):

@@ -173,18 +173,5 @@ TEST(FailureDetector, AfterAStopOfTheWholeJobAllLimitsBeginAnew) {
   EXPECT_EQ(pair.pass(300ms).size(), 2U);
 }
 
-TEST(FailureDetector, SlowIsWhoTakesMuchLongerThanTheOthers) {
-  auto const slow = [](std::vector<std::int64_t> const& busy_ms) {
-    std::vector<Glance> glances;
-    for (auto const ms : busy_ms) glances.push_back({.busy_ns = ms * 1'000'000});
-    return slow_among(glances);
-  };
-  EXPECT_EQ(slow({10, 10, 20, 11}), std::vector<std::size_t>{2});
-  EXPECT_EQ(slow({40, 10}), std::vector<std::size_t>{0});
-  EXPECT_TRUE(slow({10, 14}).empty());
-  EXPECT_TRUE(slow({1, 2}).empty());      // a millisecond is no matter
-  EXPECT_TRUE(slow({0, 20, 0}).empty());  // servers have no steps to compare with
-}
-
 }  // namespace
 }  // namespace stratagem

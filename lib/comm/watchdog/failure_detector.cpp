@@ -15,8 +15,6 @@ constexpr std::int64_t enough_stretches = 20;
 constexpr double caution = 2;     // with fewer samples, so many times the limit
 constexpr auto first_doubt = 1s;  // of silence; from then on, the system is asked about a process
 constexpr double distance = 1.5;  // factor for heartbeats from other nodes
-constexpr double slow_factor = 1.5;
-constexpr std::int64_t slow_ns = 1'000'000;  // and at least so much more
 
 nanoseconds seconds(double value) {
   return nanoseconds(saturated(value * 1e9));
@@ -110,23 +108,6 @@ std::optional<FailureDetector::Accusation> FailureDetector::look_at_peer(
       return found(Finding::silent, long_);
   }
   return std::nullopt;
-}
-
-std::vector<std::size_t> slow_among(std::span<Glance const> glances) {
-  std::vector<std::size_t> slow;
-  for (std::size_t slot = 0; slot < glances.size(); ++slot) {
-    std::vector<std::int64_t> others;
-    for (std::size_t other = 0; other < glances.size(); ++other)
-      if (other != slot && glances[other].busy_ns > 0) others.push_back(glances[other].busy_ns);
-    if (others.empty()) continue;
-    auto const middle = others.begin() + static_cast<std::ptrdiff_t>((others.size() - 1) / 2);
-    std::ranges::nth_element(others, middle);
-    auto const busy = glances[slot].busy_ns;
-    if (static_cast<double>(busy) > slow_factor * static_cast<double>(*middle) &&
-        busy > *middle + slow_ns)
-      slow.push_back(slot);
-  }
-  return slow;
 }
 
 }  // namespace stratagem

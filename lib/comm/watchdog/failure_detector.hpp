@@ -78,7 +78,4 @@ class FailureDetector {
   std::vector<Stillness> beats_;        ///< of the others' watchdogs
 };
 
-/// Slots whose steps take much more computing time than those of the others.
-std::vector<std::size_t> slow_among(std::span<Glance const> glances);
-
 }  // namespace stratagem

@@ -23,8 +23,6 @@ using trace::activity_names;
 constexpr auto period = 100ms;
 constexpr int sure_looks = 2;  // looks before the end: there may be more than one culprit
 constexpr int looks_for_a_save = 30s / period;
-constexpr int slow_looks = 3;
-constexpr int told = -1;
 constexpr unsigned last_words_s = 2;
 constexpr auto time_of_others = 800ms;
 constexpr auto time_of_launcher = 300ms;
@@ -74,7 +72,7 @@ Watchdog::Watchdog(WatchdogConfig const& config, StatusTable const& status_table
       reactions_(std::move(reactions)),
       detector_(config, own_, slots_.size()),
       parent_(::getppid()),
-      slow_looks_(slots_.size()) {
+      slow_ranks_(slots_.size()) {
   own().vital = self.vital;
   own().presence = Presence::watched;
   thread_ = std::thread([this] { run(); });
@@ -116,7 +114,7 @@ void Watchdog::look(std::chrono::nanoseconds elapsed) {
   for (std::size_t i = 0; i < slots_.size(); ++i)
     if (slots_[i]->process == 0) slots_[i]->found_after_ns = detector_.silence_of(i).count();
   act();
-  tell_of_slow(glances);
+  tell_of_slow(elapsed, glances);
 }
 
 std::optional<std::chrono::nanoseconds> Watchdog::own_limit() const {
@@ -175,15 +173,10 @@ bool Watchdog::speaks() const {
   return true;
 }
 
-void Watchdog::tell_of_slow(std::span<Glance const> glances) {
-  auto const slow = slow_among(glances);
-  for (std::size_t i = 0; i < slots_.size(); ++i) {
-    auto& looks = slow_looks_[i];
-    if (looks == told) continue;
-    looks = std::ranges::count(slow, i) > 0 ? looks + 1 : 0;
-    if (looks < slow_looks) continue;
-    looks = told;
-    auto const text = str(name_of(*slots_[i]), " is slow: each of its steps takes it at least ",
+void Watchdog::tell_of_slow(std::chrono::nanoseconds elapsed, std::span<Glance const> glances) {
+  for (auto const i : slow_ranks_.look(elapsed, glances)) {
+    auto const text = str(name_of(*slots_[i]), " is slow: for ", SlowRanks::lasts.count(),
+                          " s, each of its steps took it at least ",
                           format_duration(1e-9 * static_cast<double>(glances[i].busy_ns)),
                           ", more than 1.5 times what the others take");
     if (speaks()) reactions_.tell(text);

@@ -14,6 +14,7 @@
 
 #include "base/error.hpp"
 #include "comm/watchdog/failure_detector.hpp"
+#include "comm/watchdog/slow_ranks.hpp"
 #include "comm/watchdog/status_table.hpp"
 #include "comm/watchdog/watchdog_config.hpp"
 #include "trace/heartbeat_status.hpp"
@@ -29,7 +30,7 @@ struct Verdict {
 /// A thread that watches this rank and the others of its node: does one hang, was it stopped, is it
 /// gone? It makes no MPI calls. If the job cannot continue without such a rank, it ends the
 /// process, and the launcher then ends the job. A rank that the others do not need is reported
-/// once, and so is a rank that is much slower than the others.
+/// once, and so is a rank that stays much slower than the others.
 ///
 /// Not taken for a hang: activities between steps, the first time of each phase, a process that is
 /// held by a debugger, and a stop of the whole job.
@@ -79,7 +80,7 @@ class Watchdog {
   bool is_orphaned();
   /// Handles a finding: reports it, or ends the process.
   void act();
-  void tell_of_slow(std::span<Glance const> glances);
+  void tell_of_slow(std::chrono::nanoseconds elapsed, std::span<Glance const> glances);
   [[noreturn]] void end();
   /// The first rank that ends makes the launcher end the others.
   void await_last_words();
@@ -102,8 +103,8 @@ class Watchdog {
   std::int64_t parent_;
   int fatal_looks_ = 0;  ///< in a row
   int looks_as_orphan_ = 0;
-  std::set<std::size_t> told_;   ///< slots with a reported fault
-  std::vector<int> slow_looks_;  ///< by slot, in a row; -1: reported
+  std::set<std::size_t> told_;  ///< slots with a reported fault
+  SlowRanks slow_ranks_;
   std::mutex mutex_;
   std::condition_variable wake_;
   bool stopping_ = false;  ///< under mutex_
