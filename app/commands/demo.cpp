@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <iostream>
 
@@ -8,6 +9,7 @@
 #include "base/contract.hpp"
 #include "base/error.hpp"
 #include "base/files/free_name.hpp"
+#include "base/files/time_name.hpp"
 #include "base/text.hpp"
 #include "model/model.hpp"
 #include "plan/run_plan.hpp"
@@ -43,23 +45,26 @@ RunConfig configuration(std::string const& name, int ranks, std::int64_t epochs,
   return config;
 }
 
-Cell make_cell(int index, int workers, RunConfig const& config) {
+/// `round` counts from 1.
+Cell make_cell(int index, int workers, std::int64_t round, RunConfig const& config) {
   auto const& name = config.run.name;
   Cell cell{.entry = {.index = index,
-                      .name = name,
+                      .name = round == 1 ? name : str(name, "-", round),
                       .group = name,
                       .part = "demo",
                       .variant = name,
                       .workers = workers,
                       .settings = "variant=" + name},
             .config = config};
+  cell.config.run.name = cell.entry.name;
   describe(cell.entry, config);
   return cell;
 }
 
 /// Every strategy, on one rank where it is serial and on `ranks` otherwise. The same seed gives all
-/// of them the same weights and the same batches.
-Study comparison(int ranks, std::int64_t epochs) {
+/// of them the same weights and the same batches. They take turns, so that whatever else the
+/// machine does meets all of them.
+Study comparison(int ranks, std::int64_t epochs, std::int64_t rounds) {
   auto const with = [&](std::string const& name, Settings const& settings) {
     return configuration(name, ranks, epochs, settings);
   };
@@ -71,11 +76,12 @@ Study comparison(int ranks, std::int64_t epochs) {
       with("ps-sync", {{"name", "ps"}, {"chunk_mb", "0.5"}}),
   };
   Study study{.name = "demo", .file = {}, .text = {}, .overrides = {}, .cells = {}};
-  for (auto const& config : configurations) {
-    bool const alone = least_ranks(config.strategy) == 1;
-    auto const index = static_cast<int>(study.cells.size());
-    study.cells.push_back(make_cell(index, alone ? 1 : ranks, config));
-  }
+  for (std::int64_t round = 1; round <= rounds; ++round)
+    for (auto const& config : configurations) {
+      bool const alone = least_ranks(config.strategy) == 1;
+      auto const index = static_cast<int>(study.cells.size());
+      study.cells.push_back(make_cell(index, alone ? 1 : ranks, round, config));
+    }
   return study;
 }
 
@@ -154,25 +160,34 @@ std::vector<std::string> next_commands(StudyDirectory const& directory, int rank
   return lines;
 }
 
+/// The run of a cell, which has ended, with its ranks' traces joined.
+ComparedRun joined(StudyDirectory const& directory, CellEntry const& cell) {
+  auto const run = directory.run_directory(cell.name);
+  auto const traces = trace::collect_run(run);
+  trace::write_collected(traces, run / "collected.h5");
+  auto const outcome = read_outcome(run);
+  return {.summary = summarise(cell.name, traces, read_run_facts(run)),
+          .digest = outcome ? outcome->digest : "",
+          .of = cell.group,
+          .core_share = outcome ? outcome->core_share : std::nan("")};
+}
+
+/// Tables are of the first round, conclusions of all.
 void show(StudyDirectory const& directory, Study const& study, int ranks) {
-  std::vector<RunSummary> summaries;
+  std::vector<RunSummary> first_round;
   std::vector<ComparedRun> compared;
   std::vector<std::string> folders;
   for (auto const& cell : study.cells) {
-    auto const& name = cell.entry.name;
-    auto const run = directory.run_directory(name);
-    auto const traces = trace::collect_run(run);
-    trace::write_collected(traces, run / "collected.h5");
-    summaries.push_back(summarise(name, traces, read_run_facts(run)));
-    auto const outcome = read_outcome(run);
-    compared.push_back({.summary = summaries.back(),
-                        .digest = outcome ? outcome->digest : "",
-                        .epochs_differ = difference_of_epochs(traces)});
-    folders.push_back((run / "trace").string());
+    compared.push_back(joined(directory, cell.entry));
+    if (cell.entry.name != cell.entry.group) continue;
+    first_round.push_back(compared.back().summary);
+    folders.push_back((directory.run_directory(cell.entry.name) / "trace").string());
   }
+  auto const rounds = compared.size() / first_round.size();
   std::cout << '\n'
-            << summary_text(summaries) << "\nmean over the steps of each rank\n"
-            << phase_table(summaries).render() << list_of("traces", folders)
+            << (rounds > 1 ? str("the first of ", rounds, " rounds:\n") : "")
+            << summary_text(first_round) << "\nmean over the steps of each rank\n"
+            << phase_table(first_round).render() << list_of("traces", folders)
             << list_of("what this says", conclusions(compared))
             << list_of("next", next_commands(directory, ranks));
 }
@@ -185,6 +200,11 @@ void declare_demo(Options& options) {
                .fallback = "2",
                .meaning = "of the runs that are not serial"});
   options.add({.name = "epochs", .value = "N", .fallback = "2", .meaning = "of each run"});
+  options.add({.name = "rounds",
+               .value = "N",
+               .fallback = "3",
+               .meaning = "in which all strategies take turns; one round tells no difference from"
+                          " chance"});
   options.add(
       {.name = "out",
        .value = "DIR",
@@ -206,9 +226,10 @@ ExitCode execute_demo(Options const& options) {
                   .shows_output = true};
   if (common.level == LogLevel::warning) start.passed_on.emplace_back("-q");
   fs::path const folder = options.has("out") ? fs::path(options.text("out"))
-                                             : free_name("runs/demo-" + utc_time(wall_ns()));
+                                             : free_name("runs/demo-" + time_name(wall_ns()));
   check_folder(folder);
-  auto const study = comparison(ranks, options.integer("epochs", 1, 1000));
+  auto const study =
+      comparison(ranks, options.integer("epochs", 1, 1000), options.integer("rounds", 1, 100));
   check_all(study);
   auto const directory = StudyDirectory::prepare(folder, study);
   Log log(0, true, common.level, common.color);

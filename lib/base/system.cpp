@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -129,6 +130,19 @@ double process_cpu_seconds() {
     return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
   };
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+double share_of_core_time() {
+  double computed = 0, waited = 0;
+  std::error_code unknown;
+  for (auto const& task : std::filesystem::directory_iterator("/proc/self/task", unknown)) {
+    std::ifstream times(task.path() / "schedstat");  // [ns]; see sched-stats of Linux
+    if (double on_core = 0, in_queue = 0; times >> on_core >> in_queue) {
+      computed += on_core;
+      waited += in_queue;
+    }
+  }
+  return computed > 0 ? computed / (computed + waited) : std::nan("");
 }
 
 bool shows_to_person(int descriptor) {

@@ -78,6 +78,7 @@ std::string to_json(Outcome const& outcome) {
       {"test_loss", number(outcome.test_loss)},
       {"train_time_s", number(outcome.train_time_s)},
       {"wall_time_s", number(outcome.wall_time_s)},
+      {"core_share", number(outcome.core_share)},
       {"trace_complete", outcome.trace_complete},
   };
   return document.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
@@ -108,6 +109,7 @@ std::optional<Outcome> read_outcome(fs::path const& run_directory) {
                    .test_loss = number(document.value("test_loss", json())),
                    .train_time_s = number(document.at("train_time_s")),
                    .wall_time_s = document.value("wall_time_s", 0.0),
+                   .core_share = number(document.value("core_share", json())),
                    .trace_complete = document.at("trace_complete").get<bool>()};
   } catch (json::exception const& problem) {
     throw Error(ExitCode::io, path.string() + " is damaged", problem.what(),

@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -34,6 +35,8 @@ struct Outcome {
   double test_loss = 0;          ///< likewise
   double train_time_s = 0;       ///< without evaluation and saving
   double wall_time_s = 0;        ///< with them; of all attempts
+  double core_share = std::numeric_limits<double>::quiet_NaN();  ///< least of the ranks, as
+                                                                 ///< share_of_core_time()
   bool trace_complete = true;
 };
 

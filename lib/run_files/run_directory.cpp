@@ -11,6 +11,7 @@
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/files/free_name.hpp"
+#include "base/files/time_name.hpp"
 #include "base/system.hpp"
 #include "base/text.hpp"
 #include "run_files/folder_permissions.hpp"
@@ -61,7 +62,7 @@ bool hardly_begun(fs::path const& path) {
 
 fs::path move_aside(fs::path const& path) {
   auto aside = path;
-  aside += ".old-" + utc_time(wall_ns());
+  aside += ".old-" + time_name(wall_ns());
   aside = free_name(aside);
   std::error_code failed;
   fs::rename(path, aside, failed);

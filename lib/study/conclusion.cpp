@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
+#include <numeric>
 
 #include "base/text.hpp"
 
@@ -12,41 +14,106 @@ namespace {
 using Runs = std::vector<ComparedRun>;
 
 std::string percent(double share) {
-  return format_number(100 * share, 0) + " %";
+  return format_number(100 * share, share < 0.1 ? 1 : 0) + " %";
 }
 
 std::string mebibytes(std::int64_t bytes) {
   return format_number(static_cast<double>(bytes) / (1 << 20), 1) + " MiB";
 }
 
-/// "ddp 4 % slower, fsdp 9 %".
-std::string others_behind(Runs const& runs, ComparedRun const& fastest) {
-  std::vector<std::string> parts;
-  for (auto const& run : runs) {
-    if (&run == &fastest || !(run.summary.images_per_s > 0)) continue;
-    auto const behind = 1 - run.summary.images_per_s / fastest.summary.images_per_s;
-    parts.push_back(str(run.summary.name, " ", percent(behind), parts.empty() ? " slower" : ""));
+/// What is compared, and its speeds in the rounds.
+struct Contender {
+  std::string name;
+  std::vector<double> log_speeds = {};
+
+  double mean() const {
+    return std::accumulate(log_speeds.begin(), log_speeds.end(), 0.0) /
+           static_cast<double>(log_speeds.size());
   }
-  return join(parts, ", ");
+};
+
+/// Those whose speed is known in all rounds, in the order of the runs.
+std::vector<Contender> contenders_of(Runs const& runs) {
+  std::vector<Contender> found;
+  for (auto const& run : runs) {
+    auto place = std::ranges::find(found, run.of, &Contender::name);
+    if (place == found.end()) place = found.insert(found.end(), {.name = run.of});
+    place->log_speeds.push_back(std::log(run.summary.images_per_s));
+  }
+  std::size_t rounds = 0;
+  for (auto const& contender : found) rounds = std::max(rounds, contender.log_speeds.size());
+  std::erase_if(found, [&](Contender const& contender) {
+    return contender.log_speeds.size() < rounds || !std::isfinite(contender.mean());
+  });
+  return found;
 }
 
-std::string about_speed(Runs const& runs) {
-  auto const speed = [](ComparedRun const& run) {
-    return std::isfinite(run.summary.images_per_s) ? run.summary.images_per_s : 0.0;
-  };
-  auto const& fastest = *std::ranges::max_element(runs, {}, speed);
-  if (speed(fastest) <= 0) return {};
-  return str("fastest: ", fastest.summary.name, " with ",
-             format_number(fastest.summary.images_per_s, 0), " ", fastest.summary.labels, "/s; ",
-             others_behind(runs, fastest));
+/// The greatest difference between two runs of the same, after what all runs of a round have in
+/// common; a logarithm of a ratio.
+double chance_of(std::vector<Contender> const& contenders) {
+  auto const rounds = contenders.front().log_speeds.size();
+  std::vector<double> common(rounds);
+  for (auto const& contender : contenders)
+    for (std::size_t i = 0; i < rounds; ++i)
+      common[i] += contender.log_speeds[i] / static_cast<double>(contenders.size());
+  double greatest = 0;
+  for (auto const& contender : contenders) {
+    std::vector<double> own(rounds);
+    for (std::size_t i = 0; i < rounds; ++i) own[i] = contender.log_speeds[i] - common[i];
+    auto const [least, most] = std::ranges::minmax(own);
+    greatest = std::max(greatest, most - least);
+  }
+  return greatest;
 }
 
-std::string about_chance(Runs const& runs) {
-  auto const most = std::ranges::max(runs, {}, &ComparedRun::epochs_differ).epochs_differ;
-  constexpr char once[] = "each ran once: repeat them before a small difference is believed";
-  if (!(most > 0)) return once;
-  return str("epochs of one run differed by up to ", percent(most),
-             ": smaller differences between runs may be chance; ", once);
+/// How many times the difference between runs of the same two means must differ by. Of comparisons
+/// of five equal ones, at most 5 % then have a difference (simulated: equal and unequal normal
+/// noise, Student's t with 3 degrees of freedom).
+double caution(std::size_t rounds) {
+  return rounds == 2 ? 3.2 : rounds == 3 ? 1.5 : 1;
+}
+
+/// The least difference of means that is more than chance; a logarithm of a ratio.
+double least_told_apart(std::vector<Contender> const& contenders) {
+  auto const rounds = contenders.front().log_speeds.size();
+  return rounds < 2 ? std::numeric_limits<double>::infinity()
+                    : caution(rounds) * chance_of(contenders);
+}
+
+std::string about_speed(std::vector<Contender> const& contenders, double told_apart,
+                        std::string const& labels) {
+  auto const fastest = *std::ranges::max_element(contenders, {}, &Contender::mean);
+  std::vector<std::string> level, slower;
+  for (auto const& contender : contenders) {
+    auto const behind = fastest.mean() - contender.mean();
+    if (contender.name == fastest.name) continue;
+    auto const told = str(contender.name, " ", percent(1 - std::exp(-behind)));
+    (behind > told_apart ? slower : level).push_back(told);
+  }
+  auto text = str("fastest", level.empty() ? "" : ", or not told apart", ": ", fastest.name,
+                  " with ", format_number(std::exp(fastest.mean()), 0), " ", labels, "/s");
+  if (!level.empty()) text += ", " + join(level, ", ") + " less";
+  return slower.empty() ? text : text + "; slower: " + join(slower, ", ");
+}
+
+std::string about_chance(std::vector<Contender> const& contenders, double told_apart) {
+  auto const rounds = contenders.front().log_speeds.size();
+  if (rounds < 2) return "each ran once: no difference in speed is told from chance; repeat them";
+  return str("in ", rounds, " rounds, runs of the same differed by up to ",
+             percent(std::expm1(chance_of(contenders))), "; means that differ by less than ",
+             percent(1 - std::exp(-told_apart)), " may do so by chance");
+}
+
+std::string about_cores(Runs const& runs) {
+  constexpr double enough = 0.9;
+  auto const& least = *std::ranges::min_element(runs, {}, [](ComparedRun const& run) {
+    return std::isnan(run.core_share) ? 1.0 : run.core_share;
+  });
+  if (!(least.core_share < enough)) return {};
+  return str("something else used the cores: a rank of ", least.summary.name, " had one in ",
+             percent(least.core_share),
+             " of the time that it needed one; these times are not those"
+             " of this machine alone, repeat them when it is idle");
 }
 
 ComparedRun const* find(Runs const& runs, std::string const& strategy) {
@@ -92,8 +159,10 @@ std::string about_shards(Runs const& runs) {
 
 std::string about_bits(Runs const& runs) {
   std::map<std::string, std::vector<std::string>> by_digest;
-  for (auto const& run : runs)
-    if (!run.digest.empty()) by_digest[run.digest].push_back(run.summary.name);
+  for (auto const& run : runs) {
+    auto& names = by_digest[run.digest];
+    if (!run.digest.empty() && std::ranges::count(names, run.of) == 0) names.push_back(run.of);
+  }
   std::vector<std::string> alike;
   for (auto const& [digest, names] : by_digest)
     if (names.size() > 1) alike.push_back(join(names, ", "));
@@ -103,18 +172,20 @@ std::string about_bits(Runs const& runs) {
 
 }  // namespace
 
-double difference_of_epochs(trace::RunTraces const& traces) {
-  auto speeds = traces.ranks.front().table(trace::epochs_table()).reals("images_per_s");
-  std::erase_if(speeds, [](double speed) { return !(speed > 0); });
-  if (speeds.size() < 2) return 0;
-  auto const [least, greatest] = std::ranges::minmax(speeds);
-  return 1 - least / greatest;
-}
-
-std::vector<std::string> conclusions(std::vector<ComparedRun> const& runs) {
-  if (runs.size() < 2) return {};
-  std::vector<std::string> lines{about_speed(runs), about_chance(runs), about_memory(runs),
-                                 about_shards(runs), about_bits(runs)};
+std::vector<std::string> conclusions(Runs const& runs) {
+  Runs once;  // whatever chance does not change
+  for (auto const& run : runs)
+    if (std::ranges::count(once, run.of, &ComparedRun::of) == 0) once.push_back(run);
+  if (once.size() < 2) return {};
+  std::vector<std::string> lines;
+  if (auto const contenders = contenders_of(runs); contenders.size() > 1) {
+    auto const told_apart = least_told_apart(contenders);
+    lines = {about_speed(contenders, told_apart, once.front().summary.labels),
+             about_chance(contenders, told_apart)};
+  }
+  for (auto const& line :
+       {about_cores(runs), about_memory(once), about_shards(once), about_bits(runs)})
+    lines.push_back(line);
   std::erase(lines, std::string());
   return lines;
 }

@@ -10,17 +10,16 @@ namespace stratagem {
 /// A run of a comparison, with the facts that a conclusion needs.
 struct ComparedRun {
   RunSummary summary;
-  std::string digest;        ///< of the final parameters
-  double epochs_differ = 0;  ///< largest relative difference in speed between two epochs
+  std::string digest;     ///< of the final parameters
+  std::string of;         ///< what is repeated: runs with the same name here differ by chance alone
+  double core_share = 1;  ///< Outcome::core_share
 };
 
-/// 1 - slowest / fastest epoch, in images/s; 0 if there are fewer than two.
-double difference_of_epochs(trace::RunTraces const& traces);
-
-/// What the runs of one model on the same batches show, one line per fact: the fastest and by how
-/// much; which differences may be chance; the least memory, and why a sharded run may need more;
-/// and which runs ended with the same parameters. Everything follows from `runs`; empty for fewer
-/// than two.
+/// What the runs of one model on the same batches show, one line per fact: the fastest and what is
+/// not told apart from it; by how much repetitions differ; whether something else used the cores;
+/// the least memory, and why a sharded run may need more; and which runs ended with the same
+/// parameters. Everything follows from `runs`, where whole rounds follow each other: each compared
+/// thing once in each, in the same order. Empty for fewer than two things.
 std::vector<std::string> conclusions(std::vector<ComparedRun> const& runs);
 
 }  // namespace stratagem

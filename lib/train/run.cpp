@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -123,6 +124,7 @@ struct End {
   std::string digest = {};              ///< of the parameters, where it came to its end
   std::optional<Error> unwritten = {};  ///< why run.save_weights has no file
   std::optional<Error> unsaved = {};    ///< why no checkpoint has the last step, which was to be
+  double core_share = std::nan("");     ///< least of the ranks, see share_of_core_time()
   bool trace_complete = true;           ///< of all ranks
 
   ExitCode code() const {
@@ -130,6 +132,16 @@ struct End {
     return trace_complete && !unwritten && !unsaved ? ExitCode::done : ExitCode::io;
   }
 };
+
+/// Of all ranks; NaN if one does not know.
+double least_core_share(Communicator& communicator) {
+  double least = 1;
+  for (auto const& text : gather_texts(communicator, str(share_of_core_time()))) {
+    auto const share = std::strtod(text.c_str(), nullptr);
+    least = share < least || std::isnan(share) ? share : least;
+  }
+  return least;
+}
 
 /// One run from its first file to its last.
 class Run {
@@ -233,6 +245,7 @@ ExitCode Run::execute() {
     } else {
       keep_result(*communicator, own, checkpoints, end);
     }
+    end.core_share = least_core_share(*communicator);
     end.trace_complete =
         close_trace(interrupted ? trace::Status::stopped : trace::Status::complete, *communicator);
     mpi::Session::enter(world_, "the end");
@@ -477,6 +490,7 @@ ExitCode Run::finish(End const& end) {
   outcome.test_loss = result.last.loss;
   outcome.train_time_s = result.train_time_s;
   outcome.wall_time_s = result.wall_time_s;
+  outcome.core_share = end.core_share;
   outcome.trace_complete = end.trace_complete;
   bool const is_there = directory_.is_there();
   if (is_there) end_.succeed(outcome);
