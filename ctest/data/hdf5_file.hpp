@@ -14,10 +14,11 @@ namespace stratagem::test {
 
 /// How a test stores the images of a file.
 struct Hdf5Storage {
-  hsize_t rows_per_chunk = 0;  ///< 0: one block
-  unsigned gzip = 0;           ///< level; 0: not packed
-  std::string layout = {};     ///< attribute of `images`; empty: none
-  std::int64_t classes = 0;    ///< elements of the file's attribute; 0: none
+  hsize_t rows_per_chunk = 0;     ///< 0: one block
+  unsigned gzip = 0;              ///< level; 0: not packed
+  bool partial_unpacked = false;  ///< the last chunk, if it has rows to spare
+  std::string layout = {};        ///< attribute of `images`; empty: none
+  std::int64_t classes = 0;       ///< elements of the file's attribute; 0: none
 };
 
 inline h5::Handle new_hdf5(std::filesystem::path const& path) {
@@ -36,6 +37,8 @@ inline h5::Handle add_dataset(h5::Handle const& file, char const* name, hid_t ty
     auto chunk = shape;
     chunk.front() = storage.rows_per_chunk;
     h5::check(H5Pset_chunk(creation.get(), rank, chunk.data()), "chunking");
+    if (storage.partial_unpacked)
+      h5::check(H5Pset_chunk_opts(creation.get(), H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS), "packing");
     if (storage.gzip > 0) h5::check(H5Pset_deflate(creation.get(), storage.gzip), "packing");
   }
   auto set = h5::owned(

@@ -1,37 +1,26 @@
 #include "h5/stored_array.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cstring>
+#include <fstream>
 #include <span>
 
 #include <hdf5.h>
 
 #include "base/bad_data.hpp"
-#include "base/deflate.hpp"
 #include "base/error.hpp"
+#include "base/files/file_kind.hpp"
+#include "base/portable_text.hpp"
 #include "base/text.hpp"
+#include "h5/array_place.hpp"
 #include "h5/error.hpp"
+#include "h5/piece_finder.hpp"
 
 namespace stratagem::h5 {
 namespace {
 
-/// Rows of one block that count as a piece.
-constexpr std::int64_t rows_of_block = 64;
-constexpr auto best_ratio = static_cast<std::int64_t>(deflate_max_ratio);
-constexpr std::int64_t most_packed_text = 4096;  // [B]
-
-/// What a file is asked about, for messages.
-struct Place {
-  std::filesystem::path const& path;
-  std::string const& dataset;
-
-  [[noreturn]] void refuse(std::string const& problem, std::string const& expected,
-                           std::string const& found) const {
-    throw bad_data(str(path.string(), ": dataset ", dataset), problem, expected, found,
-                   "analysis/pack_images.py writes such files");
-  }
-};
+constexpr std::size_t most_fixed_text = 1 << 16;  // [B], as attributes can hold
+constexpr std::size_t most_named = 8;             // datasets, in a message
 
 std::vector<std::int64_t> shape_of(hid_t space) {
   auto const dimensions = H5Sget_simple_extent_ndims(space);
@@ -39,12 +28,6 @@ std::vector<std::int64_t> shape_of(hid_t space) {
   std::vector<hsize_t> sizes(static_cast<std::size_t>(dimensions));
   check(H5Sget_simple_extent_dims(space, sizes.data(), nullptr), "reading a shape");
   return {sizes.begin(), sizes.end()};
-}
-
-std::string text_of(std::vector<std::int64_t> const& shape) {
-  std::vector<std::string> sizes;
-  for (auto const size : shape) sizes.push_back(std::to_string(size));
-  return "[" + join(sizes, ", ") + "]";
 }
 
 std::string name_of(hid_t type) {
@@ -61,17 +44,26 @@ std::string name_of(hid_t type) {
   }
 }
 
+/// Of one byte each, of any order.
+bool is_unsigned_byte(hid_t type) {
+  return H5Tget_class(type) == H5T_INTEGER && H5Tget_size(type) == 1 &&
+         H5Tget_sign(type) == H5T_SGN_NONE && H5Tget_precision(type) == 8;
+}
+
 /// Of a dataset, which must be of bytes, and not empty.
-std::vector<std::int64_t> shape_of_bytes(Place const& place, hid_t dataset,
+std::vector<std::int64_t> shape_of_bytes(ArrayPlace const& place, hid_t dataset,
                                          std::size_t dimensions) {
   auto const type = owned(H5Dget_type(dataset), "reading a type");
-  if (H5Tequal(type.get(), H5T_NATIVE_UINT8) <= 0)
-    place.refuse("its elements are not bytes", "8-bit unsigned integers", name_of(type.get()));
+  if (!is_unsigned_byte(type.get()))
+    place.refuse("its elements are not bytes", "8-bit unsigned integers", name_of(type.get()),
+                 "convert it with numpy's astype(\"uint8\"), so that white is 255");
   auto const space = owned(H5Dget_space(dataset), "reading a shape");
   auto const shape = shape_of(space.get());
   if (shape.size() != dimensions)
-    place.refuse("its shape", str(dimensions, " dimensions"), text_of(shape));
-  if (shape.front() < 1) place.refuse("it is empty", "images", text_of(shape));
+    place.refuse("its shape", str(dimensions, " dimensions"), shape_text(shape),
+                 "reshape it to [n, height, width, channels]; grey images have 1 channel");
+  if (shape.front() < 1)
+    place.refuse("it is empty", "images", shape_text(shape), "write images into it");
   return shape;
 }
 
@@ -86,141 +78,78 @@ std::optional<std::int64_t> row_bytes(std::vector<std::int64_t> const& shape) {
   return bytes;
 }
 
-/// Whether the chunks are packed by gzip. Shuffling changes nothing in bytes.
-bool is_packed(hid_t creation, Place const& place) {
-  auto const filters = H5Pget_nfilters(creation);
-  check(filters, "reading filters");
-  bool packed = false;
-  for (int i = 0; i < filters; ++i) {
-    unsigned flags = 0;
-    std::size_t values = 0;
-    std::array<char, 64> name{};
-    auto const filter = H5Pget_filter2(creation, static_cast<unsigned>(i), &flags, &values, nullptr,
-                                       name.size(), name.data(), nullptr);
-    check(filter, "reading a filter");
-    if (filter != H5Z_FILTER_DEFLATE && filter != H5Z_FILTER_SHUFFLE)
-      place.refuse("the compression is not one that can be read", "gzip or none",
-                   str("filter ", filter));
-    packed = packed || filter == H5Z_FILTER_DEFLATE;
-  }
-  return packed;
-}
-
-class PieceFinder {
- public:
-  PieceFinder(Place const& place, std::int64_t file_bytes, hid_t dataset, StoredArray& array,
-              std::int64_t bytes_of_row)
-      : place_(place),
-        file_bytes_(file_bytes),
-        dataset_(dataset),
-        array_(array),
-        row_(bytes_of_row) {}
-
-  void find(hid_t creation) {
-    switch (H5Pget_layout(creation)) {
-      case H5D_CONTIGUOUS:
-        if (H5Pget_external_count(creation) > 0)
-          place_.refuse("its bytes are in another file", "bytes in this file", "external storage");
-        return find_in_block();
-      case H5D_CHUNKED:
-        return find_chunks(creation);
-      default:
-        place_.refuse("it is stored in a way that cannot be read", "one block, or chunks",
-                      "another layout");
-    }
-  }
-
- private:
-  void find_in_block() {
-    auto const offset = H5Dget_offset(dataset_);
-    if (offset == HADDR_UNDEF) place_.refuse("it was never written", "bytes", "none");
-    auto const rows = array_.shape.front();
-    array_.rows_per_piece = rows_of_block;
-    auto const begin = static_cast<std::int64_t>(offset);
-    if (begin < 0 || begin > file_bytes_ || rows > (file_bytes_ - begin) / row_)
-      place_.refuse("it is cut", str(rows, " rows of ", row_, " bytes from byte ", begin, " on"),
-                    str("a file of ", file_bytes_, " bytes"));
-    for (std::int64_t row = 0; row < rows; row += rows_of_block)
-      array_.pieces.push_back(
-          {.offset = begin + row * row_, .size = std::min(rows_of_block, rows - row) * row_});
-  }
-
-  void find_chunks(hid_t creation) {
-    std::vector<hsize_t> chunk(array_.shape.size());
-    check(H5Pget_chunk(creation, static_cast<int>(chunk.size()), chunk.data()),
-          "reading the size of chunks");
-    std::vector<std::int64_t> const sizes(chunk.begin(), chunk.end());
-    if (!std::equal(sizes.begin() + 1, sizes.end(), array_.shape.begin() + 1))
-      place_.refuse("a chunk holds parts of images", "chunks of whole images",
-                    "chunks of " + text_of(sizes));
-    array_.rows_per_piece = sizes.front();
-    bool const packed = is_packed(creation, place_);
-    for (std::int64_t row = 0; row < array_.shape.front(); row += sizes.front())
-      add_chunk(row, packed);
-  }
-
-  void add_chunk(std::int64_t row, bool packed) {
-    std::vector<hsize_t> at(array_.shape.size(), 0);
-    at.front() = static_cast<hsize_t>(row);
-    unsigned mask = 0;
-    haddr_t address = HADDR_UNDEF;
-    hsize_t size = 0;
-    check(H5Dget_chunk_info_by_coord(dataset_, at.data(), &mask, &address, &size),
-          "looking for a chunk");
-    if (address == HADDR_UNDEF || size == 0)
-      place_.refuse(str("the chunk of row ", row, " was never written"), "bytes", "none");
-    // Its filters may have been left out for one chunk.
-    StoredPiece const piece{.offset = static_cast<std::int64_t>(address),
-                            .size = static_cast<std::int64_t>(size),
-                            .packed = packed && mask == 0};
-    if (piece.offset < 0 || piece.size < 0 || piece.offset > file_bytes_ ||
-        piece.size > file_bytes_ - piece.offset)
-      place_.refuse(str("the chunk of row ", row, " is cut"),
-                    str(piece.size, " bytes from byte ", piece.offset, " on"),
-                    str("a file of ", file_bytes_, " bytes"));
-    auto const rows = piece.packed ? piece.size * best_ratio / row_ : piece.size / row_;
-    if (array_.rows_per_piece > rows + 1 || (!piece.packed && array_.rows_per_piece > rows))
-      place_.refuse(str("the chunk of row ", row, " is too short"),
-                    str(array_.rows_per_piece, " rows of ", row_, " bytes"),
-                    str(piece.size, " bytes"));
-    array_.pieces.push_back(piece);
-  }
-
-  Place const& place_;
-  std::int64_t file_bytes_;
-  hid_t dataset_;
-  StoredArray& array_;
-  std::int64_t row_;
-};
-
 /// What the library refuses is the fault of the file.
 template <class Read>
 auto reading(std::filesystem::path const& path, Read const& read) {
   try {
     return read();
   } catch (Hdf5Error const& failure) {
-    throw Error(ExitCode::bad_data, str(path.string(), ": ", failure.what()), {},
-                "analysis/pack_images.py writes such files");
+    throw Error(
+        ExitCode::bad_data, str(path.string(), ": ", failure.what()), {},
+        "copy it again, or write it for older libraries, as h5py does with libver=\"v110\"");
   }
 }
 
-std::int64_t bytes_of(std::filesystem::path const& path) {
-  std::error_code unknown;
-  auto const bytes = std::filesystem::file_size(path, unknown);
-  return unknown ? 0 : static_cast<std::int64_t>(bytes);
+/// Of an attribute of one element; empty if it is none, or long.
+std::optional<std::string> text_of(hid_t attribute, std::string const& action) {
+  auto const type = owned(H5Aget_type(attribute), action);
+  if (H5Tget_class(type.get()) != H5T_STRING) return std::nullopt;
+  if (H5Tis_variable_str(type.get()) > 0) {
+    char* read = nullptr;
+    check(H5Aread(attribute, type.get(), &read), action);
+    std::string value = read != nullptr ? read : "";
+    H5free_memory(read);
+    return value;
+  }
+  auto const bytes = H5Tget_size(type.get());
+  if (bytes > most_fixed_text) return std::nullopt;
+  std::string value(bytes, '\0');
+  check(H5Aread(attribute, type.get(), value.data()), action);
+  value.resize(::strnlen(value.data(), value.size()));
+  return value;
+}
+
+/// What a file is by its first bytes, if that is not HDF5.
+std::string kind_in(std::filesystem::path const& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::array<char, telling_bytes> start{};
+  file.read(start.data(), start.size());
+  auto const read = static_cast<std::size_t>(file.gcount());
+  auto const* const kind = kind_of(std::as_bytes(std::span(start)).first(read));
+  bool const other = kind != nullptr && kind->content != FileKind::Content::hdf5;
+  return other ? std::string(kind->name) : "";
+}
+
+/// "x, y", for a message.
+std::string names_in(hid_t file) {
+  std::vector<std::string> names;
+  check(H5Literate(
+            file, H5_INDEX_NAME, H5_ITER_INC, nullptr,
+            [](hid_t, char const* name, H5L_info_t const*, void* out) -> herr_t {
+              auto& found = *static_cast<std::vector<std::string>*>(out);
+              found.emplace_back(found.size() < most_named ? printable(name) : "...");
+              return found.size() > most_named;
+            },
+            &names),
+        "listing it");
+  return names.empty() ? "nothing" : join(names, ", ");
 }
 
 }  // namespace
 
 ArrayFile::ArrayFile(std::filesystem::path const& path)
-    : path_(path), file_bytes_(bytes_of(path)), file_(reading(path, [&] {
-        return owned(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), "opening it");
-      })) {}
+    : path_(path), file_(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT)) {
+  if (file_.valid()) return;
+  auto const kind = kind_in(path);
+  if (kind.empty()) reading(path, [] { throw Hdf5Error("opening it"); });
+  throw Error(ExitCode::bad_data, path.string() + ": opening it failed",
+              "its first bytes say that it is " + kind, "name it as what it is");
+}
 
 Handle ArrayFile::open(std::string const& dataset) const {
   if (!has(dataset))
-    throw Error(ExitCode::bad_data, str(path_.string(), ": there is no dataset ", dataset), {},
-                "analysis/pack_images.py writes such files");
+    throw bad_data(path_.string(), "there is no dataset " + dataset, dataset, names_in(file_.get()),
+                   str("name it so: file.move(\"OLD\", \"", dataset, "\") in h5py"));
   auto const action = str("opening dataset ", dataset);
   return owned(H5Dopen2(file_.get(), dataset.c_str(), H5P_DEFAULT), action);
 }
@@ -239,29 +168,51 @@ std::vector<std::int64_t> ArrayFile::shape(std::string const& dataset,
 
 StoredArray ArrayFile::bytes(std::string const& dataset, std::size_t dimensions) const {
   return reading(path_, [&] {
-    Place const place{path_, dataset};
+    ArrayPlace const place{path_, dataset};
     auto const opened = open(dataset);
-    StoredArray array{.shape = shape_of_bytes(place, opened.get(), dimensions)};
-    auto const row = row_bytes(array.shape);
-    if (!row) place.refuse("its shape", "images of at most 1 GiB", text_of(array.shape));
-    auto const creation = owned(H5Dget_create_plist(opened.get()), "reading a layout");
-    PieceFinder(place, file_bytes_, opened.get(), array, *row).find(creation.get());
-    return array;
+    auto const shape = shape_of_bytes(place, opened.get(), dimensions);
+    auto const row = row_bytes(shape);
+    if (!row)
+      place.refuse("its shape", "images of at most 1 GiB", shape_text(shape), "cut the images");
+    return find_pieces(place, opened, shape, *row);
+  });
+}
+
+std::vector<std::byte> ArrayFile::row(std::string const& dataset, std::int64_t row) const {
+  return reading(path_, [&] {
+    auto const opened = open(dataset);
+    auto const all = owned(H5Dget_space(opened.get()), "reading a shape");
+    auto const shape = shape_of(all.get());
+    std::vector<hsize_t> begin(shape.size(), 0), count(shape.begin(), shape.end());
+    begin.front() = static_cast<hsize_t>(row);
+    count.front() = 1;
+    check(H5Sselect_hyperslab(all.get(), H5S_SELECT_SET, begin.data(), nullptr, count.data(),
+                              nullptr),
+          "choosing a row");
+    auto const one = owned(H5Screate_simple(static_cast<int>(count.size()), count.data(), nullptr),
+                           "choosing a row");
+    std::vector<std::byte> values(static_cast<std::size_t>(row_bytes(shape).value_or(0)));
+    check(H5Dread(opened.get(), H5T_NATIVE_UINT8, one.get(), all.get(), H5P_DEFAULT, values.data()),
+          str("reading row ", row, " of dataset ", dataset));
+    return values;
   });
 }
 
 std::vector<std::int64_t> ArrayFile::integers(std::string const& dataset,
                                               std::int64_t count) const {
   return reading(path_, [&] {
-    Place const place{path_, dataset};
+    ArrayPlace const place{path_, dataset};
     auto const opened = open(dataset);
     auto const type = owned(H5Dget_type(opened.get()), "reading a type");
     if (H5Tget_class(type.get()) != H5T_INTEGER)
-      place.refuse("its elements", "integers", name_of(type.get()));
+      place.refuse("its elements", "integers", name_of(type.get()),
+                   "convert it with numpy's astype(\"int64\")");
     auto const space = owned(H5Dget_space(opened.get()), "reading a shape");
     auto const shape = shape_of(space.get());
     if (shape != std::vector{count})
-      place.refuse("its shape", str("[", count, "]"), text_of(shape));
+      place.refuse(
+          "its shape", str("[", count, "]"), shape_text(shape),
+          "write one label for each image; argmax(1) of numpy makes them of ones and zeros");
     std::vector<std::int64_t> values(static_cast<std::size_t>(count));
     check(H5Dread(opened.get(), H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()),
           str("reading dataset ", dataset));
@@ -276,36 +227,33 @@ std::optional<std::string> ArrayFile::text(std::string const& dataset,
     if (H5Aexists(opened.get(), attribute.c_str()) <= 0) return std::nullopt;
     auto const action = str("reading attribute ", attribute);
     auto const found = owned(H5Aopen(opened.get(), attribute.c_str(), H5P_DEFAULT), action);
-    auto const type = owned(H5Aget_type(found.get()), action);
     auto const space = owned(H5Aget_space(found.get()), action);
-    bool const of_any_length = H5Tis_variable_str(type.get()) > 0;
-    auto const bytes = static_cast<std::int64_t>(H5Tget_size(type.get()));
-    if (H5Tget_class(type.get()) != H5T_STRING || H5Sget_simple_extent_npoints(space.get()) != 1 ||
-        (!of_any_length && bytes > most_packed_text))
-      Place{path_, dataset}.refuse("attribute " + attribute, "one short text", name_of(type.get()));
-    if (!of_any_length) {
-      std::string value(static_cast<std::size_t>(bytes), '\0');
-      check(H5Aread(found.get(), type.get(), value.data()), action);
-      value.resize(::strnlen(value.data(), value.size()));
-      return value;
+    auto value = H5Sget_simple_extent_npoints(space.get()) == 1 ? text_of(found.get(), action)
+                                                                : std::nullopt;
+    if (!value) {
+      auto const type = owned(H5Aget_type(found.get()), action);
+      ArrayPlace{path_, dataset}.refuse("attribute " + attribute, "one short text",
+                                        name_of(type.get()), "write it as text, or remove it");
     }
-    char* read = nullptr;
-    check(H5Aread(found.get(), type.get(), &read), action);
-    std::string const value = read != nullptr ? read : "";
-    H5free_memory(read);
     return value;
   });
 }
 
-std::optional<std::int64_t> ArrayFile::count(std::string const& attribute) const {
-  return reading(path_, [&]() -> std::optional<std::int64_t> {
-    if (H5Aexists(file_.get(), attribute.c_str()) <= 0) return std::nullopt;
-    auto const action = str("reading attribute ", attribute);
-    auto const found = owned(H5Aopen(file_.get(), attribute.c_str(), H5P_DEFAULT), action);
+std::optional<FileAttribute> ArrayFile::attribute(std::string const& name) const {
+  return reading(path_, [&]() -> std::optional<FileAttribute> {
+    if (H5Aexists(file_.get(), name.c_str()) <= 0) return std::nullopt;
+    auto const action = str("reading attribute ", name);
+    auto const found = owned(H5Aopen(file_.get(), name.c_str(), H5P_DEFAULT), action);
     auto const space = owned(H5Aget_space(found.get()), action);
+    auto const type = owned(H5Aget_type(found.get()), action);
     auto const elements = H5Sget_simple_extent_npoints(space.get());
     check(elements, action);
-    return static_cast<std::int64_t>(elements);
+    FileAttribute value{.elements = static_cast<std::int64_t>(elements)};
+    if (H5Sget_simple_extent_type(space.get()) != H5S_SCALAR) return value;
+    value.text = text_of(found.get(), action);
+    if (H5Tget_class(type.get()) == H5T_INTEGER)
+      check(H5Aread(found.get(), H5T_NATIVE_INT64, &value.number.emplace()), action);
+    return value;
   });
 }
 

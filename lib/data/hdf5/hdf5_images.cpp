@@ -4,6 +4,7 @@
 #include <iterator>
 #include <span>
 
+#include <nlohmann/json.hpp>
 #include <zlib.h>
 
 #include "base/bad_data.hpp"
@@ -23,11 +24,9 @@ constexpr std::size_t kept_pieces = 32;
 /// for every image.
 constexpr std::int64_t mixed_pieces = 16;
 
-Error bad_array(fs::path const& path, std::string const& problem, std::string const& expected,
-                std::string const& found) {
-  return bad_data(path.string(), problem, expected, found,
-                  "analysis/pack_images.py writes such files");
-}
+constexpr char say_layout[] = "images.attrs[\"layout\"] = \"NHWC\" in h5py says it";
+constexpr char name_classes[] =
+    "make it an array of their names, a JSON list of them, or their number";
 
 bool may_be_channels(std::int64_t size) {
   return size == 1 || size == 3;
@@ -39,13 +38,13 @@ PixelOrder order_of(fs::path const& path, h5::ArrayFile const& file,
   if (layout == "NHWC") return PixelOrder::channels_last;
   if (layout == "NCHW") return PixelOrder::channels_first;
   if (layout)
-    throw bad_array(path, "attribute layout of images", "\"NHWC\" or \"NCHW\"",
-                    str('"', printable(*layout), '"'));
+    throw bad_data(path.string(), "attribute layout of images", "\"NHWC\" or \"NCHW\"",
+                   str('"', printable(*layout), '"'), say_layout);
   bool const last = may_be_channels(shape[3]), first = may_be_channels(shape[1]);
   if (last == first)
-    throw bad_array(path, "the shape of images does not tell the order of its dimensions",
-                    "1 or 3 channels in dimension 1 or 3, or attribute layout: NHWC or NCHW",
-                    str(shape[1], " and ", shape[3]));
+    throw bad_data(path.string(), "the shape of images does not tell the order of its dimensions",
+                   "1 or 3 channels in dimension 1 or 3, or attribute layout: NHWC or NCHW",
+                   str(shape[1], " and ", shape[3]), say_layout);
   return last ? PixelOrder::channels_last : PixelOrder::channels_first;
 }
 
@@ -54,8 +53,28 @@ void check_labels(fs::path const& path, Hdf5File const& file) {
   auto const wrong = std::ranges::find_if(
       file.labels, [most](std::int64_t label) { return label < 0 || label > most; });
   if (wrong != file.labels.end())
-    throw bad_array(path, str("labels[", wrong - file.labels.begin(), "] is out of range"),
-                    str("0 to ", most), str(*wrong));
+    throw bad_data(path.string(), str("labels[", wrong - file.labels.begin(), "] is out of range"),
+                   str("0 to ", most), str(*wrong),
+                   file.classes ? "mend the labels, or attribute classes of the file"
+                                : "number the classes from 0 on");
+}
+
+/// How many classes the file says that there are, if it does.
+std::optional<std::int64_t> classes_of(fs::path const& path, h5::ArrayFile const& file) {
+  auto const classes = file.attribute("classes");
+  if (!classes) return std::nullopt;
+  auto count = classes->number.value_or(classes->elements);
+  if (classes->text) {
+    auto const list = nlohmann::json::parse(*classes->text, nullptr, /*allow_exceptions=*/false);
+    count = list.is_array() ? std::ssize(list) : 0;
+  }
+  if (count < 1 || count > most_label + 1)
+    throw bad_data(
+        path.string(), "attribute classes does not say how many there are",
+        str("1 to ", most_label + 1),
+        classes->text ? str('"', printable(classes->text->substr(0, 40)), '"') : str(count),
+        name_classes);
+  return count;
 }
 
 /// The pixels of one image as its file orders them; Region as in Pixels.
@@ -88,8 +107,8 @@ std::vector<std::byte> unpacked(RandomAccessFile const& file, h5::StoredPiece co
                                  reinterpret_cast<Bytef const*>(packed.data()),
                                  static_cast<uLong>(packed.size()));
   if (code != Z_OK || static_cast<std::int64_t>(size) != bytes)
-    throw bad_array(file.path(), str("the packed images from byte ", piece.offset, " on"),
-                    str(bytes, " bytes of pixels"), "a corrupt stream");
+    throw bad_data(file.path().string(), str("the packed images from byte ", piece.offset, " on"),
+                   str(bytes, " bytes of pixels"), "a corrupt stream", "copy the file again");
   return content;
 }
 
@@ -105,7 +124,7 @@ Hdf5File::Hdf5File(fs::path const& path) {
   width = last ? shape[2] : shape[3];
   channels = last ? shape[3] : shape[1];
   labels = file.integers(labels_name, size());
-  classes = file.count("classes");
+  classes = classes_of(path, file);
   check_labels(path, *this);
 }
 
@@ -121,19 +140,21 @@ Hdf5Images::Hdf5Images(std::vector<fs::path> const& paths) : unpacked_(kept_piec
     Hdf5File content(path);
     auto const& first = files_.empty() ? content : files_.front().content;
     if (content.channels != first.channels || content.classes != first.classes)
-      throw bad_array(
-          path, str("it differs from ", paths.front().string()),
-          str(first.channels, " channels, ", first.classes.value_or(0), " classes"),
-          str(content.channels, " channels, ", content.classes.value_or(0), " classes"));
+      throw bad_data(path.string(), str("it differs from ", paths.front().string()),
+                     str(first.channels, " channels, ", first.classes.value_or(0), " classes"),
+                     str(content.channels, " channels, ", content.classes.value_or(0), " classes"),
+                     "write all files alike");
     auto const count = content.size();
-    files_.push_back({std::move(content), RandomAccessFile(path), begin});
+    RandomAccessFile bytes(content.images.file);
+    files_.push_back({path, std::move(content), std::move(bytes), begin});
+    compare_with_library(files_.back());
     begin += count;
   }
 }
 
 std::vector<std::int64_t> Hdf5Images::labels() const {
   std::vector<std::int64_t> all;
-  for (auto const& [content, bytes, begin] : files_)
+  for (auto const& [path, content, bytes, begin] : files_)
     all.insert(all.end(), content.labels.begin(), content.labels.end());
   return all;
 }
@@ -145,7 +166,7 @@ std::int64_t Hdf5Images::classes() const {
 
 Runs Hdf5Images::runs() const {
   Runs runs;
-  for (auto const& [content, bytes, begin] : files_) {
+  for (auto const& [path, content, bytes, begin] : files_) {
     auto const rows = content.images.rows_per_piece;
     for (std::int64_t row = 0; row < content.size(); row += rows)
       runs.parts.push_back({begin + row, begin + std::min(row + rows, content.size())});
@@ -162,7 +183,7 @@ Hdf5Images::File const& Hdf5Images::file_of(std::int64_t image) const {
 
 std::string Hdf5Images::name(std::int64_t image) const {
   auto const& file = file_of(image);
-  return str(file.bytes.path().string(), ": images[", image - file.begin, "]");
+  return str(file.path.string(), ": images[", image - file.begin, "]");
 }
 
 std::string Hdf5Images::identity(std::int64_t image) const {
@@ -181,6 +202,22 @@ void Hdf5Images::fetch(File const& file, std::int64_t row, std::span<std::byte> 
     return unpacked(file.bytes, piece, rows * file.content.image_bytes());
   });
   std::copy_n(content->begin() + at, into.size(), into.begin());
+}
+
+void Hdf5Images::compare_with_library(File const& file) const {
+  h5::ArrayFile const library(file.path);
+  auto const last = file.content.size() - 1;
+  std::vector<std::byte> ours(static_cast<std::size_t>(file.content.image_bytes()));
+  for (auto const row : {std::int64_t{0}, last / 2, last}) {
+    fetch(file, row, ours);
+    auto const theirs = library.row(images_name, row);
+    auto const [wrong, right] = std::ranges::mismatch(ours, theirs);
+    if (wrong != ours.end())
+      throw bad_data(str(file.path.string(), ": images[", row, "]"),
+                     str("its byte ", wrong - ours.begin(), " is not the one that HDF5 reads"),
+                     str(std::to_integer<int>(*right)), str(std::to_integer<int>(*wrong)),
+                     "write the file again, without options for how HDF5 stores it");
+  }
 }
 
 void Hdf5Images::read(std::int64_t image, ChooseRegion const& choose, ImageSize const& /*least*/,

@@ -20,7 +20,8 @@ enum class PixelOrder { channels_last, channels_first };
 /// One HDF5 file of images of one size: dataset `images`, unsigned bytes [n, height, width,
 /// channels] or [n, channels, height, width], and dataset `labels`, integers [n] >= 0. Attribute
 /// `layout` of `images` is "NHWC" or "NCHW"; without it, the dimension of 1 or 3 tells. Attribute
-/// `classes` of the file, if there is one, has as many elements as there are classes.
+/// `classes` of the file, if there is one, has as many elements as there are classes; or it is
+/// their number, or a JSON list of them.
 struct Hdf5File {
   /// Error(bad_data) names file, dataset, expected and found.
   explicit Hdf5File(std::filesystem::path const& path);
@@ -39,10 +40,11 @@ struct Hdf5File {
 std::int64_t hdf5_channels(std::filesystem::path const& path);
 
 /// The images of some files, all with the same number of channels; each piece of a file is one run.
-/// They are read without the HDF5 library. A packed piece is kept until others were needed.
+/// They are read without the HDF5 library, with which the first, middle and last of each file are
+/// compared once. A packed piece is kept until others were needed.
 class Hdf5Images final : public ImageStore {
  public:
-  /// Error(bad_data) as Hdf5File.
+  /// Error(bad_data) as Hdf5File, and with the image that the library reads otherwise.
   explicit Hdf5Images(std::vector<std::filesystem::path> const& paths);
 
   std::vector<std::int64_t> labels() const;
@@ -58,12 +60,14 @@ class Hdf5Images final : public ImageStore {
 
  private:
   struct File {
+    std::filesystem::path path;
     Hdf5File content;
-    RandomAccessFile bytes;
-    std::int64_t begin;  ///< the first image's number in the set
+    RandomAccessFile bytes;  ///< that hold the images: a link may lead to another file
+    std::int64_t begin;      ///< the first image's number in the set
   };
 
   File const& file_of(std::int64_t image) const;
+  void compare_with_library(File const& file) const;
   /// Image `row` of a file into `into`.
   void fetch(File const& file, std::int64_t row, std::span<std::byte> into) const;
 
