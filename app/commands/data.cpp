@@ -94,6 +94,14 @@ Table new_table() {
                 {"damaged"}});
 }
 
+void report_turned(std::int64_t images) {
+  if (images > 0)
+    std::cerr << "note: " << format_count(images)
+              << " images have an Exif orientation, which is not applied: they are trained on as "
+                 "they are stored; to turn them for good, use `exiftran -ai *.jpg` or Pillow's "
+                 "ImageOps.exif_transpose\n";
+}
+
 /// Ends with Error(bad_data) if some image is.
 void report_damage(std::vector<std::string> const& damaged, char const* what) {
   if (damaged.empty()) return;
@@ -130,6 +138,7 @@ ExitCode show_text(Options const& options, Dataset const& dataset) {
   if (dataset.test.size() > 0) add_row(table, "val", dataset.test, damaged);
   auto const format = options.text("format");
   std::cout << table.render(table_format(format));
+  for (auto const& remark : dataset.remarks) std::cerr << "note: " << remark << '\n';
   report_damage(damaged, "files hold tokens that the vocabulary does not have");
   if (format == "text")
     std::cout << "\nentropy: the loss of a model that knows how often tokens are, and no more.\n";
@@ -145,13 +154,16 @@ ExitCode show_statistics(Options const& options, std::string const& path) {
   auto const train = survey_of("train", dataset.train, channels, crew);
   add_row(table, "train", train);
   auto damaged = train.damaged;
+  auto turned = train.turned;
   if (dataset.test.store) {
     auto const val = survey_of("val", dataset.test, channels, crew);
     add_row(table, "val", val);
     damaged.insert(damaged.end(), val.damaged.begin(), val.damaged.end());
+    turned += val.turned;
   }
   auto const format = options.text("format");
   std::cout << table.render(table_format(format));
+  report_turned(turned);
   for (auto const& remark : dataset.remarks) std::cerr << "note: " << remark << '\n';
   report_damage(damaged, "images cannot be read");
   if (format == "text")
@@ -208,7 +220,8 @@ void declare_data(Options& options) {
       "val/CLASS/...; or train*.tar and val*.tar with KEY.jpg and KEY.cls, as WebDataset writes "
       "them; or train*.h5 and val*.h5 with images, bytes [n, height, width, channels], and labels. "
       "analysis/pack_images.py makes the others of the first. Or text: a file, whose bytes are the "
-      "tokens; or a folder with train*.txt and val*.txt; or with train*.bin and val*.bin, tokens "
+      "tokens, or which holds tokens; or a folder with train*.txt and val*.txt; or with train*.bin "
+      "and val*.bin, tokens "
       "as llm.c writes them, which analysis/tokenize_text.py makes of text.");
   options.add_example("stratagem data stats flowers",
                       "whether every image can be read, and data.mean and data.stddev");

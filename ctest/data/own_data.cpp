@@ -223,9 +223,29 @@ TEST(OwnData, RefusesLabelsThatNoTrainingImageHas) {
   test::write_hdf5(folder / "train.h5", {2, 4, 4, 3}, pixels, {0, 1}, {.layout = "NHWC"});
   test::write_hdf5(folder / "val.h5", {2, 4, 4, 3}, pixels, {1, 2}, {.layout = "NHWC"});
   auto const open = [&] { open_own_data(config_of(folder.path().string())); };
-  expect_bad_data(open, "val.h5: images[1] has label 2");
+  expect_bad_data(open, "val.h5: images[1]");
+  expect_bad_data(open, "no image to train on has label 2");
+  test::write_hdf5(folder / "train.h5", {2, 4, 4, 3}, pixels, {1, 2}, {.layout = "NHWC"});
+  test::write_hdf5(folder / "val.h5", {2, 4, 4, 3}, pixels, {1, 0}, {.layout = "NHWC"});
+  expect_bad_data(open, "no image to train on has label 0");
+  test::write_hdf5(folder / "val.h5", {2, 4, 4, 3}, pixels, {1, 1}, {.layout = "NHWC"});
+  EXPECT_EQ(open_own_data(config_of(folder.path().string())).remarks.size(), 1u)
+      << "labels count from 0";
+  test::write_hdf5(folder / "train.h5", {2, 4, 4, 3}, pixels, {0, 1}, {.layout = "NHWC"});
   test::write_hdf5(folder / "val.h5", {2, 4, 4, 1}, test::some_pixels(32), {1, 1});
   expect_bad_data(open, "has images of 1 channel(s)");
+}
+
+TEST(OwnData, RefusesHeldOutLabelsThatNoTrainingImageHas) {
+  test::Scratch folder;
+  test::write_hdf5(folder / "train.h5", {4, 4, 4, 3}, test::some_pixels(4 * 4 * 4 * 3),
+                   {0, 0, 1, 1}, {.layout = "NHWC"});
+  auto config = config_of(folder.path().string());
+  config.holdout = 2;
+  expect_bad_data([&] { load_dataset(config); }, "has label 1");
+  expect_bad_data([&] { load_dataset(config); }, "put the images into random order");
+  config.holdout = 1;
+  EXPECT_EQ(load_dataset(config).test.size(), 1);
 }
 
 }  // namespace

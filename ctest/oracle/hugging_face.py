@@ -29,10 +29,10 @@ def make_text(folder):
     (folder / "text").mkdir()
     torch.manual_seed(3)
     for part, size in {"train": 2000, "val": 400}.items():
-        (folder / "text" / f"{part}.txt").write_bytes(bytes(torch.randint(256, (size,)).tolist()))
+        (folder / "text" / f"{part}.txt").write_bytes(bytes(torch.randint(32, 127, (size,)).tolist()))
     (folder / "batch").mkdir()
     for part in ("train", "val"):
-        (folder / "batch" / f"{part}.txt").write_bytes(bytes(torch.randint(256, (65,)).tolist()))
+        (folder / "batch" / f"{part}.txt").write_bytes(bytes(torch.randint(32, 127, (65,)).tolist()))
 
 
 # Recipe of ten steps, and the losses that llm.c publishes for it (test_gpt2.c and test_gpt2.cu, commit f1e2ace) with

@@ -8,10 +8,11 @@
 #include "base/text.hpp"
 #include "data/cifar/cifar10.hpp"
 #include "data/idx/mnist.hpp"
+#include "data/labels.hpp"
 #include "data/own_data.hpp"
+#include "data/own_parts.hpp"
 #include "data/source.hpp"
 #include "data/synthetic/synthetic.hpp"
-#include "data/tokens/own_text.hpp"
 
 namespace stratagem {
 namespace {
@@ -123,7 +124,8 @@ Runs SampleSet::runs() const {
 }
 
 bool is_text(DataConfig const& config) {
-  return config.path.empty() ? find_dataset(config.dataset).vocabulary > 0 : is_text(config.path);
+  return config.path.empty() ? find_dataset(config.dataset).vocabulary > 0
+                             : find_own_parts(config.path).is_text();
 }
 
 DatasetSize whole_size(DataConfig const& config) {
@@ -148,7 +150,10 @@ std::int64_t least_input(DataConfig const& config) {
 Dataset load_dataset(DataConfig const& config) {
   auto dataset = config.path.empty() ? read_dataset(find_dataset(config.dataset), config)
                                      : open_own_data(config);
+  if (config.path.empty()) require_trained_labels(dataset, "give the published files");
   keep_used_part(config, dataset);
+  if (config.holdout > 0)
+    require_trained_labels(dataset, "put the images into random order, or take another holdout");
   dataset.fingerprint = fingerprint(dataset);
   return dataset;
 }

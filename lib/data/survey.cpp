@@ -7,6 +7,7 @@
 
 #include "base/contract.hpp"
 #include "base/error.hpp"
+#include "data/images/orientation.hpp"
 
 namespace stratagem {
 namespace {
@@ -18,7 +19,8 @@ constexpr std::int64_t stretch = 256;
 struct Summary {
   ImageSize size;
   std::vector<double> mean, square;  ///< per channel, of p/255
-  std::string damage;                ///< why it could not be read
+  std::string damage = {};           ///< why it could not be read
+  bool turned = false;               ///< by viewers
 };
 
 Summary summarise(Pixels const& pixels, ImageSize const& size) {
@@ -52,7 +54,10 @@ Summary read_whole(SampleSet const& set, std::int64_t image, std::int64_t channe
   } catch (Error const& error) {
     return {.damage = error.what()};
   }
-  return summarise(buffer.pixels, whole);
+  auto summary = summarise(buffer.pixels, whole);
+  bool const has_headers = set.store->channels() == 0;
+  summary.turned = has_headers && stated_orientation(buffer.encoded) != 1;
+  return summary;
 }
 
 Spread spread_of(std::vector<std::int64_t> values) {
@@ -92,6 +97,7 @@ Survey survey(SampleSet const& set, std::int64_t channels, Crew& crew,
         result.damaged.push_back(image.damage);
         continue;
       }
+      if (image.turned) ++result.turned;
       heights.push_back(image.size.height);
       widths.push_back(image.size.width);
       for (std::size_t c = 0; c < sums.size(); ++c) {

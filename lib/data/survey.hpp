@@ -22,6 +22,7 @@ struct Survey {
   std::int64_t classes = 0;          ///< that have an image
   Spread height, width;              ///< [pixels]
   PixelStatistics pixels;            ///< every image counts alike, whatever its size
+  std::int64_t turned = 0;           ///< that viewers turn, by Exif's orientation; here nobody does
   std::vector<std::string> damaged;  ///< what is wrong with images that cannot be read
 };
 

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/bad_data.hpp"
-#include "base/files/list_folder.hpp"
 #include "data/tokens/shards.hpp"
 
 namespace stratagem {
@@ -87,51 +86,22 @@ void require_sequence(SampleSet const& set, std::string const& what, std::string
                  str(tokens, " at most"), "give more text, or make data.seq_len smaller");
 }
 
-struct Layout {
-  std::vector<fs::path> train, val;
-  bool shards = false;
-};
-
-Layout layout_of(fs::path const& path) {
-  std::error_code failed;
-  if (fs::is_regular_file(path, failed)) return {.train = {path}};
-  Layout layout{.train = files_named(path, "train", {".txt"})};
-  auto shards = files_named(path, "train", {".bin"});
-  if (!layout.train.empty() && !shards.empty())
-    throw Error(ExitCode::bad_data,
-                str(path.string(), " holds ", layout.train.front().filename().string(), " and ",
-                    shards.front().filename().string()),
-                "only one of them can be what to read", "move one of them elsewhere");
-  layout.shards = !shards.empty();
-  if (layout.shards) layout.train = std::move(shards);
-  layout.val = files_named(path, "val", {layout.shards ? ".bin" : ".txt"});
-  return layout;
-}
-
 }  // namespace
 
-bool is_text(fs::path const& path) {
-  std::error_code failed;
-  if (fs::is_regular_file(path, failed)) return true;
-  if (!fs::is_directory(path, failed)) return false;
-  return !files_named(path, "train", {".txt"}).empty() ||
-         !files_named(path, "train", {".bin"}).empty();
-}
-
-Dataset open_own_text(DataConfig const& config) {
-  auto const layout = layout_of(config.path);
-  auto const read = layout.shards ? shards_of : bytes_of;
-  auto train = read(layout.train);
-  auto val = layout.val.empty() ? Texts() : read(layout.val);
-  if (layout.val.empty() && config.holdout == 0) val.texts = take_last_tenth(train.texts);
-  if (!layout.val.empty() && val.width != train.width)
-    throw bad_data(layout.val.front().string(), "tokens of another width than those to train on",
+Dataset open_own_text(DataConfig const& config, OwnParts const& parts) {
+  auto const read = parts.layout == OwnLayout::shards ? shards_of : bytes_of;
+  auto train = read(parts.train);
+  auto val = parts.val.empty() ? Texts() : read(parts.val);
+  if (parts.val.empty() && config.holdout == 0) val.texts = take_last_tenth(train.texts);
+  if (!parts.val.empty() && val.width != train.width)
+    throw bad_data(parts.val.front().string(), "tokens of another width than those to train on",
                    str(train.width, " bytes"), str(val.width, " bytes"),
                    "take files of one tokenizer");
   Dataset dataset{.name = config.dataset,
                   .classes = train.vocabulary,
                   .train = set_of(std::move(train.texts), train, config.seq_len),
-                  .test = set_of(std::move(val.texts), train, config.seq_len)};
+                  .test = set_of(std::move(val.texts), train, config.seq_len),
+                  .remarks = parts.remarks};
   require_sequence(dataset.train, "train on", config.path);
   if (config.holdout == 0) require_sequence(dataset.test, "evaluate", config.path);
   return dataset;

@@ -1,5 +1,6 @@
 #include "data/tokens/shards.hpp"
 
+#include <algorithm>
 #include <array>
 #include <span>
 #include <string>
@@ -22,19 +23,18 @@ struct Format {
 constexpr std::array<Format, 2> formats{{{20240520, 1, 2, 50257}, {20240801, 7, 4, 128256}}};
 
 /// Other files of llm.c, which are easily mistaken for tokens.
-char const* kind_of(std::int32_t magic) {
-  switch (magic) {
-    case 20240326:
-      return " (a model of llm.c)";
-    case 20240327:
-      return " (debug state of llm.c)";
-    case 20240328:
-      return " (a tokenizer of llm.c)";
-    case 20240522:
-      return " (an evaluation set of llm.c)";
-    default:
-      return "";
-  }
+struct OtherFile {
+  std::int32_t magic;
+  char const* what;
+};
+constexpr std::array<OtherFile, 4> others{{{20240326, " (a model of llm.c)"},
+                                           {20240327, " (debug state of llm.c)"},
+                                           {20240328, " (a tokenizer of llm.c)"},
+                                           {20240522, " (an evaluation set of llm.c)"}}};
+
+char const* kind_of_magic(std::int32_t magic) {
+  auto const* const other = std::ranges::find(others, magic, &OtherFile::magic);
+  return other == others.end() ? "" : other->what;
 }
 
 Format const& format_of(std::string const& name, std::int32_t magic, std::int32_t version) {
@@ -45,10 +45,20 @@ Format const& format_of(std::string const& name, std::int32_t magic, std::int32_
                    std::to_string(version), cure);
   }
   throw bad_data(name, "it holds no tokens: another magic number",
-                 str(formats[0].magic, " or ", formats[1].magic), str(magic, kind_of(magic)), cure);
+                 str(formats[0].magic, " or ", formats[1].magic), str(magic, kind_of_magic(magic)),
+                 cure);
 }
 
 }  // namespace
+
+bool is_of_llm_c(RandomAccessFile const& file) {
+  std::int32_t magic = 0;
+  if (file.size() < static_cast<std::int64_t>(sizeof magic)) return false;
+  file.read(0, std::as_writable_bytes(std::span(&magic, 1)));
+  return std::ranges::count(formats, magic, &Format::magic) +
+             std::ranges::count(others, magic, &OtherFile::magic) >
+         0;
+}
 
 ShardHeader read_shard_header(RandomAccessFile const& file) {
   auto const name = file.path().string();

@@ -22,6 +22,9 @@ struct ShardHeader {
 /// Error(bad_data) names what is expected and what was found.
 ShardHeader read_shard_header(RandomAccessFile const& file);
 
+/// Whether it begins as files of llm.c do, of tokens or of others.
+bool is_of_llm_c(RandomAccessFile const& file);
+
 /// What analysis/tokenize_text.py notes beside the shards it writes, in tokens.json.
 struct TokenNotes {
   std::int64_t vocabulary = 0;
