@@ -104,7 +104,7 @@ TEST(Safetensors, SaysWhatIsWrong) {
       {R"({"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}})", 4, "no usable shape"},
       {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,"4"]}})", 4, "no usable data_offsets"},
       {R"({"a":{"shape":[1],"data_offsets":[0,4]}})", 4, "type null"},
-      {R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}})", 4, "type \"U8\""},
+      {R"({"a":{"dtype":"X8","shape":[4],"data_offsets":[0,4]}})", 4, "type \"X8\""},
       {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", 4, "do not fit"},
       {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,0]}})", 4, "do not fit"},
       {R"({"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}})", 0,

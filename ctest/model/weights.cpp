@@ -179,5 +179,119 @@ TEST(Weights, FoldersOfHuggingFaceAreWrittenAndRead) {
                         "it has no weight_map");
 }
 
+/// Older files hold masks as bytes, and counts in 32 bits.
+TEST(Weights, JudgesTypesOfWhatIsUsed) {
+  auto const gpt2 = small_gpt2();
+  auto file = file_of(gpt2);
+  file.emplace("transformer.h.0.attn.bias", at::ones({1, 1, 16, 16}, at::kByte));
+  file.emplace("transformer.h.1.attn.bias", at::ones({1, 1, 16, 16}, at::kBool));
+  EXPECT_EQ(match_weights(gpt2, file, HeadWeights::strict, "w").size(), state_of(gpt2).size());
+  auto const resnet = make_model({.name = "resnet50"}, {});
+  auto counted = file_of(resnet);
+  counted["bn1.num_batches_tracked"] = at::full({}, 7, at::kInt);
+  auto const taken = match_weights(resnet, counted, HeadWeights::strict, "w");
+  EXPECT_EQ(taken.at("bn1.num_batches_tracked").scalar_type(), at::kLong);
+  EXPECT_EQ(taken.at("bn1.num_batches_tracked").item<std::int64_t>(), 7);
+  for (auto const type : {at::kByte, at::kFloat8_e4m3fn}) {
+    counted["bn1.weight"] = at::zeros({64}).to(type);
+    EXPECT_NE(refusal(resnet, counted, HeadWeights::strict).find("bn1.weight ("),
+              std::string::npos);
+  }
+}
+
+TEST(Weights, NamesWhatStandsBeforeTheNames) {
+  for (auto const& model : {make_model({.name = "lenet"}, {}), small_gpt2()})
+    for (std::string const prefix : {"module.", "_orig_mod.", "model.", "module._orig_mod."}) {
+      TensorMap file;
+      for (auto const& [name, tensor] : file_of(model)) file.emplace(prefix + name, tensor);
+      auto const message = refusal(model, file, HeadWeights::strict);
+      EXPECT_NE(message.find("has \"" + prefix + "\" before the names"), std::string::npos)
+          << message;
+      EXPECT_NE(message.find("name.removeprefix(\"" + prefix + "\")"), std::string::npos)
+          << message;
+    }
+}
+
+std::string reading(ModelConfig const& config, Model const& model, ExitCode code) {
+  try {
+    read_weights(config, model);
+  } catch (Error const& error) {
+    EXPECT_EQ(error.code(), code) << error.what();
+    return error.what();
+  }
+  return "accepted";
+}
+
+/// What the shapes of weights do not show.
+TEST(Weights, ComparesTheCardBesideThem) {
+  test::Scratch const folder;
+  auto const model = small_gpt2();
+  std::vector<std::pair<std::string, at::Tensor>> state;
+  for (auto const& [name, tensor] : file_of(model)) state.emplace_back(name, tensor);
+  write_weights(folder / "model.safetensors", model, state);
+  auto const card = nlohmann::json::parse(model.card);
+  struct Case {
+    char const* key;
+    nlohmann::json value;
+    char const* told;
+  };
+  for (auto const& named : {folder / "model.safetensors", folder.path()}) {
+    ModelConfig const config{.name = "gpt2", .weights = named.string()};
+    EXPECT_EQ(reading(config, model, ExitCode::done), "accepted");
+    for (auto const& [key, value, told] : std::vector<Case>{
+             {"n_head", 8, "n_head is 8 there and 4 here"},
+             {"activation_function", "relu",
+              "activation_function is \"relu\" there and \"gelu_new\""},
+             {"layer_norm_epsilon", 0.1, "layer_norm_epsilon is 0.1 there and 1e-05 here"},
+             {"scale_attn_weights", false, "scale_attn_weights is false there and true here"},
+             {"scale_attn_by_inverse_layer_idx", true, "is true there and false here"},
+             {"tie_word_embeddings", false, "set model.tie as there"},
+             {"n_positions", 1024, "set model.context as there"},
+             {"model_type", "gpt_neo", "export the model"}}) {
+      auto other = card;
+      other[key] = value;
+      replace_file(folder / "config.json", other.dump());
+      auto const message = reading(config, model, ExitCode::usage);
+      EXPECT_NE(message.find(told), std::string::npos) << message;
+    }
+    replace_file(folder / "config.json",
+                 R"({"activation_function": "gelu_pytorch_tanh", "n_inner": null, "attn_pdrop": 0.5,
+                     "of_tomorrow": {}})");
+    replace_file(folder / "generation_config.json", R"({"n_head": 3})");
+    EXPECT_EQ(reading(config, model, ExitCode::done), "accepted");
+    replace_file(folder / "config.json", "{");
+    EXPECT_NE(reading(config, model, ExitCode::bad_data).find("damaged JSON"), std::string::npos);
+    replace_file(folder / "config.json", model.card);
+  }
+}
+
+TEST(Weights, NamesFilesOfOtherKinds) {
+  using namespace std::string_literals;
+  struct Case {
+    std::string content;
+    char const* kind;
+    char const* cure;
+  };
+  constexpr char torch[] = "convert it with PyTorch", own[] = "load it in its own program";
+  test::Scratch const folder;
+  auto const model = make_model({.name = "lenet"}, {});
+  auto const path = folder / "model.pt";
+  for (auto const& [content, kind, cure] :
+       {Case{"PK\3\4 and so on"s, "it is a zip archive", torch},
+        Case{"\x80\2}q\0 and so on"s, "it is a Python pickle", torch},
+        Case{"\x89HDF\r\n\x1A\n and so on"s, "it is an HDF5 file", own},
+        Case{"GGUF\3\0\0\0 and so on"s, "it is a GGUF model", own},
+        Case{"\x08\x07\x12\x07pytorch"s, "it is an ONNX model", own}}) {
+    replace_file(path, content);
+    auto const message =
+        reading({.name = "lenet", .weights = path.string()}, model, ExitCode::bad_data);
+    EXPECT_NE(message.find(kind), std::string::npos) << message;
+    EXPECT_NE(message.find(cure), std::string::npos) << message;
+  }
+  auto const message =
+      reading({.name = "lenet", .weights = folder.path().string()}, model, ExitCode::bad_data);
+  EXPECT_NE(message.find("no weights in folder"), std::string::npos) << message;
+}
+
 }  // namespace
 }  // namespace stratagem

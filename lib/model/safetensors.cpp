@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/error.hpp"
+#include "base/files/file_kind.hpp"
 #include "base/text.hpp"
 
 namespace stratagem {
@@ -29,11 +30,21 @@ struct Type {
   char const* name;
   at::ScalarType type;
 };
-constexpr std::array<Type, 5> kTypes{{{"F64", at::kDouble},
-                                      {"F32", at::kFloat},
-                                      {"F16", at::kHalf},
-                                      {"BF16", at::kBFloat16},
-                                      {"I64", at::kLong}}};
+constexpr std::array<Type, 15> kTypes{{{"F64", at::kDouble},
+                                       {"F32", at::kFloat},
+                                       {"F16", at::kHalf},
+                                       {"BF16", at::kBFloat16},
+                                       {"F8_E4M3", at::kFloat8_e4m3fn},
+                                       {"F8_E5M2", at::kFloat8_e5m2},
+                                       {"I64", at::kLong},
+                                       {"I32", at::kInt},
+                                       {"I16", at::kShort},
+                                       {"I8", at::kChar},
+                                       {"U64", at::kUInt64},
+                                       {"U32", at::kUInt32},
+                                       {"U16", at::kUInt16},
+                                       {"U8", at::kByte},
+                                       {"BOOL", at::kBool}}};
 
 /// The header's description of one tensor.
 struct Entry {
@@ -67,9 +78,10 @@ class Reader {
   }
 
  private:
-  [[noreturn]] void reject(std::string const& why) const {
+  [[noreturn]] void reject(std::string const& why,
+                           std::string const& cure = "fetch or convert the file again") const {
     throw Error(ExitCode::bad_data, str("not a usable safetensors file: ", path_.string()), why,
-                "fetch or convert the file again");
+                cure);
   }
   void demand(bool holds, std::string const& why) const {
     if (!holds) reject(why);
@@ -79,7 +91,25 @@ class Reader {
     demand(static_cast<bool>(file_), "it could not be read to its end");
   }
 
+  /// A header begins behind its length. What else the file is, it may say in its first bytes.
+  void check_kind() {
+    std::vector<std::byte> start(std::min<std::uint64_t>(size_, telling_bytes));
+    read_into(start.data(), start.size());
+    file_.seekg(0);
+    constexpr std::size_t begin = sizeof(std::uint64_t);
+    if (start.size() > begin && start[begin] == std::byte{'{'}) return;
+    auto const* const kind = kind_of(start);
+    if (kind == nullptr) return;
+    using enum FileKind::Content;
+    bool const of_torch = kind->content == archive || kind->content == pickle;
+    reject(str("its first bytes say that it is ", kind->name),
+           of_torch ? str("convert it with PyTorch: safetensors.torch.save_file(torch.load(\"",
+                          path_.filename().string(), "\"), \"model.safetensors\")")
+                    : "load it in its own program, and save the tensors with safetensors");
+  }
+
   std::string header() {
+    check_kind();
     std::uint64_t length = 0;
     demand(size_ >= sizeof length, str("it has ", size_, " bytes, its header's length alone is 8"));
     read_into(&length, sizeof length);
@@ -100,6 +130,7 @@ class Reader {
     };
     auto const header = nlohmann::json::parse(text, shallow, /*allow_exceptions=*/false);
     demand(header.is_object(), "its header is not a JSON object");
+    check_metadata(header);
     std::vector<Entry> entries;
     for (auto const& [name, value] : header.items())
       if (name != "__metadata__") entries.push_back(parse_entry(name, value));
@@ -114,6 +145,15 @@ class Reader {
     demand(position == held,
            str("it holds ", held, " bytes of data, its header describes ", position));
     return entries;
+  }
+
+  /// Other libraries order the elements of their tensors otherwise.
+  void check_metadata(nlohmann::json const& header) const {
+    if (!header.contains("__metadata__") || !header["__metadata__"].is_object()) return;
+    auto const& metadata = header["__metadata__"];
+    demand(!metadata.contains("format") || metadata["format"] == "pt",
+           str("its metadata say that it is of format ",
+               metadata.value("format", nlohmann::json()).dump(), ", expected \"pt\", PyTorch's"));
   }
 
   Entry parse_entry(std::string const& name, nlohmann::json const& value) const {
@@ -132,8 +172,8 @@ class Reader {
     auto const offsets = list("data_offsets");
     auto const type = value.contains("dtype") ? value["dtype"] : nlohmann::json();
     auto const known = std::ranges::find_if(kTypes, [&](Type const& t) { return type == t.name; });
-    demand(known != kTypes.end(), str("tensor \"", name, "\" has type ", type.dump(),
-                                      "; known are F64, F32, F16, BF16, I64"));
+    demand(known != kTypes.end(),
+           str("tensor \"", name, "\" has type ", type.dump(), ", which is not known"));
     auto const bytes = bytes_of(shape, at::elementSize(known->type));
     demand(offsets.size() == 2 && offsets[0] <= offsets[1] && bytes &&
                offsets[1] - offsets[0] == *bytes,

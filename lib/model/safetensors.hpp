@@ -14,7 +14,7 @@ namespace stratagem {
 using TensorMap = std::map<std::string, at::Tensor>;
 
 /// All tensors of a safetensors file (8-byte little-endian header length, JSON header, data), on
-/// the CPU. Types F64, F32, F16, BF16, I64. Error(bad_data) that says what is wrong and where,
+/// the CPU, of all types but complex ones. Error(bad_data) that says what is wrong and where,
 /// unless the file is exactly as its header says. Nothing is allocated for a tensor that the file
 /// cannot contain.
 TensorMap read_safetensors(std::filesystem::path const& path);

@@ -10,6 +10,7 @@
 #include "base/files/file.hpp"
 #include "base/text.hpp"
 #include "model/exported/exported_model.hpp"
+#include "model/model_card.hpp"
 
 namespace stratagem {
 namespace {
@@ -30,9 +31,30 @@ std::string describe(at::ScalarType type, at::IntArrayRef shape) {
   return stratagem::str(at::toString(type), " ", shape);
 }
 
+/// Numbers of fewer bits are meant with scales of their own.
+bool is_plain(at::ScalarType type) {
+  return type == at::kDouble || type == at::kFloat || type == at::kHalf || type == at::kBFloat16;
+}
+
 bool fits(StateTensor const& wanted, at::Tensor const& tensor) {
-  return tensor.sizes() == at::IntArrayRef(wanted.shape) &&
-         at::isFloatingType(tensor.scalar_type()) == at::isFloatingType(wanted.type);
+  if (tensor.sizes() != at::IntArrayRef(wanted.shape)) return false;
+  auto const type = tensor.scalar_type();
+  return at::isFloatingType(wanted.type) ? is_plain(type) : type == wanted.type || type == at::kInt;
+}
+
+/// What stands before the model's names in those of the file: "module."; empty if nothing.
+std::string prefix_of(std::vector<std::string> const& in_file,
+                      std::vector<std::string> const& missing) {
+  if (missing.empty()) return {};
+  for (auto const& name : in_file) {
+    if (!name.ends_with(missing.front()) || name == missing.front()) continue;
+    auto prefix = name.substr(0, name.size() - missing.front().size());
+    auto const is_there = [&](std::string const& tensor) {
+      return std::ranges::find(in_file, prefix + tensor) != in_file.end();
+    };
+    if (std::ranges::all_of(missing, is_there)) return prefix;
+  }
+  return {};
 }
 
 }  // namespace
@@ -93,6 +115,8 @@ TensorMap match_weights(Model const& model, TensorMap file, HeadWeights head,
                         std::string const& source) {
   std::vector<std::string> missing, unexpected, unfit;
   TensorMap matched;
+  std::vector<std::string> in_file;
+  for (auto const& [name, tensor] : file) in_file.push_back(name);
   file = renamed(std::move(file), model);
   for (auto const& wanted : state_of(model)) {
     auto found = file.extract(wanted.name);
@@ -105,6 +129,7 @@ TensorMap match_weights(Model const& model, TensorMap file, HeadWeights head,
                           " for ", describe(wanted.type, wanted.shape),
                           is_transposed(tensor, wanted) ? ", transposed)" : ")"));
     } else {
+      if (found.mapped().scalar_type() == at::kInt) found.mapped() = found.mapped().to(wanted.type);
       matched.insert(std::move(found));
     }
   }
@@ -112,6 +137,13 @@ TensorMap match_weights(Model const& model, TensorMap file, HeadWeights head,
   for (auto const& [name, tensor] : file) unexpected.push_back(name);
 
   std::vector<std::string> problems;
+  if (auto const prefix = prefix_of(in_file, missing); !prefix.empty())
+    throw Error(ExitCode::bad_data,
+                str("weights file ", source, " has \"", prefix, "\" before the names of model ",
+                    model.name),
+                str(prefix, missing.front(), " for ", missing.front()),
+                str("take it off in Python: {name.removeprefix(\"", prefix,
+                    "\"): tensor for name, tensor in weights.items()}"));
   report(problems, missing, "missing");
   report(problems, unexpected, "unexpected");
   report(problems, unfit, "of another shape or type");
@@ -126,6 +158,18 @@ TensorMap match_weights(Model const& model, TensorMap file, HeadWeights head,
 }
 
 namespace {
+
+constexpr char index_name[] = "model.safetensors.index.json";
+
+/// In a folder, as Hugging Face's programs name it; a file is itself.
+std::filesystem::path weights_in(std::filesystem::path const& path) {
+  std::error_code failed;
+  if (!std::filesystem::is_directory(path, failed)) return path;
+  for (auto const* name : {"model.safetensors", index_name})
+    if (std::filesystem::exists(path / name, failed)) return path / name;
+  throw Error(ExitCode::bad_data, "no weights in folder " + path.string(),
+              str("it holds neither model.safetensors nor ", index_name), "check model.weights");
+}
 
 /// A safetensors file, or the index of several, which stand beside it.
 TensorMap read_weights_files(std::filesystem::path const& path) {
@@ -157,7 +201,9 @@ void write_weights(std::filesystem::path const& path, Model const& model,
 TensorMap read_weights(ModelConfig const& config, Model const& model) {
   auto tensors = config.file.empty() ? TensorMap() : exported_state(config.file);
   if (config.weights.empty()) return tensors;
-  auto file = read_weights_files(config.weights);
+  auto const path = weights_in(config.weights);
+  compare_card(model, path.parent_path());
+  auto file = read_weights_files(path);
   for (auto& [name, tensor] : match_weights(model, std::move(file), config.head, config.weights))
     tensors.insert_or_assign(name, std::move(tensor));
   return tensors;
