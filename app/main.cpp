@@ -14,6 +14,7 @@
 #include "base/build_info.hpp"
 #include "base/console/terminal.hpp"
 #include "base/error.hpp"
+#include "base/system.hpp"
 #include "base/text.hpp"
 #include "comm/failure.hpp"
 #include "gpu/memory.hpp"
@@ -108,6 +109,7 @@ ExitCode guarded(std::vector<std::string> const& arguments) {
 int main(int argc, char** argv) {
   // A full disk or quota is an error of a write, with a message, not a signal.
   std::signal(SIGXFSZ, SIG_IGN);
+  stratagem::allow_many_files();
   stratagem::app::secure_standard_streams();
   stratagem::gpu::install_host_allocator();
   stratagem::h5::initialise_library();

@@ -136,7 +136,8 @@ class BadData(harness.ProgramTest):
         self.check_refusals(FILES)
 
     def test_other_data_on_another_rank(self):
-        folders = [self.new_folder(mnist()), self.new_folder(mnist(train_labels=labels([3] * 24)))]
+        others = labels([(i + 1) % 10 for i in range(24)])
+        folders = [self.new_folder(mnist()), self.new_folder(mnist(train_labels=others))]
         before = [harness.snapshot(folder) for folder in folders]
         command = [
             self.program,

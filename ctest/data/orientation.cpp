@@ -19,12 +19,17 @@ std::string exif(char orientation, bool big_endian) {
   return "II*\0\x08\0\0\0\1\0\x12\1\3\0\1\0\0\0"s + orientation + "\0\0\0\0\0\0\0"s;
 }
 
+std::string jpeg_of(std::int64_t edge) {
+  return test::jpeg(ImageSize{edge, edge}, {.name = "plain", .channels = 3, .luma = {1, 1}});
+}
+
 std::string png_of(std::int64_t edge) {
-  return test::png(test::picture({edge, edge}, 3), {.colour_type = PNG_COLOR_TYPE_RGB, .bits = 8});
+  return test::png(test::picture({edge, edge}, 3),
+                   {.name = "plain", .colour_type = PNG_COLOR_TYPE_RGB, .bits = 8});
 }
 
 std::string jpeg_with(std::string const& exif) {
-  auto const plain = test::jpeg(ImageSize{8, 8}, {});
+  auto const plain = jpeg_of(8);
   auto const segment = "Exif\0\0"s + exif;
   return plain.substr(0, 2) + "\xFF\xE1\0"s + static_cast<char>(segment.size() + 2) + segment +
          plain.substr(2);
@@ -47,7 +52,7 @@ TEST(Orientation, IsReadFromBothFormatsAndOrders) {
 }
 
 TEST(Orientation, IsTheUsualOneWithoutSoundExif) {
-  EXPECT_EQ(orientation_of(test::jpeg(ImageSize{8, 8}, {})), 1);
+  EXPECT_EQ(orientation_of(jpeg_of(8)), 1);
   EXPECT_EQ(orientation_of(png_of(8)), 1);
   EXPECT_EQ(orientation_of(jpeg_with(exif(9, true))), 1);
   EXPECT_EQ(orientation_of(jpeg_with("no TIFF at all")), 1);

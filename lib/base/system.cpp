@@ -40,6 +40,14 @@ rlim_t address_space_limit() {
 
 }  // namespace
 
+void allow_many_files() {
+  constexpr rlim_t wanted = 65'536;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = std::max(limit.rlim_cur, std::min(limit.rlim_max, wanted));
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 std::vector<int> usable_cores() {
   cpu_set_t mask;
   CPU_ZERO(&mask);

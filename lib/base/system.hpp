@@ -30,6 +30,10 @@ std::uint64_t process_space();
 /// Name from /proc/cpuinfo, with the widest vector extension: "AMD EPYC 7543, AVX2".
 std::string processor_name();
 
+/// Lets this process open as many files as its hard limit allows, up to 65,536: many systems start
+/// programs with 1,024.
+void allow_many_files();
+
 /// Resident set of this process [B]; 0 if the system does not say.
 std::int64_t resident_bytes();
 /// What this process may still allocate: the smaller of what its limit on address space and the
