@@ -1,6 +1,7 @@
 #include "predict/plan_comparison.hpp"
 
 #include <algorithm>
+#include <random>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -40,7 +41,7 @@ Room room_of(std::int64_t bytes) {
 /// As if a pass held so much.
 Comparison with_activations(Comparison compared, std::int64_t bytes) {
   for (auto& one : compared.strategies)
-    one.forecast->activations = ActivationUse{.kept = bytes / 2, .peak = bytes};
+    if (one.forecast) one.forecast->activations = ActivationUse{.kept = bytes / 2, .peak = bytes};
   return compared;
 }
 
@@ -84,12 +85,66 @@ TEST(PlanComparison, AServerSendsToAllWorkers) {
   EXPECT_LT(named(two, "ps sync").busiest_bytes(), ps.busiest_bytes());
 }
 
-TEST(PlanComparison, KeepsWhatTheConfigurationSaysOfAStrategy) {
+TEST(PlanComparison, GivesAllWhatMeansTheSame) {
   auto config = lenet_on_digits();
   config.strategy = DdpConfig{.micro_batches = 2};
   auto const compared = compare(config, 2);
   EXPECT_EQ(compared.ddp().forecast->plan.samples_per_pass, 3);
-  EXPECT_EQ(named(compared, "fsdp full").forecast->plan.samples_per_pass, 6);
+  EXPECT_EQ(named(compared, "fsdp full").forecast->plan.samples_per_pass, 3);
+  EXPECT_EQ(named(compared, "ps async").forecast->plan.samples_per_pass, 3);
+}
+
+TEST(PlanComparison, IsTheSameWhicheverStrategyIsNamed) {
+  std::mt19937 random(46);
+  auto const below = [&](std::uint32_t count) { return random() % count; };
+  for (int round = 0; round < 200; ++round) {
+    auto config = lenet_on_digits();
+    config.data.global_batch = 48;
+    auto const workers = static_cast<int>(2 + below(3));
+    auto const micro_batches = 1 << below(3);
+    Compression const code{.code = static_cast<Code>(below(8)),
+                           .rounding = static_cast<Rounding>(below(2))};
+    std::vector<std::string> tables;
+    for (StrategyConfig const& strategy : std::vector<StrategyConfig>{
+             DdpConfig{.micro_batches = micro_batches, .compression = code},
+             FsdpConfig{.shard = static_cast<Shard>(below(3)),
+             .micro_batches = micro_batches,
+             .compression = code},
+             PsConfig{.compression = code, .micro_batches = micro_batches}}) {
+      config.strategy = strategy;
+      tables.push_back(comparison_text(compare(config, workers), {}));
+    }
+    EXPECT_EQ(tables[0], tables[1]) << round;
+    EXPECT_EQ(tables[0], tables[2]) << round;
+  }
+}
+
+TEST(PlanComparison, TellsWhatAStrategyDoesNotHave) {
+  auto config = lenet_on_digits();
+  config.strategy = DdpConfig{.overlap = false, .compression = {.code = Code::top_k, .ratio = 0.1}};
+  auto const compared = compare(config, 2);
+  EXPECT_TRUE(compared.ddp().without.empty());
+  EXPECT_EQ(named(compared, "fsdp full").without, (std::vector<std::string>{"compression: top_k"}));
+  EXPECT_EQ(named(compared, "ps sync").without,
+            (std::vector<std::string>{"overlap: false", "compression: top_k"}));
+  expect_words(text_of(compared), {"without compression: top_k", "without overlap: false"});
+}
+
+TEST(PlanComparison, PraisesTheTrafficOnlyOfThoseThatTrainAlike) {
+  auto const text = text_of(compare(lenet_on_digits(), 4));
+  expect_words(text, {"of those that train alike none sends over 1 % less from its busiest rank"});
+  EXPECT_EQ(text.find("no other sends less"), text.npos);
+}
+
+TEST(PlanComparison, NeverSaysMoreOfANegativeNumber) {
+  auto config = lenet_on_digits();
+  for (auto const code : {Code::none, Code::bf16, Code::int8, Code::sign})
+    for (auto const precision : {Precision::fp32, Precision::bf16}) {
+      config.precision.compute = precision;
+      config.strategy = DdpConfig{.compression = {.code = code}};
+      auto const text = text_of(with_activations(compare(config, 3), 1 << 20));
+      EXPECT_EQ(text.find("sends -"), text.npos) << text;
+    }
 }
 
 TEST(PlanComparison, RecommendsTheSimplestUntilMemoryIsShort) {
@@ -174,7 +229,7 @@ TEST(PlanComparison, AnswersWhetherFsdpWouldHelp) {
   auto busy = with_activations(large, 20 * gib);
   expect_words(text_of(busy), {"Would FSDP help? Hardly: shard full saves 8",
                                "activations and workspace are 93 % of a rank's memory",
-                               "a smaller batch saves them"});
+                               "more micro_batches save them or, last, a smaller batch"});
   busy.recomputed_bytes = 6 * gib;
   expect_words(text_of(busy), {"try model.recompute: all, which saves 15.5 GiB (72 %)"});
 

@@ -51,11 +51,11 @@ Comparison compare_strategies(RunConfig const& config, Model const& model, int w
                               ActivationPredictor* predictor, Calibration const* calibration) {
   Comparison comparison;
   std::optional<Error> first;
-  for (auto const& [name, strategy] : alternatives(config.strategy)) {
+  for (auto const& [name, strategy, without] : alternatives(config.strategy)) {
     auto chosen = config;
     chosen.strategy = strategy;
     chosen.run.ranks = workers + servers_of(strategy);
-    ComparedPlan one{.name = name};
+    ComparedPlan one{.name = name, .without = without};
     try {
       one.forecast =
           Forecast{make_run_plan(chosen, model, known_size(config.data), chosen.run.ranks)};

@@ -16,6 +16,8 @@ struct ComparedPlan {
   std::string name;                  ///< "ddp", "fsdp full", "ps sync", ...
   std::optional<Forecast> forecast;  ///< none where the strategy cannot do this run
   std::string problem;               ///< then: why not
+  /// Options of the configuration that the strategy does not have: "overlap: false".
+  std::vector<std::string> without = {};
 
   /// Sent per step by the rank that sends most.
   std::int64_t busiest_bytes() const;
@@ -33,9 +35,10 @@ struct Comparison {
 };
 
 /// What `config` would be under DDP, ZeRO-1, 2 and 3, and a parameter server in sync and async
-/// mode, each with `workers` ranks that compute; servers come on top. A strategy keeps what
-/// `config` says of it. Activations are predicted where `predictor` is given, times where
-/// `calibration` is. Error(usage) when no strategy can do the run, with the reason.
+/// mode, each with `workers` ranks that compute; servers come on top. A strategy has all that
+/// `config` says of it, and of others what means the same (Alternative). Activations are predicted
+/// where `predictor` is given, times where `calibration` is. Error(usage) when no strategy can do
+/// the run, with the reason.
 Comparison compare_strategies(RunConfig const& config, Model const& model, int workers,
                               ActivationPredictor* predictor,
                               Calibration const* calibration = nullptr);

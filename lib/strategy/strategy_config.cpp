@@ -1,8 +1,11 @@
 #include "strategy/strategy_config.hpp"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <utility>
+
+#include "base/text.hpp"
 
 namespace stratagem {
 namespace {
@@ -23,9 +26,40 @@ Value strategy_name(StrategyConfig& strategy) {
       });
 }
 
+/// Options that mean the same under all strategies that have them; those of a code come after it.
+constexpr std::array<std::string_view, 10> common_options{
+    "workers",  "micro_batches",  "overlap", "parameter_compression", "compression",
+    "rounding", "error_feedback", "ratio",   "matrix_rank",           "momentum_correction"};
+constexpr std::string_view code_option = "compression";
+
+Key const* key_named(Keys const& keys, std::string_view name) {
+  auto const found = std::ranges::find(keys, name, &Key::path);
+  return found == keys.end() ? nullptr : &*found;
+}
+
+/// Gives `other` what `chosen` says in the options that mean the same. Returns those that differ
+/// from their defaults and that `other` does not have.
+std::vector<std::string> carry(StrategyConfig chosen, StrategyConfig& other) {
+  auto usual = all_strategies()[chosen.index()];
+  auto const from = keys_of(chosen), defaults = keys_of(usual), to = keys_of(other);
+  std::vector<std::string> without;
+  for (auto const& name : common_options) {
+    auto const* given = key_named(from, name);
+    if (given == nullptr) continue;
+    auto const text = given->value.get();
+    auto const* target = key_named(to, name);
+    if (target != nullptr && !target->value.set({.text = text})) continue;
+    if (text == key_named(defaults, name)->value.get()) continue;
+    without.push_back(str(name, ": ", text));
+    if (name == code_option) break;  // what follows says how it is written
+  }
+  return without;
+}
+
 template <class Config>
-void add_alternatives(std::vector<Alternative>& all, Config const& given) {
-  for (auto const& [name, config] : alternatives(given)) all.push_back({name, config});
+void add_alternatives(std::vector<Alternative>& all, Config const& given,
+                      std::vector<std::string> const& without) {
+  for (auto const& [name, config] : alternatives(given)) all.push_back({name, config, without});
 }
 
 }  // namespace
@@ -93,8 +127,9 @@ bool works_on_one_rank(StrategyConfig const& config) {
 std::vector<Alternative> alternatives(StrategyConfig const& chosen) {
   std::vector<Alternative> all;
   for (auto const& each : all_strategies()) {
-    auto const& given = each.index() == chosen.index() ? chosen : each;
-    std::visit([&](auto const& config) { add_alternatives(all, config); }, given);
+    auto given = each.index() == chosen.index() ? chosen : each;
+    auto const without = carry(chosen, given);
+    std::visit([&](auto const& config) { add_alternatives(all, config, without); }, given);
   }
   return all;
 }

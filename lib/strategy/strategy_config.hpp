@@ -52,8 +52,12 @@ bool works_on_one_rank(StrategyConfig const& config);
 struct Alternative {
   std::string name;  ///< "ddp", "fsdp full", "ps sync", ...
   StrategyConfig config;
+  /// Options of the chosen strategy, other than by default, that this one does not have: "overlap:
+  /// false".
+  std::vector<std::string> without = {};
 };
-/// DDP first, the simplest; each with what `chosen` says of strategies of its kind.
+/// DDP first, the simplest. Strategies of its kind have all options of `chosen`; others have those
+/// that mean the same under all strategies (micro_batches, compression, ...), and defaults beside.
 std::vector<Alternative> alternatives(StrategyConfig const& chosen);
 
 }  // namespace stratagem

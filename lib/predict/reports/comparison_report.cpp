@@ -15,14 +15,31 @@ namespace {
 
 /// Less is not worth another strategy; more of a rank's memory in activations is what to save.
 constexpr double little = 0.1, most = 0.5;
+/// More are told as a factor.
+constexpr double most_percent = 1000;
 
+/// Of a change by `fraction`.
+bool is_factor(double fraction) {
+  return 100 * std::abs(fraction) > most_percent;
+}
+std::string times(double fraction) {
+  return str("x", format_number(std::round(1 + std::abs(fraction)), 0));
+}
 std::string percent(double fraction) {
+  if (is_factor(fraction)) return times(fraction);
   return format_number(std::round(100 * fraction) + 0.0, 0) + " %";  // no "-0 %"
 }
 /// "+50 %", "-3 %", "" for nothing.
 std::string change(double fraction) {
   auto const text = percent(fraction);
-  return text == "0 %" ? "" : fraction > 0 ? "+" + text : text;
+  return text == "0 %" ? "" : fraction > 0 && !is_factor(fraction) ? "+" + text : text;
+}
+/// "40 % more than ddp", "x12 as much as ddp".
+std::string than_ddp(double fraction) {
+  auto const text = percent(std::abs(fraction));
+  if (text == "0 %") return "as much as ddp";
+  if (is_factor(fraction)) return text + " as much as ddp";
+  return str(text, fraction > 0 ? " more" : " less");
 }
 
 double over(std::int64_t part, std::int64_t whole) {
@@ -136,6 +153,7 @@ std::string problems_text(Comparison const& comparison) {
   };
   for (auto const& one : comparison.strategies) {
     if (!one.problem.empty()) note(one.problem, one.name);
+    for (auto const& option : one.without) note("without " + option, one.name);
     if (one.forecast && !one.forecast->time_problem.empty())
       note("no time prediction: " + one.forecast->time_problem, one.name);
   }
@@ -152,9 +170,12 @@ std::string problems_text(Comparison const& comparison) {
 /// What else would save memory, where activations are most of it.
 std::string recompute_hint(Comparison const& comparison) {
   auto const& ddp = *comparison.ddp().forecast;
-  if (!comparison.recomputed_bytes) return "a smaller batch saves them";
+  auto const others = ddp.plan.samples_per_pass > 1
+                          ? "more micro_batches save them or, last, a smaller batch"
+                          : "a smaller model or smaller images save them";
+  if (!comparison.recomputed_bytes) return others;
   auto const saved = ddp.peak_bytes() - *comparison.recomputed_bytes;
-  if (over(saved, ddp.peak_bytes()) < little) return "a smaller batch saves them";
+  if (over(saved, ddp.peak_bytes()) < little) return others;
   return str("try model.recompute: all, which saves ", bytes_text(saved), " (",
              percent(over(saved, ddp.peak_bytes())), ") for about a third more computing");
 }
@@ -184,14 +205,14 @@ std::string fsdp_text(Comparison const& comparison) {
   auto const gain = over(saved, before);
   bool const whole = ddp.forecast->activations.has_value();
   auto const answer = gain < 0 ? "No" : gain < little ? "Hardly" : "Yes";
-  auto text = str("Would FSDP help? ",
-                  whole ? str(answer, ": shard full ")
-                        : "That depends on activations, which were not predicted: of what lasts "
-                          "from step to step, shard full ",
-                  gain < 0 ? "holds " : "saves ", bytes_text(std::abs(saved)),
-                  gain < 0 ? " more than the " : " of ", bytes_text(before), " per rank",
-                  gain < 0 ? " of ddp" : "", " (", percent(std::abs(gain)), ") and sends ",
-                  percent(more), " more");
+  auto text =
+      str("Would FSDP help? ",
+          whole ? str(answer, ": shard full ")
+                : "That depends on activations, which were not predicted: of what lasts "
+                  "from step to step, shard full ",
+          gain < 0 ? "holds " : "saves ", bytes_text(std::abs(saved)),
+          gain < 0 ? " more than the " : " of ", bytes_text(before), " per rank",
+          gain < 0 ? " of ddp" : "", " (", percent(std::abs(gain)), ") and sends ", than_ddp(more));
   if (gain < little) text += "; " + why_little(comparison, *full);
   return paragraph(text + ".");
 }
@@ -217,12 +238,11 @@ std::string time_advice(ComparedPlan const& best, Comparison const& comparison, 
   return text;
 }
 
-std::string byte_advice(ComparedPlan const& best, Comparison const& comparison, Room const& room) {
-  if (!room.known())
-    return "no other sends less from its busiest rank; with --gpu-memory, those that do not fit "
-           "are left out";
-  if (&best == &comparison.ddp()) return "it fits, and no other sends less from its busiest rank";
-  return "of those that fit and train alike, its busiest rank sends least";
+/// Less than 1 % is no difference (byte_margin).
+std::string byte_advice(Room const& room) {
+  return str("of those that ", room.known() ? "fit and " : "",
+             "train alike none sends over 1 % less from its busiest rank",
+             room.known() ? "" : "; with --gpu-memory, those that do not fit are left out");
 }
 
 /// By how much the nearest misses, and what would help it most.
@@ -235,20 +255,20 @@ std::string none_fits(Comparison const& comparison, Room const& room) {
   auto text = str("None of them fits", nearest == nullptr ? "" : ": ");
   if (nearest != nullptr)
     text += str(nearest->name, " ", room.verdict(nearest->forecast->peak_bytes()));
-  text += "; take more ranks, a smaller batch";
-  if (!comparison.recomputed_bytes) return text + ".";
-  return text + str(", or model.recompute: all, with which ddp would hold ",
-                    bytes_text(*comparison.recomputed_bytes), " (",
-                    room.verdict(*comparison.recomputed_bytes), ").");
+  text += "; take more micro_batches";
+  if (comparison.recomputed_bytes)
+    text += str(", model.recompute: all, with which ddp would hold ",
+                bytes_text(*comparison.recomputed_bytes), " (",
+                room.verdict(*comparison.recomputed_bytes), ")");
+  return text + ", more ranks or, last, a smaller batch, which trains otherwise.";
 }
 
 std::string advice(Comparison const& comparison, Room const& room) {
   auto const* best = recommended(comparison, room);
   if (best == nullptr) return paragraph(none_fits(comparison, room));
   bool const timed = all_timed(candidates(comparison, room));
-  return paragraph(str(
-      "Take ", best->name, ": ",
-      timed ? time_advice(*best, comparison, room) : byte_advice(*best, comparison, room), "."));
+  return paragraph(str("Take ", best->name, ": ",
+                       timed ? time_advice(*best, comparison, room) : byte_advice(room), "."));
 }
 
 }  // namespace
@@ -264,6 +284,7 @@ std::string comparison_json(Comparison const& comparison, Room const& room) {
   auto strategies = nlohmann::json::array();
   for (auto const& one : comparison.strategies) {
     nlohmann::json entry{{"strategy", one.name}};
+    if (!one.without.empty()) entry["without"] = one.without;
     if (!one.forecast) {
       entry["problem"] = one.problem;
       strategies.push_back(entry);

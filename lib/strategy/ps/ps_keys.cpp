@@ -133,7 +133,11 @@ void derive_defaults(PsConfig& config, GivenKeys const& given) {
 }
 
 std::vector<std::pair<std::string, PsConfig>> alternatives(PsConfig const& given) {
-  PsConfig sync{.servers = given.servers, .chunk_mb = given.chunk_mb, .transport = given.transport};
+  PsConfig sync{.servers = given.servers,
+                .chunk_mb = given.chunk_mb,
+                .transport = given.transport,
+                .compression = given.compression,
+                .micro_batches = given.micro_batches};
   auto async = sync;
   async.mode = PsMode::async;
   return {{"ps sync", sync}, {"ps async", async}};
