@@ -433,7 +433,7 @@ TOLD = {
     "no square": (plain(nn.Conv2d(3, 2, 3), nn.Flatten(), nn.Linear(96, 3)), (3, 8, 10), ["[samples, 3, 8, 10]"], 2),
     "pixels": (plain(nn.Conv2d(3, 2, 3)), IMAGE, ["first output has shape [samples, 2, 6, 6]"], 5),
     "all frozen": (lambda: Base().requires_grad_(False), IMAGE, ["nothing to train", "frozen, or no gradient"], 5),
-    "evaluating": (lambda: Base().eval(), IMAGE, ["warning: the only batch norm of", "call model.train()"], 0),
+    "evaluating": (lambda: Base().eval(), IMAGE, ["warning: the only batch norm of", "model.frozen: true"], 0),
     "frozen": (FrozenBody, IMAGE, ["36 parameters, 824 frozen", "body.0.weight"], 0),
     "unused": (Unused, IMAGE, ["27 without a gradient", "unused, other.weight, other.bias"], 0),
 }

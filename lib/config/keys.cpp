@@ -194,6 +194,8 @@ Keys keys_of(ModelConfig& model, KnownNames const& names) {
       {"recompute", recompute(model.recompute),
        "run blocks again in the backward pass, to save memory: all, or the first of every k"},
       {"dropout", flag(model.dropout), "false also turns stochastic depth off"},
+      {"frozen", flag(model.frozen),
+       "true: batch norms and dropouts that a file has in evaluation mode are meant to be"},
       {"fused", choice(model.fused, {"off", "auto"}),
        "auto: layers are computed in the program's own ways where these are faster; off: by "
        "LibTorch alone"},

@@ -29,6 +29,7 @@ struct ModelConfig {
   MemoryFormat memory_format = MemoryFormat::automatic;
   Recompute recompute;  ///< `none`, `all`, `every_2`, `every_3`, ...
   bool dropout = true;  ///< false also disables stochastic depth
+  bool frozen = false;  ///< of a file: layers that are in evaluation mode are meant to be
   /// Layers are computed in the program's own ways where these are faster; off: by LibTorch alone.
   bool fused = true;
   // Of transformers; 0: as the model of that name has it.

@@ -65,8 +65,8 @@ void say_what_runs(Setup const& setup, Log& log) {
                  " are not the published ones, such as ", sources.front().path,
                  "; manifest.json has their checksums"));
   for (auto const& remark : setup.dataset.remarks) log.warning(remark);
-  if (auto const remark = exported_remarks(setup.model).evaluation; !remark.empty())
-    log.warning(remark);
+  auto const evaluation = exported_remarks(setup.model).evaluation;
+  if (!evaluation.empty() && !plan.config.model.frozen) log.warning(evaluation);
   log.info(
       str(plan.config.run.name, ": ", setup.model.name, " (", parameters_text(setup.model), ", ",
           setup.model.memory_format == MemoryFormat::channels_last ? "channels_last" : "contiguous",

@@ -42,8 +42,8 @@ std::string evaluation_text(Flow const& flow) {
   return str(of_norms, of_norms.empty() || of_dropouts.empty() ? "" : " and ", of_dropouts, " of ",
              flow.program().path, several ? " are" : " is", " in evaluation mode, first ",
              describe(*first),
-             ": statistics stay as they are and nothing is dropped, in training too; unless that "
-             "is meant, call model.train() before torch.export");
+             ": statistics stay as they are and nothing is dropped, in training too; call "
+             "model.train() before torch.export, or set model.frozen: true if that is meant");
 }
 
 }  // namespace

@@ -52,9 +52,10 @@ std::string run_table(RunPlan const& plan, Model const& model) {
   return table.render();
 }
 
-std::string remarks_text(Model const& model) {
+std::string remarks_text(RunPlan const& plan, Model const& model) {
   auto const evaluation = exported_remarks(model).evaluation;
-  return evaluation.empty() ? "" : str("warning: ", evaluation, "\n\n");
+  bool const meant = evaluation.empty() || plan.config.model.frozen;
+  return meant ? "" : str("warning: ", evaluation, "\n\n");
 }
 
 /// `computes`: this kind of rank runs the model.
@@ -142,7 +143,7 @@ nlohmann::json memory_json(gpu::MemoryUse const& memory) {
 std::string plan_text(Forecast const& forecast, Model const& model, Room const& room) {
   auto const& plan = forecast.plan;
   bool const serves = !plan.strategy.roles.servers.empty();
-  auto text = run_table(plan, model) + "\n" + remarks_text(model) +
+  auto text = run_table(plan, model) + "\n" + remarks_text(plan, model) +
               memory_table(serves ? "worker" : "rank", plan.strategy.memory, forecast, true) +
               room_text(forecast, room) + "\n";
   if (serves) text += memory_table("server", plan.strategy.server_memory, forecast, false) + "\n";

@@ -23,15 +23,16 @@ constexpr std::array<std::string_view, 7> always{
 
 /// Keys of these sections change numbers, but for the exceptions.
 constexpr std::array<std::string_view, 4> sections{"data.", "model.", "precision.", "optimizer."};
-constexpr std::array<std::string_view, 9> without_effect{"data.root",
-                                                         "data.path",
-                                                         "data.decode_threads",
-                                                         "data.global_batch",
-                                                         "data.batch_per_worker",
-                                                         "model.file",
-                                                         "model.weights",
-                                                         "model.head",
-                                                         "model.recompute"};
+constexpr std::array<std::string_view, 10> without_effect{"data.root",
+                                                          "data.path",
+                                                          "data.decode_threads",
+                                                          "data.global_batch",
+                                                          "data.batch_per_worker",
+                                                          "model.file",
+                                                          "model.weights",
+                                                          "model.frozen",
+                                                          "model.head",
+                                                          "model.recompute"};
 
 constexpr char schedule_length[] = "steps of the schedule";
 constexpr char initial_weights[] = "initial weights";
