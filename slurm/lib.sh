@@ -91,11 +91,12 @@ load_modules() {
 
 # ---- the program ---------------------------------------------------------------------------------
 
-# Sets `program`: $STRATAGEM, or the program in the build folder, in an installation, or on PATH.
+# Sets `program`: $STRATAGEM, or the program for GPUs where it is built, or the one for CPUs, in an installation, or on
+# PATH. The first also runs where there is no GPU; the second refuses jobs that hold GPUs.
 find_program() {
   local candidate
-  for candidate in "${STRATAGEM:-}" "$home/build/stratagem" "$home/../../bin/stratagem" \
-    "$(command -v stratagem || true)"; do
+  for candidate in "${STRATAGEM:-}" "$home/build-cuda-release/stratagem" "$home/build/stratagem" \
+    "$home/../../bin/stratagem" "$(command -v stratagem || true)"; do
     [[ -n $candidate && -x $candidate ]] || continue
     program=$candidate
     return

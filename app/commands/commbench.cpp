@@ -7,10 +7,12 @@
 #include "base/error.hpp"
 #include "base/files/file.hpp"
 #include "base/text.hpp"
+#include "comm/agreement.hpp"
 #include "comm/bench.hpp"
 #include "comm/factory.hpp"
 #include "comm/inprocess/inprocess_communicator.hpp"
 #include "compress/codec_speed.hpp"
+#include "plan/process_setup.hpp"
 #include "strategy/registry.hpp"
 
 namespace stratagem::app {
@@ -189,7 +191,10 @@ ExitCode measure_threads(Options const& options, Plan const& plan) {
 
 ExitCode measure_processes(Options const& options, Plan const& plan, CommConfig const& config,
                            mpi::Comm const& world, Log& log) {
-  auto const process = discover_process(world);
+  auto const process = on_all_ranks(world, [&, found = discover_process(world)] {
+    bool const any = config.backend == CommBackend::automatic;
+    return any ? choose_device(found, DeviceChoice::automatic) : found;
+  });
   auto const communicator = make_communicator(config, process, world, nullptr);
   if (world.rank() == 0 && !communicator->remark().empty())
     log.warning(std::string(communicator->remark()));

@@ -12,6 +12,7 @@
 #include "base/files/time_name.hpp"
 #include "base/text.hpp"
 #include "model/model.hpp"
+#include "plan/gpus_of_job.hpp"
 #include "plan/run_plan.hpp"
 #include "study/conclusion.hpp"
 #include "study/held_signals.hpp"
@@ -219,6 +220,7 @@ void declare_demo(Options& options) {
 }
 
 ExitCode execute_demo(Options const& options) {
+  if (auto const unused = unused_gpus(mpi::process_environment())) throw *unused;
   auto const common = options.common();
   auto const ranks = static_cast<int>(options.integer("ranks", 1, 64));
   CellStart start{.launcher = Launcher::parse(options.text("launcher")),

@@ -15,6 +15,7 @@
 #include "mpi/launcher.hpp"
 #include "mpi/mpirun.hpp"
 #include "mpi/session.hpp"
+#include "plan/gpus_of_job.hpp"
 
 namespace stratagem::app {
 namespace {
@@ -67,6 +68,8 @@ Information gather(mpi::Session const* session, std::optional<mpi::Mpirun> const
     information.warnings.push_back(str("the driver runs CUDA ", cuda_version(gpus.driver_version),
                                        ", this program needs ", cuda_version(gpus.runtime_version),
                                        ": use a newer driver or a LibTorch for that CUDA version"));
+  if (auto const problem = unused_gpus(environment))
+    information.warnings.emplace_back(problem->what());
   if (session != nullptr && cores.size() == 1)
     information.warnings.emplace_back(
         "this rank is bound to one core: start with `mpirun --bind-to none`");

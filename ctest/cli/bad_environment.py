@@ -48,6 +48,22 @@ NO_GPU = [
         ["run.device: cuda", "no GPU", "run.device: cpu"],
         ranks=(2,),
     ),
+    *(
+        Refusal(
+            f"GPUs of a job, {' '.join(words)}",
+            words,
+            ENVIRONMENT,
+            [f"this job holds GPUs ({name}=0,1)", "cmake --preset cuda-release", "set run.device: cpu"],
+            environment={name: "0,1"},
+            ranks=ranks,
+        )
+        for words, name, ranks in (
+            (["run", "config.yaml"], "SLURM_JOB_GPUS", (1, 2)),
+            (["calibrate", "config.yaml"], "SLURM_STEP_GPUS", (1, 2)),
+            (["commbench"], "CUDA_VISIBLE_DEVICES", (2,)),
+            (["demo"], "SLURM_JOB_GPUS", (1,)),
+        )
+    ),
 ]
 RANKS = Refusal(
     "another number of ranks",
@@ -77,6 +93,12 @@ class BadEnvironment(harness.ProgramTest):
         if '"GPUs": "none' not in self.run_program("info", "--json").stdout:
             self.skipTest("this machine has a GPU")
         self.check_refusals(NO_GPU)
+        in_job = {"SLURM_JOB_GPUS": "0"}
+        self.assertIn("this job holds GPUs", self.run_program("info", environment=in_job).stdout)
+        wanted = overridden("run.device=cpu", "run.out=wanted")
+        self.assertEqual(self.run_program(*wanted, environment=in_job).code, 0)
+        hidden = {**in_job, "CUDA_VISIBLE_DEVICES": "-1"}
+        self.assertEqual(self.run_program(*overridden("run.out=hidden"), environment=hidden).code, 0)
 
     def test_what_the_configuration_expects(self):
         keys = re.findall(r"(?m)^(expect\.\w+)", self.expect(0, "list", "keys").stdout)

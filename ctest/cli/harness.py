@@ -123,11 +123,11 @@ class ProgramTest(unittest.TestCase):
         return folder
 
     def start(self, words, folder=None, environment=None):
-        """Without variables of a user's shell or job about data and tasks."""
+        """Without variables of a user's shell or job about data, tasks and GPUs."""
         variables = {
             name: value
             for name, value in os.environ.items()
-            if not name.startswith(("STRATAGEM_", "SLURM_"))
+            if not name.startswith(("STRATAGEM_", "SLURM_", "CUDA_VISIBLE_DEVICES"))
         }
         return subprocess.Popen(
             [str(word) for word in words],

@@ -46,7 +46,7 @@ class Terminal:
         variables = {
             name: value
             for name, value in os.environ.items()
-            if not name.startswith(("STRATAGEM_", "SLURM_"))
+            if not name.startswith(("STRATAGEM_", "SLURM_", "CUDA_VISIBLE_DEVICES"))
         }
         self.process = subprocess.Popen(
             [str(word) for word in words],

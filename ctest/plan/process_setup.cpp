@@ -1,11 +1,28 @@
 #include "plan/process_setup.hpp"
 
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
+#include "gpu/device.hpp"
 
 namespace stratagem {
 namespace {
+
+using Variables = std::vector<std::pair<std::string, std::string>>;
+
+/// An environment of these alone; of two with one name, the first.
+mpi::Environment in(Variables variables) {
+  return [variables](char const* name) -> std::optional<std::string> {
+    for (auto const& [known, value] : variables)
+      if (known == name) return value;
+    return std::nullopt;
+  };
+}
 
 ExitCode code_of_precision(Precision compute, gpu::DeviceKind kind) {
   try {
@@ -63,7 +80,31 @@ TEST(ProcessSetup, TheDeviceIsNeverReplacedUnasked) {
   EXPECT_EQ(choose_device(with, DeviceChoice::cuda).device.kind, gpu::DeviceKind::cuda);
   EXPECT_EQ(choose_device(with, DeviceChoice::cpu).device.kind, gpu::DeviceKind::cpu);
   EXPECT_EQ(choose_device(with, DeviceChoice::automatic).device.kind, gpu::DeviceKind::cuda);
-  EXPECT_EQ(choose_device(without, DeviceChoice::automatic).device.kind, gpu::DeviceKind::cpu);
+  EXPECT_EQ(choose_device(without, DeviceChoice::automatic, in({})).device.kind,
+            gpu::DeviceKind::cpu);
+}
+
+/// As Slurm, containers and users set them.
+TEST(ProcessSetup, GpusOfAJobAreNeverLeftUnusedUnasked) {
+  if (gpu::availability().count > 0) GTEST_SKIP() << "needs a machine, or a build, without GPUs";
+  ProcessInfo const process;
+  for (auto const& [name, value] : Variables{{"SLURM_JOB_GPUS", "0"},
+                                             {"SLURM_JOB_GPUS", "0,1"},
+                                             {"SLURM_STEP_GPUS", "3"},
+                                             {"SLURM_GPUS_ON_NODE", "4"},
+                                             {"CUDA_VISIBLE_DEVICES", "0"},
+                                             {"CUDA_VISIBLE_DEVICES", "GPU-1b2c"}}) {
+    auto const job = in({{name, value}});
+    EXPECT_THROW(choose_device(process, DeviceChoice::automatic, job), Error) << name;
+    EXPECT_EQ(choose_device(process, DeviceChoice::cpu, job).device.kind, gpu::DeviceKind::cpu);
+    for (auto const* hidden : {"", "-1", "NoDevFiles"}) {
+      auto const asked = in({{"SLURM_JOB_GPUS", value}, {"CUDA_VISIBLE_DEVICES", hidden}});
+      EXPECT_NO_THROW(choose_device(process, DeviceChoice::automatic, asked)) << hidden;
+    }
+  }
+  for (auto const& [name, value] : Variables{
+           {"SLURM_GPUS_ON_NODE", "0"}, {"SLURM_JOB_GPUS", ""}, {"NVIDIA_VISIBLE_DEVICES", "all"}})
+    EXPECT_NO_THROW(choose_device(process, DeviceChoice::automatic, in({{name, value}}))) << name;
 }
 
 }  // namespace

@@ -26,7 +26,10 @@ class HopperTest(script_test.ScriptTest):
         text = re.sub(r"model.name: \[.*\]", "model.name: [mlp]", preflight.read_text())
         preflight.write_text(text.replace("cifar10", "synthetic-digits"))
         site = cls.home / "slurm" / "sites" / "hopper.env"
-        site.write_text(site.read_text() + "site_modules=()\n")
+        as_there = site.read_text() + "site_modules=()\n"
+        site.with_name("with-gpus.env").write_text(as_there)
+        # There is no GPU behind Slurm's fake ones.
+        site.write_text(as_there + "export CUDA_VISIBLE_DEVICES=-1\n")
 
 
 class Jobs(HopperTest):
@@ -76,6 +79,13 @@ class Jobs(HopperTest):
         last = log.splitlines()[-1]
         self.assertRegex(last, "no run: code 2; see .stratagem: error. above", "the last word is not the launcher's")
         self.assertEqual(end["Restarts"], "0", "what cannot work is not repeated")
+
+    def test_gpus_are_not_held_for_a_program_without_gpus(self):
+        self.box.environment["STRATAGEM_DEVICE"] = "auto"
+        job = self.submit("smoke-mig", self.new_out("held"), site="with-gpus")
+        [end] = self.box.wait(job, 180)
+        self.assertEqual((end["JobState"], end["ExitCode"]), ("FAILED", "3:0"), end)
+        self.assertRegex(self.log_of(job), r"this job holds GPUs \(SLURM_JOB_GPUS=\d+\)")
 
     def test_mig(self):
         out = self.new_out("mig")

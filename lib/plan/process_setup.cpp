@@ -6,21 +6,30 @@
 
 #include <ATen/Context.h>
 
+#include "base/build_info.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "comm/factory.hpp"
+#include "plan/gpus_of_job.hpp"
 #include "strategy/registry.hpp"
 
 namespace stratagem {
 
-ProcessInfo choose_device(ProcessInfo process, DeviceChoice choice) {
+ProcessInfo choose_device(ProcessInfo process, DeviceChoice choice,
+                          mpi::Environment const& environment) {
   if (choice == DeviceChoice::cpu) {
     process.device = {};
     process.shares_device = false;
+    return process;
   }
-  if (choice == DeviceChoice::cuda && process.device.kind != gpu::DeviceKind::cuda)
+  if (process.device.kind == gpu::DeviceKind::cuda) return process;
+  if (auto const unused = unused_gpus(environment)) throw *unused;
+  if (choice == DeviceChoice::cuda)
     throw Error(ExitCode::environment, "run.device: cuda, but this rank has no GPU",
-                gpu::availability().reason, "ask the scheduler for a GPU, or set run.device: cpu");
+                gpu::availability().reason,
+                str(build_info().flavour == "cpu" ? "take a program that is built for GPUs"
+                                                  : "ask the scheduler for a GPU",
+                    ", or set run.device: cpu"));
   return process;
 }
 

@@ -5,13 +5,16 @@
 #include "base/console/log.hpp"
 #include "comm/process_info.hpp"
 #include "mpi/comm.hpp"
+#include "mpi/launcher.hpp"
 #include "plan/run_config.hpp"
 #include "strategy/plan.hpp"
 
 namespace stratagem {
 
-/// `process` with the device that run.device asks for. Error(environment) when it is not there.
-ProcessInfo choose_device(ProcessInfo process, DeviceChoice choice);
+/// `process` with the device that run.device asks for. Error(environment) when it is not there, or
+/// where `auto` would leave the GPUs of a job unused, see unused_gpus().
+ProcessInfo choose_device(ProcessInfo process, DeviceChoice choice,
+                          mpi::Environment const& environment = mpi::process_environment());
 
 /// Whether a rank only serves parameters: it then computes on the host, whatever the workers do.
 /// Error(usage) where `strategy` cannot have so many ranks.

@@ -11,6 +11,9 @@
 set(STRATAGEM_TEST_ENVIRONMENT OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
   OMPI_MCA_rmaps_base_oversubscribe=1 PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
   OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_smsc=^cma)
+if(NOT STRATAGEM_CUDA) # in a job that holds GPUs, too
+  list(APPEND STRATAGEM_TEST_ENVIRONMENT CUDA_VISIBLE_DEVICES=-1)
+endif()
 # Sanitizers leave failed allocations and signals to the program. Only processes without Open MPI are checked for leaks:
 # Open MPI holds memory to the end, in modules that are unloaded by then.
 set(STRATAGEM_UNIT_TEST_ENVIRONMENT ${STRATAGEM_TEST_ENVIRONMENT})

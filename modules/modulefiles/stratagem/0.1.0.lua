@@ -1,4 +1,4 @@
--- stratagem for Lmod. It finds the program relative to this file: in the build folder of a checkout, or in an
+-- stratagem for Lmod. It finds the program relative to this file: in a build folder of a checkout, that for GPUs first, or in an
 -- installation (<prefix>/share/stratagem/modules/modulefiles/stratagem).
 help([[
 stratagem trains one model under different data-parallel strategies and measures what each costs.
@@ -27,6 +27,8 @@ local home = above(myFileName(), 4)
 local installed = above(home, 2) .. "/bin"
 if isFile(installed .. "/stratagem") then
   prepend_path("PATH", installed)
+elseif isFile(pathJoin(home, "build-cuda-release", "stratagem")) then
+  prepend_path("PATH", pathJoin(home, "build-cuda-release"))
 else
   prepend_path("PATH", pathJoin(home, "build"))
 end
