@@ -163,7 +163,7 @@ TEST(OwnParts, TellsWhatItHoldsInstead) {
   folder.put("a.parquet");
   folder.put("b.csv");
   folder.expect_refusal("holds no train/, train*.tar or train*.h5 (it holds a.parquet, b.csv)");
-  folder.put("train.txt", "\x1F\x8B\x08"s + std::string(600, '\0'));
+  folder.put("train.txt", "\x1F\x8B\x08"s.append(600, '\0'));
   folder.expect_refusal(
       "train.txt is not plain text (its first bytes say that it is packed by gzip)");
 }

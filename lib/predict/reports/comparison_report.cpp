@@ -240,8 +240,8 @@ std::string time_advice(ComparedPlan const& best, Comparison const& comparison, 
 
 /// Less than 1 % is no difference (byte_margin).
 std::string byte_advice(Room const& room) {
-  return str("of those that ", room.known() ? "fit and " : "",
-             "train alike none sends over 1 % less from its busiest rank",
+  return str("no other that ", room.known() ? "fits and " : "",
+             "trains alike sends over 1 % less from its busiest rank",
              room.known() ? "" : "; with --gpu-memory, those that do not fit are left out");
 }
 
