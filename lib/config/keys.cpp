@@ -183,8 +183,7 @@ Keys keys_of(ModelConfig& model, KnownNames const& names) {
        "model.file"},
       {"file", path(model.file), "a model exported by analysis/export_model.py, instead of a name"},
       {"num_classes", class_count(model.num_classes),
-       "width of the last layer; 0, the default of files and of text: as many as the file's, or as "
-       "the text's vocabulary"},
+       "width of the last layer; 0, of files and text: as many as the file's or the vocabulary"},
       {"weights", path(model.weights),
        "safetensors with torchvision's or Hugging Face's names; empty initialises from the seed"},
       {"head", choice(model.head, {"strict", "fresh"}),
