@@ -179,7 +179,7 @@ class Completion(harness.ProgramTest):
         self.assertEqual(set(self.complete("stratagem plan c.yaml -s ")), listed)
 
     def test_words_and_files(self):
-        self.assertEqual(self.complete("stratagem list m"), ["models"])
+        self.assertEqual(self.complete("stratagem list m"), ["models", "measures"])
         self.assertEqual(self.complete("stratagem completion "), ["bash", "zsh"])
         self.assertEqual(self.complete("stratagem init my.yaml --strategy f"), ["fsdp", "fedavg"])
         (self.folder / "notes.txt").write_text("")

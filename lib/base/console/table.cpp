@@ -122,19 +122,28 @@ std::size_t Table::least_width(std::size_t column) const {
 
 Table::Layout Table::fitted(std::vector<std::size_t> shown, std::size_t room) const {
   Layout layout{.shown = std::move(shown), .widths = {}};
-  std::vector<std::size_t> least;
+  std::vector<std::size_t> least, whole_words;
   auto total = gap * (layout.shown.size() - 1);
   for (auto const column : layout.shown) {
     layout.widths.push_back(natural_width(column));
     least.push_back(least_width(column));
+    whole_words.push_back(least.back());
+    for (auto const& row : rows_)
+      whole_words.back() = std::max(whole_words.back(), longest_word(row[column]));
     total += layout.widths.back();
   }
-  for (bool const texts_only : {true, false}) {
+  // Words stay whole as long as that suffices.
+  auto const text = [&](std::size_t i) { return columns_[layout.shown[i]].align == Align::left; };
+  struct {
+    bool texts_only;
+    std::vector<std::size_t> const& least;
+  } const passes[]{{true, whole_words}, {true, least}, {false, least}};
+  for (auto const& pass : passes) {
     for (; total > room; --total) {
       std::optional<std::size_t> widest;
       for (std::size_t i = 0; i < least.size(); ++i) {
-        bool const wraps = !texts_only || columns_[layout.shown[i]].align == Align::left;
-        if (wraps && layout.widths[i] > least[i] &&
+        bool const wraps = !pass.texts_only || text(i);
+        if (wraps && layout.widths[i] > pass.least[i] &&
             (!widest || layout.widths[i] > layout.widths[*widest]))
           widest = i;
       }
