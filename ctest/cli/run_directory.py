@@ -122,6 +122,7 @@ class FullDisk(harness.ProgramTest):
         "run.evaluate_every=100",
         "trace.spans_every=1",
         "data.subset=1200",
+        "checkpoint.at_end=false",
     ]
     # Open MPI's shared memory is also a file.
     transport = ["--mca", "btl", "self,tcp"]
