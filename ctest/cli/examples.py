@@ -133,6 +133,8 @@ class Examples(harness.ProgramTest):
         self.folder = self.new_folder()
         for folder in "inputs", "analysis":
             shutil.copytree(ROOT / folder, self.folder / folder, ignore=shutil.ignore_patterns("bench", "data"))
+        for path in (self.folder / "inputs/smoke").glob("*-lenet-*.yaml"):
+            path.write_text(re.sub(r"(\n *dataset: .*)", r"\1\n  subset: 256", path.read_text()))
         for name, seeds in (("study-mini", "1"), ("study", "1, 2, 3, 4, 5")):
             self.write({f"inputs/study/{name}.yaml": STUDY.format(name=name, seeds=seeds)})
         for place in self.folder / "bin", self.folder / "build":
