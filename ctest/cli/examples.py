@@ -131,7 +131,7 @@ class Examples(harness.ProgramTest):
     def enter_folder(self):
         """Of a user who has cloned the project and built the program."""
         self.folder = self.new_folder()
-        for folder in "inputs", "analysis":
+        for folder in "inputs", "analysis", "slurm":
             shutil.copytree(ROOT / folder, self.folder / folder, ignore=shutil.ignore_patterns("bench", "data"))
         for path in (self.folder / "inputs/smoke").glob("*-lenet-*.yaml"):
             path.write_text(re.sub(r"(\n *dataset: .*)", r"\1\n  subset: 256", path.read_text()))
