@@ -200,6 +200,24 @@ class ProgramTest(unittest.TestCase):
         data = re.search(r"^   DATA \{\n(.*?)^   \}", text.stdout, re.MULTILINE | re.DOTALL)
         return data[1].replace(",", " ").split()
 
+    def metrics(self, out):
+        """By epoch, without columns that depend on the clock; for a repeated epoch, the last line."""
+        rows = {}
+        for line in (self.folder / out / "metrics.csv").read_text().splitlines()[1:]:
+            cells = line.split(",")
+            rows[cells[1]] = (cells[2], *cells[4:8], cells[9])
+        return rows
+
+    def collected(self, out, column):
+        """Values of all attempts, as texts."""
+        self.expect(0, "collect", out, "-o", f"{out}.h5")
+        values = self.dumped(f"{out}.h5", column)
+        self.assertTrue(values)
+        return values
+
+    def losses(self, out):
+        return self.collected(out, "/rank-0000/steps/loss")
+
     def await_trace(self, rank, run="out"):
         trace = self.folder / run / "trace" / "a0" / f"rank-{rank:04}.h5"
         comes_true(trace.exists)

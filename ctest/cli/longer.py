@@ -110,18 +110,6 @@ class Weights(Finished):
 
 @unittest.skipUnless(shutil.which("h5dump"), "needs h5dump (package hdf5-tools)")
 class Longer(Finished):
-    def metrics(self, out):
-        """By epoch, without columns that depend on the clock; for a repeated epoch, the last line."""
-        rows = {}
-        for line in (self.folder / out / "metrics.csv").read_text().splitlines()[1:]:
-            cells = line.split(",")
-            rows[cells[1]] = (cells[2], *cells[4:8], cells[9])
-        return rows
-
-    def losses(self, out):
-        self.expect(0, "collect", out, "-o", f"{out}.h5", "-q")
-        return self.dumped(f"{out}.h5", "/rank-0000/steps/loss")
-
     def test_as_if_it_had_never_stopped(self):
         for name, (way, settings, end) in TRAININGS.items():
             with self.subTest(name):

@@ -60,24 +60,6 @@ class Resume(harness.ProgramTest):
         words = [self.program, *overridden(*SETTINGS, *settings, f"run.out={out}"), *more]
         return mpirun(ranks, [*words, "--progress", "none"])
 
-    def metrics(self, out):
-        """By epoch, without columns that depend on the clock; for a repeated epoch, the last line."""
-        rows = {}
-        for line in (self.folder / out / "metrics.csv").read_text().splitlines()[1:]:
-            cells = line.split(",")
-            rows[cells[1]] = (cells[2], *cells[4:8], cells[9])
-        return rows
-
-    def collected(self, out, column):
-        """Values of all attempts, as texts."""
-        self.expect(0, "collect", out, "-o", f"{out}.h5")
-        values = self.dumped(f"{out}.h5", column)
-        self.assertTrue(values)
-        return values
-
-    def losses(self, out):
-        return self.collected(out, "/rank-0000/steps/loss")
-
     def finish(self, way, out):
         ended = self.run_words(self.words(way, out, "--resume"))
         self.assertEqual(ended.code, 0, str(ended))
