@@ -120,7 +120,7 @@ ExitCode execute_model(Options const& options) {
   if (format == "text")
     for (auto const& [name, first] : model.tied)
       std::cout << name << " is tied to " << first << ", under which it is saved\n\n";
-  std::cout << table_of(costs, format != "csv" && format != "json").render(table_format(format));
+  std::cout << table_of(costs, format != "csv").render(table_format(format));
   return ExitCode::done;
 }
 

@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <limits>
+#include <numeric>
 #include <utility>
 
 #include <pthread.h>
@@ -140,17 +142,22 @@ double process_cpu_seconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-double share_of_core_time() {
-  double computed = 0, waited = 0;
-  std::error_code unknown;
-  for (auto const& task : std::filesystem::directory_iterator("/proc/self/task", unknown)) {
-    std::ifstream times(task.path() / "schedstat");  // [ns]; see sched-stats of Linux
-    if (double on_core = 0, in_queue = 0; times >> on_core >> in_queue) {
-      computed += on_core;
-      waited += in_queue;
-    }
+double busy_seconds(std::vector<int> const& cores) {
+  std::ifstream file("/proc/stat");  // of each core: user nice system idle iowait irq softirq steal
+  double ticks = 0;
+  std::size_t found = 0;
+  for (std::string name; file >> name;
+       file.ignore(std::numeric_limits<std::streamsize>::max(), '\n')) {
+    bool const is_core = name.starts_with("cpu") && name.size() > 3;
+    if (!is_core || std::ranges::count(cores, std::atoi(name.c_str() + 3)) == 0) continue;
+    std::array<double, 8> spent{};
+    for (auto& each : spent) file >> each;
+    constexpr std::size_t idle = 3, waiting = 4;
+    ticks += std::accumulate(spent.begin(), spent.end(), -spent[idle] - spent[waiting]);
+    ++found;
   }
-  return computed > 0 ? computed / (computed + waited) : std::nan("");
+  bool const all = !cores.empty() && found == cores.size();
+  return all ? ticks / static_cast<double>(::sysconf(_SC_CLK_TCK)) : std::nan("");
 }
 
 bool shows_to_person(int descriptor) {

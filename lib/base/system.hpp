@@ -45,10 +45,9 @@ bool limits_address_space();
 std::int64_t machine_bytes();
 /// CPU time used by all threads of this process, user and system [s].
 double process_cpu_seconds();
-/// Of the time in which threads of this process computed or waited for a core: the share in which
-/// they computed. Less than 1 where something else ran on these cores. NaN if the system does not
-/// tell. Threads that have ended do not count.
-double share_of_core_time();
+/// Time since the start of the system in which these cores computed for anybody, a hypervisor's
+/// other guests included [s]; NaN if the system does not tell.
+double busy_seconds(std::vector<int> const& cores);
 
 /// True if a person reads `descriptor`: it is a terminal, not a pipe or file. Open MPI's launcher
 /// gives every rank a pseudo-terminal, so under it the launcher's own descriptor is checked.

@@ -59,10 +59,15 @@ void check_threads(RunOptions const& run, ProcessInfo const& process) {
               str("take ", most, " or less, or 0 for as many as the cores"));
 }
 
+std::string host_and_cores(ProcessInfo const& process) {
+  auto text = process.host;
+  for (int const core : process.cores) text += str(" ", core);
+  return text;
+}
+
 int choose_threads(RunOptions const& run, ProcessInfo const& process, mpi::Comm const& world,
                    Log& log) {
-  std::string mine = process.host;
-  for (int core : process.cores) mine += str(" ", core);
+  auto const mine = host_and_cores(process);
   auto const all = world.all_gather(mine);
   auto const sharing = static_cast<int>(std::count(all.begin(), all.end(), mine));
   auto const cores = std::max<int>(static_cast<int>(process.cores.size()), 1);
@@ -77,9 +82,7 @@ int choose_threads(RunOptions const& run, ProcessInfo const& process, mpi::Comm 
 
 void warn_of_crowding(int threads, bool computes, ProcessInfo const& process,
                       mpi::Comm const& world, Log& log) {
-  std::string mine;
-  if (computes) mine = process.host;
-  for (int const core : computes ? process.cores : std::vector<int>()) mine += str(" ", core);
+  auto const mine = computes ? host_and_cores(process) : "";
   auto const all = world.all_gather(mine);
   auto const sharing = std::count(all.begin(), all.end(), mine);
   auto const cores = std::ssize(process.cores);

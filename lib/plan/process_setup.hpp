@@ -12,7 +12,7 @@
 namespace stratagem {
 
 /// `process` with the device that run.device asks for. Error(environment) when it is not there, or
-/// where `auto` would leave the GPUs of a job unused, see unused_gpus().
+/// where the GPUs of a job would be left unused without being asked to, see unused_gpus().
 ProcessInfo choose_device(ProcessInfo process, DeviceChoice choice,
                           mpi::Environment const& environment = mpi::process_environment());
 
@@ -26,6 +26,9 @@ CommConfig comm_of(StrategyConfig const& strategy, CommConfig comm);
 
 /// Error(environment) for more threads than a rank on `process`'s cores could have a use for.
 void check_threads(RunOptions const& run, ProcessInfo const& process);
+
+/// "node17 0 1": ranks with the same text share their cores.
+std::string host_and_cores(ProcessInfo const& process);
 
 /// LibTorch's threads of this rank: run.threads, or the usable cores shared among the ranks that
 /// have the same ones. Warns once, on rank 0, when a rank is bound so tightly that its helper

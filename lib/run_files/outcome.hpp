@@ -35,8 +35,8 @@ struct Outcome {
   double test_loss = 0;          ///< likewise
   double train_time_s = 0;       ///< without evaluation and saving
   double wall_time_s = 0;        ///< with them; of all attempts
-  double core_share = std::numeric_limits<double>::quiet_NaN();  ///< least of the ranks, as
-                                                                 ///< share_of_core_time()
+  /// Of the time of the ranks' cores, the least share that nothing but the run used; NaN: unknown.
+  double core_share = std::numeric_limits<double>::quiet_NaN();
   bool trace_complete = true;
 };
 

@@ -110,10 +110,9 @@ std::string about_cores(Runs const& runs) {
     return std::isnan(run.core_share) ? 1.0 : run.core_share;
   });
   if (!(least.core_share < enough)) return {};
-  return str("something else used the cores: a rank of ", least.summary.name, " had one in ",
-             percent(least.core_share),
-             " of the time that it needed one; these times are not those"
-             " of this machine alone, repeat them when it is idle");
+  return str("something else used the cores for ", percent(1 - least.core_share),
+             " of the time of ", least.summary.name,
+             "; these times are not those of this machine alone, repeat them when it is idle");
 }
 
 ComparedRun const* find(Runs const& runs, std::string const& strategy) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -16,12 +15,12 @@
 #include "comm/factory.hpp"
 #include "comm/watchdog/watchdog.hpp"
 #include "model/exported/remarks.hpp"
-#include "model/weights.hpp"
 #include "mpi/session.hpp"
 #include "plan/process_setup.hpp"
 #include "strategy/registry.hpp"
 #include "strategy/shared/replica.hpp"
 #include "trace/trace_file.hpp"
+#include "train/core_use.hpp"
 #include "train/final_parameters.hpp"
 #include "train/finished_run.hpp"
 #include "train/manifest.hpp"
@@ -124,7 +123,7 @@ struct End {
   std::string digest = {};              ///< of the parameters, where it came to its end
   std::optional<Error> unwritten = {};  ///< why run.save_weights has no file
   std::optional<Error> unsaved = {};    ///< why no checkpoint has the last step, which was to be
-  double core_share = std::nan("");     ///< least of the ranks, see share_of_core_time()
+  double core_share = std::nan("");     ///< see CoreUse
   bool trace_complete = true;           ///< of all ranks
 
   ExitCode code() const {
@@ -132,16 +131,6 @@ struct End {
     return trace_complete && !unwritten && !unsaved ? ExitCode::done : ExitCode::io;
   }
 };
-
-/// Of all ranks; NaN if one does not know.
-double least_core_share(Communicator& communicator) {
-  double least = 1;
-  for (auto const& text : gather_texts(communicator, str(share_of_core_time()))) {
-    auto const share = std::strtod(text.c_str(), nullptr);
-    least = share < least || std::isnan(share) ? share : least;
-  }
-  return least;
-}
 
 /// One run from its first file to its last.
 class Run {
@@ -234,6 +223,7 @@ ExitCode Run::execute() {
     recorder_.enter(trace::Activity::init);
     auto const member = build_member(*communicator);
     auto& own = member.participant();
+    CoreUse const core_use(setup_.process);
     CheckpointWriter checkpoints(writer_parts(*communicator));
     End end{train(*communicator, member, checkpoints, start_of(*communicator, own))};
     bool const interrupted = end.result.interrupted;
@@ -245,7 +235,7 @@ ExitCode Run::execute() {
     } else {
       keep_result(*communicator, own, checkpoints, end);
     }
-    end.core_share = least_core_share(*communicator);
+    end.core_share = core_use.share(*communicator);
     end.trace_complete =
         close_trace(interrupted ? trace::Status::stopped : trace::Status::complete, *communicator);
     mpi::Session::enter(world_, "the end");
