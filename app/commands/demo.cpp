@@ -215,8 +215,8 @@ void declare_demo(Options& options) {
                .fallback = "mpirun --bind-to none -n {ranks}",
                .meaning = "how to start several ranks"});
   options.add_example("stratagem demo", "needs neither data nor a GPU");
-  options.add_example("stratagem demo --ranks 4 --epochs 1 --out runs/demo4",
-                      "four ranks, one epoch");
+  options.add_example("stratagem demo --ranks 4 --epochs 1 --rounds 1 --out runs/demo4",
+                      "a quick look, on four ranks");
 }
 
 ExitCode execute_demo(Options const& options) {

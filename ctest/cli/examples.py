@@ -162,7 +162,7 @@ class Examples(harness.ProgramTest):
 
     def example(self, line, code=0):
         with self.subTest(line):
-            ended = self.wait(self.start(["bash", "-c", line], environment=self.environment), timeout=150)
+            ended = self.wait(self.start(["bash", "-c", line], environment=self.environment), timeout=300)
             self.assertEqual(ended.code, code, f"{line}\n{ended}")
 
     def test_of_help(self):
@@ -189,10 +189,11 @@ class Examples(harness.ProgramTest):
         for name in self.names_in("models"):
             self.example(f"stratagem model {name}")
         for name in set(self.names_in("datasets")) - {"your own"}:
-            model = "gpt2" if "text" in name else "lenet"
+            model = "gpt2 -s model.context=32" if "text" in name else "lenet"
             self.example(f"stratagem plan config.yaml -s data.dataset={name} -s model.name={model}")
         for name in self.names_in("strategies"):
-            self.example(f"stratagem plan {SMOKE} --ranks 3 -s strategy.name={name}")
+            ranks = 1 if name == "serial" else 3
+            self.example(f"stratagem plan {SMOKE} --ranks {ranks} -s data.global_batch=60 -s strategy.name={name}")
         for name in self.names_in("calibrations"):
             self.example(f"stratagem plan {SMOKE} --calibration {name}")
         for section in sorted({name.partition(".")[0] for name in self.names_in("keys")}):
