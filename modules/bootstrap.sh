@@ -1,20 +1,28 @@
 #!/usr/bin/env bash
 # From a fresh machine to a running stratagem. May be repeated: what is already there stays as it is.
 #
-#   modules/bootstrap.sh build    install what is missing, build build/stratagem
-#   modules/bootstrap.sh demo     build, then run `stratagem demo`
-#   modules/bootstrap.sh test     build everything, run all tests; with a CUDA toolkit also those of the CUDA flavour
+#   modules/bootstrap.sh build [--gpu]    install what is missing, build build/stratagem
+#   modules/bootstrap.sh demo [--gpu]     build, then run `stratagem demo`
+#   modules/bootstrap.sh test             build everything, run all tests; with a CUDA toolkit also those of the CUDA flavour
+#
+#   --gpu    build build-cuda-release/stratagem, for CUDA and NCCL. The build needs no GPU. Compiler, NCCL, cuDNN and all
+#            that LibTorch loads come from a CUDA toolkit or modules that fit, and what is missing from wheels, up to 3 GB.
 #
 # LIBTORCH_ROOT    a LibTorch of your own (the folder with include/ and lib/) instead of a download
+# CUDA_HOME        CUDA toolkit; default: that of the nvcc on PATH, or /usr/local/cuda
+# NCCL_ROOT        NCCL, if it is not in the toolkit
 # STRATAGEM_DEPS   where downloads go; default ${XDG_CACHE_HOME:-~/.cache}/stratagem
 # STRATAGEM_WERROR ON: compiler warnings are errors, as in CI; default OFF, because compilers differ
 # STRATAGEM_DATA   folder with mnist/ and cifar-10-batches-bin/, for the tests that read real data
 #
 # Examples:
 #   modules/bootstrap.sh demo
+#   modules/bootstrap.sh build --gpu
 #   LIBTORCH_ROOT=$HOME/libtorch modules/bootstrap.sh build
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# shellcheck source=modules/lib/cuda.sh
+source modules/lib/cuda.sh
 
 readonly torch_version=2.11.0
 readonly packages=(openmpi-bin libopenmpi-dev libhdf5-dev hdf5-tools libyaml-cpp-dev
@@ -26,8 +34,6 @@ readonly test_packages=(slurm-wlm munge iproute2 lmod tcl shellcheck zsh curl)
 readonly optional_packages=(clang-14 libclang-rt-14-dev spin)
 # What LibTorch's wheel needs to compute on a CPU.
 readonly torch_wheels=("torch==$torch_version" nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85)
-# What `import torch` and CUDA programs load in addition, apart from the libraries of a CUDA toolkit.
-readonly cuda_wheels=(nvidia-cusparselt-cu13==0.8.0 nvidia-nvshmem-cu13==3.4.5 nvidia-cufile==1.15.1.6)
 readonly oracle_wheels=(torchvision==0.26.0 numpy pillow safetensors h5py typing_extensions sympy mpmath
   networkx jinja2 markupsafe filelock fsspec transformers==5.24.0 tokenizers==0.23.3 huggingface_hub==2.4.0
   httpx2==2.16.2 httpcore2==2.16.2 truststore h11 idna packaging pyyaml regex tqdm)
@@ -122,7 +128,8 @@ has_fuzzer() {
     compgen -G "$(clang++-14 -print-resource-dir)/lib/linux/libclang_rt.fuzzer-*.a" > /dev/null
 }
 
-has_cuda_toolkit() { [[ -e $cuda_home/bin/nvcc && -e $cuda_home/include/nccl.h ]]; }
+# The tests build the CUDA flavour only where that takes no large download.
+has_cuda_toolkit() { [[ -e $(toolkit_here)/bin/nvcc && -e $(toolkit_here)/include/nccl.h ]]; }
 
 # ---- LibTorch and the tests' Python ---------------------------------------------------------------
 
@@ -175,16 +182,17 @@ pins_of() { printf '%s\n' "$@" | cksum | cut -d' ' -f1; } # a number that stands
 # The Python that the tests compare with. If a CUDA toolkit has the libraries that `import torch` loads, LibTorch's own
 # wheel is enough; otherwise it needs all of torch's wheels (5 GB).
 provide_oracle() {
-  local wheel=$LIBTORCH_ROOT/..
+  local wheel=$LIBTORCH_ROOT/.. cuda_libraries=
   if has_cuda_toolkit && [[ -e $wheel/torch/__init__.py ]]; then
+    provide_cuda
+    cuda_libraries=$(IFS=: && echo "${cuda_library_dirs[*]}")
     oracle=$deps/oracle-$torch_version-$(pins_of "${oracle_wheels[@]}")-$python_tag
-    [[ -d $oracle ]] || unpack "$oracle" --no-deps "${oracle_wheels[@]}" "${cuda_wheels[@]}"
+    [[ -d $oracle ]] || unpack "$oracle" --no-deps "${oracle_wheels[@]}"
   else
     wheel=
     oracle=$deps/oracle-full-$torch_version-$(pins_of "${oracle_wheels[@]}")-$python_tag
     [[ -d $oracle ]] || unpack "$oracle" "torch==$torch_version" "${oracle_wheels[@]}"
   fi
-  cuda_libraries=$(printf '%s:' "$oracle"/nvidia/*/lib)$cuda_home/lib64
   write_python "$oracle/python-oracle" "$oracle${wheel:+:$(realpath "$LIBTORCH_ROOT/..")}" "$cuda_libraries"
   # Compiled once here, so that every test starts seconds sooner.
   PYTHONDONTWRITEBYTECODE='' "$oracle/python-oracle" -c '
@@ -235,6 +243,29 @@ build_program() {
   phase "build" compile cpu-release --target stratagem
 }
 
+# Another toolkit than last time starts CMake's cache anew.
+configure_cuda() {
+  local cache=build-cuda-release/CMakeCache.txt fresh=()
+  [[ ! -e $cache ]] || grep -q "^CUDAToolkit_ROOT:[A-Z]*=$cuda_toolkit\$" "$cache" || fresh=(--fresh)
+  configure cuda-release ${fresh[@]+"${fresh[@]}"} "${options[@]}" -D "CUDAToolkit_ROOT=$cuda_toolkit" \
+    -D "NCCL_ROOT=$nccl_root" -D "STRATAGEM_LIBRARY_DIRS=$(IFS=';' && echo "${cuda_library_dirs[*]}")"
+}
+
+# Without LD_LIBRARY_PATH, as on a node without the modules of the build, the program finds all its libraries.
+check_libraries() {
+  local problems
+  problems=$(env -u LD_LIBRARY_PATH ldd -r build-cuda-release/stratagem 2>&1 | grep -E 'not found|undefined symbol') ||
+    return 0
+  fail "build-cuda-release/stratagem does not find all its libraries, or finds other versions: $problems"
+}
+
+build_gpu_program() {
+  phase "CUDA" provide_cuda
+  phase "configure" configure_cuda
+  phase "build" compile cuda-release --target stratagem
+  phase "libraries" check_libraries
+}
+
 test_everything() {
   phase "test packages" install_packages "${test_packages[@]}"
   phase "optional packages" provide_optional_packages
@@ -254,18 +285,18 @@ test_everything() {
     echo "no clang++-14 with libFuzzer: the fuzz targets are SKIPPED"
   fi
   if has_cuda_toolkit; then
-    phase "configure CUDA" configure cuda-release "${options[@]}" -D "CUDAToolkit_ROOT=$cuda_home"
+    phase "configure CUDA" configure_cuda
     phase "build CUDA" compile cuda-release --target stratagem fake_tests gpu_tests
     phase "test CUDA without a GPU" test_cuda
   else
-    echo "no CUDA toolkit with NCCL under $cuda_home: the CUDA flavour is not built"
+    echo "no CUDA toolkit with NCCL in $(toolkit_here): the CUDA flavour is not built"
   fi
   phase "test Slurm, what is left" end_slurm_tests
 }
 
 # The NCCL and CUDA code against fakes, and on a GPU if there is one. Without one, the program must start and say so.
 test_cuda() {
-  export LD_LIBRARY_PATH=$cuda_libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+  check_libraries
   run_tests cuda-release --label-regex 'fake|gpu' --no-tests=error
   local told
   told=$(CUDA_VISIBLE_DEVICES='' build-cuda-release/stratagem info)
@@ -278,18 +309,19 @@ usage() { sed -n '2,/^set /s/^# \{0,1\}//p' modules/bootstrap.sh; }
 
 main() {
   [[ ${1:-} != -h && ${1:-} != --help ]] || { usage; exit 0; }
-  [[ $# == 1 && $1 =~ ^(build|demo|test)$ ]] || { usage >&2; exit 2; }
+  [[ $* =~ ^(build|demo|test|(build|demo) --gpu)$ ]] || { usage >&2; exit 2; }
   deps=${STRATAGEM_DEPS:-${XDG_CACHE_HOME:-$HOME/.cache}/stratagem}
-  cuda_home=${CUDA_HOME:-/usr/local/cuda}
   # The same settings for all commands, so that one command reuses what another compiled.
   options=(-D "STRATAGEM_WERROR=${STRATAGEM_WERROR:-OFF}")
   if ((EUID == 0)); then export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; fi
   phase "packages" install_packages "${packages[@]}"
   python_tag=py$(python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])')
   phase "LibTorch" provide_libtorch
-  case $1 in
+  case $* in
     build) build_program ;;
+    "build --gpu") build_gpu_program ;;
     demo) build_program; phase "demo" build/stratagem demo ;;
+    "demo --gpu") build_gpu_program; phase "demo" build-cuda-release/stratagem demo ;;
     test) test_everything ;;
   esac
   print_timings

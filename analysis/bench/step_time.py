@@ -5,6 +5,8 @@
 """
 
 import argparse
+import itertools
+import math
 import pathlib
 import sys
 
@@ -15,6 +17,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 from stratagem_report import predict, study
 from stratagem_report.program import find_program
 
+# Of strategies that compute what `serial` does.
+ALIKE = {"ddp", "fsdp", "fsdp-large", "zero1", "zero2", "ps-sync"}
+SHORT_S = 0.020  # steps in which it matters when a thread wakes up
 GROUP = ["part", "model", "variant", "workers", "global_batch"]
 
 
@@ -47,6 +52,32 @@ def summary(found):
         )
 
 
+def ratio_errors(rows):
+    """Of each two strategies that train alike, in one cell: how far the predicted ratio of their steps is from the measured
+    one, as a fraction of the smaller. `rows`: (cell, strategy, predicted, measured). {whether both are short: errors}"""
+    errors = {False: [], True: []}
+    rows = [row for row in rows if row[1] in ALIKE]
+    for a, b in itertools.combinations(rows, 2):
+        short = {row[2] < SHORT_S for row in (a, b)}
+        if a[0] == b[0] and len(short) == 1:
+            errors[short.pop()].append(math.exp(abs(math.log(a[2] / b[2] * b[3] / a[3]))) - 1)
+    return {short: sorted(found) for short, found in errors.items()}
+
+
+def quantile(errors, share):
+    """The least error that so many do not exceed."""
+    return errors[math.ceil(share * len(errors)) - 1]
+
+
+def ratios(rows):
+    print("| predicted steps | pairs | median error % | nine of ten % | greatest % |")
+    print("| --- | ---: | ---: | ---: | ---: |")
+    for short, errors in ratio_errors(rows).items():
+        if errors:
+            told = (f"{100 * quantile(errors, share):.0f}" for share in (0.5, 0.9, 1))
+            print(f"| {'below' if short else 'from'} 20 ms | {len(errors)} | {' | '.join(told)} |")
+
+
 def details(found):
     """Medians of each group, over seeds and any other settings."""
     print(
@@ -74,6 +105,9 @@ def main():
     loaded = study.load(options.study, program=program)
     found = rows_of(loaded, predict.predict(loaded, program, options.calibration))
     summary(found)
+    print()
+    medians = [(key, rows.median(numeric_only=True)) for key, rows in found.groupby(GROUP, sort=False)]
+    ratios([((key[0], key[1], *key[3:]), key[2], row["step_s"], row["measured_s"]) for key, row in medians])
     print()
     details(found)
 

@@ -1,5 +1,11 @@
 #include <algorithm>
+#include <chrono>
+#include <condition_variable>
 #include <iostream>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <thread>
 
 #include "app/calibrations.hpp"
 #include "app/commands/plan_study.hpp"
@@ -102,9 +108,9 @@ ExitCode plan_all(Options const& options, Room const& room, ActivationPredictor*
 ExitCode compare(RunConfig const& config, Model const& model, int workers,
                  ActivationPredictor* predictor, Calibration const* calibration, Room const& room,
                  bool as_json) {
-  auto const compared = compare_strategies(config, model, workers, predictor, calibration);
+  auto const compared = compare_strategies(config, model, workers, predictor, room, calibration);
   std::cout << (as_json ? comparison_json(compared, room) : comparison_text(compared, room));
-  return recommended(compared, room) == nullptr ? ExitCode::does_not_fit : ExitCode::done;
+  return any_fits(compared, room) ? ExitCode::done : ExitCode::does_not_fit;
 }
 
 void check_room(Forecast const& forecast, Room const& room) {
@@ -116,9 +122,32 @@ void check_room(Forecast const& forecast, Room const& room) {
                   bytes(forecast.plan.strategy.memory.total()), " before any activation"),
               str("--gpu-memory is ", bytes(room.bytes), ", less --gpu-reserve ",
                   bytes(room.reserve), ": it ", room.verdict(needed)),
-              "take a smaller batch or model, more ranks, model.recompute, or another strategy "
-              "(see --compare)");
+              "see --compare, which says what fits: another strategy, more micro_batches, "
+              "model.recompute, more ranks or, last, a smaller batch");
 }
+
+/// While it lives: after two seconds it says why there is no answer yet.
+class Notice {
+ public:
+  explicit Notice(CommonOptions const& common)
+      : log_(0, true, common.level, common.color),
+        waits_([this](std::stop_token const& stop) { wait(stop); }) {}
+
+ private:
+  void wait(std::stop_token const& stop) {
+    std::mutex mutex;
+    std::unique_lock lock(mutex);
+    std::condition_variable_any never;
+    never.wait_for(lock, stop, std::chrono::seconds(2), [] { return false; });
+    if (!stop.stop_requested())
+      log_.info(
+          "small passes of the model are run, for what it will hold; --no-activations does "
+          "without");
+  }
+
+  Log log_;
+  std::jthread waits_;
+};
 
 ActivationPredictor predictor_for(Calibration const& machine) {
   return ActivationPredictor(machine.activations, ActivationPredictor::Machine::another,
@@ -178,6 +207,8 @@ ExitCode execute_plan(Options const& options) {
   auto const config = read_configuration(options);
   auto const model = make_model(config.model, input_shape(config));
   auto const ranks = ranks_of(options, config);
+  std::optional<Notice> notice;
+  if (predictor != nullptr) notice.emplace(options.common());
   if (options.flag("compare"))
     return compare(config, model, ranks, predictor, calibration, room, options.flag("json"));
   Forecast forecast{make_run_plan(config, model, known_size(config.data), ranks)};

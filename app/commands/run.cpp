@@ -9,6 +9,7 @@
 #include "app/launched.hpp"
 #include "base/console/terminal.hpp"
 #include "base/error.hpp"
+#include "base/shell_words.hpp"
 #include "base/text.hpp"
 #include "comm/agreement.hpp"
 #include "config/parse.hpp"
@@ -92,7 +93,7 @@ void warn_of_one_rank(RunConfig const& config, std::vector<std::string> const& a
   log.warning(str("strategy ", name_of(config.strategy),
                   " has one rank, so nothing is communicated; start several with `mpirun "
                   "--bind-to none -n 2 stratagem run ",
-                  join(arguments, " "), "`, or set run.ranks: 1 if one is meant"));
+                  shell_words(arguments), "`, or set run.ranks: 1 if one is meant"));
 }
 
 }  // namespace

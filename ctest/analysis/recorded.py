@@ -105,6 +105,7 @@ class Transcripts(harness.ProgramTest):
         words = [self.program if word == "build/stratagem" else word for word in shlex.split(command)]
         ended = self.wait(self.start(words, folder=support.ROOT), timeout=PLAN_S)
         self.assertEqual(ended.code, 0, str(ended))
+        self.assertIn("small passes of the model are run", ended.stderr)  # they take seconds
         for document, (_, lines) in shown.items():
             told = iter(ended.stdout.splitlines())
             for line in lines:
@@ -116,6 +117,30 @@ class Transcripts(harness.ProgramTest):
         (lines,) = (lines for lines in blocks if "--compare" in "".join(lines[:2]) and lines[0][0] == "$")
         command, *output = "\n".join(lines).replace("\\\n", "").splitlines()
         return command.removeprefix("$ "), [line for line in output if line not in ("", "...")]
+
+
+class Ratios(unittest.TestCase):
+    def test_of_two_predicted_steps(self):
+        """The table is that of the cells below it, and the program says "not told apart" by it."""
+        sys.path.insert(0, str(support.ANALYSIS / "bench"))
+        import step_time
+
+        text = support.text_of("analysis/bench/STEP_TIME.md")
+        cells = support.rows_of(text[text.index("| part | model |") :])
+        rows = [
+            ((row["part"], row["model"], row["workers"], row["batch"]), row["strategy"])
+            + tuple(float(row[name]) / 1e3 for name in ("predicted ms", "step ms"))
+            for row in cells
+        ]
+        with contextlib.redirect_stdout(io.StringIO()) as told:
+            step_time.ratios(rows)
+        self.assertIn(told.getvalue(), text)
+        source = support.text_of("lib/predict/step_time.cpp")
+        (said,) = re.findall(r"short_step_s \? ([\d.]+) : ([\d.]+);", source)
+        errors = step_time.ratio_errors(rows)
+        for short, error in zip((True, False), map(float, said)):
+            self.assertGreaterEqual(error, step_time.quantile(errors[short], 0.9))
+            self.assertLess(error, step_time.quantile(errors[short], 0.9) + 0.01)
 
 
 class Calibrations(harness.ProgramTest):

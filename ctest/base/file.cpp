@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/error.hpp"
@@ -28,6 +29,18 @@ ExitCode code_of(Action action) {
 
 auto entries(fs::path const& folder) {
   return std::distance(fs::directory_iterator(folder), fs::directory_iterator());
+}
+
+TEST(File, ReplaceTakesThePlaceOfNoDevicePipeOrFolder) {
+  test::Scratch const scratch;
+  fs::create_directory(scratch / "folder");
+  ASSERT_EQ(::mkfifo((scratch / "pipe").c_str(), 0600), 0);
+  for (auto const* name : {"folder", "pipe"})
+    EXPECT_EQ(code_of([&] { replace_file(scratch / name, "new"); }), ExitCode::io) << name;
+  if (::mknod((scratch / "device").c_str(), S_IFCHR | 0600, ::makedev(1, 3)) == 0) {
+    EXPECT_EQ(code_of([&] { replace_file(scratch / "device", "new"); }), ExitCode::io);
+    EXPECT_TRUE(fs::is_character_file(scratch / "device"));
+  }
 }
 
 TEST(File, ReplaceIsSeenWholeAndLeavesNothingBeside) {

@@ -53,7 +53,7 @@ NO_GPU = [
             f"GPUs of a job, {' '.join(words)}",
             words,
             ENVIRONMENT,
-            [f"this job holds GPUs ({name}=0,1)", "cmake --preset cuda-release", "set run.device: cpu"],
+            [f"this job holds GPUs ({name}=0,1)", "modules/bootstrap.sh build --gpu", "set run.device: cpu"],
             environment={name: "0,1"},
             ranks=ranks,
         )

@@ -1,6 +1,8 @@
 #include "strategy/fsdp/fsdp_plan.hpp"
 
 #include <functional>
+#include <regex>
+#include <string>
 
 #include <gtest/gtest.h>
 
@@ -87,6 +89,22 @@ TEST(FsdpPlan, AutomaticUnitsAreTheLargestThatABudgetHasRoomFor) {
   EXPECT_EQ(automatic().hash(), plan_of(config, 4).hash());
   config = {.memory_budget = "1MiB"};
   EXPECT_EQ(error_of([&] { automatic(); }).code(), ExitCode::does_not_fit);
+}
+
+TEST(FsdpPlan, OfASmallModelABudgetMayNeedUnitsThatStay) {
+  auto const model = make_model({.name = "lenet"}, {.channels = 1, .size = 28});
+  auto const of_budget = [&](std::int64_t bytes) {
+    return plan_fsdp({.memory_budget = std::to_string(bytes)}, make_layout(model), {},
+                     Precision::fp32, 2, 0);
+  };
+  std::string const told = error_of([&] { of_budget(1); }).what();
+  std::smatch least;
+  ASSERT_TRUE(std::regex_search(told, least, std::regex("at least ([0-9,]+) bytes"))) << told;
+  auto digits = least[1].str();
+  std::erase(digits, ',');
+  auto const bytes = std::stoll(digits);
+  EXPECT_LE(of_budget(bytes).memory().total(), bytes) << "what is named is enough";
+  EXPECT_EQ(error_of([&] { of_budget(bytes - 1); }).code(), ExitCode::does_not_fit);
 }
 
 TEST(FsdpPlan, LevelsOfShardingHoldLessAndLess) {

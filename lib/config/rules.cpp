@@ -1,5 +1,6 @@
 #include "config/rules.hpp"
 
+#include <algorithm>
 #include <filesystem>
 #include <functional>
 
@@ -18,6 +19,8 @@ std::string last_name(std::string const& path) {
   return name.empty() || name == "." || name == ".." ? "data" : name.string();
 }
 
+constexpr std::size_t longest_name = 255;  // bytes
+
 using Refuse = std::function<void(std::string const& path, std::string message)>;
 
 /// `file` stands in the place of `name`, which was given all the same.
@@ -25,6 +28,17 @@ void refuse_both(std::string const& name, std::string const& file, Given const& 
                  Refuse const& refuse) {
   refuse(name,
          str("is given, and so is ", file, " (", given.place_of(file).text, "); leave one out"));
+}
+
+/// It names the run's folder where run.out does not.
+void check_name(RunOptions const& run, Refuse const& refuse) {
+  bool const is_text = std::ranges::none_of(
+      run.name, [](char c) { return c == '/' || static_cast<unsigned char>(c) < ' '; });
+  if (!is_text || run.name == "." || run.name == "..")
+    refuse("run.name", "must be a name, without / and line ends; run.out names a folder");
+  if (run.name.size() > longest_name)
+    refuse("run.name", str("has ", run.name.size(), " bytes; a name of a file has at most ",
+                           longest_name));
 }
 
 void check_own_data(DataConfig const& data, Given const& given, Refuse const& refuse) {
@@ -75,6 +89,7 @@ void check_rules(RunConfig const& config, Given const& given, Problems& problems
                " (", given.place_of("data.global_batch").text, "); leave one out or set it to 0"));
   if (data.global_batch == 0 && data.batch_per_worker == 0)
     refuse("data.global_batch", "is 0 and so is data.batch_per_worker; one must be >= 1");
+  check_name(config.run, refuse);
   check_own_data(data, given, refuse);
   if (auto const problem = contradiction_in(config.optimizer))
     refuse("optimizer." + problem->name, problem->message);

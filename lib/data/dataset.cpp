@@ -134,6 +134,7 @@ DatasetSize whole_size(DataConfig const& config) {
   if (entry.vocabulary > 0)
     return {sequences_in(synthetic_train_tokens, config.seq_len),
             sequences_in(synthetic_test_tokens, config.seq_len), entry.vocabulary};
+  if (entry.folder.empty()) return {entry.train_images, entry.test_images};
   // Files may have more images than the published ones.
   return {std::max(entry.train_images, config.subset), entry.test_images};
 }

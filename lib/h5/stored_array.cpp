@@ -198,6 +198,17 @@ std::vector<std::byte> ArrayFile::row(std::string const& dataset, std::int64_t r
   });
 }
 
+namespace {
+
+std::string cure_of_labels(std::vector<std::int64_t> const& shape, std::int64_t count) {
+  bool const per_image = shape.size() == 2 && shape.front() == count;
+  if (per_image && shape.back() == 1) return "write its column: labels[:, 0] of numpy";
+  if (per_image) return "write one label for each image: argmax(1) of numpy, if they are one-hot";
+  return "write one label for each image";
+}
+
+}  // namespace
+
 std::vector<std::int64_t> ArrayFile::integers(std::string const& dataset,
                                               std::int64_t count) const {
   return reading(path_, [&] {
@@ -210,9 +221,8 @@ std::vector<std::int64_t> ArrayFile::integers(std::string const& dataset,
     auto const space = owned(H5Dget_space(opened.get()), "reading a shape");
     auto const shape = shape_of(space.get());
     if (shape != std::vector{count})
-      place.refuse(
-          "its shape", str("[", count, "]"), shape_text(shape),
-          "write one label for each image; argmax(1) of numpy makes them of ones and zeros");
+      place.refuse("its shape", str("[", count, "]"), shape_text(shape),
+                   cure_of_labels(shape, count));
     std::vector<std::int64_t> values(static_cast<std::size_t>(count));
     check(H5Dread(opened.get(), H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()),
           str("reading dataset ", dataset));

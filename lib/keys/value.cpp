@@ -121,6 +121,7 @@ Value numbers(std::vector<double>& place, Range range) {
   auto const read = [&place, range](Scalar const& scalar) -> Complaint {
     std::vector<double> values;
     auto text = scalar.text;
+    if (text.starts_with('[') && text.ends_with(']')) text = text.substr(1, text.size() - 2);
     std::ranges::replace(text, ',', ' ');
     for (auto const& word : split(text, ' ')) {
       if (word.empty()) continue;

@@ -33,6 +33,10 @@ Window window_of(Conv2d::Shape const& shape) {
   return {shape.stride, shape.padding, shape.groups};
 }
 
+BufferSpec statistic(std::string name, std::int64_t channels, double value) {
+  return {.name = std::move(name), .shape = {channels}, .value = value, .follows_batches = true};
+}
+
 bool drops(Context const& context, double p) {
   return context.training && context.dropout && p > 0;
 }
@@ -103,8 +107,8 @@ BatchNorm2d::BatchNorm2d(Declaration& declare, std::string const& prefix, std::i
       momentum(momentum),
       weight(declare.parameter({prefix + ".weight", {channels}, Initialiser::constant(1), true})),
       bias(declare.parameter({prefix + ".bias", {channels}, Initialiser::constant(0), true})),
-      running_mean(declare.buffer({prefix + ".running_mean", {channels}, at::kFloat, 0})),
-      running_var(declare.buffer({prefix + ".running_var", {channels}, at::kFloat, 1})),
+      running_mean(declare.buffer(statistic(prefix + ".running_mean", channels, 0))),
+      running_var(declare.buffer(statistic(prefix + ".running_var", channels, 1))),
       num_batches_tracked(
           declare.buffer({prefix + ".num_batches_tracked", {}, at::kLong, 0, true})) {}
 

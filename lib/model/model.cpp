@@ -33,6 +33,12 @@ std::int64_t Model::parameter_tensors() const {
   return count;
 }
 
+bool Model::mixes_samples() const {
+  return std::ranges::any_of(blocks, [](auto const& block) {
+    return std::ranges::any_of(block->declaration().buffers(), &BufferSpec::follows_batches);
+  });
+}
+
 namespace {
 
 std::vector<ModelEntry> make_zoo() {

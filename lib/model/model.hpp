@@ -56,6 +56,8 @@ struct Model {
   std::int64_t parameter_count() const;
   /// Whole tensors; a tensor that is divided into parts counts once.
   std::int64_t parameter_tensors() const;
+  /// A pass of other samples normalises each of them otherwise (BatchNorm in training).
+  bool mixes_samples() const;
 };
 
 /// One model that can be selected by name.

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/error.hpp"
+#include "base/files/file.hpp"
 #include "base/files/file_kind.hpp"
 #include "base/text.hpp"
 
@@ -205,6 +206,7 @@ class Writer {
       : path_(path),
         temporary_(str(path.string(), ".tmp.", ::getpid())),
         descriptor_(create(temporary_.c_str())) {
+    require_regular_or_none(path);
     if (descriptor_ < 0) fail();
   }
   ~Writer() {

@@ -41,8 +41,7 @@ std::optional<Error> unused_gpus(mpi::Environment const& environment) {
   bool const for_cpus = build_info().flavour == "cpu";
   return Error(ExitCode::environment,
                str("this job holds GPUs (", sign, "), and the program can use none"), gpus.reason,
-               str(for_cpus ? "build the program for GPUs: cmake --preset cuda-release, see "
-                              "modules/README.md"
+               str(for_cpus ? "build the program for GPUs: modules/bootstrap.sh build --gpu"
                             : "see `stratagem info`",
                    "; to do without them, set run.device: cpu, or CUDA_VISIBLE_DEVICES=-1"));
 }

@@ -69,7 +69,10 @@ void check_classes(RunPlan const& plan, Model const& model) {
     throw Error(ExitCode::usage, str("model.num_classes is ", classes),
                 str(plan.config.data.dataset, " has ", least,
                     plan.input.is_text() ? " different tokens" : " classes"),
-                str("take ", least, " or more"));
+                plan.config.model.file.empty()
+                    ? str("take ", least, " or more")
+                    : str("so many outputs has ", plan.config.model.file,
+                          ": export the model with ", least, " or more"));
 }
 
 void check_batch_norm(RunPlan const& plan, Model const& model) {

@@ -23,14 +23,19 @@ void refuse_where_none_can(Comparison const& comparison, std::optional<Error> co
               str("ddp: ", comparison.ddp().problem, "; ", all));
 }
 
-std::optional<std::int64_t> bytes_with_recompute(Forecast forecast,
-                                                 ActivationPredictor& predictor) {
-  auto const& plan = forecast.plan;
-  auto& recompute = forecast.plan.config.model.recompute;
-  if (recompute.every == 1) return std::nullopt;
-  recompute = {.every = 1};
-  predict_activations(forecast, make_model(plan.config.model, plan.input), predictor);
-  return forecast.peak_bytes();
+bool is_mostly_activations(Forecast const& forecast) {
+  return forecast.activations && 2 * forecast.activations->peak > forecast.peak_bytes();
+}
+
+void find_savings(Comparison& comparison, Model const& model, ActivationPredictor* predictor,
+                  Room const& room) {
+  auto const* held = smallest(comparison);
+  if (held == nullptr || room.fits(held->forecast->peak_bytes())) {
+    held = &comparison.ddp();
+    if (!held->forecast || !is_mostly_activations(*held->forecast)) return;
+  }
+  comparison.saving_strategy = held->name;
+  comparison.savings = savings_of(*held->forecast, model, predictor, room);
 }
 
 double step_of(ComparedPlan const& one) {
@@ -44,18 +49,19 @@ std::int64_t ComparedPlan::busiest_bytes() const {
 }
 
 bool ComparedPlan::trains_alike() const {
-  return forecast->plan.strategy.numbers_of_serial;
+  return same_numbers && forecast->plan.strategy.numbers_of_serial;
 }
 
 Comparison compare_strategies(RunConfig const& config, Model const& model, int workers,
-                              ActivationPredictor* predictor, Calibration const* calibration) {
-  Comparison comparison;
+                              ActivationPredictor* predictor, Room const& room,
+                              Calibration const* calibration) {
+  Comparison comparison{.mixes_samples = model.mixes_samples()};
   std::optional<Error> first;
-  for (auto const& [name, strategy, without] : alternatives(config.strategy)) {
+  for (auto const& [name, strategy, without, same_numbers] : alternatives(config.strategy)) {
     auto chosen = config;
     chosen.strategy = strategy;
     chosen.run.ranks = workers + servers_of(strategy);
-    ComparedPlan one{.name = name, .without = without};
+    ComparedPlan one{.name = name, .without = without, .same_numbers = same_numbers};
     try {
       one.forecast =
           Forecast{make_run_plan(chosen, model, known_size(config.data), chosen.run.ranks)};
@@ -68,8 +74,7 @@ Comparison compare_strategies(RunConfig const& config, Model const& model, int w
     comparison.strategies.push_back(std::move(one));
   }
   refuse_where_none_can(comparison, first);
-  if (predictor != nullptr && comparison.ddp().forecast)
-    comparison.recomputed_bytes = bytes_with_recompute(*comparison.ddp().forecast, *predictor);
+  find_savings(comparison, model, predictor, room);
   return comparison;
 }
 
@@ -81,20 +86,47 @@ std::vector<ComparedPlan const*> candidates(Comparison const& comparison, Room c
   return found;
 }
 
-bool all_timed(std::vector<ComparedPlan const*> const& plans) {
-  return std::ranges::all_of(plans,
-                             [](auto const* one) { return one->forecast->time.has_value(); });
+ComparedPlan const* smallest(Comparison const& comparison) {
+  ComparedPlan const* found = nullptr;
+  for (auto const& one : comparison.strategies)
+    if (one.forecast && one.trains_alike() &&
+        (found == nullptr || one.forecast->peak_bytes() < found->forecast->peak_bytes()))
+      found = &one;
+  return found;
+}
+
+bool any_fits(Comparison const& comparison, Room const& room) {
+  return std::ranges::any_of(comparison.strategies, [&](auto const& one) {
+    return one.forecast && room.fits(one.forecast->peak_bytes());
+  });
+}
+
+bool told_apart_by_time(std::vector<ComparedPlan const*> const& plans) {
+  return std::ranges::all_of(plans, [](auto const* one) {
+    return one->forecast->time && one->forecast->time->ratio_error;
+  });
+}
+
+bool is_shorter(ComparedPlan const& one, ComparedPlan const& other) {
+  auto const &a = one.forecast->time, &b = other.forecast->time;
+  if (!a || !b || !a->ratio_error || !b->ratio_error) return false;
+  auto const error = std::max(*a->ratio_error, *b->ratio_error);
+  return step_of(one) * (1 + error) < step_of(other);
 }
 
 ComparedPlan const* recommended(Comparison const& comparison, Room const& room) {
   auto const found = candidates(comparison, room);
   if (found.empty()) return nullptr;
-  bool const timed = all_timed(found);
-  auto const cost = [&](ComparedPlan const* one) {
-    return timed ? step_of(*one) : static_cast<double>(one->busiest_bytes());
+  if (told_apart_by_time(found)) {
+    auto const* shortest =
+        *std::ranges::min_element(found, {}, [](auto const* one) { return step_of(*one); });
+    return *std::ranges::find_if(found,
+                                 [&](auto const* one) { return !is_shorter(*shortest, *one); });
+  }
+  auto const cost = [](ComparedPlan const* one) {
+    return static_cast<double>(one->busiest_bytes());
   };
-  auto const least = std::ranges::min(found, {}, cost);
-  auto const enough = cost(least) * (timed ? time_margin : byte_margin);
+  auto const enough = cost(std::ranges::min(found, {}, cost)) * byte_margin;
   return *std::ranges::find_if(found, [&](auto const* one) { return cost(one) <= enough; });
 }
 

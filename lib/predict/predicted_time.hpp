@@ -24,6 +24,8 @@ struct PredictedTime {
   double save_s = 0;               ///< a checkpoint; 0 where that is not known
   std::optional<Reading> reading;  ///< of own images, where the machine was measured
   std::string published;  ///< whose figures it is from; empty where the machine was measured
+  /// Nine of ten recorded ratios of two such times were off by no more (ratio_error()).
+  std::optional<double> ratio_error;
 
   /// What to ask a scheduler for: a quarter more, with five minutes to start and to end, in whole
   /// minutes: "01:05:00".

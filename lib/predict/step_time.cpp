@@ -89,6 +89,10 @@ int PredictedTime::lead_s() const {
   return 10 * static_cast<int>(std::ceil((60 + 2 * (wait_s + save_s)) / 10));
 }
 
+double ratio_error(double step_s) {
+  return step_s < short_step_s ? 1.32 : 0.20;
+}
+
 StepTime predict_step(RunPlan const& plan, Model const& model, StepCosts const& costs) {
   return plan.strategy.strategy->time(StepParts(plan.strategy, model, costs));
 }
@@ -101,6 +105,8 @@ void predict_time(Forecast& forecast, Model const& model, Calibration const& cal
                        .sync_every = plan.strategy.sync_every,
                        .reading = reading_of(plan, costs, calibration),
                        .published = calibration.published};
+    if (calibration.published.empty() && !calibration.on_gpu)
+      time.ratio_error = ratio_error(time.step.total());
     if (time.reading)
       time.step.images_s = wait_for_images(plan, costs, *time.reading, time.step.total());
     time.epoch_s = static_cast<double>(plan.steps_per_epoch) * time.step.total();

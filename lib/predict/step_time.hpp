@@ -40,4 +40,10 @@ namespace stratagem {
 /// A pure function. `model` is that of the plan.
 StepTime predict_step(RunPlan const& plan, Model const& model, StepCosts const& costs);
 
+/// How far the ratio of two predicted steps may be off, of strategies that train alike, in one cell
+/// on CPUs [fraction]: nine of ten recorded ones were off by no more
+/// (analysis/bench/STEP_TIME.md). Short steps depend on when threads wake up.
+double ratio_error(double step_s);
+inline constexpr double short_step_s = 0.020;
+
 }  // namespace stratagem

@@ -111,9 +111,11 @@ std::optional<Outcome> read_outcome(fs::path const& run_directory) {
                    .wall_time_s = document.value("wall_time_s", 0.0),
                    .core_share = number(document.value("core_share", json())),
                    .trace_complete = document.at("trace_complete").get<bool>()};
-  } catch (json::exception const& problem) {
-    throw Error(ExitCode::io, path.string() + " is damaged", problem.what(),
-                "move the run directory aside");
+  } catch (json::exception const&) {
+    throw Error(ExitCode::io, path.string() + " is damaged",
+                "it is no JSON, or lacks an entry that every run writes",
+                "copy the run directory to be safe; its checkpoints are checked and exported as "
+                "before (stratagem checkpoint, export-weights), and --overwrite starts anew");
   }
 }
 

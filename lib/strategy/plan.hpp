@@ -48,8 +48,8 @@ struct StrategyPlan {
   std::int64_t bytes_sent_per_step = 0;       ///< by each rank that computes
   std::int64_t most_bytes_sent_per_step = 0;  ///< by the rank that sends most
 
-  /// On what the numbers of a training depend: the order in which gradients are added, whether that
-  /// is the one of every synchronous strategy, and what else is chosen, by its key.
+  /// On what the numbers of a training depend: the order in which gradients are added, whether they
+  /// are those of `serial` with the same options and codes, and what else is chosen, by its key.
   std::string order_of_sums;
   bool numbers_of_serial = true;
   std::map<std::string, std::string> choices;

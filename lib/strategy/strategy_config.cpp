@@ -30,7 +30,7 @@ Value strategy_name(StrategyConfig& strategy) {
 constexpr std::array<std::string_view, 10> common_options{
     "workers",  "micro_batches",  "overlap", "parameter_compression", "compression",
     "rounding", "error_feedback", "ratio",   "matrix_rank",           "momentum_correction"};
-constexpr std::string_view code_option = "compression";
+constexpr std::string_view code_option = "compression", speed_option = "overlap";
 
 Key const* key_named(Keys const& keys, std::string_view name) {
   auto const found = std::ranges::find(keys, name, &Key::path);
@@ -59,7 +59,10 @@ std::vector<std::string> carry(StrategyConfig chosen, StrategyConfig& other) {
 template <class Config>
 void add_alternatives(std::vector<Alternative>& all, Config const& given,
                       std::vector<std::string> const& without) {
-  for (auto const& [name, config] : alternatives(given)) all.push_back({name, config, without});
+  bool const same_numbers = std::ranges::all_of(
+      without, [](std::string const& option) { return option.starts_with(speed_option); });
+  for (auto const& [name, config] : alternatives(given))
+    all.push_back({name, config, without, same_numbers});
 }
 
 }  // namespace
@@ -118,6 +121,15 @@ int servers_of(StrategyConfig const& config) {
 
 int least_ranks(StrategyConfig const& config) {
   return std::holds_alternative<SerialConfig>(config) ? 1 : 2;
+}
+
+int micro_batches_of(StrategyConfig const& config) {
+  return std::visit([](auto const& chosen) { return chosen.micro_batches; }, config);
+}
+
+StrategyConfig with_micro_batches(StrategyConfig config, int count) {
+  std::visit([count](auto& chosen) { chosen.micro_batches = count; }, config);
+  return config;
 }
 
 bool works_on_one_rank(StrategyConfig const& config) {

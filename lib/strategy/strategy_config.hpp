@@ -45,6 +45,9 @@ std::vector<std::string> own_state_kinds();
 int servers_of(StrategyConfig const& config);
 /// The fewest ranks on which the strategy does what it is for.
 int least_ranks(StrategyConfig const& config);
+/// Forward and backward passes of a worker per step.
+int micro_batches_of(StrategyConfig const& config);
+StrategyConfig with_micro_batches(StrategyConfig config, int count);
 /// Whether one rank is enough for that: it may play several workers.
 bool works_on_one_rank(StrategyConfig const& config);
 
@@ -55,6 +58,7 @@ struct Alternative {
   /// Options of the chosen strategy, other than by default, that this one does not have: "overlap:
   /// false".
   std::vector<std::string> without = {};
+  bool same_numbers = true;  ///< none of these changes what is computed
 };
 /// DDP first, the simplest. Strategies of its kind have all options of `chosen`; others have those
 /// that mean the same under all strategies (micro_batches, compression, ...), and defaults beside.

@@ -442,16 +442,20 @@ RunSummary summarise(std::string const& name, trace::RunTraces const& traces,
                      .strategy = text_of(first.provenance, "strategy"),
                      .model = text_of(first.provenance, "model"),
                      .dataset = text_of(first.provenance, "dataset_name"),
-                     .ranks = static_cast<int>(traces.ranks.size()),
+                     .ranks = static_cast<int>(traces.world),
                      .status = status_of(traces.ranks),
                      .steps = steps_of(traces.ranks, facts)};
   Ranks workers, servers;
   for (auto const& rank : traces.ranks) (is_server(rank) ? servers : workers).push_back(&rank);
   add_steps(traces.ranks, summary);
   add_exposed_parts(workers, servers, facts, summary);
-  add_rates(traces.ranks, summary);
+  bool const whole = std::ssize(traces.ranks) == traces.world;
+  if (whole) {
+    add_rates(traces.ranks, summary);
+    add_steady_rate(workers, shared_batch(traces.ranks, facts), summary);
+    summary.total_sent_bytes = total_bytes_sent(traces.ranks);
+  }
   add_wall_time(facts, summary);
-  add_steady_rate(workers, shared_batch(traces.ranks, facts), summary);
   summary.labels = facts.labels;
   if (facts.train_labels > 0)
     summary.epoch_s = static_cast<double>(facts.train_labels) / summary.steady_images_per_s;
@@ -465,7 +469,6 @@ RunSummary summarise(std::string const& name, trace::RunTraces const& traces,
     summary.device_memory_bytes = static_cast<double>(facts.device_memory);
   summary.overlap_share = overlap_share(workers);
   summary.comm_bytes = mean_bytes_sent(workers);
-  summary.total_sent_bytes = total_bytes_sent(traces.ranks);
   summary.servers = servers_of(traces.ranks);
   summary.curve = curve_of(first);
   for (auto const& rank : traces.ranks) summary.by_rank.push_back(summarise(rank, facts));

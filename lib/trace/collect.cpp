@@ -8,6 +8,7 @@
 
 #include <unistd.h>
 
+#include "base/files/file.hpp"
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
@@ -212,6 +213,7 @@ RunTraces collect_run(fs::path const& run) {
                 join(traces.remarks, "; "));
   for (auto& [_, trace] : by_rank) traces.ranks.push_back(std::move(trace));
   auto const world = world_of(traces.ranks.front());
+  traces.world = std::max(world, std::ssize(traces.ranks));
   std::int64_t missing = 0;
   for (int rank = 0; rank < world; ++rank)
     if (!by_rank.contains(rank) && ++missing <= most_missing_named)
@@ -275,6 +277,7 @@ void require_replaceable(RunTraces const& traces, fs::path const& path) {
 }
 
 void write_collected(RunTraces const& traces, fs::path const& path) {
+  require_regular_or_none(path);
   fs::path const temporary = str(path.string(), ".tmp.", ::getpid());
   std::error_code failed, ignored;
   fs::remove(temporary, ignored);

@@ -55,6 +55,10 @@ ResumePoint choose_resume_point(RunRequest const& request, RunDirectory const& d
                       " further from",
                   "it did not save its last step (checkpoint.at_end)",
                   "name another directory with --out");
+    if (begin.checkpoint && begin.step() > setup.plan.total_steps)
+      refuse_to_resume(directory.path.string(),
+                       {str("its checkpoint is of step ", begin.step(), ", and run.epochs or ",
+                            "run.max_steps end at ", setup.plan.total_steps)});
     if (begin.checkpoint)
       check_resumable(*begin.checkpoint, facts, setup.model, request.resume_mode, log);
     else

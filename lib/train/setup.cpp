@@ -40,8 +40,7 @@ void try_weights_file(RunOptions const& run) {
   if (!fs::exists(folder, failed) && folder == fs::absolute(run.out).lexically_normal()) return;
   auto const trial = file.string() + ".trial." + std::to_string(::getpid());
   try {
-    if (fs::is_directory(file, failed))
-      throw Error(ExitCode::io, "cannot write " + file.string(), "it is a folder");
+    require_regular_or_none(file);
     replace_file(trial, "");
     fs::remove(trial, failed);
   } catch (Error const& problem) {

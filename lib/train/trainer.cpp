@@ -317,8 +317,13 @@ bool Trainer::evaluate_now() {
                 .batch = std::max(parts_.plan.samples_per_pass,
                                   least_evaluated / parts_.plan.labels_per_sample())},
                [this] { return parts_.signals.interrupted(); });
-  if (found) result_.last = *found;
-  return found.has_value();
+  if (!found) return false;
+  result_.last = *found;
+  if (!std::isfinite(found->loss))
+    parts_.log.warning(str("the test loss is not finite after ", format_count(position_.step),
+                           " steps: look at the test data, and at the weights that training began "
+                           "with or ended with"));
+  return true;
 }
 
 void Trainer::write_metrics(trace::EpochRecord const& epoch) {

@@ -68,7 +68,7 @@ if(LibTorch_FOUND AND NOT TARGET LibTorch::LibTorch)
   if(STRATAGEM_CUDA)
     list(PREPEND libraries ${LibTorch_CUDA_LIBRARY} ${LibTorch_C10_CUDA_LIBRARY})
     # libtorch_cuda needs libraries (nvshmem, cusparseLt, cufile) that must be found only when it is loaded.
-    target_link_options(LibTorch::LibTorch INTERFACE LINKER:--allow-shlib-undefined)
+    target_link_options(LibTorch::LibTorch INTERFACE LINKER:--allow-shlib-undefined LINKER:--disable-new-dtags)
     target_link_libraries(LibTorch::LibTorch INTERFACE CUDA::cudart)
   endif()
   list(JOIN libraries "," joined)
@@ -76,7 +76,7 @@ if(LibTorch_FOUND AND NOT TARGET LibTorch::LibTorch)
     "-Wl,--push-state,--no-as-needed,${joined},--pop-state")
   # The wheel's libraries find each other by RPATH; the program needs its own path.
   file(GLOB neighbour_dirs ${LibTorch_ROOT}/../nvidia/*/lib)
-  set(LibTorch_RPATH ${library_dir} ${neighbour_dirs})
+  set(LibTorch_RPATH ${library_dir} ${neighbour_dirs} ${STRATAGEM_LIBRARY_DIRS})
 endif()
 mark_as_advanced(LibTorch_INCLUDE_DIR LibTorch_CPU_LIBRARY LibTorch_C10_LIBRARY
   LibTorch_CUDA_LIBRARY LibTorch_C10_CUDA_LIBRARY)

@@ -81,7 +81,21 @@ std::string read_text(std::filesystem::path const& path, ExitCode code, std::uin
   return read_whole<std::string>(path, code, most);
 }
 
+void require_regular_or_none(std::filesystem::path const& path) {
+  using Type = std::filesystem::file_type;
+  std::error_code unknown;
+  auto const type = std::filesystem::symlink_status(path, unknown).type();
+  bool const harmless = type == Type::regular || type == Type::symlink;
+  if (harmless || type == Type::not_found || type == Type::none) return;
+  auto const* const what = type == Type::directory ? "a folder"
+                           : type == Type::fifo    ? "a pipe"
+                                                   : "a device";
+  throw Error(ExitCode::io, str("cannot write ", path.string()),
+              str("it is ", what, ", which a file would replace"), "name a file");
+}
+
 void replace_file(std::filesystem::path const& path, std::string_view content) {
+  require_regular_or_none(path);
   auto const temporary = path.string() + ".tmp." + std::to_string(::getpid());
   ::unlink(temporary.c_str());  // left by a killed process that had the same id
   Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));

@@ -21,8 +21,13 @@ std::vector<std::byte> read_bytes(std::filesystem::path const& path, ExitCode co
 std::string read_text(std::filesystem::path const& path, ExitCode code,
                       std::uintmax_t most = most_text);
 
+/// Error(io) if `path` is a device, a pipe or a folder: what is written beside it and gets its name
+/// would take its place. A link is replaced, and what it leads to stays.
+void require_regular_or_none(std::filesystem::path const& path);
+
 /// Writes to a temporary file next to `path`, fsyncs it, and renames it to `path`: a reader sees
-/// the old content or the new. Error(io) if any of these steps fails; then `path` is unchanged.
+/// the old content or the new. Error(io) if any of these steps fails, or `path` is a device, a pipe
+/// or a folder; then it is unchanged.
 void replace_file(std::filesystem::path const& path, std::string_view content);
 
 /// Appends; every line reaches the kernel before the call returns. Error(io) on failure.

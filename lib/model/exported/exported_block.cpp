@@ -69,7 +69,9 @@ void ExportedBlock::declare_state(std::set<ValueId> const& used, std::set<ValueI
       continue;
     }
     bool const changes = updated.contains(state.value);
-    int const index = declare_.buffer({state.name, shape, type, 0});
+    BufferSpec spec{state.name, shape, type, 0};
+    spec.follows_batches = changes && statistics.contains(state.value);
+    int const index = declare_.buffer(std::move(spec));
     bool const parameter = state.kind == ExportedState::Kind::parameter;
     bool const as_given =
         statistics.contains(state.value) || changes || !floating || (parameter && of_norms);

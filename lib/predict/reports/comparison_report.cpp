@@ -17,6 +17,7 @@ namespace {
 constexpr double little = 0.1, most = 0.5;
 /// More are told as a factor.
 constexpr double most_percent = 1000;
+constexpr int table_width = 79;
 
 /// Of a change by `fraction`.
 bool is_factor(double fraction) {
@@ -167,26 +168,13 @@ std::string problems_text(Comparison const& comparison) {
 
 // Advice.
 
-/// What else would save memory, where activations are most of it.
-std::string recompute_hint(Comparison const& comparison) {
-  auto const& ddp = *comparison.ddp().forecast;
-  auto const others = ddp.plan.samples_per_pass > 1
-                          ? "more micro_batches save them or, last, a smaller batch"
-                          : "a smaller model or smaller images save them";
-  if (!comparison.recomputed_bytes) return others;
-  auto const saved = ddp.peak_bytes() - *comparison.recomputed_bytes;
-  if (over(saved, ddp.peak_bytes()) < little) return others;
-  return str("try model.recompute: all, which saves ", bytes_text(saved), " (",
-             percent(over(saved, ddp.peak_bytes())), ") for about a third more computing");
-}
-
 std::string why_little(Comparison const& comparison, ComparedPlan const& full) {
   auto const& ddp = *comparison.ddp().forecast;
   auto const activations = over(ddp.activations ? ddp.activations->peak : 0, ddp.peak_bytes());
   auto const lasting = ddp.plan.strategy.memory.total();
   if (ddp.activations && activations > most)
     return str("activations and workspace are ", percent(activations),
-               " of a rank's memory, which FSDP does not divide: ", recompute_hint(comparison));
+               " of a rank's memory, which FSDP does not divide");
   if (full.forecast->plan.strategy.memory.total() >= lasting)
     return str(
         "its slots for gathered units are as large as what it divides, as the model is "
@@ -221,63 +209,137 @@ double step_of(ComparedPlan const& one) {
   return one.forecast->time->step.total();
 }
 
-std::string time_advice(ComparedPlan const& best, Comparison const& comparison, Room const& room) {
-  auto const found = candidates(comparison, room);
-  auto const& shortest =
-      **std::ranges::min_element(found, {}, [](auto const* one) { return step_of(*one); });
-  auto text = str("its step is predicted to take ", format_duration(step_of(best)));
-  if (&shortest == &best)
-    text += str(", the shortest of those that ", room.known() ? "fit and " : "", "train alike");
-  else
-    text += str(", within 5 % of the shortest (", shortest.name, "), and it is simpler");
+std::string among(Room const& room) {
+  return room.known() ? "fit and train alike" : "train alike";
+}
+
+/// Of those that train otherwise and fit.
+std::string shorter_otherwise(ComparedPlan const& best, Comparison const& comparison,
+                              Room const& room) {
+  std::string text;
   for (auto const& one : comparison.strategies)
-    if (one.forecast && one.forecast->time && !one.trains_alike() &&
-        room.fits(one.forecast->peak_bytes()) && step_of(one) * time_margin < step_of(best))
+    if (one.forecast && !one.trains_alike() && room.fits(one.forecast->peak_bytes()) &&
+        is_shorter(one, best))
       text += str("; ", one.name, " would take ", format_duration(step_of(one)),
                   ", but trains otherwise");
   return text;
 }
 
-/// Less than 1 % is no difference (byte_margin).
-std::string byte_advice(Room const& room) {
-  return str("no other that ", room.known() ? "fits and " : "",
-             "trains alike sends over 1 % less from its busiest rank",
-             room.known() ? "" : "; with --gpu-memory, those that do not fit are left out");
+std::string time_advice(ComparedPlan const& best, Comparison const& comparison, Room const& room) {
+  auto const found = candidates(comparison, room);
+  auto const& shortest =
+      **std::ranges::min_element(found, {}, [](auto const* one) { return step_of(*one); });
+  auto text = str("its step is predicted to take ", format_duration(step_of(best)));
+  if (&shortest != &best)
+    text += str("; that of ", shortest.name, ", ", format_duration(step_of(shortest)),
+                ", is the shortest of those that ", among(room),
+                ", but predicted steps that are so close are not told apart, and ", best.name,
+                " is simpler");
+  else
+    text += ", the shortest of those that " + among(room);
+  return text + shorter_otherwise(best, comparison, room);
 }
 
-/// By how much the nearest misses, and what would help it most.
-std::string none_fits(Comparison const& comparison, Room const& room) {
-  ComparedPlan const* nearest = nullptr;
+/// Less than 1 % is no difference (byte_margin).
+std::string byte_advice(Comparison const& comparison, Room const& room) {
+  auto text = str("no other that ", room.known() ? "fits and " : "",
+                  "trains alike sends over 1 % less from its busiest rank");
+  if (any_timed(comparison))
+    text +=
+        "; their times do not tell them apart, as they are not all predicted from a measured CPU, "
+        "for which alone the error of such ratios was recorded";
+  return text + (room.known() ? "" : "; with --gpu-memory, those that do not fit are left out");
+}
+
+/// Of those that fit, in order; "" for none.
+std::string that_fit_otherwise(Comparison const& comparison, Room const& room) {
+  std::string names;
   for (auto const& one : comparison.strategies)
-    if (one.forecast && one.trains_alike() &&
-        (nearest == nullptr || one.forecast->peak_bytes() < nearest->forecast->peak_bytes()))
-      nearest = &one;
-  auto text = str("None of them fits", nearest == nullptr ? "" : ": ");
-  if (nearest != nullptr)
-    text += str(nearest->name, " ", room.verdict(nearest->forecast->peak_bytes()));
-  text += "; take more micro_batches";
-  if (comparison.recomputed_bytes)
-    text += str(", model.recompute: all, with which ddp would hold ",
-                bytes_text(*comparison.recomputed_bytes), " (",
-                room.verdict(*comparison.recomputed_bytes), ")");
-  return text + ", more ranks or, last, a smaller batch, which trains otherwise.";
+    if (one.forecast && !one.trains_alike() && room.fits(one.forecast->peak_bytes()))
+      names += (names.empty() ? "" : ", ") + one.name;
+  return names;
+}
+
+/// Why none is recommended; by how much the nearest misses.
+std::string no_advice(Comparison const& comparison, Room const& room) {
+  auto const others = that_fit_otherwise(comparison, room);
+  auto const but = others.empty() ? "" : str("; without that: ", others);
+  auto const* nearest = smallest(comparison);
+  if (nearest == nullptr)
+    return str("None that trains like one process can do this run", but, ".");
+  return str("None that trains like one process fits: ", nearest->name, " ",
+             room.verdict(nearest->forecast->peak_bytes()), but, ".");
 }
 
 std::string advice(Comparison const& comparison, Room const& room) {
   auto const* best = recommended(comparison, room);
-  if (best == nullptr) return paragraph(none_fits(comparison, room));
-  bool const timed = all_timed(candidates(comparison, room));
-  return paragraph(str("Take ", best->name, ": ",
-                       timed ? time_advice(*best, comparison, room) : byte_advice(room), "."));
+  if (best == nullptr) return paragraph(no_advice(comparison, room));
+  bool const timed = told_apart_by_time(candidates(comparison, room));
+  return paragraph(
+      str("Take ", best->name, ": ",
+          timed ? time_advice(*best, comparison, room) : byte_advice(comparison, room), "."));
+}
+
+std::string savings_text(Comparison const& comparison, Room const& room) {
+  if (comparison.saving_strategy.empty()) return "";
+  if (comparison.savings.empty())
+    return paragraph("No more micro-batches, recomputation, ranks or smaller batches would help " +
+                     comparison.saving_strategy + ".");
+  std::vector<Table::Column> columns{{"with", Align::left}, {"peak"}};
+  if (room.known()) columns.push_back({"of " + bytes_text(room.bytes), Align::left});
+  columns.push_back({"at the price of", Align::left});
+  Table table(columns);
+  for (auto const& saving : comparison.savings) {
+    std::vector<std::string> row{saving.change, bytes_text(saving.peak_bytes)};
+    if (room.known()) row.push_back(room.verdict(saving.peak_bytes));
+    row.push_back(saving.price_text);
+    table.add_row(row);
+  }
+  return "\n" + paragraph("What makes a rank of " + comparison.saving_strategy + " hold less:") +
+         table.render_within(table_width);
+}
+
+/// What a rank's share of a step is, and what other numbers of ranks would change in training.
+std::string batch_text(Comparison const& comparison) {
+  auto const& strategies = comparison.strategies;
+  auto const known = std::ranges::find_if(
+      strategies, [](auto const& one) { return one.forecast && one.trains_alike(); });
+  if (known == strategies.end()) return "";
+  auto const& plan = known->forecast->plan;
+  bool const of_worker = plan.config.data.batch_per_worker > 0;
+  auto text = str("a step takes ", plan.global_batch, " ", plan.samples_name(), ", ",
+                  plan.batch_per_rank, " per rank");
+  if (plan.samples_per_pass != plan.batch_per_rank)
+    text += str(" in passes of ", plan.samples_per_pass);
+  if (of_worker)
+    text += "; other --ranks change the batch of a step, and the rate stays (batch_per_worker)";
+  else if (comparison.mixes_samples)
+    text += str("; BatchNorm sees ", plan.samples_per_pass, " of them, with other --ranks others");
+  return paragraph(text);
 }
 
 }  // namespace
 
 std::string comparison_text(Comparison const& comparison, Room const& room) {
-  return memory_table(comparison, room) + legend(comparison, room) + time_table(comparison) +
-         times_source(comparison) + problems_text(comparison) + "\n" + fsdp_text(comparison) +
-         advice(comparison, room);
+  return memory_table(comparison, room) + legend(comparison, room) + batch_text(comparison) +
+         time_table(comparison) + times_source(comparison) + problems_text(comparison) + "\n" +
+         fsdp_text(comparison) + advice(comparison, room) + savings_text(comparison, room);
 }
+
+namespace {
+
+nlohmann::json savings_json(Comparison const& comparison, Room const& room) {
+  auto changes = nlohmann::json::array();
+  for (auto const& saving : comparison.savings) {
+    nlohmann::json entry{
+        {"change", saving.change}, {"peak_B", saving.peak_bytes}, {"price", saving.price_text}};
+    if (room.known()) entry["fits"] = room.fits(saving.peak_bytes);
+    changes.push_back(entry);
+  }
+  return {{"strategy", comparison.saving_strategy}, {"changes", changes}};
+}
+
+}  // namespace
 
 std::string comparison_json(Comparison const& comparison, Room const& room) {
   auto const& ddp = comparison.ddp();
@@ -309,7 +371,7 @@ std::string comparison_json(Comparison const& comparison, Room const& room) {
   auto const* best = recommended(comparison, room);
   nlohmann::json document{{"strategies", strategies}, {"recommended", nullptr}};
   if (best != nullptr) document["recommended"] = best->name;
-  if (comparison.recomputed_bytes) document["ddp_recomputed_B"] = *comparison.recomputed_bytes;
+  if (!comparison.saving_strategy.empty()) document["savings"] = savings_json(comparison, room);
   return document.dump(2) + "\n";
 }
 

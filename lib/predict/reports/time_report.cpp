@@ -40,7 +40,7 @@ std::string time_text(Forecast const& forecast) {
   if (!forecast.time)
     return forecast.time_problem.empty() ? ""
                                          : "no time prediction: " + forecast.time_problem + "\n";
-  auto const& [step, sync_every, epoch_s, run_s, save_s, reading, published] = *forecast.time;
+  auto const& [step, sync_every, epoch_s, run_s, save_s, reading, published, ratio_error] = *forecast.time;
   bool const measured = published.empty();
   auto const labels_per_step =
       static_cast<double>(forecast.plan.global_batch * forecast.plan.labels_per_sample());
@@ -68,7 +68,8 @@ std::optional<nlohmann::json> time_json(Forecast const& forecast) {
     if (forecast.time_problem.empty()) return std::nullopt;
     return nlohmann::json{{"problem", forecast.time_problem}};
   }
-  auto const& [step, sync_every, epoch_s, run_s, save_s, reading, published] = *forecast.time;
+  auto const& [step, sync_every, epoch_s, run_s, save_s, reading, published, ratio_error] =
+      *forecast.time;
   nlohmann::json document{{"step_s", step.total()},
                           {"measured", published.empty()},
                           {"compute_s", step.compute_s},
@@ -79,6 +80,7 @@ std::optional<nlohmann::json> time_json(Forecast const& forecast) {
                           {"save_s", save_s},
                           {"request", forecast.time->request()},
                           {"lead_s", forecast.time->lead_s()}};
+  if (ratio_error) document["ratio_error"] = *ratio_error;
   if (reading)
     document["reading"] = {{"images_s", step.images_s},
                            {"images_per_s", reading->images_per_s()},

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -71,9 +72,21 @@ void check(FsdpConfig const& config, FsdpPlan const& plan) {
   check_compression(config, plan);
 }
 
-/// The largest prefetch up to the configured one, and then the fewest of `rotating` units that
-/// share slots, with which the plan fits.
-void fit(FsdpPlan& plan, FsdpConfig const& config, int rotating, std::int64_t other_bytes) {
+struct TooSmall : Error {
+  TooSmall(std::string const& budget, std::int64_t least)
+      : Error(ExitCode::does_not_fit, str("strategy.memory_budget: ", budget, " is too small"),
+              str("each rank holds at least ", format_count(least), " bytes (",
+                  format_bytes(static_cast<double>(least)), ")"),
+              "give more memory, more ranks, or smaller units (strategy.unit_mb)"),
+        least(least) {}
+
+  std::int64_t least;  ///< that a rank holds with these units, however they share slots [B]
+};
+
+/// The largest prefetch up to the configured one, and then the fewest units, up to `most_rotating`,
+/// that share slots, with which the plan fits. Of a small model, slots may hold more than the units
+/// do.
+void fit(FsdpPlan& plan, FsdpConfig const& config, int most_rotating, std::int64_t other_bytes) {
   auto const budget = parse_bytes(config.memory_budget);
   if (!budget)
     throw Error(ExitCode::usage, "strategy.memory_budget: " + config.memory_budget,
@@ -82,17 +95,15 @@ void fit(FsdpPlan& plan, FsdpConfig const& config, int rotating, std::int64_t ot
     share_slots(plan, prefetch, rotating);
     return plan.memory().total() + other_bytes;
   };
-  int prefetch = std::max(config.prefetch, 1);
-  while (prefetch > 1 && needs(prefetch, rotating) > *budget) --prefetch;
-  auto const least = needs(prefetch, rotating);
-  if (least > *budget)
-    throw Error(ExitCode::does_not_fit,
-                str("strategy.memory_budget: ", config.memory_budget, " is too small"),
-                str("each rank holds at least ", format_count(least), " bytes (",
-                    format_bytes(static_cast<double>(least)), "), with two slots for units"),
-                "give more memory, more ranks, or smaller units (strategy.unit_mb)");
-  while (rotating > plan.lenders && needs(prefetch, rotating - 1) <= *budget) --rotating;
-  share_slots(plan, prefetch, rotating);
+  auto least = std::numeric_limits<std::int64_t>::max();
+  for (int prefetch = std::max(config.prefetch, 1); prefetch >= 1; --prefetch)
+    for (int rotating = std::min(plan.lenders, most_rotating); rotating <= most_rotating;
+         ++rotating) {
+      auto const needed = needs(prefetch, rotating);
+      if (needed <= *budget) return;
+      least = std::min(least, needed);
+    }
+  throw TooSmall(config.memory_budget, least);
 }
 
 FsdpPlan plan_units(FsdpConfig const& config, ParameterLayout const& layout,
@@ -134,15 +145,19 @@ FsdpPlan choose_units(FsdpConfig const& given, ParameterLayout const& layout,
   constexpr std::array sizes_mb{4.0, 2.0, 1.0, 0.5, 0.25, 0.125, 0.0625};
   constexpr double hardly_more = 1.05;
   std::vector<FsdpPlan> plans;
+  std::optional<TooSmall> too_small;
   std::optional<Error> problem;
   for (auto const size : sizes_mb) {
     config.unit_mb = size;
     try {
       plans.push_back(plan_units(config, layout, optimizer, precision, ranks, other_bytes));
+    } catch (TooSmall const& refused) {
+      if (!too_small || refused.least < too_small->least) too_small = refused;
     } catch (Error const& refused) {
       problem = refused;
     }
   }
+  if (plans.empty() && too_small) throw *too_small;
   if (plans.empty()) throw *problem;
   if (!config.memory_budget.empty()) return plans.front();
   auto const held = [&](FsdpPlan const& plan) {

@@ -109,7 +109,6 @@ void plan_compression(Compression const& compression, SumCode of_sum, PlanInput 
                       StrategyPlan& plan) {
   check(compression, input);
   if (!compression.on()) return;
-  plan.numbers_of_serial = false;
   Hash hash;
   for (auto& [key, choice] : choices_of(compression)) {
     hash.add(key).add(choice);
@@ -131,7 +130,6 @@ void plan_parameter_compression(Code code, PlanInput const& input, StrategyPlan&
                 str("strategy.parameter_compression: ", name_of(code),
                     " together with precision.compute: fp64"),
                 "codes are made of fp32 numbers", "leave one of the two out");
-  plan.numbers_of_serial = false;
   plan.choices["strategy.parameter_compression"] = name_of(code);
   plan.hashes.emplace_back("code of parameters", Hash().add(name_of(code)).value());
 }
