@@ -53,8 +53,9 @@ def summary(found):
 
 
 def ratio_errors(rows):
-    """Of each two strategies that train alike, in one cell: how far the predicted ratio of their steps is from the measured
-    one, as a fraction of the smaller. `rows`: (cell, strategy, predicted, measured). {whether both are short: errors}"""
+    """Of each two strategies that train alike, in one cell: how far the predicted ratio of their steps is from the
+    measured one, as a fraction of the smaller. `rows`: (cell, strategy, predicted, measured). {both are short: errors}
+    """
     errors = {False: [], True: []}
     rows = [row for row in rows if row[1] in ALIKE]
     for a, b in itertools.combinations(rows, 2):

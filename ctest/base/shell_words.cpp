@@ -1,4 +1,4 @@
-#include "base/shell_words.hpp"
+#include "base/console/shell_words.hpp"
 
 #include <array>
 #include <cstdio>

@@ -12,14 +12,23 @@ namespace stratagem {
 
 namespace {
 
+/// A name for people as one of a folder: it stays in the folder where it is made.
+std::string folder_named(std::string name) {
+  constexpr std::size_t longest = 200;  // bytes: file systems take 255
+  for (auto& c : name)
+    if (c == '/' || static_cast<unsigned char>(c) < ' ') c = '-';
+  auto end = std::min(name.size(), longest);
+  while (end < name.size() && (static_cast<unsigned char>(name[end]) & 0xC0U) == 0x80U) --end;
+  name.resize(end);
+  return name == "." || name == ".." ? "run" : name;
+}
+
 /// "flowers" of "flowers", "data/flowers/" and "/data/flowers".
 std::string last_name(std::string const& path) {
   auto const normal = std::filesystem::path(path).lexically_normal();
   auto const name = normal.has_filename() ? normal.filename() : normal.parent_path().filename();
   return name.empty() || name == "." || name == ".." ? "data" : name.string();
 }
-
-constexpr std::size_t longest_name = 255;  // bytes
 
 using Refuse = std::function<void(std::string const& path, std::string message)>;
 
@@ -28,17 +37,6 @@ void refuse_both(std::string const& name, std::string const& file, Given const& 
                  Refuse const& refuse) {
   refuse(name,
          str("is given, and so is ", file, " (", given.place_of(file).text, "); leave one out"));
-}
-
-/// It names the run's folder where run.out does not.
-void check_name(RunOptions const& run, Refuse const& refuse) {
-  bool const is_text = std::ranges::none_of(
-      run.name, [](char c) { return c == '/' || static_cast<unsigned char>(c) < ' '; });
-  if (!is_text || run.name == "." || run.name == "..")
-    refuse("run.name", "must be a name, without / and line ends; run.out names a folder");
-  if (run.name.size() > longest_name)
-    refuse("run.name", str("has ", run.name.size(), " bytes; a name of a file has at most ",
-                           longest_name));
 }
 
 void check_own_data(DataConfig const& data, Given const& given, Refuse const& refuse) {
@@ -68,7 +66,7 @@ void derive_defaults(RunConfig& config, Given const& given, Environment const& e
     if (data.seq_len == 0) data.seq_len = context_of(model);
   }
   if (run.name.empty()) run.name = str(model.name, '-', name_of(strategy));
-  if (run.out.empty()) run.out = "runs/" + run.name;
+  if (run.out.empty()) run.out = "runs/" + folder_named(run.name);
   if (!given.has("data.root"))
     data.root = expand_home(environment("STRATAGEM_DATA").value_or(""), environment).path;
   derive_defaults(strategy, [&](std::string const& key) { return given.has("strategy." + key); });
@@ -89,7 +87,6 @@ void check_rules(RunConfig const& config, Given const& given, Problems& problems
                " (", given.place_of("data.global_batch").text, "); leave one out or set it to 0"));
   if (data.global_batch == 0 && data.batch_per_worker == 0)
     refuse("data.global_batch", "is 0 and so is data.batch_per_worker; one must be >= 1");
-  check_name(config.run, refuse);
   check_own_data(data, given, refuse);
   if (auto const problem = contradiction_in(config.optimizer))
     refuse("optimizer." + problem->name, problem->message);

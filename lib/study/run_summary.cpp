@@ -442,14 +442,14 @@ RunSummary summarise(std::string const& name, trace::RunTraces const& traces,
                      .strategy = text_of(first.provenance, "strategy"),
                      .model = text_of(first.provenance, "model"),
                      .dataset = text_of(first.provenance, "dataset_name"),
-                     .ranks = static_cast<int>(traces.world),
+                     .ranks = static_cast<int>(std::max(traces.world, std::ssize(traces.ranks))),
                      .status = status_of(traces.ranks),
                      .steps = steps_of(traces.ranks, facts)};
   Ranks workers, servers;
   for (auto const& rank : traces.ranks) (is_server(rank) ? servers : workers).push_back(&rank);
   add_steps(traces.ranks, summary);
   add_exposed_parts(workers, servers, facts, summary);
-  bool const whole = std::ssize(traces.ranks) == traces.world;
+  bool const whole = std::ssize(traces.ranks) >= traces.world;
   if (whole) {
     add_rates(traces.ranks, summary);
     add_steady_rate(workers, shared_batch(traces.ranks, facts), summary);

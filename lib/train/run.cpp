@@ -10,7 +10,7 @@
 #include "base/build_info.hpp"
 #include "base/clock.hpp"
 #include "base/system.hpp"
-#include "base/shell_words.hpp"
+#include "base/console/shell_words.hpp"
 #include "base/text.hpp"
 #include "comm/agreement.hpp"
 #include "comm/clock_offset.hpp"

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# What the CUDA flavour needs, for the CUDA version that LibTorch was built with: a compiler, NCCL, and the libraries that
-# LibTorch loads. They come from a toolkit that fits and from loaded modules, and what is missing from wheels. To be sourced;
-# needs `fail`, `unpack`, `pins_of` and `deps` of bootstrap.sh, and LIBTORCH_ROOT.
+# What the CUDA flavour needs, for the CUDA version that LibTorch was built with: a compiler, NCCL, and the libraries
+# that LibTorch loads. They come from a toolkit that fits and from loaded modules, and what is missing from wheels. To
+# be sourced; needs `fail`, `unpack`, `pins_of` and `deps` of bootstrap.sh, and LIBTORCH_ROOT.
 
 # Wheels of one CUDA version, in the versions that LibTorch 2.11.0 was built and tested with.
 readonly wheels_cuda=13.0
