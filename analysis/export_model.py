@@ -219,6 +219,7 @@ def run(options):
 
 def write(model, example, options):
     import torch
+    from model_export.buffers import refuse_random
     from model_export.file import save
     from model_export.graph import check_logits, export, limits_of
     from model_export.module import prepared, separate
@@ -227,6 +228,7 @@ def write(model, example, options):
     remarks += set_mode(model, options.frozen)
     program, ignored = export(model, example)
     check_logits(program)
+    refuse_random(program)
     if (limits := limits_of(program))[1] is not None:
         remarks.append(f"the program takes {max(1, limits[0])} to {limits[1]} samples at once, no more")
     separate(model, program)
