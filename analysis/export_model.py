@@ -21,6 +21,7 @@ import subprocess
 import sys
 import time
 
+import outputs
 from model_export import ExportError
 
 OLDEST, NEWEST = (2, 8), (2, 15)  # that were tried
@@ -202,6 +203,8 @@ def show_blocks(program, file):
 def run(options):
     shape = shape_of(options.input)
     values = values_of(options.args)
+    if options.output.suffix != ".pt2":
+        raise ExportError(f"-o {options.output}: the name of a model's file ends in .pt2\n  take {options.output}.pt2")
     try:
         import torch
     except ImportError:
@@ -212,13 +215,22 @@ def run(options):
                           " later\n  pip install --upgrade torch")
     if version > NEWEST:
         print(f"note: torch {torch.__version__} is newer than {NEWEST[0]}.{NEWEST[1]}, the last that was tried")
-    if not options.output.parent.is_dir():
-        raise ExportError(f"{options.output.parent} is not a folder")
+    check_output(options.output)
     return write(make_model(options.model, values), example_of(shape, options.tokens), options)
+
+
+def check_output(path):
+    from model_export.file import is_export
+
+    if not path.parent.is_dir():
+        raise ExportError(f"{path.parent} is not a folder")
+    if problem := outputs.taken(path, is_export, "exported model"):
+        raise ExportError(problem)
 
 
 def write(model, example, options):
     import torch
+    from model_export.buffers import refuse_random
     from model_export.file import save
     from model_export.graph import check_logits, export, limits_of
     from model_export.module import prepared, separate
@@ -227,12 +239,16 @@ def write(model, example, options):
     remarks += set_mode(model, options.frozen)
     program, ignored = export(model, example)
     check_logits(program)
+    refuse_random(program)
     if (limits := limits_of(program))[1] is not None:
         remarks.append(f"the program takes {max(1, limits[0])} to {limits[1]} samples at once, no more")
     separate(model, program)
     describe(model, program, ignored, remarks)
-    save(program, options.output, record_of(model, program, options))
-    print(f"wrote {options.output}: {options.output.stat().st_size / 2**20:.1f} MiB, torch {torch.__version__}")
+    record = record_of(model, program, options)
+    replaced = " (replaced)" if options.output.exists() else ""
+    save(program, options.output, record)
+    size = options.output.stat().st_size / 2**20
+    print(f"wrote {options.output}{replaced}: {size:.1f} MiB, torch {torch.__version__}")
     return show_blocks(options.program, options.output)
 
 
@@ -241,8 +257,8 @@ def main():
         return run(arguments())
     except ExportError as problem:
         print(f"export_model.py: {problem}", file=sys.stderr)
-        return 2
+        return problem.code
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(outputs.run("export_model.py", main))

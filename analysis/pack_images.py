@@ -24,6 +24,8 @@ import sys
 import tarfile
 import tempfile
 
+import outputs
+
 USAGE, ENVIRONMENT, BAD_DATA, IO = 2, 3, 5, 6  # exit codes, the same as those of `stratagem`
 INTERRUPTED = 130
 PARTS = ("train", "val")
@@ -320,4 +322,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(outputs.run("pack_images.py", main))

@@ -13,6 +13,7 @@ import math
 import pathlib
 import statistics
 
+import outputs
 import scores
 import simulations
 import tuning
@@ -139,6 +140,8 @@ def parse_options():
     parser.add_argument("--target", type=float, metavar="PERCENT", help="shows when this test accuracy is reached")
     parser.add_argument("-o", "--output", type=pathlib.Path, help="draw test errors over time into this file")
     options = parser.parse_args()
+    if options.output and (problem := outputs.taken(options.output, outputs.is_picture, "picture of matplotlib")):
+        parser.error(problem)
     tuning.check_options(parser, options)
     options.scored = {of.word: of for of in (ACCURACY, LOSS)}[options.score]
     if options.scored is LOSS and (not options.margin or options.target or options.output):

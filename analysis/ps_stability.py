@@ -14,6 +14,7 @@ import math
 import pathlib
 import statistics
 
+import outputs
 import scores
 from scores import ACCURACY
 import simulations
@@ -144,6 +145,8 @@ def parse_options():
     parser.add_argument("--tolerance", type=float, default=2, help="points that may be lost this side of the edge")
     parser.add_argument("-o", "--output", type=pathlib.Path, help="draw the map into this file")
     options = parser.parse_args()
+    if options.output and (problem := outputs.taken(options.output, outputs.is_picture, "picture of matplotlib")):
+        parser.error(problem)
     tuning.check_options(parser, options)
     options.lr.sort()
     return options

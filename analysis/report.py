@@ -11,6 +11,7 @@ import argparse
 import pathlib
 import sys
 
+import outputs
 from stratagem_report import packages
 from stratagem_report.errors import UNEXPECTED, ReportError
 from stratagem_report.program import find_program
@@ -68,4 +69,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(outputs.run("report", main))

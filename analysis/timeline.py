@@ -8,10 +8,12 @@ The name of the output decides the format: svg, png or pdf. Only steps with reco
 """
 
 import argparse
+import pathlib
 import sys
 
+import outputs
 from stratagem_report import packages
-from stratagem_report.errors import IO, ReportError
+from stratagem_report.errors import IO, USAGE, ReportError
 
 
 def parse_arguments():
@@ -19,34 +21,37 @@ def parse_arguments():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("run", help="run directory")
-    parser.add_argument("-o", "--output", default="step.svg")
+    parser.add_argument("-o", "--output", default="step.svg", type=pathlib.Path)
     parser.add_argument("--step", type=int)
     return parser.parse_args()
 
 
 def draw(options):
-    """Returns the step that was drawn."""
+    """Returns what to print: the step that was drawn, and where."""
     from stratagem_report import timeline, trace  # these import the packages
 
+    if problem := outputs.taken(options.output, outputs.is_picture, "picture of matplotlib"):
+        raise ReportError(problem, USAGE)
+    there = options.output.exists()
     figure, step = timeline.draw_run(trace.read_run(options.run), options.step)
     try:
         figure.savefig(options.output)
     except (OSError, ValueError) as problem:
         raise ReportError(f"{options.output} cannot be written: {problem}", IO) from problem
-    return step
+    return f"step {step}: {options.output}{' (replaced)' if there else ''}"
 
 
 def main():
     options = parse_arguments()
     packages.require("timeline")
     try:
-        step = draw(options)
+        told = draw(options)
     except ReportError as problem:
         print(f"timeline: error: {problem}", file=sys.stderr)
         return problem.code
-    print(f"step {step}: {options.output}")
+    print(told)
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(outputs.run("timeline", main))

@@ -30,6 +30,7 @@ import sys
 import threading
 import time
 
+import outputs
 import pack_images
 from pack_images import ENVIRONMENT, INTERRUPTED, IO, USAGE, PackError, positive
 
@@ -539,4 +540,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(outputs.run("tokenize_text.py", main))

@@ -25,7 +25,8 @@ import report
 
 sys.path.insert(0, str(programs.HERE.parent))
 
-import export_model  # noqa: E402
+from model_export.file import save  # noqa: E402
+from model_export.graph import export as traced  # noqa: E402
 
 BUILT_IN = ["resnet50", "densenet121"]
 FAMILIES = ["resnet18", "mobilenet_v2", "regnet_y_400mf", "shufflenet_v2_x1_0", "squeezenet1_1", "convnext_tiny"]
@@ -34,9 +35,9 @@ DDP = "{name: ddp}"
 
 def export(name, size, folder):
     model = getattr(torchvision.models, programs.MODELS[name])(num_classes=10).train()
-    program, _ = export_model.export(model, torch.randn(2, 3, size, size))
+    program, _ = traced(model, torch.randn(2, 3, size, size))
     file = folder / f"{name}.pt2"
-    export_model.save(program, file)
+    save(program, file)
     return file
 
 

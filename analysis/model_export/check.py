@@ -8,6 +8,7 @@ import traceback
 import torch
 
 from . import ExportError
+from .buffers import assign_at_end, assign_in_place, writes_of
 from .first_loss import kept, state_of
 from .graph import export, first_of
 from .module import separate
@@ -27,6 +28,8 @@ class Numbers:
     gradients: dict
     buffers: dict
     evaluation: torch.Tensor
+    changed: list = ()  # buffers that the module changes in evaluation
+    otherwise: dict = dataclasses.field(default_factory=dict)  # {cause: the program's evaluation without it}
 
 
 @dataclasses.dataclass
@@ -36,32 +39,44 @@ class Difference:
 
 
 def differences(model, program, x):
-    """What the program does otherwise than the module. Both have the values of before afterwards."""
+    """What the program does otherwise than the module. Both have the values of before afterwards. Where that makes
+    evaluation equal, what the program assigns to a buffer is assigned in place."""
     causes = Causes(model)
     try:
-        numbers = both(model, program, x, causes)
+        found = compared(model, program, x, causes)
+        if [difference.kind for difference in found] == ["evaluation"] and (copies := assign_in_place(program)):
+            if not compared(model, program, x, causes, in_place=True):
+                return [], causes
+            assign_at_end(program, copies)
     except ExportError:
         raise
     except Exception as problem:  # of the user's code
         raise ExportError(f"a step or an evaluation with {len(x)} samples fails: {type(problem).__name__}: {problem}\n"
                           "  --no-check leaves them out") from None
+    return found, causes
+
+
+def compared(model, program, x, causes, in_place=False):
+    numbers = both(model, program, x, causes)
     if not compare(*numbers, 0):
-        return [], causes
+        return []
     with contextlib.suppress(ExportError, RuntimeError, TypeError):  # not every model computes in float64
-        return in_float64(model, x, causes), causes
-    return compare(*numbers, TOLERANCE[torch.float32]), causes
+        return in_float64(model, x, causes, in_place)
+    return compare(*numbers, TOLERANCE[torch.float32])
 
 
 def tensors_of(model, program):
     return [*model.parameters(), *model.buffers(), *state_of(program)]
 
 
-def in_float64(model, x, causes):
+def in_float64(model, x, causes, in_place):
     """Of the module in float64, and its own program."""
     x = x.double() if x.is_floating_point() else x
     try:
         program, _ = export(model.double(), x)
         separate(model, program)
+        if in_place:
+            assign_in_place(program)
         return compare(*both(model, program, x, causes), TOLERANCE[torch.float64])
     finally:
         model.float()
@@ -71,7 +86,7 @@ def both(model, program, x, causes):
     with kept(tensors_of(model, program)):
         module = of_module(model, x, causes)
     with kept(tensors_of(model, program)):
-        return module, of_program(model, program, x)
+        return module, of_program(model, program, x, module)
 
 
 def of_module(model, x, causes):
@@ -85,35 +100,81 @@ def of_module(model, x, causes):
 
 def of_step(model, x, causes):
     with causes.watched(), torch.compiler.set_stance("force_eager"):
-        loss = step(model, x)
+        loss = loss_of(model, x)
+        once = buffers_of(model)
+        loss.backward()
+    buffers = buffers_of(model)
     causes.read(loss)
+    causes.compare(once, buffers)
     gradients = {name: tensor.grad for name, tensor in model.named_parameters()}
-    buffers = {name: tensor.clone() for name, tensor in model.named_buffers()}
     modes = {module: module.training for module in model.modules()}
     model.eval()
     try:
         with torch.no_grad(), torch.compiler.set_stance("force_eager"):
-            evaluation = first_of(model(x.clone()))
+            evaluation = first_of(model(halved(x)))
     finally:
         for module, training in modes.items():
             module.training = training
-    return Numbers(loss.detach(), gradients, buffers, evaluation)
+    return Numbers(loss.detach(), gradients, buffers, evaluation, changes(buffers, buffers_of(model)))
 
 
-def of_program(model, program, x):
+def buffers_of(model):
+    return {name: tensor.detach().clone() for name, tensor in model.named_buffers()}
+
+
+def changes(before, after):
+    return [name for name, tensor in before.items() if name in after and apart(tensor, after[name], 0)]
+
+
+def of_program(model, program, x, of_module):
     module = program.module()
-    loss = step(module, x)
+    loss = loss_of(module, x)
+    loss.backward()
     found = dict(module.named_parameters(remove_duplicate=False))
     gradients = {}
     for name, names in names_of(model).items():
         parts = {id(found[each]): found[each].grad for each in names if each in found}.values()
         parts = [part for part in parts if part is not None]
         gradients[name] = sum(parts[1:], parts[0]) if parts else None
-    buffers = {name: tensor.clone() for name, tensor in module.named_buffers() if name in dict(model.named_buffers())}
-    evaluation = None
+    buffers = {name: tensor for name, tensor in buffers_of(module).items() if name in of_module.buffers}
+    numbers = Numbers(loss.detach(), gradients, buffers, None)
     with torch.no_grad(), contextlib.suppress(RandomNumbers):
-        evaluation = first_of(Quiet(module, training=False).run(x.clone()))
-    return Numbers(loss.detach(), gradients, buffers, evaluation)
+        numbers.evaluation = evaluated(module, x)
+        if apart(of_module.evaluation, numbers.evaluation, 0):
+            numbers.otherwise = without_causes(module, x, buffers, of_module)
+    return numbers
+
+
+def without_causes(module, x, buffers, of_module):
+    """{what may be why evaluations differ: the program's evaluation without it}. Changes the program's buffers."""
+    found = {}
+    if writes := writes_of(module):
+        found[written(writes, of_module.changed)] = evaluated(module, x, writes={})
+    if changes(buffers, of_module.buffers):
+        own = dict(module.named_buffers())
+        for name in buffers:
+            if own[name].shape == of_module.buffers[name].shape:
+                own[name].copy_(of_module.buffers[name])
+        found["because these buffers do"] = evaluated(module, x)
+    return found
+
+
+def evaluated(module, x, writes=None):
+    return first_of(Quiet(module, training=False, writes=writes).run(halved(x)))
+
+
+def halved(x):
+    """Other samples than the step had, whose own statistics are not those that the step left in buffers."""
+    return x / 2 if x.is_floating_point() else x // 2
+
+
+def written(writes, changed):
+    if changed:
+        return (f"because forward() changes {changed[0]} in evaluation, too, and a run changes buffers in training"
+                " alone:\n  write `if self.training:` before it")
+    name = next(iter(writes.values()))
+    return (f"because forward() writes in evaluation what may share memory with {name}, and a run changes buffers in"
+            " training alone:\n  write what clone() returns")
 
 
 def names_of(model):
@@ -125,13 +186,12 @@ def names_of(model):
     return found
 
 
-def step(call, x):
+def loss_of(call, x):
     torch.manual_seed(SEED)
     logits = first_of(call(x.clone()))
     loss = torch.nn.functional.cross_entropy(logits, torch.arange(len(x)) % logits.shape[1])
     if not loss.requires_grad:
         raise ExportError("no parameter gets a gradient: nothing would be trained")
-    loss.backward()
     return loss
 
 
@@ -145,13 +205,15 @@ def compare(module, program, tolerance):
     ours, theirs = module.evaluation, program.evaluation
     if theirs is not None and apart(ours, theirs, tolerance):
         text = f"by up to {(ours - theirs).abs().max():.3g}" if ours.shape == theirs.shape else "in their shapes"
-        found.append(Difference("evaluation", f"evaluation: outputs differ {text}; forward() does something else"
-                                              " where self.training is false"))
+        causes = [cause for cause, other in program.otherwise.items() if not apart(ours, other, tolerance)]
+        cause = f", {causes[0]}" if causes else "; forward() does something else where self.training is false"
+        found.append(Difference("evaluation", f"evaluation: outputs differ {text}{cause}"))
     return found
 
 
 def compare_named(kind, ours, theirs, tolerance):
-    scale = max((float(each.abs().max()) for each in ours.values() if each is not None and each.numel()), default=0.0)
+    measured = [real(each) for each in ours.values() if each is not None and each.numel() and is_real(each)]
+    scale = max((float(each.abs().max()) for each in measured), default=0.0)
     names = [name for name, each in reversed(ours.items()) if apart(each, theirs.get(name), tolerance, scale)]
     if not names:
         return []
@@ -160,7 +222,7 @@ def compare_named(kind, ours, theirs, tolerance):
 
 
 def apart(ours, theirs, tolerance, scale=0.0):
-    """None is 0: of a parameter that is not used."""
+    """None is 0: of a parameter that is not used. Integers and booleans are equal or not."""
     if ours is None or theirs is None:
         other = theirs if ours is None else ours
         return other is not None and bool(other.any())
@@ -168,8 +230,18 @@ def apart(ours, theirs, tolerance, scale=0.0):
         return True
     if bool(((ours == theirs) | ((ours != ours) & (theirs != theirs))).all()):
         return False
-    ours, theirs = ours.double(), theirs.double()
+    if not is_real(ours):
+        return True
+    ours, theirs = real(ours).double(), real(theirs).double()
     return not (ours - theirs).abs().max() <= tolerance * max(float(ours.abs().max()), scale)
+
+
+def is_real(tensor):
+    return tensor.is_floating_point() or tensor.is_complex()
+
+
+def real(tensor):
+    return torch.view_as_real(tensor) if tensor.is_complex() else tensor
 
 
 class Causes:
@@ -214,6 +286,11 @@ class Causes:
             if isinstance(node, torch.autograd.function.BackwardCFunction):
                 self.add(f"torch.autograd.Function {type(node).__name__.removesuffix('Backward')}")
             next_ones += [following for following, _ in node.next_functions]
+
+    def compare(self, once, buffers):
+        """Notes what changes after forward(), which is then run again."""
+        if names := changes(once, buffers):
+            self.add(f"a backward pass that runs forward() again (torch.utils.checkpoint) and changes {names[0]} twice")
 
     def text(self):
         return ", ".join(self.found)

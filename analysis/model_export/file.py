@@ -1,7 +1,9 @@
 """Writes a program as a file: torch.export's archive, its tensors as raw bytes, and the record of the export."""
 
+import contextlib
 import json
 import os
+import zipfile
 
 import torch
 from torch._export.serde.serialize import serialize_tensor_meta
@@ -9,20 +11,34 @@ from torch._export.serde.serialize import serialize_tensor_meta
 from . import ExportError
 
 SCHEMA = 8  # major version, of torch 2.8 and later
+IO, WORDS = 6, 200
 RECORD = "extra/stratagem.json"
 TENSORS = {"weights": "weight_", "constants": "tensor_"}  # folders in data/, and how their records begin
 
 
 def save(program, path, record=None):
     """Weights and constants are written anew: torch 2.8 pickles them, which stratagem does not open, and others keep
-    strides and whole storages."""
+    strides and whole storages. A link stays one."""
+    path = path.resolve()
     part = path.with_name(f".{path.stem}.part.pt2")  # torch wants this ending
     try:
         torch.export.save(program, part)
         write_again(program, part, record)
         os.replace(part, path)
+    except (OSError, RuntimeError) as problem:  # torch raises one or the other where a disk is full
+        raise ExportError(f"{path} cannot be written: {' '.join(str(problem).split())[:WORDS]}", IO) from None
     finally:
-        part.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            part.unlink()
+
+
+def is_export(path):
+    """Whether torch.export wrote it."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return any("/models/" in name for name in archive.namelist())
+    except (OSError, zipfile.BadZipFile):
+        return False
 
 
 def write_again(program, path, record):

@@ -8,10 +8,12 @@ import torch
 from . import ExportError
 
 CURES = (  # of what torch.export says
+    (r"extract specialized \w+ from data-dependent|data-dependent expression zuf\d+ \(",
+     "forward() reads a number out of a tensor, as float(t), int(t) and t.item() do: compute with the tensor"),
+    (r"data-dependent", "control flow depends on data: write it with operators such as torch.where"),
     (r"inferred to be a constant|specialized", "the number of samples became a constant: write x.shape[0] for len(x),"
                                                " n // 4 for int(n / 4), and no number of samples in forward()"),
     (r"dynamo-optimized", "leave torch.compile out of forward(), or export with torch 2.9 or later"),
-    (r"data-dependent", "control flow depends on data: write it with operators such as torch.where"),
     (r"same dtype|expected scalar type|should be the same",
      "forward() mixes types: leave out conversions such as x.bfloat16(); precision.compute chooses the type"),
 )
@@ -49,11 +51,11 @@ def trace(model, example):
     except Exception as problem:  # torch raises whatever it likes
         limits = suggested_limits(str(problem))
         if limits is None:
-            raise untraceable(problem) from None
+            raise untraceable(model, problem) from None
     try:
         return traced(model, example, torch.export.Dim("batch", min=limits[0], max=limits[1]))
     except Exception as problem:
-        raise untraceable(problem) from None
+        raise untraceable(model, problem) from None
 
 
 def traced(model, example, batch):
@@ -95,10 +97,20 @@ def check_logits(program):
         raise ExportError("the model has one logit; cross-entropy takes one for each class: make it two")
 
 
-def untraceable(problem):
+def untraceable(model, problem):
     message = str(problem)
     cure = next((cure for pattern, cure in CURES if re.search(pattern, message)), None)
+    counting = [name for name, module in model.named_modules() if divides_by_count(module)]
+    if counting and "data-dependent" in message:
+        cure = (f"batch norm {counting[0]} has momentum=None: it reads how many batches there were out of"
+                " num_batches_tracked\n  give it a number, such as momentum=0.1")
     return ExportError(f"torch.export cannot trace the model:\n{message}" + (f"\n  {cure}" if cure else ""))
+
+
+def divides_by_count(module):
+    """Whether it is a batch norm that takes the mean over all batches."""
+    norm = isinstance(module, torch.nn.modules.batchnorm._BatchNorm)
+    return norm and module.training and module.track_running_stats and module.momentum is None
 
 
 def adopt_constants(model, program):

@@ -8,6 +8,8 @@ from torch import nn
 
 from . import ExportError
 
+UNKNOWN = torch.uint16, torch.uint32, torch.uint64
+
 
 def prepared(model):
     """The module itself, and what was changed, in sentences."""
@@ -67,6 +69,13 @@ def convert(model, remarks):
         if tensor.is_complex():
             raise ExportError(f"parameter {name} is complex; stratagem trains real ones\n  keep its real and imaginary"
                               " parts (torch.view_as_real)")
+    for name, tensor in model.named_buffers():
+        if tensor.is_complex():
+            raise ExportError(f"buffer {name} is complex, which stratagem does not take\n  keep its real and imaginary"
+                              " parts (torch.view_as_real)")
+        if tensor.dtype in UNKNOWN:
+            raise ExportError(f"buffer {name} is of {text_of(tensor.dtype)}, which files for stratagem do not hold\n"
+                              "  make it int64")
     other = [(name, tensor.dtype) for name, tensor in floating if tensor.dtype != torch.float32]
     if other:
         name, kind = other[0]

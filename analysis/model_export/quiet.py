@@ -2,6 +2,8 @@
 
 import torch
 
+from .buffers import writes_of
+
 DROPS = {"dropout": "p", "dropout_": "p", "feature_dropout": "p", "feature_dropout_": "p",
          "scaled_dot_product_attention": "dropout_p", "lstm": "dropout", "gru": "dropout", "rnn_tanh": "dropout",
          "rnn_relu": "dropout"}
@@ -15,9 +17,11 @@ class RandomNumbers(Exception):
 class Quiet(torch.fx.Interpreter):
     """Drops nothing and keeps all samples. In evaluation, norms use running statistics, and no buffer changes."""
 
-    def __init__(self, module, training):
+    def __init__(self, module, training, writes=None):
+        """`writes`: nodes that write a buffer, also of the graph around this one."""
         super().__init__(module)
         self.training = training
+        self.writes = writes_of(module) if writes is None else writes
 
     def run_node(self, node):
         if node.op == "call_module":
@@ -26,9 +30,11 @@ class Quiet(torch.fx.Interpreter):
             return super().run_node(node)
         name = node.target._schema.name.removeprefix("aten::")
         args, kwargs = self.fetch_args_kwargs_from_env(node)
-        if name == "bernoulli_":
+        if node in self.writes and not self.training:
+            return args[0]
+        if name == "bernoulli_" and node not in self.writes:
             return args[0].fill_(1)
-        if scales_a_mask(node, name) or self.keeps_buffer(node):
+        if scales_a_mask(node, name):
             return args[0]
         given = arguments(node.target, args, kwargs)
         if name in DROPS:
@@ -41,12 +47,9 @@ class Quiet(torch.fx.Interpreter):
 
     def call_function(self, target, args, kwargs):
         """Of what has a graph of its own, such as torch.no_grad()."""
-        inner = [Quiet(each, self.training).run if isinstance(each, torch.fx.GraphModule) else each for each in args]
+        inner = [Quiet(each, self.training, self.writes).run if isinstance(each, torch.fx.GraphModule) else each
+                 for each in args]
         return super().call_function(target, tuple(inner), kwargs)
-
-    def keeps_buffer(self, node):
-        """Buffers change in training only."""
-        return not self.training and node.target._schema.is_mutable and node.args[0].op == "get_attr"
 
 
 def scales_a_mask(node, name):

@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+import os
 import re
 import shutil
 import sys
@@ -244,6 +245,43 @@ class Report(support.StudyTest):
         ended = self.report("study/head-lenet-ddp-w2-s1", "--step", "7", script="timeline.py")
         self.assertEqual(ended.code, USAGE)
         self.assertIn("step 7 was not kept", ended.stderr)
+
+
+    def test_timelines_replace_pictures_alone(self):
+        words = ["study/head-lenet-ddp-w2-s1", "-o"]
+        for kind in "svg", "png", "pdf":
+            self.assertEqual(self.report(*words, f"own.{kind}", script="timeline.py").code, 0)
+            again = self.report(*words, f"own.{kind}", script="timeline.py")
+            self.assertEqual(again.code, 0, str(again))
+            self.assertIn(f"own.{kind} (replaced)", again.stdout)
+        (self.folder / "notes.svg").write_text("precious")
+        (self.folder / "folder.svg").mkdir()
+        (self.folder / "nothing.svg").symlink_to("none")
+        os.mkfifo(self.folder / "pipe.svg")
+        for name in "notes.svg", "folder.svg", "nothing.svg", "pipe.svg":
+            ended = self.report(*words, name, script="timeline.py")
+            self.check_ended(ended, USAGE, f"{name} is there already")
+        self.assertEqual((self.folder / "notes.svg").read_text(), "precious")
+        self.assertTrue((self.folder / "pipe.svg").is_fifo())
+
+    def test_output_that_is_not_written(self):
+        """It is one line and a code; characters that a terminal lacks are no error."""
+        reporting = f"report.py study --program {self.program} -o 'großer Bericht'"
+        drawing = "timeline.py study/head-lenet-ddp-w2-s1 -o 'großes Bild.svg'"
+        for words, output in (reporting, "großer Bericht"), (drawing, "großes Bild.svg"):
+            with self.subTest(words):
+                words = f"{sys.executable} -B {support.ANALYSIS}/{words}"
+                ended = self.run_words(["bash", "-c", f"{words} > /dev/full"])
+                self.check_ended(ended, IO, "cannot write all of the output to stdout")
+                self.assertTrue((self.folder / output).exists())
+                ended = self.run_words(["bash", "-c", words], environment={"PYTHONIOENCODING": "ascii"})
+                self.assertEqual(ended.code, 0, str(ended))
+                self.assertIn("gro\\xdf", ended.stdout)
+
+    def check_ended(self, ended, code, word):
+        self.assertEqual(ended.code, code, str(ended))
+        self.assertEqual(len(ended.stderr.splitlines()), 1, str(ended))
+        self.assertIn(word, ended.stderr)
 
 
 class ReportOfText(support.StudyTest):

@@ -1,14 +1,16 @@
 """What analysis/export_model.py accepts, changes and refuses, in one process: small nets, each with something that
 torch.export or a file loses. What it accepts trains as the module does: the file is loaded again, and after three steps
-of SGD its parameters and buffers are those of the module.
+of SGD its parameters and buffers are those of the module. With --program, stratagem finds the first loss again.
 """
 
 import argparse
 import collections
 import contextlib
+import functools
 import io
 import logging
 import pathlib
+import subprocess
 import sys
 import tempfile
 import time
@@ -16,8 +18,9 @@ import warnings
 import zipfile
 
 import torch
-from torch.nn import functional
+from torch.nn.functional import cross_entropy
 
+import buffer_nets
 import export_nets as nets
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -53,6 +56,13 @@ ACCEPTED = {
     "an average in a buffer": Case(nets.Average, EQUAL),
     "a count in a buffer": Case(nets.Counts, EQUAL),
     "a buffer that is replaced": Case(nets.Replaced, EQUAL),
+    **{f"a buffer, {change.__name__}": Case(functools.partial(buffer_nets.Reads, change), EQUAL)
+       for change in buffer_nets.IN_TRAINING},
+    "a buffer that is always assigned": Case(functools.partial(buffer_nets.AlwaysMoves, buffer_nets.assign), EQUAL),
+    "a buffer that is always moved": Case(functools.partial(buffer_nets.AlwaysMoves, buffer_nets.move),
+                                          "differ, as accepted:", accept=("evaluation",)),
+    "a copy of a buffer that is written": Case(buffer_nets.WritesACopy, "differ, as accepted:", accept=("evaluation",)),
+    **{f"a buffer of {kind}": Case(functools.partial(buffer_nets.OfType, kind), EQUAL) for kind in buffer_nets.TYPES},
     # Parameters and buffers that forward() reaches by other ways.
     "a list": Case(nets.InList, EQUAL),
     "a dictionary": Case(nets.InDictionary, EQUAL),
@@ -106,6 +116,16 @@ REFUSED = {
     "dropout in evaluation": (nets.AlwaysDrops, ["evaluation: outputs differ"]),
     "a mean in evaluation": (nets.AveragesInEvaluation, ["evaluation: outputs differ"]),
     "another shape in evaluation": (nets.FeaturesInEvaluation, ["evaluation: outputs differ in their shapes"]),
+    "a buffer that is moved in evaluation": (functools.partial(buffer_nets.AlwaysMoves, buffer_nets.move), [
+        "because forward() changes seen in evaluation, too", "write `if self.training:` before it"]),
+    "a copy that is written in evaluation": (buffer_nets.WritesACopy, [
+        "may share memory with seen", "write what clone()"]),
+    "another value than the buffer's": (functools.partial(buffer_nets.Reads, buffer_nets.assign_and_use_another), [
+        "evaluation: outputs differ", "forward() does something else where self.training is false"]),
+    "a buffer of random numbers": (functools.partial(buffer_nets.Reads, buffer_nets.fill_with_noise),
+                                   ["fills seen with random numbers"]),
+    "a norm in a checkpoint": (nets.Checkpoints, [
+        "buffers, of 6 of 6 tensors", ", because these buffers do\n", "runs forward() again (torch.utils.checkpoint)"]),
     "alternating steps": (nets.Alternates, ["does not train as the module does"]),
     "a selected view": (nets.Selected, ["row is a view of w", "take the view in forward()"]),
     "two parameters in one place": (nets.TwoInOne, ["a and b are two tensors in the same memory", "self.b = self.a"]),
@@ -113,6 +133,9 @@ REFUSED = {
     "the length of a tensor": (nets.Length, ["write x.shape[0] for len(x), n // 4 for int(n / 4)"]),
     "a rounded number of samples": (nets.RoundedSamples, ["write x.shape[0] for len(x)"]),
     "a branch by data": (nets.DataBranch, ["torch.where"]),
+    "a mean of all batches": (nets.mean_of_all_batches, [
+        "batch norm body.1 has momentum=None", "num_batches_tracked", "momentum=0.1"]),
+    "a number out of a tensor": (nets.ReadsANumber, ["forward() reads a number out of a tensor"]),
     "two inputs": (nets.TwoInputs, ["forward(ids, mask) takes 2 inputs"]),
     "an image": (nets.Image, ["first output is [samples, 16, 4, 4]", "[samples, classes]"]),
     "one logit": (nets.OneLogit, ["one logit", "make it two"]),
@@ -121,6 +144,9 @@ REFUSED = {
     "nothing to train": (nets.frozen(""), ["no parameter gets a gradient"]),
     "no values": (lambda: nets.Base().to("meta"), ["body.0.weight has no values"]),
     "complex": (nets.Complex, ["parameter c is complex"]),
+    "a complex buffer": (functools.partial(buffer_nets.OfType, torch.complex64), [
+        "buffer seen is complex", "view_as_real"]),
+    "unsigned integers": (functools.partial(buffer_nets.OfType, torch.uint32), ["buffer seen is of uint32", "int64"]),
 }
 
 
@@ -149,7 +175,7 @@ def train(module, seed):
         outputs = module(x)
         logits = outputs if isinstance(outputs, torch.Tensor) else outputs[0]
         optimizer.zero_grad()
-        functional.cross_entropy(logits, labels).backward()
+        cross_entropy(logits, labels).backward()
         optimizer.step()
     return state_of(module)
 
@@ -164,7 +190,7 @@ def check_file(model, file, case):
     program = torch.export.load(file)
     for name, tensor in program.state_dict.items():
         assert tensor.is_contiguous(), name
-        assert tensor.dtype in (torch.float32, torch.int64), name
+        assert tensor.dtype == torch.float32 or not tensor.is_floating_point(), name
     if case.accept == ("gradients",):
         return
     with torch.compiler.set_stance("force_eager"):
@@ -173,16 +199,23 @@ def check_file(model, file, case):
         assert torch.allclose(tensor, ours[name], rtol=1e-5, atol=1e-6), name
 
 
-def check_accepted(name, folder):
+def check_first_loss(file, program):
+    done = subprocess.run([program, "model", file], capture_output=True, text=True, check=False)
+    assert done.returncode == 0 or "drops between its layers" in done.stderr, done.stderr
+
+
+def check_accepted(name, folder, program):
     case, file = ACCEPTED[name], folder / "net.pt2"
     torch.manual_seed(1)
     model = case.make()
     said = write(model, file, case.accept, case.frozen)
     assert case.says in said, said
     check_file(unwrapped(model, []), file, case)
+    if program:
+        check_first_loss(file, program)
 
 
-def check_refused(name, folder):
+def check_refused(name, folder, _):
     make, words = REFUSED[name]
     file = folder / "refused.pt2"
     torch.manual_seed(1)
@@ -197,6 +230,9 @@ def check_refused(name, folder):
 
 
 def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--program")
+    options = parser.parse_args()
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     logging.disable()
@@ -206,7 +242,7 @@ def main():
             for name in table:
                 begin = time.monotonic()
                 try:
-                    check(name, pathlib.Path(folder))
+                    check(name, pathlib.Path(folder), options.program)
                     print(f"ok      {name} ({time.monotonic() - begin:.1f} s)", flush=True)
                 except Exception as problem:  # the next ones are checked all the same
                     failed += 1

@@ -5,6 +5,7 @@ import functools
 import torch
 from torch import nn
 from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
 
 
 class Base(nn.Module):
@@ -155,6 +156,22 @@ class Replaced(Average):
         z = self.features(x)
         self.seen = 0.9 * self.seen + 0.1 * z.detach().mean(0)
         return self.head(z)
+
+
+class Checkpoints(Base):
+    def features(self, x):
+        return checkpoint(self.body, x, use_reentrant=False).mean((2, 3))
+
+
+def mean_of_all_batches():
+    net = Base()
+    net.body[1].momentum = None
+    return net
+
+
+class ReadsANumber(Base):
+    def forward(self, x):
+        return super().forward(x) * float(self.head.bias.detach().abs().sum())
 
 
 class WithWeight(Base):
