@@ -39,6 +39,8 @@ def printer():
         made = Printer(open(os.devnull, "wb"), encoding="utf-8")
         made.failed = OSError("closed")
         return made
+    if not isinstance(sys.stdout, io.TextIOWrapper):  # who runs a script in a script has put it there
+        return sys.stdout
     encoding, by_line = sys.stdout.encoding, sys.stdout.line_buffering
     return Printer(sys.stdout.detach(), encoding=encoding, errors="backslashreplace", line_buffering=by_line)
 
@@ -53,7 +55,8 @@ def run(name, main):
             raise
         code = ended.code
     sys.stdout.flush()
-    if sys.stdout.failed is None or isinstance(sys.stdout.failed, BrokenPipeError):
+    failed = getattr(sys.stdout, "failed", None)
+    if failed is None or isinstance(failed, BrokenPipeError):
         return code
     print(f"{name}: error: cannot write all of the output to stdout; it is incomplete", file=sys.stderr)
     return code or IO

@@ -20,7 +20,7 @@ TEST(Parse, MinimalConfigurationHasTheStudysRecipe) {
   EXPECT_EQ(config.run.name, "lenet-ddp");
   EXPECT_EQ(config.run.out, "runs/lenet-ddp");
   for (auto const& [name, folder] : {std::pair{"../a b", "..-a b"}, {"..", "run"}, {"a/b", "a-b"}})
-    EXPECT_EQ(parse("schema: 1", {str("run.name=", name)}).run.out, str("runs/", folder));
+    EXPECT_EQ(parse(minimal, {str("run.name=", name)}).run.out, str("runs/", folder));
   EXPECT_EQ(config.run.epochs, 10);
   EXPECT_EQ(config.data.dataset, "mnist");
   EXPECT_EQ(config.data.root, "");
