@@ -37,19 +37,24 @@ cuda_of_libtorch() {
 
 # The toolkit of this machine: CUDA_HOME, else that of the nvcc on PATH, else /usr/local/cuda. It may not exist.
 toolkit_here() {
-  local nvcc
+  local nvcc folder
   if [[ -n ${CUDA_HOME:-} ]]; then
     printf '%s\n' "$CUDA_HOME"
-  elif nvcc=$(command -v nvcc); then
-    dirname "$(dirname "$(realpath "$nvcc")")"
-  else
-    echo /usr/local/cuda
+    return
   fi
+  if nvcc=$(command -v nvcc); then
+    folder=$(dirname "$(dirname "$(realpath "$nvcc")")")
+    if [[ -e $folder/include/cuda_runtime.h ]]; then # else it is a script that calls another
+      printf '%s\n' "$folder"
+      return
+    fi
+  fi
+  echo /usr/local/cuda
 }
 
-# version_of_toolkit FOLDER: "12.6"; empty if there is no compiler.
+# version_of_toolkit FOLDER: "12.6"; empty if there is no compiler that works.
 version_of_toolkit() {
-  [[ ! -x $1/bin/nvcc ]] || "$1/bin/nvcc" --version 2> /dev/null | sed -n 's/.*release \([0-9.]*\),.*/\1/p'
+  [[ ! -x $1/bin/nvcc ]] || { "$1/bin/nvcc" --version 2> /dev/null || true; } | sed -n 's/.*release \([0-9.]*\),.*/\1/p'
 }
 
 # Folders of libraries: of the toolkit, of NCCL, of loaded modules, and of the wheels beside LibTorch's. None without a
