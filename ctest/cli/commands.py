@@ -334,7 +334,7 @@ class Commands(harness.ProgramTest):
         for words in "Take fsdp ", "lacks ", "Would FSDP help?", "ps sync", "5 ranks":
             self.assertIn(words, text)
         text = self.expect(DOES_NOT_FIT, *compare, "--gpu-memory", "1K").stdout
-        self.assertIn("None of them fits", text)
+        self.assertIn("None that trains like one process fits", text)
         quick = json.loads(self.expect(0, *compare, "--json", "--no-activations").stdout)
         self.assertNotIn("peak_B", quick["strategies"][0])
 

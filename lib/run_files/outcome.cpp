@@ -114,8 +114,8 @@ std::optional<Outcome> read_outcome(fs::path const& run_directory) {
   } catch (json::exception const&) {
     throw Error(ExitCode::io, path.string() + " is damaged",
                 "it is no JSON, or lacks an entry that every run writes",
-                "copy the run directory to be safe; its checkpoints are checked and exported as "
-                "before (stratagem checkpoint, export-weights), and --overwrite starts anew");
+                "its checkpoints are as they were (stratagem checkpoint, export-weights); move the "
+                "run directory aside to start anew");
   }
 }
 
