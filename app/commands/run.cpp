@@ -7,9 +7,9 @@
 
 #include "app/configuration.hpp"
 #include "app/launched.hpp"
+#include "base/console/shell_words.hpp"
 #include "base/console/terminal.hpp"
 #include "base/error.hpp"
-#include "base/console/shell_words.hpp"
 #include "base/text.hpp"
 #include "comm/agreement.hpp"
 #include "config/parse.hpp"

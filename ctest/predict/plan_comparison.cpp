@@ -194,11 +194,12 @@ TEST(PlanComparison, RecommendsTheFastestWhereTimesAreKnown) {
   // 0.97, 0.94, 0.91, 0.89, the same under local, gossip and fedavg, 0.86 and, under async, 0.83.
   EXPECT_EQ(recommended(compared, {}), &named(compared, "fsdp full"))
       << "the simplest that is not told apart from the shortest";
-  expect_words(text_of(compared),
-               {"Take fsdp full: its step is predicted to take 885.3 ms; that of ps sync, 858.7 ms, is "
-                "the shortest of those that train alike, but predicted steps that are so close are "
-                "not told apart, and fsdp full is simpler",
-                "ps async would take", "but trains otherwise"});
+  expect_words(
+      text_of(compared),
+      {"Take fsdp full: its step is predicted to take 885.3 ms; that of ps sync, 858.7 ms, is "
+       "the shortest of those that train alike, but predicted steps that are so close are "
+       "not told apart, and fsdp full is simpler",
+       "ps async would take", "but trains otherwise"});
   auto const document = nlohmann::json::parse(comparison_json(compared, {}));
   EXPECT_DOUBLE_EQ(document.at("strategies")[0].at("time").at("step_s"), 0.97);
   EXPECT_DOUBLE_EQ(document.at("strategies")[0].at("time").at("ratio_error"), 0.05);
@@ -271,7 +272,9 @@ TEST(PlanComparison, AnswersWhetherFsdpWouldHelp) {
 
 /// With numbers that no run has, equal ones and none among them.
 Comparison at_random(Comparison compared, std::mt19937& random) {
-  auto const below = [&](std::int64_t count) { return static_cast<std::int64_t>(random()) % count; };
+  auto const below = [&](std::int64_t count) {
+    return static_cast<std::int64_t>(random()) % count;
+  };
   bool const timed = below(2) == 0, measured = below(4) > 0;
   for (auto& one : compared.strategies) {
     one.forecast->activations = ActivationUse{.peak = (1 + below(40)) << 26};
@@ -280,8 +283,10 @@ Comparison at_random(Comparison compared, std::mt19937& random) {
     strategy.numbers_of_serial = below(4) > 0;
     one.same_numbers = below(8) > 0;
     if (timed && below(20) > 0)
-      one.forecast->time = PredictedTime{.step = {.compute_s = 0.001 * static_cast<double>(1 + below(60))}};
-    if (one.forecast->time && measured) one.forecast->time->ratio_error = 0.1 * static_cast<double>(1 + below(4));
+      one.forecast->time =
+          PredictedTime{.step = {.compute_s = 0.001 * static_cast<double>(1 + below(60))}};
+    if (one.forecast->time && measured)
+      one.forecast->time->ratio_error = 0.1 * static_cast<double>(1 + below(4));
     if (below(6) == 0) one.forecast.reset();
   }
   return compared;
@@ -362,7 +367,8 @@ TEST(PlanComparison, SaysNothingThatItsNumbersDoNot) {
   auto const base = compare(lenet_on_digits(), 4);
   for (int round = 0; round < 2000; ++round) {
     auto const compared = at_random(base, random);
-    Room const room = round % 3 == 0 ? Room{} : room_of(static_cast<std::int64_t>(1 + random() % 40) << 26);
+    Room const room =
+        round % 3 == 0 ? Room{} : room_of(static_cast<std::int64_t>(1 + random() % 40) << 26);
     auto const text = text_of(compared, room);
     SCOPED_TRACE(str("round ", round, ": ", comparison_text(compared, room)));
     check_advice(compared, room, text);

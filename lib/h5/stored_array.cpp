@@ -135,6 +135,13 @@ std::string names_in(hid_t file) {
   return names.empty() ? "nothing" : join(names, ", ");
 }
 
+std::string cure_of_labels(std::vector<std::int64_t> const& shape, std::int64_t count) {
+  bool const per_image = shape.size() == 2 && shape.front() == count;
+  if (per_image && shape.back() == 1) return "write its column: labels[:, 0] of numpy";
+  if (per_image) return "write one label for each image: argmax(1) of numpy, if they are one-hot";
+  return "write one label for each image";
+}
+
 }  // namespace
 
 ArrayFile::ArrayFile(std::filesystem::path const& path)
@@ -197,17 +204,6 @@ std::vector<std::byte> ArrayFile::row(std::string const& dataset, std::int64_t r
     return values;
   });
 }
-
-namespace {
-
-std::string cure_of_labels(std::vector<std::int64_t> const& shape, std::int64_t count) {
-  bool const per_image = shape.size() == 2 && shape.front() == count;
-  if (per_image && shape.back() == 1) return "write its column: labels[:, 0] of numpy";
-  if (per_image) return "write one label for each image: argmax(1) of numpy, if they are one-hot";
-  return "write one label for each image";
-}
-
-}  // namespace
 
 std::vector<std::int64_t> ArrayFile::integers(std::string const& dataset,
                                               std::int64_t count) const {

@@ -27,6 +27,7 @@ struct Forecast {
   std::int64_t peak_bytes() const {
     return plan.strategy.memory.total() + (activations ? activations->peak : 0);
   }
+  bool is_mostly_activations() const { return activations && 2 * activations->peak > peak_bytes(); }
 };
 
 /// Adds what a pass of a worker holds. `model` is that of the plan.

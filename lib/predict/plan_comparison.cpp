@@ -23,29 +23,25 @@ void refuse_where_none_can(Comparison const& comparison, std::optional<Error> co
               str("ddp: ", comparison.ddp().problem, "; ", all));
 }
 
-bool is_mostly_activations(Forecast const& forecast) {
-  return forecast.activations && 2 * forecast.activations->peak > forecast.peak_bytes();
-}
-
 void find_savings(Comparison& comparison, Model const& model, ActivationPredictor* predictor,
                   Room const& room) {
   auto const* held = smallest(comparison);
   if (held == nullptr || room.fits(held->forecast->peak_bytes())) {
     held = &comparison.ddp();
-    if (!held->forecast || !is_mostly_activations(*held->forecast)) return;
+    if (!held->forecast || !held->forecast->is_mostly_activations()) return;
   }
   comparison.saving_strategy = held->name;
   comparison.savings = savings_of(*held->forecast, model, predictor, room);
-}
-
-double step_of(ComparedPlan const& one) {
-  return one.forecast->time->step.total();
 }
 
 }  // namespace
 
 std::int64_t ComparedPlan::busiest_bytes() const {
   return forecast->plan.strategy.most_bytes_sent_per_step;
+}
+
+double ComparedPlan::step_s() const {
+  return forecast->time->step.total();
 }
 
 bool ComparedPlan::trains_alike() const {
@@ -107,19 +103,22 @@ bool told_apart_by_time(std::vector<ComparedPlan const*> const& plans) {
   });
 }
 
+ComparedPlan const* shortest_of(std::vector<ComparedPlan const*> const& plans) {
+  return std::ranges::min(plans, {}, &ComparedPlan::step_s);
+}
+
 bool is_shorter(ComparedPlan const& one, ComparedPlan const& other) {
   auto const &a = one.forecast->time, &b = other.forecast->time;
   if (!a || !b || !a->ratio_error || !b->ratio_error) return false;
   auto const error = std::max(*a->ratio_error, *b->ratio_error);
-  return step_of(one) * (1 + error) < step_of(other);
+  return one.step_s() * (1 + error) < other.step_s();
 }
 
 ComparedPlan const* recommended(Comparison const& comparison, Room const& room) {
   auto const found = candidates(comparison, room);
   if (found.empty()) return nullptr;
   if (told_apart_by_time(found)) {
-    auto const* shortest =
-        *std::ranges::min_element(found, {}, [](auto const* one) { return step_of(*one); });
+    auto const* shortest = shortest_of(found);
     return *std::ranges::find_if(found,
                                  [&](auto const* one) { return !is_shorter(*shortest, *one); });
   }

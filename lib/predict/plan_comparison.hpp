@@ -23,6 +23,8 @@ struct ComparedPlan {
 
   /// Sent per step by the rank that sends most.
   std::int64_t busiest_bytes() const;
+  /// Predicted time of a step [s]. There has to be one.
+  double step_s() const;
   /// Computes what one process would with all options of the configuration: asynchronous servers do
   /// not, nor does a strategy that lacks the code of its gradients.
   bool trains_alike() const;
@@ -61,6 +63,8 @@ bool told_apart_by_time(std::vector<ComparedPlan const*> const& plans);
 
 /// Bytes of paddings, and of what travels with the last bucket, are no difference.
 inline constexpr double byte_margin = 1.01;
+/// The one with the shortest step, of timed ones. There has to be one.
+ComparedPlan const* shortest_of(std::vector<ComparedPlan const*> const& plans);
 /// Whether one predicted step is shorter than another by more than their ratio may be off.
 bool is_shorter(ComparedPlan const& one, ComparedPlan const& other);
 

@@ -13,6 +13,31 @@ namespace {
 constexpr double least_saving = 0.01;  ///< of what a rank holds: less is an error of prediction
 constexpr int most_times_ranks = 16;
 
+/// Its price is what differs between the runs: only the order of sums, if nothing else.
+Saving saving_of(std::string change, Forecast const& before, Forecast const& after,
+                 Model const& model) {
+  using enum Saving::Price;
+  auto const &was = before.plan, &is = after.plan;
+  Saving saving{.change = std::move(change), .peak_bytes = after.peak_bytes()};
+  std::vector<std::string> prices;
+  if (is.global_batch != was.global_batch) {
+    saving.price = batch;
+    prices.push_back(str("trains otherwise: ", is.global_batch, " ", is.samples_name(),
+                         " per step, not ", was.global_batch));
+  } else if (model.mixes_samples() && is.samples_per_pass != was.samples_per_pass) {
+    saving.price = batch_norm;
+    prices.push_back(str("BatchNorm sees ", is.samples_per_pass, " ", is.samples_name(), ", not ",
+                         was.samples_per_pass));
+  }
+  if (is.config.model.recompute.every != was.config.model.recompute.every)
+    prices.emplace_back("about a third more computing");
+  auto const sent = is.strategy.most_bytes_sent_per_step;
+  if (100 * sent > 101 * was.strategy.most_bytes_sent_per_step)
+    prices.push_back("sends " + format_bytes(static_cast<double>(sent)));
+  saving.price_text = prices.empty() ? "rounding only" : join(prices, ", ");
+  return saving;
+}
+
 /// One change after the other is tried, until a rank holds little enough.
 class Search {
  public:
@@ -24,7 +49,8 @@ class Search {
         room_(room),
         must_fit_(!room.fits(before.peak_bytes())) {}
 
-  /// Smaller passes, passes that keep less, and, where a rank must hold less than with either, both.
+  /// Smaller passes, passes that keep less, and, where a rank must hold less than with either,
+  /// both.
   void passes() {
     if (predictor_ == nullptr) return;
     auto config = before_.plan.config;
@@ -123,30 +149,6 @@ class Search {
 };
 
 }  // namespace
-
-Saving saving_of(std::string change, Forecast const& before, Forecast const& after,
-                 Model const& model) {
-  using enum Saving::Price;
-  auto const &was = before.plan, &is = after.plan;
-  Saving saving{.change = std::move(change), .peak_bytes = after.peak_bytes()};
-  std::vector<std::string> prices;
-  if (is.global_batch != was.global_batch) {
-    saving.price = batch;
-    prices.push_back(str("trains otherwise: ", is.global_batch, " ", is.samples_name(),
-                         " per step, not ", was.global_batch));
-  } else if (model.mixes_samples() && is.samples_per_pass != was.samples_per_pass) {
-    saving.price = batch_norm;
-    prices.push_back(str("BatchNorm sees ", is.samples_per_pass, " ", is.samples_name(), ", not ",
-                         was.samples_per_pass));
-  }
-  if (is.config.model.recompute.every != was.config.model.recompute.every)
-    prices.emplace_back("about a third more computing");
-  auto const sent = is.strategy.most_bytes_sent_per_step;
-  if (100 * sent > 101 * was.strategy.most_bytes_sent_per_step)
-    prices.push_back("sends " + format_bytes(static_cast<double>(sent)));
-  saving.price_text = prices.empty() ? "rounding only" : join(prices, ", ");
-  return saving;
-}
 
 std::vector<Saving> savings_of(Forecast const& forecast, Model const& model,
                                ActivationPredictor* predictor, Room const& room) {

@@ -14,20 +14,17 @@ struct Saving {
   /// What it takes from the training.
   enum class Price { nothing, batch_norm, batch };
 
-  std::string change;           ///< "micro_batches: 8", "4 ranks more"
+  std::string change;           ///< "micro_batches: 8", "--ranks 8"
   std::int64_t peak_bytes = 0;  ///< of a rank that computes, then
   Price price = Price::nothing;
-  std::string price_text;  ///< "BatchNorm sees 16 images, not 64"
+  std::string price_text;  ///< "BatchNorm sees 16 images, not 64"; "rounding only"
 };
-
-/// Of what differs between the runs; "rounding only" where the sums have another order.
-Saving saving_of(std::string change, Forecast const& before, Forecast const& after,
-                 Model const& model);
 
 /// What makes a rank of `forecast` hold at least 1 % less: more micro-batches, recomputation, both,
 /// more ranks, a smaller batch; of each as much as is needed for `room`, or, where that is not
 /// known or suffices, until a rank holds half; ranks are doubled and batches halved once, then.
-/// Those with which the training stays as it is come first. `predictor`: nullptr where only what lasts is counted.
+/// Those with which the training stays as it is come first. `predictor`: nullptr where only what
+/// lasts is counted.
 std::vector<Saving> savings_of(Forecast const& forecast, Model const& model,
                                ActivationPredictor* predictor, Room const& room);
 

@@ -8,9 +8,9 @@
 
 #include <unistd.h>
 
-#include "base/files/file.hpp"
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "base/files/file.hpp"
 #include "base/text.hpp"
 #include "h5/error.hpp"
 #include "h5/reader.hpp"
@@ -213,7 +213,7 @@ RunTraces collect_run(fs::path const& run) {
                 join(traces.remarks, "; "));
   for (auto& [_, trace] : by_rank) traces.ranks.push_back(std::move(trace));
   auto const world = world_of(traces.ranks.front());
-  traces.world = std::max(world, std::ssize(traces.ranks));
+  traces.world = world;
   std::int64_t missing = 0;
   for (int rank = 0; rank < world; ++rank)
     if (!by_rank.contains(rank) && ++missing <= most_missing_named)

@@ -11,8 +11,8 @@ namespace stratagem::trace {
 /// The traces of one run, with attempts and versions in /ps joined: one entry per rank, in rank
 /// order.
 struct RunTraces {
-  std::vector<RankTrace> ranks;  ///< that have a usable trace
-  std::int64_t world = 0;        ///< all ranks of the run
+  std::vector<RankTrace> ranks;      ///< that have a usable trace
+  std::int64_t world = 0;            ///< all ranks of the run; 0: not known
   std::vector<std::string> remarks;  ///< files that were skipped or end early, a line each
 };
 

@@ -1,7 +1,7 @@
 #include "train/run.hpp"
 
-#include <array>
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <memory>
 #include <optional>
@@ -9,8 +9,8 @@
 
 #include "base/build_info.hpp"
 #include "base/clock.hpp"
-#include "base/system.hpp"
 #include "base/console/shell_words.hpp"
+#include "base/system.hpp"
 #include "base/text.hpp"
 #include "comm/agreement.hpp"
 #include "comm/clock_offset.hpp"
@@ -493,7 +493,8 @@ ExitCode Run::finish(End const& end) {
                                         : str("digest of the parameters ", end.digest);
   log_.info(str(in_words(result), " ", format_count(result.steps), " steps in ",
                 format_whole_seconds(result.train_time_s), accuracy, "; ", state,
-                "; its table: stratagem collect ", shell_words(std::array{request_.config.run.out})));
+                "; its table: stratagem collect ",
+                shell_words(std::array{request_.config.run.out})));
   if (is_there) return end.code();
   log_.error(str("run directory ", directory_.path.string(),
                  " was removed or renamed during the run, and does not hold its result"));

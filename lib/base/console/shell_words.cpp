@@ -15,8 +15,7 @@ bool is_plain(char c) {
 std::string quoted(std::string const& word) {
   if (!word.empty() && std::ranges::all_of(word, is_plain)) return word;
   std::string text = "'";
-  for (auto const c : word)
-    text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  for (auto const c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return text + "'";
 }
 

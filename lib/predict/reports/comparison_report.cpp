@@ -13,8 +13,8 @@
 namespace stratagem {
 namespace {
 
-/// Less is not worth another strategy; more of a rank's memory in activations is what to save.
-constexpr double little = 0.1, most = 0.5;
+/// Less is not worth another strategy.
+constexpr double little = 0.1;
 /// More are told as a factor.
 constexpr double most_percent = 1000;
 constexpr int table_width = 79;
@@ -170,10 +170,10 @@ std::string problems_text(Comparison const& comparison) {
 
 std::string why_little(Comparison const& comparison, ComparedPlan const& full) {
   auto const& ddp = *comparison.ddp().forecast;
-  auto const activations = over(ddp.activations ? ddp.activations->peak : 0, ddp.peak_bytes());
   auto const lasting = ddp.plan.strategy.memory.total();
-  if (ddp.activations && activations > most)
-    return str("activations and workspace are ", percent(activations),
+  if (ddp.is_mostly_activations())
+    return str("activations and workspace are ",
+               percent(over(ddp.activations->peak, ddp.peak_bytes())),
                " of a rank's memory, which FSDP does not divide");
   if (full.forecast->plan.strategy.memory.total() >= lasting)
     return str(
@@ -205,10 +205,6 @@ std::string fsdp_text(Comparison const& comparison) {
   return paragraph(text + ".");
 }
 
-double step_of(ComparedPlan const& one) {
-  return one.forecast->time->step.total();
-}
-
 std::string among(Room const& room) {
   return room.known() ? "fit and train alike" : "train alike";
 }
@@ -220,18 +216,17 @@ std::string shorter_otherwise(ComparedPlan const& best, Comparison const& compar
   for (auto const& one : comparison.strategies)
     if (one.forecast && !one.trains_alike() && room.fits(one.forecast->peak_bytes()) &&
         is_shorter(one, best))
-      text += str("; ", one.name, " would take ", format_duration(step_of(one)),
+      text += str("; ", one.name, " would take ", format_duration(one.step_s()),
                   ", but trains otherwise");
   return text;
 }
 
 std::string time_advice(ComparedPlan const& best, Comparison const& comparison, Room const& room) {
   auto const found = candidates(comparison, room);
-  auto const& shortest =
-      **std::ranges::min_element(found, {}, [](auto const* one) { return step_of(*one); });
-  auto text = str("its step is predicted to take ", format_duration(step_of(best)));
+  auto const& shortest = *shortest_of(found);
+  auto text = str("its step is predicted to take ", format_duration(best.step_s()));
   if (&shortest != &best)
-    text += str("; that of ", shortest.name, ", ", format_duration(step_of(shortest)),
+    text += str("; that of ", shortest.name, ", ", format_duration(shortest.step_s()),
                 ", is the shortest of those that ", among(room),
                 ", but predicted steps that are so close are not told apart, and ", best.name,
                 " is simpler");
@@ -265,8 +260,7 @@ std::string no_advice(Comparison const& comparison, Room const& room) {
   auto const others = that_fit_otherwise(comparison, room);
   auto const but = others.empty() ? "" : str("; without that: ", others);
   auto const* nearest = smallest(comparison);
-  if (nearest == nullptr)
-    return str("None that trains like one process can do this run", but, ".");
+  if (nearest == nullptr) return str("None that trains like one process can do this run", but, ".");
   return str("None that trains like one process fits: ", nearest->name, " ",
              room.verdict(nearest->forecast->peak_bytes()), but, ".");
 }
@@ -275,9 +269,9 @@ std::string advice(Comparison const& comparison, Room const& room) {
   auto const* best = recommended(comparison, room);
   if (best == nullptr) return paragraph(no_advice(comparison, room));
   bool const timed = told_apart_by_time(candidates(comparison, room));
-  return paragraph(
-      str("Take ", best->name, ": ",
-          timed ? time_advice(*best, comparison, room) : byte_advice(comparison, room), "."));
+  return paragraph(str("Take ", best->name, ": ",
+                       timed ? time_advice(*best, comparison, room) : byte_advice(comparison, room),
+                       "."));
 }
 
 std::string savings_text(Comparison const& comparison, Room const& room) {

@@ -40,7 +40,8 @@ std::string time_text(Forecast const& forecast) {
   if (!forecast.time)
     return forecast.time_problem.empty() ? ""
                                          : "no time prediction: " + forecast.time_problem + "\n";
-  auto const& [step, sync_every, epoch_s, run_s, save_s, reading, published, ratio_error] = *forecast.time;
+  auto const& [step, sync_every, epoch_s, run_s, save_s, reading, published, ratio_error] =
+      *forecast.time;
   bool const measured = published.empty();
   auto const labels_per_step =
       static_cast<double>(forecast.plan.global_batch * forecast.plan.labels_per_sample());
