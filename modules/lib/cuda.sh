@@ -157,3 +157,11 @@ provide_cuda() {
   [[ -n $nccl_root ]] || nccl_root=$folder/nccl
   cuda_library_dirs=("$folder"/*/lib ${cuda_library_dirs[@]+"${cuda_library_dirs[@]}"})
 }
+
+# check_libraries PROGRAM: it finds all its libraries without LD_LIBRARY_PATH, as on a node without the modules of the
+# build.
+check_libraries() {
+  local problems
+  problems=$(env -u LD_LIBRARY_PATH ldd -r "$1" 2>&1 | grep -E 'not found|undefined symbol') || return 0
+  fail "$1 does not find all its libraries, or finds other versions: $problems"
+}
