@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
 # Tries both commands of the README on a fresh system, in a chroot, and records the results.
 #
-#   modules/check-in-chroot.sh [OPTIONS] debian-13|ubuntu-24.04
+#   modules/check-in-chroot.sh [OPTIONS] debian-12|debian-13|ubuntu-24.04
 #
 # Makes the system with debootstrap if it does not exist yet, clones this checkout's HEAD into it, runs
 # `modules/bootstrap.sh demo` and `modules/bootstrap.sh test`, and writes a record: versions, minutes, tests
 # passed and skipped, digests of the demo. Exits with 0 if both passed, 1 if one failed, 3 if the system
 # cannot be made. Needs root, debootstrap, 15 GB, and half an hour to two hours.
 #
-#   --only COMMAND   only demo, or only test
+#   --only COMMAND   only demo, or only test; or gpu: `modules/bootstrap.sh build --gpu` by a user who may install no
+#                    packages, after root has installed those that it names; then what `ldd`, `info` and a job with GPUs
+#                    say of the program, with an empty environment
 #   --root DIR       folder of the system, which is kept for the next time; default /var/tmp/stratagem-SYSTEM
 #   --fresh          make the system again
 #   --remove         remove it at the end
@@ -136,20 +138,67 @@ of_tests() {
   sed -n '/^== seconds by phase/,$p' "$1"
 }
 
-# try_command COMMAND: runs it and appends to the record.
+# run_command COMMAND
 # shellcheck disable=SC2016 # for the shell inside
+run_command() {
+  if [[ $1 == gpu ]]; then
+    build_gpu_as_user
+  else
+    inside bash -c 'cd /stratagem && exec modules/bootstrap.sh "$1"' bootstrap "$1"
+  fi
+}
+
+# try_command COMMAND: runs it and appends to the record.
 try_command() {
-  local log=$root/var/log/stratagem-$1.log begin=$SECONDS ended=passed
-  say "modules/bootstrap.sh $1"
-  inside bash -c 'cd /stratagem && exec modules/bootstrap.sh "$1"' bootstrap "$1" 2>&1 | tee "$log" ||
-    { ended=FAILED; result=1; }
+  local log=$root/var/log/stratagem-$1.log begin=$SECONDS ended=passed words=$1
+  [[ $1 != gpu ]] || words='build --gpu, by a user without root'
+  say "modules/bootstrap.sh $words"
+  run_command "$1" 2>&1 | tee "$log" || { ended=FAILED; result=1; }
   {
-    printf '\nmodules/bootstrap.sh %s: %s, %s min\n' "$1" "$ended" \
+    printf '\nmodules/bootstrap.sh %s: %s, %s min\n' "$words" "$ended" \
       "$(awk -v s=$((SECONDS - begin)) 'BEGIN { printf "%.1f", s / 60 }')"
     [[ $1 == demo ]] && digests
     [[ $1 == test ]] && of_tests "$log"
+    [[ $1 == gpu ]] && sed -n '/^== seconds by phase/,$p' "$log"
     [[ $ended == passed ]] || { echo "its last lines:"; tail -n 20 "$log"; }
   } >> "$record"
+}
+
+# What a user runs in a home of his own, with an empty environment.
+as_user() {
+  inside setpriv --reuid=2000 --regid=2000 --clear-groups env HOME=/home/user "$@"
+}
+
+# says TEXT COMMAND...: the user's command prints it.
+says() {
+  local text=$1 told
+  shift
+  told=$(as_user "$@" 2>&1 || true)
+  printf '%s\n' "$told"
+  [[ $told == *"$text"* ]] || { echo "this does not say: $text"; return 1; }
+}
+
+# shellcheck disable=SC2016 # for the shell inside
+build_gpu_as_user() {
+  local home=/home/user/stratagem packages told
+  local program=$home/build-cuda-release/stratagem
+  local build=(bash -c 'cd ~/stratagem && exec modules/bootstrap.sh build --gpu')
+  rm -rf "$root/home/user"
+  mkdir -p "$root/home/user"
+  cp -a "$root/stratagem" "$root/home/user/"
+  chown -R 2000:2000 "$root/home/user"
+  if told=$(as_user "${build[@]}" 2>&1) || ! packages=$(grep -oP 'apt-get install \K.*' <<< "$told"); then
+    printf '%s\n' "$told"
+  else
+    echo "root installs what it names: $packages"
+    inside bash -c 'apt-get -q update && apt-get -qy install --no-install-recommends $1' packages "$packages" &&
+      as_user "${build[@]}" || return
+  fi
+  says cuda "$program" info || return
+  says 'this job holds GPUs' env SLURM_JOB_GPUS=0 "$program" run "$home/inputs/smoke/digits-lenet-serial.yaml" || return
+  told=$(as_user ldd -r "$program" 2>&1)
+  printf '%s\n' "$told" | grep -E 'libcu|libnv|libnccl'
+  [[ $told != *"not found"* && $told != *"undefined symbol"* ]]
 }
 
 main() {
@@ -165,7 +214,7 @@ main() {
       --only | --root | --data | --mirror | --keyring | --record)
         (($# > 0)) || fail 2 "$option needs a value; see --help"
         case $option in
-          --only) [[ $1 =~ ^(demo|test)$ ]] || fail 2 "--only $1: must be demo or test"; commands=("$1") ;;
+          --only) [[ $1 =~ ^(demo|test|gpu)$ ]] || fail 2 "--only $1: must be demo, test or gpu"; commands=("$1") ;;
           --data) data=$(realpath -e "$1") || fail 2 "--data $1: no such folder" ;;
           --root) root=$(realpath -m "$1") ;;
           --mirror) mirror=$1 ;;
@@ -179,10 +228,11 @@ main() {
     esac
   done
   case $system in
+    debian-12) distribution=debian suite=bookworm like=sid components=main ;;
     debian-13) distribution=debian suite=trixie like=sid components=main ;;
     ubuntu-24.04) distribution=ubuntu suite=noble like=gutsy components=main,universe ;;
-    '') fail 2 "which system? debian-13 or ubuntu-24.04; see --help" ;;
-    *) fail 2 "unknown system $system: must be debian-13 or ubuntu-24.04" ;;
+    '') fail 2 "which system? debian-12, debian-13 or ubuntu-24.04; see --help" ;;
+    *) fail 2 "unknown system $system: must be debian-12, debian-13 or ubuntu-24.04" ;;
   esac
   root=${root:-/var/tmp/stratagem-$system}
   [[ -e $root/$mark || -z $(ls -A "$root" 2> /dev/null) ]] ||

@@ -35,6 +35,16 @@ TEST(Table, CsvQuotesWhatNeedsIt) {
             "model,\"time, s\"\na_b,1.50\n\"say \"\"µ\"\"\",12.25\n");
 }
 
+TEST(Table, CsvHasNumbersThatProgramsRead) {
+  Table table({{"what", Align::left}});
+  for (auto const* cell :
+       {"1,234", "12,345,678", "999", "1234,567", "1,23", ",123", "1,234 of 5,678"})
+    table.add_row({cell});
+  EXPECT_EQ(table.render(TableFormat::csv),
+            "what\n1234\n12345678\n999\n\"1234,567\"\n\"1,23\"\n\",123\"\n\"1,234 of 5,678\"\n");
+  EXPECT_NE(table.render().find("12,345,678"), std::string::npos);
+}
+
 TEST(Table, LatexEscapes) {
   EXPECT_EQ(sample().render(TableFormat::latex),
             "% needs \\usepackage{booktabs}\n"

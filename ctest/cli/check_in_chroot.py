@@ -20,17 +20,17 @@ class CheckInChroot(harness.ProgramTest):
 
     def test_help(self):
         told = self.check(0, ["--help"]).stdout
-        for word in "debian-13", "ubuntu-24.04", "--only", "--root", "--data", "--record":
+        for word in "debian-12", "debian-13", "ubuntu-24.04", "--only", "--root", "--data", "--record":
             self.assertIn(word, told)
 
     def test_mistakes(self):
         for arguments, word in [
             ([], "which system?"),
-            (["debian-12"], "unknown system debian-12"),
+            (["debian-11"], "unknown system debian-11"),
             (["debian-13", "ubuntu-24.04"], "one system at a time"),
             (["--frsh", "debian-13"], "unknown option --frsh"),
             (["debian-13", "--root"], "--root needs a value"),
-            (["--only", "build", "debian-13"], "must be demo or test"),
+            (["--only", "build", "debian-13"], "must be demo, test or gpu"),
             (["--data", "nowhere", "debian-13"], "--data nowhere: no such folder"),
         ]:
             with self.subTest(word):

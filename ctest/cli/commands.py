@@ -335,6 +335,7 @@ class Commands(harness.ProgramTest):
             self.assertIn(words, text)
         text = self.expect(DOES_NOT_FIT, *compare, "--gpu-memory", "1K").stdout
         self.assertIn("None that trains like one process fits", text)
+        self.assertIn("no less than --gpu-memory", text)
         quick = json.loads(self.expect(0, *compare, "--json", "--no-activations").stdout)
         self.assertNotIn("peak_B", quick["strategies"][0])
 

@@ -62,8 +62,8 @@ BEFORE = {
     "analysis/README.md": ["stratagem sweep inputs/study/study-mini.yaml --all"],
     "slurm/README.md": [
         INIT,
-        "mkdir -p OUT scratch && ln -s scratch/stratagem/study DIR",
-        "stratagem calibrate my.yaml -o OUT/calibration.json",
+        "mkdir -p runs/preflight",
+        "stratagem calibrate my.yaml -o runs/preflight/calibration.json",
         "stratagem sweep inputs/study/study.yaml --index 1 --out scratch/stratagem/study",
     ],
 }

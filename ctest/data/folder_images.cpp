@@ -97,6 +97,10 @@ TEST(FolderImages, RefusesWhatDoesNotBelongThere) {
          "\"rose\"?), or remove it");
   refuse([](auto& f) { write_file(f / "rose/\xff.png", "x"); },
          "rose/\\xff.png has a name that is not UTF-8");
+  refuse([](auto& f) { std::filesystem::create_symlink("gone.png", f / "rose/linked.png"); },
+         "rose/linked.png is a link to a file that is missing");
+  refuse([](auto& f) { std::filesystem::create_symlink("loop.jpg", f / "rose/loop.jpg"); },
+         "rose/loop.jpg is a link to a file that is missing");
   refuse([](auto& f) { std::filesystem::create_symlink("loop", f / "loop"); },
          "loop is not a folder");
   test::Scratch empty;

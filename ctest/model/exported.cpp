@@ -283,6 +283,11 @@ TEST(Exported, RefusesGraphsThatCannotBeTrained) {
                        "torch.ops.aten.mul_.Tensor";
                  }),
                  "must be divided by its probability");
+  expect_refused("a mask drawn into a parameter", graph([&](Json&, Json& nodes) {
+                   argument_of(node_of(nodes, "torch.ops.aten.bernoulli_.float"),
+                               "self") = {{"as_tensor", {{"name", "p_mix_weight"}}}};
+                 }),
+                 "it draws random numbers into mix.weight");
   expect_refused(
       "a parameter that is written", graph([&](Json&, Json& nodes) {
         argument_of(node_of(nodes, relu), "self") = {{"as_tensor", {{"name", "p_mix_weight"}}}};

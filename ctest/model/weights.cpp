@@ -179,6 +179,22 @@ TEST(Weights, FoldersOfHuggingFaceAreWrittenAndRead) {
                         "it has no weight_map");
 }
 
+TEST(Weights, RefusesParametersThatNoLossCouldComeFrom) {
+  test::Scratch const folder;
+  auto const model = make_model({.name = "resnet50"}, {});
+  auto file = file_of(model);
+  file["bn1.running_mean"].fill_(INFINITY);
+  auto const path = folder / "w.safetensors";
+  auto const read = [&] {
+    write_safetensors(path, {file.begin(), file.end()});
+    return read_weights({.name = "resnet50", .weights = path.string()}, model);
+  };
+  EXPECT_EQ(read().size(), file.size());
+  file["fc.bias"][3] = NAN;
+  file["conv1.weight"][0][0][0][0] = -INFINITY;
+  test::expect_bad_data(read, "2 tensors not finite: conv1.weight, fc.bias");
+}
+
 /// Older files hold masks as bytes, and counts in 32 bits.
 TEST(Weights, JudgesTypesOfWhatIsUsed) {
   auto const gpt2 = small_gpt2();

@@ -189,6 +189,21 @@ TensorMap read_weights_files(std::filesystem::path const& path) {
   return tensors;
 }
 
+/// No loss would be finite. Constants may be infinite, as those that mask attention are.
+void require_finite(Model const& model, TensorMap const& tensors, std::string const& source) {
+  std::vector<std::string> bad;
+  for (auto const& of : state_of(model)) {
+    auto const found = tensors.find(of.name);
+    if (of.parameter && found != tensors.end() && !found->second.isfinite().all().item<bool>())
+      bad.push_back(of.name);
+  }
+  if (bad.empty()) return;
+  std::vector<std::string> problems;
+  report(problems, bad, "not finite");
+  throw Error(ExitCode::bad_data, str("no run can start from ", source), problems.front(),
+              "take weights from before the run that wrote them diverged");
+}
+
 }  // namespace
 
 void write_weights(std::filesystem::path const& path, Model const& model,
@@ -200,12 +215,14 @@ void write_weights(std::filesystem::path const& path, Model const& model,
 
 TensorMap read_weights(ModelConfig const& config, Model const& model) {
   auto tensors = config.file.empty() ? TensorMap() : exported_state(config.file);
-  if (config.weights.empty()) return tensors;
-  auto const path = weights_in(config.weights);
-  compare_card(model, path.parent_path());
-  auto file = read_weights_files(path);
-  for (auto& [name, tensor] : match_weights(model, std::move(file), config.head, config.weights))
-    tensors.insert_or_assign(name, std::move(tensor));
+  if (!config.weights.empty()) {
+    auto const path = weights_in(config.weights);
+    compare_card(model, path.parent_path());
+    auto file = read_weights_files(path);
+    for (auto& [name, tensor] : match_weights(model, std::move(file), config.head, config.weights))
+      tensors.insert_or_assign(name, std::move(tensor));
+  }
+  require_finite(model, tensors, config.weights.empty() ? config.file : config.weights);
   return tensors;
 }
 

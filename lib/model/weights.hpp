@@ -32,7 +32,8 @@ TensorMap match_weights(Model const& model, TensorMap file, HeadWeights head,
 /// What the model starts from: the tensors of an exported model, replaced by those of the weights
 /// file that `config` names, or of the files that an index (*.index.json) names, or of the folder
 /// that holds one of them. Empty where there is neither. Errors are those of exported_state(),
-/// compare_card(), read_safetensors() and match_weights().
+/// compare_card(), read_safetensors() and match_weights(); Error(bad_data) with the parameters that
+/// are not finite.
 TensorMap read_weights(ModelConfig const& config, Model const& model);
 
 /// Writes the model's state, in this order. Beside a file named model.safetensors, a model that has

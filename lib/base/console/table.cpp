@@ -53,7 +53,21 @@ std::vector<std::string> in_lines(std::string const& text, std::size_t room) {
   return lines;
 }
 
-std::string quote_csv(std::string const& text) {
+/// A number of groups of three digits, such as 1,234,567.
+bool is_grouped(std::string_view text) {
+  auto const groups = split(text, ',');
+  auto const is_digits = [](auto const& group) {
+    return std::ranges::all_of(group, [](char c) { return c >= '0' && c <= '9'; });
+  };
+  auto const is_three = [](auto const& group) { return group.size() == 3; };
+  return groups.size() > 1 && !groups.front().empty() && groups.front().size() <= 3 &&
+         std::all_of(groups.begin() + 1, groups.end(), is_three) &&
+         std::ranges::all_of(groups, is_digits);
+}
+
+/// Quoted where needed. Programs read numbers without separators.
+std::string quote_csv(std::string text) {
+  if (is_grouped(text)) std::erase(text, ',');
   if (text.find_first_of(",\"\n") == std::string::npos) return text;
   std::string quoted = "\"";
   for (char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);

@@ -77,6 +77,9 @@ void FolderImages::list(std::int64_t label) {
       throw bad_entry(entry.path(), "is a folder within a class", "put its files one level higher");
     if (!is_image(entry.path()))
       throw bad_entry(entry.path(), "is neither .jpg, .jpeg nor .png", "convert it, or remove it");
+    if (entry.is_symlink(failed) && !entry.exists(failed))
+      throw bad_entry(entry.path(), "is a link to a file that is missing",
+                      "restore the file, or remove the link");
     auto file = entry.path().filename().string();
     auto const place = Hash().add(name).add(file).value();
     files_.push_back({place, label, std::move(file)});

@@ -146,6 +146,9 @@ void Flow::check_updates() const {
 void Flow::find_mask_scales() {
   for (std::size_t i = 0; i < instructions_.size(); ++i) {
     if (instructions_[i].kind() != Instruction::Kind::keep_mask) continue;
+    if (auto const* state = state_of_[group(instructions_[i].inputs().front())])
+      refuse(program_, instructions_[i].node(), str("it draws random numbers into ", state->name),
+             "draw them into a new tensor, as torch.empty_like() makes");
     auto const mask = instructions_[i].node().outputs.front();
     auto const uses = [&](Instruction const& other) {
       auto const& inputs = other.inputs();

@@ -96,7 +96,8 @@ std::string legend(Comparison const& comparison, Room const& room) {
   if (room.known() && room.reserve > 0)
     text += paragraph(str(bytes_text(room.reserve),
                           " of a GPU are reserved for its context, libraries and communicator "
-                          "(--gpu-reserve)"));
+                          "(--gpu-reserve)",
+                          room.reserve < room.bytes ? "" : ": no less than --gpu-memory"));
   auto const* sync = named(comparison, "ps sync");
   auto const* async = named(comparison, "ps async");
   if (sync == nullptr || async == nullptr) return text;
