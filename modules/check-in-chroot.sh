@@ -25,6 +25,7 @@
 #
 # The chroot uses this machine's certificates, and its settings of proxies and mirrors for pip and apt.
 set -euo pipefail
+readonly user_home=/srv/user # in the system
 readonly mark=.made-by-check-in-chroot # only folders with this file are ever removed
 
 usage() { sed -n '2,/^set /s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" | sed '/^set /d'; }
@@ -166,7 +167,7 @@ try_command() {
 
 # What a user runs in a home of his own, with an empty environment.
 as_user() {
-  inside setpriv --reuid=2000 --regid=2000 --clear-groups env HOME=/home/user "$@"
+  inside setpriv --reuid=2000 --regid=2000 --clear-groups env HOME="$user_home" "$@"
 }
 
 # says TEXT COMMAND...: the user's command prints it.
@@ -180,13 +181,13 @@ says() {
 
 # shellcheck disable=SC2016 # for the shell inside
 build_gpu_as_user() {
-  local home=/home/user/stratagem packages told
+  local home=$user_home/stratagem packages told
   local program=$home/build-cuda-release/stratagem
   local build=(bash -c 'cd ~/stratagem && exec modules/bootstrap.sh build --gpu')
-  rm -rf "$root/home/user"
-  mkdir -p "$root/home/user"
-  cp -a "$root/stratagem" "$root/home/user/"
-  chown -R 2000:2000 "$root/home/user"
+  rm -rf "$root$user_home"
+  mkdir -p "$root$user_home"
+  cp -a "$root/stratagem" "$root$user_home/"
+  chown -R 2000:2000 "$root$user_home"
   if told=$(as_user "${build[@]}" 2>&1) || ! packages=$(grep -oP 'apt-get install \K.*' <<< "$told"); then
     printf '%s\n' "$told"
   else

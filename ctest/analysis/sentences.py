@@ -22,7 +22,9 @@ class Unchecked(unittest.TestCase):
 class OfReadme(Sentences):
     def test_all(self):
         eager, graph = ratios_of("gpu_vs_eager_h100"), ratios_of("gpu_vs_graph_h100")
-        small, large = ratios_of("ddp_vs_torch"), ratios_of("ddp_vs_torch_224")
+        for name in ("one_process", "one_process_224", "two_ranks", "speed_control"):
+            for row in rows_of(name):
+                self.assertGreaterEqual((row["starts"], row["pairs"]), (3, 18), (name, row["model"]))
         (link,) = (row["ratio"] for row in rows_of("torch_links") if row["code"] == "bf16")
         larger = {row["model"] for row in rows_of("gpu_vs_graph_h100") if row["pixels"] == 224}
         self.assertEqual(len(larger), 2)
@@ -30,8 +32,10 @@ class OfReadme(Sentences):
             "README.md",
             f"[{eager[0]:.1f} to {eager[-1]:.1f}]",
             f"{graph[0]:.2f} to {graph[-1]:.2f} against a CUDA graph",
-            f"[{small[0]:.2f} to {small[-1]:.2f} at 32 pixels]",
-            f"{large[0]:.2f} to {large[-1]:.2f} at 224 pixels",
+            f"[one process at 32 pixels]({RESULTS}#one-process): {each_of('one_process')}",
+            f"at 224 pixels {each_of('one_process_224')}",
+            f"DDP on 2 ranks at 32 pixels: {each_of('two_ranks')}",
+            "PyTorch over itself: {:.2f} to {:.2f}".format(*ends_of_intervals("speed_control")),
             f"16-bit codes [{link:.2f}]",
         )
 
@@ -49,6 +53,16 @@ class OfReadme(Sentences):
 
 def ends(ordered):
     return ordered[0], ordered[-1]
+
+
+def each_of(data):
+    ratios = {row["model"]: row["ratio"] for row in rows_of(data)}
+    return "ResNet50 {resnet50:.2f}, DenseNet121 {densenet121:.2f}, VGG16 {vgg16:.2f}".format(**ratios)
+
+
+def ends_of_intervals(data):
+    rows = rows_of(data)
+    return min(row["ratio_low"] for row in rows), max(row["ratio_high"] for row in rows)
 
 
 def ratios_of(data):

@@ -48,7 +48,8 @@ class GpuPackages(harness.ProgramTest):
         target.parent.mkdir(parents=True, exist_ok=True)
         kind = [] if source else ["-shared", f"-Wl,-soname,{target.name}"]
         subprocess.run(
-            ["cc", *kind, "-o", target, "-xc", "-", "-xnone", "-Wl,--no-as-needed", *(f"all/{name}" for name in needed)],
+            ["cc", *kind, "-o", target, "-xc", "-", "-xnone", "-Wl,--no-as-needed",
+             *(f"all/{name}" for name in needed)],
             cwd=self.folder, input=source, text=True, check=True,
         )  # fmt: skip
 

@@ -283,11 +283,11 @@ TEST(Exported, RefusesGraphsThatCannotBeTrained) {
                        "torch.ops.aten.mul_.Tensor";
                  }),
                  "must be divided by its probability");
-  expect_refused("a mask drawn into a parameter", graph([&](Json&, Json& nodes) {
+  expect_refused("a mask drawn into a buffer", graph([&](Json&, Json& nodes) {
                    argument_of(node_of(nodes, "torch.ops.aten.bernoulli_.float"),
-                               "self") = {{"as_tensor", {{"name", "p_mix_weight"}}}};
+                               "self") = {{"as_tensor", {{"name", "b_shift"}}}};
                  }),
-                 "it draws random numbers into mix.weight");
+                 "it draws random numbers into shift");
   expect_refused(
       "a parameter that is written", graph([&](Json&, Json& nodes) {
         argument_of(node_of(nodes, relu), "self") = {{"as_tensor", {{"name", "p_mix_weight"}}}};

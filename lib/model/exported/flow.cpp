@@ -92,6 +92,9 @@ void Flow::find_writes() {
     if (!is_buffer(state))
       refuse(program_, instruction.node(), str("it writes parameter ", state->name),
              "compute with a copy: only buffers may change in a pass");
+    if (instruction.kind() == Instruction::Kind::keep_mask)
+      refuse(program_, instruction.node(), str("it draws random numbers into ", state->name),
+             "draw them into a new tensor, as torch.empty_like() makes");
     instruction.become(Instruction::Kind::update);
   }
   for (auto const& state : program_.state)
@@ -146,9 +149,6 @@ void Flow::check_updates() const {
 void Flow::find_mask_scales() {
   for (std::size_t i = 0; i < instructions_.size(); ++i) {
     if (instructions_[i].kind() != Instruction::Kind::keep_mask) continue;
-    if (auto const* state = state_of_[group(instructions_[i].inputs().front())])
-      refuse(program_, instructions_[i].node(), str("it draws random numbers into ", state->name),
-             "draw them into a new tensor, as torch.empty_like() makes");
     auto const mask = instructions_[i].node().outputs.front();
     auto const uses = [&](Instruction const& other) {
       auto const& inputs = other.inputs();
