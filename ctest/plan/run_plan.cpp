@@ -7,6 +7,8 @@
 
 #include "base/error.hpp"
 #include "predict/reports/plan_report.hpp"
+#include "support/exported_files.hpp"
+#include "support/scratch.hpp"
 
 namespace stratagem {
 namespace {
@@ -51,6 +53,23 @@ TEST(RunPlan, OtherImagesLeaveTheStrategysPlanAsItIs) {
   EXPECT_NE(found.total_steps, published.total_steps);
   EXPECT_EQ(found.samples_per_pass, anew.samples_per_pass);
   EXPECT_THROW(with_images(published, {.train = 11, .test = 30}), Error) << "no step";
+}
+
+TEST(RunPlan, PassesOfMoreSamplesThanAFileWasExportedForAreRefused) {
+  test::Scratch const scratch;
+  auto config = lenet_on_digits();
+  config.model = {.file = (scratch / "limited.pt2").string(), .num_classes = 0};
+  config.data.input_size = 28;
+  test::write_changed(config.model.file, [](test::Records& records) {
+    auto graph = nlohmann::json::parse(records.at("models/model.json"));
+    graph["range_constraints"].begin().value()["max_val"] = 4;
+    records["models/model.json"] = graph.dump();
+  });
+  EXPECT_EQ(refusal(config, 3), "");
+  EXPECT_NE(refusal(config, 2).find("at most 4 samples, and each pass of a worker has 6"),
+            std::string::npos);
+  config.strategy = DdpConfig{.micro_batches = 2};
+  EXPECT_EQ(refusal(config, 2), "");
 }
 
 TEST(RunPlan, MoreEpochsThanCanBeCountedAreRefused) {

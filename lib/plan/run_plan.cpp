@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "data/sampler.hpp"
+#include "model/exported/exported_model.hpp"
 #include "plan/process_setup.hpp"
 #include "strategy/planned_strategy.hpp"
 #include "strategy/shared/model_layout.hpp"
@@ -162,6 +163,7 @@ RunPlan make_run_plan(RunConfig const& config, Model const& model, DatasetSize c
       plan.global_batch / static_cast<std::int64_t>(plan.strategy.roles.workers.size());
   plan.samples_per_pass = plan.global_batch / passes_per_step(plan);
   check_batch_norm(plan, model);
+  if (!model.graph.empty()) check_samples(config.model.file, plan.samples_per_pass);
   return plan;
 }
 

@@ -91,7 +91,6 @@ Setup set_up(RunConfig const& config, mpi::Comm const& world, Log& log) {
   auto plan = on_all_ranks(world, [&] {
     auto made =
         make_run_plan(config, model, own ? own->size() : known_size(config.data), world.size());
-    if (!model.graph.empty()) check_samples(config.model.file, made.samples_per_pass);
     if (world.rank() == made.strategy.holders.front()) try_weights_file(config.run);
     return made;
   });
