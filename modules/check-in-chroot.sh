@@ -188,10 +188,9 @@ build_gpu_as_user() {
   mkdir -p "$root$user_home"
   cp -a "$root/stratagem" "$root$user_home/"
   chown -R 2000:2000 "$root$user_home"
-  if told=$(as_user "${build[@]}" 2>&1) || ! packages=$(grep -oP 'apt-get install \K.*' <<< "$told"); then
-    printf '%s\n' "$told"
-  else
-    echo "root installs what it names: $packages"
+  if ! told=$(as_user "${build[@]}" 2>&1 | tee /dev/stderr); then
+    packages=$(grep -oP 'apt-get install \K.*' <<< "$told") || return
+    echo "root installs what it names"
     inside bash -c 'apt-get -q update && apt-get -qy install --no-install-recommends $1' packages "$packages" &&
       as_user "${build[@]}" || return
   fi
