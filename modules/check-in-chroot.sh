@@ -116,7 +116,7 @@ versions() {
     g++ --version | head -n 1
     cmake --version | head -n 1
     mpirun --version | head -n 1
-    /stratagem/build/stratagem info | grep -vE "^(host|ranks|CUDA|GPU)"
+    [ ! -x /stratagem/build/stratagem ] || /stratagem/build/stratagem info | grep -vE "^(host|ranks|CUDA|GPU)"
     python3 --version
     dpkg-query -W -f "\${Package} \${Version}\n" libyaml-cpp-dev libopenmpi-dev libhdf5-dev \
       libboost-program-options-dev nlohmann-json3-dev libgtest-dev slurm-wlm 2> /dev/null' 2>&1 || true
