@@ -93,10 +93,8 @@ TEST_P(Parse, RefusesSayingWhereAndWhy) {
 /// The words are yaml-cpp's; 0.8 also names the anchor.
 TEST(Parse, SaysWhereAnAnchorIsMissing) {
   auto const found = problems(str(minimal, "run: {name: *a}"));
-  ASSERT_EQ(found.size(), 1U);
-  EXPECT_TRUE(
-      found.front().starts_with("c.yaml:4:13: not YAML: the referenced anchor is not defined"))
-      << found.front();
+  std::string const problem = "c.yaml:4:13: not YAML: the referenced anchor is not defined";
+  EXPECT_TRUE(found == Lines{problem} || found == Lines{problem + ": a"}) << join(found, "\n");
 }
 
 INSTANTIATE_TEST_SUITE_P(
