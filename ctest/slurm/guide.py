@@ -54,13 +54,8 @@ class Guide(script_test.ScriptTest):
         (cls.home / "build/stratagem").symlink_to(cls.program)
         (cls.home / "my.yaml").write_text(RUN)
         (cls.home / "inputs/study/study.yaml").write_text(STUDY)
-        preflight = cls.home / "inputs/study/preflight.yaml"
-        text = re.sub(r"model.name: \[.*\]", "model.name: [mlp]", preflight.read_text())
-        text = re.sub(r"variant: \[.*\]", "variant: [ddp, ps-sync]", text)
-        preflight.write_text(text.replace("cifar10", "synthetic-digits"))
-        # There is no GPU behind Slurm's fake ones.
-        site = cls.home / "slurm/sites/hopper.env"
-        site.write_text(site.read_text() + f"site_scratch={cls.folder}/scratch\nexport CUDA_VISIBLE_DEVICES=-1\n")
+        cls.shorten_preflight(variant="[ddp, ps-sync]")
+        cls.extend_site("hopper", f"site_scratch={cls.folder}/scratch", script_test.NO_GPU)
         cls.box.environment.update(STRATAGEM_DEVICE="auto", SCRATCH=f"{cls.folder}/scratch")
         del cls.box.environment["STRATAGEM"]
         cls.add_modules()

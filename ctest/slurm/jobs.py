@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+import shutil
 import time
 
 import script_test
@@ -22,14 +23,10 @@ class HopperTest(script_test.ScriptTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        preflight = cls.home / "inputs" / "study" / "preflight.yaml"
-        text = re.sub(r"model.name: \[.*\]", "model.name: [mlp]", preflight.read_text())
-        preflight.write_text(text.replace("cifar10", "synthetic-digits"))
-        site = cls.home / "slurm" / "sites" / "hopper.env"
-        as_there = site.read_text() + "site_modules=()\n"
-        site.with_name("with-gpus.env").write_text(as_there)
-        # There is no GPU behind Slurm's fake ones.
-        site.write_text(as_there + "export CUDA_VISIBLE_DEVICES=-1\n")
+        cls.shorten_preflight()
+        site = cls.extend_site("hopper", "site_modules=()")
+        shutil.copy(site, site.with_name("with-gpus.env"))
+        cls.extend_site("hopper", script_test.NO_GPU)
 
 
 class Jobs(HopperTest):

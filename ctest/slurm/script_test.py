@@ -14,6 +14,7 @@ import slurm_box
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SKIPPED = 77  # ctest shows this exit code as skipped
+NO_GPU = "export CUDA_VISIBLE_DEVICES=-1"  # of a site: there is none behind Slurm's fake ones
 # Minimum time of a step, so that the run lasts until the disturbance even on a fast machine.
 PACE = {"STRATAGEM_FAIL": "forward:*:*:delay=10"}
 CONFIG = """schema: 1
@@ -67,6 +68,23 @@ class ScriptTest(unittest.TestCase):
         text = (cls.home / "slurm/sites/generic.env").read_text()
         text += "".join(f'{key}="{value}"\n' for key, value in settings.items())
         (cls.home / f"slurm/sites/{name}.env").write_text(text)
+
+    @classmethod
+    def extend_site(cls, name, *lines):
+        """Later lines of a site's file hold. Returns the file."""
+        site = cls.home / f"slurm/sites/{name}.env"
+        site.write_text("\n".join([site.read_text().rstrip("\n"), *lines, ""]))
+        return site
+
+    @classmethod
+    def shorten_preflight(cls, **axes):
+        """On small images and one small model."""
+        path = cls.home / "inputs/study/preflight.yaml"
+        text = path.read_text().replace("cifar10", "synthetic-digits")
+        for axis, values in {"model.name": "[mlp]", **axes}.items():
+            text, found = re.subn(rf"\b{axis}: \[.*\]", f"{axis}: {values}", text)
+            assert found, f"{path} has no {axis}"
+        path.write_text(text)
 
     # ---- jobs ------------------------------------------------------------------------------------
 

@@ -38,6 +38,7 @@ struct Model {
   bool fused = true;         ///< see ModelConfig
   /// [pixels] Up to this size, a BatchNorm gets 1x1 maps and cannot train with one sample; 0: none.
   std::int64_t two_sample_input = 0;
+  std::int64_t most_samples = 0;    ///< of a pass, that its file was exported for; 0: any number
   bool waits_for_device = false;    ///< in a pass, to learn how much there is to do
   std::string graph;                ///< digest of an exported graph; empty for a model of the zoo
   std::vector<std::string> unused;  ///< parameters whose gradient is always 0

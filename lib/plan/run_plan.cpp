@@ -7,7 +7,6 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "data/sampler.hpp"
-#include "model/exported/exported_model.hpp"
 #include "plan/process_setup.hpp"
 #include "strategy/planned_strategy.hpp"
 #include "strategy/shared/model_layout.hpp"
@@ -84,6 +83,16 @@ void check_batch_norm(RunPlan const& plan, Model const& model) {
                   model.name, " at ", plan.input.size, " pixels have 1 pixel"),
               "batch normalisation needs more than one value per channel",
               "make the batch or data.input_size larger");
+}
+
+void check_samples(RunPlan const& plan, Model const& model) {
+  if (model.most_samples == 0 || plan.samples_per_pass <= model.most_samples) return;
+  throw Error(
+      ExitCode::usage,
+      str("model file ", plan.config.model.file, " was exported for passes of at most ",
+          model.most_samples, " samples, and each pass of a worker has ", plan.samples_per_pass),
+      "what it does with more, it does not tell",
+      "make data.global_batch smaller, or use more ranks or more passes of a step");
 }
 
 /// Steps and samples are counted in 64 bits.
@@ -163,7 +172,7 @@ RunPlan make_run_plan(RunConfig const& config, Model const& model, DatasetSize c
       plan.global_batch / static_cast<std::int64_t>(plan.strategy.roles.workers.size());
   plan.samples_per_pass = plan.global_batch / passes_per_step(plan);
   check_batch_norm(plan, model);
-  if (!model.graph.empty()) check_samples(config.model.file, plan.samples_per_pass);
+  check_samples(plan, model);
   return plan;
 }
 

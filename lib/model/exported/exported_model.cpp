@@ -146,6 +146,7 @@ Model make_exported_model(ModelConfig const& config, InputShape const& input) {
               .graph = digest_of(graph->program)};
   model.tied = graph->program.tied;
   model.classes = graph->program.value(graph->program.output).shape[1].fixed;
+  model.most_samples = graph->program.most_samples;
   if (has_single_values(graph->flow)) model.two_sample_input = input.size;
   auto const& trained = graph->flow.gradients().trained();
   for (auto const& state : graph->program.state)
@@ -157,16 +158,6 @@ Model make_exported_model(ModelConfig const& config, InputShape const& input) {
         std::make_unique<ExportedBlock>(graph, range, std::exchange(unused, {})));
   model.memory_format = format_of(*graph, config);
   return model;
-}
-
-void check_samples(std::filesystem::path const& file, std::int64_t samples_per_pass) {
-  auto const most = read_program(ProgramArchive(file)).most_samples;
-  if (most == 0 || samples_per_pass <= most) return;
-  throw Error(ExitCode::usage,
-              str("model file ", file.string(), " was exported for passes of at most ", most,
-                  " samples, and each pass of a worker has ", samples_per_pass),
-              "what it does with more, it does not tell",
-              "make data.global_batch smaller, or use more ranks or more passes of a step");
 }
 
 void try_exported_model(Model const& model, InputShape const& input) {

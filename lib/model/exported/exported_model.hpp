@@ -28,9 +28,6 @@ ExportedInput exported_input(std::filesystem::path const& file);
 /// classes than the file's.
 Model make_exported_model(ModelConfig const& config, InputShape const& input);
 
-/// Error(usage) if the model in a file was exported for passes of fewer samples.
-void check_samples(std::filesystem::path const& file, std::int64_t samples_per_pass);
-
 /// Runs the blocks once, on the CPU, with two samples and all parameters 0. Error(bad_data) if an
 /// operator refuses its inputs, or if the logits have another shape than the graph says.
 void try_exported_model(Model const& model, InputShape const& input);
