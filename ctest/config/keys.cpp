@@ -60,7 +60,9 @@ TEST(Keys, ChoicesNameTheirEnumerators) {
   EXPECT_EQ(with("model.memory_format=contiguous").model.memory_format, MemoryFormat::contiguous);
   EXPECT_TRUE(with("model.fused=auto").model.fused);
   EXPECT_FALSE(with("model.fused=off").model.fused);
-  EXPECT_TRUE(with("model.frozen=true").model.frozen);
+  auto const of_file = test::parse(
+      "data: {dataset: mnist}\nmodel: {file: a.pt2, frozen: true}\nstrategy: {name: ddp}\n");
+  EXPECT_TRUE(of_file.model.frozen);
   EXPECT_FALSE(with("model.frozen=false").model.frozen);
   EXPECT_EQ(with("model.recompute=none").model.recompute.every, 0);
   EXPECT_EQ(with("model.recompute=all").model.recompute.every, 1);

@@ -206,6 +206,8 @@ INSTANTIATE_TEST_SUITE_P(
                  "-s model.num_classes=1: model.num_classes: is 1, must be in [2, 1048576]"},
          BadLine{"model.head=fresh",
                  "-s model.head=fresh: model.head: is fresh, which needs model.weights"},
+         BadLine{"model.frozen=true",
+                 "-s model.frozen=true: model.frozen: is true, which needs model.file"},
          BadLine{"data.global_batch=0",
                  "-s data.global_batch=0: data.global_batch: is 0 and so is "
                  "data.batch_per_worker; one must be >= 1"},

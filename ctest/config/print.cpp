@@ -104,6 +104,7 @@ TEST(Print, ReloadsToTheSameConfiguration) {
     config.data.seq_len = 0;
     if (trial % 2 == 0) config.model.file = config.data.path = "";
     if (config.model.weights.empty()) config.model.head = HeadWeights::strict;
+    config.model.frozen = config.model.frozen && !config.model.file.empty();
     if (config.model.file.empty() && config.model.num_classes == 0) config.model.num_classes = 10;
     if (config.run.name.empty()) config.run.name = "x";
     if (config.run.out.empty()) config.run.out = "y";

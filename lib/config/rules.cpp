@@ -99,6 +99,7 @@ void check_rules(RunConfig const& config, Given const& given, Problems& problems
     refuse("data.seq_len", "is of text, which needs a model of text, such as gpt2");
   if (config.model.head == HeadWeights::fresh && config.model.weights.empty())
     refuse("model.head", "is fresh, which needs model.weights");
+  if (model.frozen && model.file.empty()) refuse("model.frozen", "is true, which needs model.file");
 }
 
 }  // namespace stratagem
