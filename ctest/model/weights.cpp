@@ -179,11 +179,10 @@ TEST(Weights, FoldersOfHuggingFaceAreWrittenAndRead) {
                         "it has no weight_map");
 }
 
-TEST(Weights, RefusesParametersThatNoLossCouldComeFrom) {
+TEST(Weights, RefusesNumbersThatNoLossCouldComeFrom) {
   test::Scratch const folder;
   auto const model = make_model({.name = "resnet50"}, {});
   auto file = file_of(model);
-  file["bn1.running_mean"].fill_(INFINITY);
   auto const path = folder / "w.safetensors";
   auto const read = [&] {
     write_safetensors(path, {file.begin(), file.end()});
@@ -193,6 +192,16 @@ TEST(Weights, RefusesParametersThatNoLossCouldComeFrom) {
   file["fc.bias"][3] = NAN;
   file["conv1.weight"][0][0][0][0] = -INFINITY;
   test::expect_bad_data(read, "2 tensors not finite: conv1.weight, fc.bias");
+  file["fc.bias"] = at::full_like(file["fc.bias"], 1e300, at::kDouble);
+  file["conv1.weight"].fill_(1);
+  test::expect_bad_data(read, "1 tensor not finite: fc.bias");
+  file["fc.bias"].fill_(1);
+  EXPECT_EQ(read().size(), file.size());
+  file["bn1.running_mean"][0] = INFINITY;
+  file["bn1.running_var"][2] = -1;
+  test::expect_bad_data(
+      read,
+      "1 tensor not finite: bn1.running_mean; 1 tensor with negative variances: bn1.running_var");
 }
 
 /// Older files hold masks as bytes, and counts in 32 bits.

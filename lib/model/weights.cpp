@@ -189,18 +189,37 @@ TensorMap read_weights_files(std::filesystem::path const& path) {
   return tensors;
 }
 
-/// No loss would be finite. Constants may be infinite, as those that mask attention are.
+/// Of a batch norm, for evaluation.
+bool is_statistic(std::string const& name) {
+  return name.ends_with("running_mean") || name.ends_with("running_var");
+}
+
+/// In fp32, in which a run begins with it. Constants may be infinite, as those that mask attention
+/// are.
+bool is_finite(StateTensor const& of, at::Tensor const& tensor) {
+  if (!tensor.is_floating_point()) return true;
+  bool const may_be_infinite = !of.parameter && !is_statistic(of.name);
+  auto const bad =
+      may_be_infinite ? tensor.isnan() : tensor.to(at::kFloat).isfinite().logical_not();
+  return !bad.any().item<bool>();
+}
+
+/// No loss would be finite, in training or in evaluation.
 void require_finite(Model const& model, TensorMap const& tensors, std::string const& source) {
-  std::vector<std::string> bad;
+  std::vector<std::string> not_finite, negative;
   for (auto const& of : state_of(model)) {
     auto const found = tensors.find(of.name);
-    if (of.parameter && found != tensors.end() && !found->second.isfinite().all().item<bool>())
-      bad.push_back(of.name);
+    if (found == tensors.end()) continue;
+    if (!is_finite(of, found->second))
+      not_finite.push_back(of.name);
+    else if (of.name.ends_with("running_var") && found->second.lt(0).any().item<bool>())
+      negative.push_back(of.name);
   }
-  if (bad.empty()) return;
   std::vector<std::string> problems;
-  report(problems, bad, "not finite");
-  throw Error(ExitCode::bad_data, str("no run can start from ", source), problems.front(),
+  report(problems, not_finite, "not finite");
+  report(problems, negative, "with negative variances");
+  if (problems.empty()) return;
+  throw Error(ExitCode::bad_data, str("no run can start from ", source), join(problems, "; "),
               "take weights from before the run that wrote them diverged");
 }
 
