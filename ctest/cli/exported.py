@@ -99,6 +99,10 @@ class Exported(harness.ProgramTest):
         self.assertEqual([row.split(",")[0] for row in rows[1:]],
                          ["stem", "first", "second", "mix", "norm", "square", "head", "all"])
 
+    def test_nothing_is_frozen_by_the_setting_alone(self):
+        told = self.succeed("run", "net.yaml", "-s", "model.frozen=true", "-s", "run.max_steps=1").stderr
+        self.assertIn("warning: model.frozen is true, and all layers of net.pt2 are in training mode", told)
+
     def test_every_strategy_ends_with_the_same_bits(self):
         expected = self.digest("strategy.name=serial", "strategy.emulate_ranks=2", out="serial")
         self.assertEqual(self.digest("strategy.bucket_mb=0.01", out="ddp", ranks=2), expected)

@@ -67,7 +67,11 @@ void say_what_runs(Setup const& setup, Log& log) {
                  "; manifest.json has their checksums"));
   for (auto const& remark : setup.dataset.remarks) log.warning(remark);
   auto const evaluation = exported_remarks(setup.model).evaluation;
-  if (!evaluation.empty() && !plan.config.model.frozen) log.warning(evaluation);
+  bool const frozen = plan.config.model.frozen;
+  if (!evaluation.empty() && !frozen) log.warning(evaluation);
+  if (evaluation.empty() && frozen)
+    log.warning(str("model.frozen is true, and all layers of ", plan.config.model.file,
+                    " are in training mode; export it with --frozen"));
   log.info(
       str(plan.config.run.name, ": ", setup.model.name, " (", parameters_text(setup.model), ", ",
           setup.model.memory_format == MemoryFormat::channels_last ? "channels_last" : "contiguous",
