@@ -52,13 +52,23 @@ resources_without_gpu() {
   [[ -z $site_account ]] || resources+=("--account=$site_account")
 }
 
+# show_command WORDS...: the command on one line, as a shell takes it.
+show_command() {
+  local word line=()
+  for word in "$@"; do
+    [[ $word =~ ^[A-Za-z0-9_@%+=:,./~-]+$ ]] || word=${word@Q}
+    line+=("$word")
+  done
+  printf '%s\n' "${line[*]}"
+}
+
 # submit OPTIONS... SCRIPT ARGUMENTS...: submits a job and sets `job` to its number. With dry_run=1 it only shows the
 # command, and sets `job` to a placeholder.
 submit() {
   local command=(sbatch --parsable "--export=ALL,STRATAGEM_HOME=$home,STRATAGEM_SITE=$site" "$@")
   if ((dry_run)); then
-    printf '%s\n' "${command[*]}"
-    job="<job $((++dry_jobs))>"
+    show_command "${command[@]}"
+    job=JOB$((++dry_jobs))
   else
     job=$(timeout 60 "${command[@]}") || die 3 "sbatch refused: ${command[*]}"
     job=${job%%;*}

@@ -156,8 +156,8 @@ submit_all() {
 run_here() {
   local command=("$program" sweep "$study" --all ${only[@]+"${only[@]}"} --out "$out" --launcher "$site_launcher")
   if ((dry_run)); then
-    printf '%q ' "${command[@]}"
-    printf '\n%s\n' "$program collect $out"
+    show_command "${command[@]}"
+    show_command "$program" collect "$out"
     return
   fi
   local code=0

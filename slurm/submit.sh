@@ -74,7 +74,7 @@ main() {
   [[ $# -ge 1 ]] || { usage >&2; exit 2; }
   what=$1
   shift
-  [[ $workers =~ ^([1-9][0-9]*)?$ && $servers =~ ^[0-9]*$ ]] || die 2 "--workers and --servers are whole numbers"
+  [[ $workers =~ ^([1-9][0-9]*)?$ && $servers =~ ^[0-9]*$ ]] || die 2 "--workers must be 1 or more, --servers 0 or more"
   [[ $lead =~ ^([1-9][0-9]*)?$ ]] || die 2 "--lead is a whole number of seconds"
   load_site "$site_name"
   [[ $site_scheduler == slurm ]] || die 2 "site $site_name has no scheduler: start mpirun yourself"

@@ -1,10 +1,12 @@
 #include "app/commands/submit_line.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <vector>
 
+#include "base/console/shell_words.hpp"
 #include "base/error.hpp"
 #include "base/files/file.hpp"
 #include "base/text.hpp"
@@ -52,7 +54,7 @@ std::string submit_line(std::string const& site, Forecast const& forecast,
   if (!roles.servers.empty()) line += str(" --servers ", roles.servers.size());
   if (auto const& time = forecast.time)
     line += str(" --time ", time->request(), " --lead ", time->lead_s());
-  return line + " run " + config;
+  return line + " run " + shell_words(std::array{config});
 }
 
 }  // namespace stratagem::app

@@ -7,6 +7,8 @@ import pathlib
 import pty
 import pwd
 import re
+import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -93,7 +95,18 @@ class DryRun(unittest.TestCase):
             "submit-study.sh", "--site", "workstation", "--dry-run", "--out", "/tmp/x", "--only", "smoke-*-s1",
             SMOKE,
         )  # fmt: skip
-        self.assertIn("sweep <root>/inputs/study/study-smoke.yaml --all --only smoke-\\*-s1 --out /tmp/x", told)
+        self.assertIn("sweep <root>/inputs/study/study-smoke.yaml --all --only 'smoke-*-s1' --out /tmp/x", told)
+
+    def test_what_is_shown_can_be_pasted(self):
+        with tempfile.TemporaryDirectory() as folder:
+            config = pathlib.Path(folder) / "my own.yaml"
+            shutil.copy(ROOT / "inputs/smoke/digits-lenet-serial.yaml", config)
+            told = self.run_script("submit.sh", "--site", "hopper", "--dry-run", "run", config, f"{folder}/the run")
+            self.assertEqual(shlex.split(told)[-2:], [str(config), f"{folder}/the run"])
+            words = ["plan", config, "--site", "hopper"]
+            told = subprocess.run([PROGRAM, *words], capture_output=True, text=True, check=True, timeout=60).stdout
+            [line] = re.findall(r"^submit: (.*)", told, re.MULTILINE)
+            self.assertEqual(shlex.split(line)[-1], str(config))
 
     def test_mistakes(self):
         with tempfile.TemporaryDirectory() as folder:
