@@ -31,7 +31,7 @@ RESULTS = {
     "exposed comm %": ("exposed_comm_share", 100, 1),
     "peak MiB": ("peak_B", MIB, 1),
 }
-MEMORY = {name: (f"peak_{name}_B", MIB, 1) for name in CATEGORIES}
+MEMORY = {f"{name} MiB": (f"peak_{name}_B", MIB, 1) for name in CATEGORIES}
 SERVERS = {
     **{name: (name, 1, 0) for name in ("updates", "pushes", "pulls", "dropped", "overflowed")},
     "lag mean": ("lag_mean", 1, 2),

@@ -15,8 +15,10 @@ using Names = std::span<std::string const>;
 
 using Runs = std::vector<RunSummary>;
 
-void add_columns(std::vector<Table::Column>& columns, Names names, Runs const& runs) {
-  for (auto const& name : names) columns.push_back({title_of(measure(name), runs)});
+/// `unit`: where the titles do not say it themselves, with a space before it.
+void add_columns(std::vector<Table::Column>& columns, Names names, Runs const& runs,
+                 std::string const& unit = {}) {
+  for (auto const& name : names) columns.push_back({title_of(measure(name), runs) + unit});
 }
 
 void add_cells(std::vector<std::string>& row, RunSummary const& run, Names names) {
@@ -69,7 +71,7 @@ std::string table_of(std::string const& what, Runs const& runs, Names names) {
 
 Table summary_table(Runs const& runs) {
   auto columns = result_columns(runs);
-  add_columns(columns, shown_memory(), runs);
+  add_columns(columns, shown_memory(), runs, " MiB");
   if (has_text(runs)) add_columns(columns, shown_text(), runs);
   if (has_servers(runs)) add_columns(columns, shown_servers(), runs);
   Table table(std::move(columns));
