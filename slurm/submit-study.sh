@@ -184,6 +184,8 @@ main() {
     run_here
     return
   fi
+  # Which refuses another study than the folder's.
+  ((!resume)) || "$program" sweep "$study" --prepare --out "$out" || exit
   choose_cells
   [[ -n $cells ]] || { echo "all cells are complete or running: nothing to submit"; exit 0; }
   measure

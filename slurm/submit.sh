@@ -8,7 +8,7 @@
 #
 #   --site S       slurm/sites/S.env; default: generic
 #   --workers N    ranks that train, one GPU each; default: 1; for run: from run.ranks of CONFIG
-#   --servers N    additional server ranks; default: 0; for preflight: 1; for run: from CONFIG
+#   --servers N    additional server ranks; default: 0; for preflight: 1; for run: strategy.servers of CONFIG
 #   --time H:M:S   time limit of the job; default: one hour, or as in its script
 #   --lead S       how many seconds before the time limit a run is told to save; default: the site's
 #   --dry-run      only show the command
@@ -25,55 +25,69 @@ source "$home/slurm/lib.sh"
 # The comment at the top of this file.
 usage() { sed -n '2,/^set /s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; }
 
-# shape_of CONFIG: sets `workers` and `servers` from the configuration. The number of ranks is required: one rank would
-# train, too, but without any parallelism.
-shape_of() {
-  local planned strategy ranks
-  find_program
-  planned=$("$program" plan "$1" --no-activations --json) ||
+# plan_of CONFIG [OPTIONS]: sets `planned` to what the program says of the configuration. Its mistakes are told here, and
+# not by the job.
+plan_of() {
+  planned=$("$program" plan "$@" --no-activations --json) ||
     die 2 "correct $1, or if only ranks are missing, add --workers N and, for a parameter server, --servers N"
-  strategy=$(field_of strategy) ranks=$(field_of run_ranks)
-  [[ $strategy == serial || $ranks -gt 0 ]] ||
-    die 2 "run $1 on how many ranks? add --workers N, or set run.ranks; one alone would not train with $strategy"
-  ranks=$(field_of ranks) workers=$(field_of workers)
-  servers=$((ranks - workers))
 }
 
 # A field of the output of `plan --json`.
 field_of() { sed -n "s/^  \"$1\": \"\{0,1\}\([a-z0-9]*\).*/\1/p" <<< "$planned"; }
+
+# How many ranks have a role there.
+ranks_that_are() { grep -c "\"role\": \"$1\"" <<< "$planned" || true; }
+
+# shape_of CONFIG: sets `workers` and `servers` from the configuration, unless they are given. The number of ranks is
+# required: one rank would train, too, but without any parallelism.
+shape_of() {
+  local planned strategy
+  find_program
+  if [[ -z $workers || -z $servers ]]; then
+    plan_of "$1"
+    strategy=$(field_of strategy)
+    servers=${servers:-$(ranks_that_are server)}
+    [[ -n $workers || $strategy == serial || $(field_of run_ranks) -gt 0 ]] ||
+      die 2 "run $1 on how many ranks? add --workers N, or set run.ranks; one alone would not train with $strategy"
+    workers=${workers:-$(ranks_that_are worker)}
+  fi
+  plan_of "$1" --ranks $((workers + servers))
+  [[ $(ranks_that_are server) -eq $servers ]] ||
+    die 2 "--servers $servers, and strategy.servers of $1 makes it $(ranks_that_are server)"
+}
 
 # choose_shape WHAT [CONFIG]: fills in --workers and --servers if they were not given.
 choose_shape() {
   if [[ $1 == run ]]; then
     [[ $# -ge 2 ]] || die 2 "run which configuration?"
     [[ -r $2 ]] || die 2 "no configuration $2"
-    if [[ -z $workers ]]; then
-      [[ -z $servers ]] || die 2 "--servers $servers needs --workers N"
-      shape_of "$2"
-    fi
+    [[ -z $servers || -n $workers ]] || die 2 "--servers $servers needs --workers N"
+    shape_of "$2"
   fi
   workers=${workers:-1}
   servers=${servers:-$([[ $1 == preflight ]] && echo 1 || echo 0)}
 }
 
 main() {
-  local site_name=generic workers='' servers='' limit='' lead='' what
-  while [[ ${1:-} == -* ]]; do
+  local site_name=generic workers='' servers='' limit='' lead='' words=()
+  while (($# > 0)); do
     case $1 in
       --site | --workers | --servers | --time | --lead) [[ $# -ge 2 ]] || die 2 "$1 needs a value" ;;&
-      --site) site_name=$2 ; shift 2 ;;
-      --workers) workers=$2 ; shift 2 ;;
-      --servers) servers=$2 ; shift 2 ;;
-      --time) limit=$2 ; shift 2 ;;
-      --lead) lead=$2 ; shift 2 ;;
-      --dry-run) dry_run=1 ; shift ;;
+      --site) site_name=$2 ; shift ;;
+      --workers) workers=$2 ; shift ;;
+      --servers) servers=$2 ; shift ;;
+      --time) limit=$2 ; shift ;;
+      --lead) lead=$2 ; shift ;;
+      --dry-run) dry_run=1 ;;
       -h | --help) usage ; exit 0 ;;
-      *) die 2 "unknown option $1; see --help" ;;
+      -*) die 2 "unknown option $1; see --help" ;;
+      *) words+=("$1") ;;
     esac
+    shift
   done
-  [[ $# -ge 1 ]] || { usage >&2; exit 2; }
-  what=$1
-  shift
+  ((${#words[@]} > 0)) || { usage >&2; exit 2; }
+  local what=${words[0]}
+  set -- "${words[@]:1}"
   [[ $workers =~ ^([1-9][0-9]*)?$ && $servers =~ ^[0-9]*$ ]] || die 2 "--workers must be 1 or more, --servers 0 or more"
   [[ $lead =~ ^([1-9][0-9]*)?$ ]] || die 2 "--lead is a whole number of seconds"
   load_site "$site_name"

@@ -19,7 +19,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 EXPECTED = pathlib.Path(__file__).parent / "dry-run-hopper.txt"
 STUDY = ROOT / "inputs/study/study.yaml"
 SMOKE = ROOT / "inputs/study/study-smoke.yaml"
-DDP = ROOT / "inputs/smoke/digits-lenet-ddp.yaml"
+DDP, PS, SERIAL = (ROOT / f"inputs/smoke/digits-lenet-{name}.yaml" for name in ("ddp", "ps", "serial"))
 
 
 class DryRun(unittest.TestCase):
@@ -60,11 +60,10 @@ class DryRun(unittest.TestCase):
             ("smoke-cpu",): ["--partition=normal", "<root>/slurm/smoke-cpu.sbatch"],
             ("smoke-mig",): ["--partition=gpuq --qos=gpu", "--gres=gpu:1g.10gb:1", "--mem=15G", "--cpus-per-task=2"],
             ("--workers", "4", "preflight"): ["--ntasks=5", "--gres=gpu:A100.80gb:4", "--mem=488G"],
-            ("--workers", "6", "--time", "02:00:00", "run", DDP): [
-                "--nodes=2 --ntasks=6 --cpus-per-task=16 --mem=366G --ntasks-per-node=3 --gres=gpu:A100.80gb:3",
-                "--time=02:00:00 --signal=B:USR1@300",
-            ],
             ("--lead", "70", "--workers", "2", "run", DDP): ["--signal=B:USR1@70"],
+            ("--workers", "2", "run", PS): ["--ntasks=3 ", "--gres=gpu:A100.80gb:2"],
+            ("run", SERIAL): ["--ntasks=1 ", "--gres=gpu:A100.80gb:1"],
+            ("run", DDP, "--workers", "2", "/tmp/out"): ["--ntasks=2 ", f"/run.sbatch <root>/{DDP.relative_to(ROOT)} /tmp/out"],
         }.items():
             told = self.run_script("submit.sh", "--site", "hopper", "--dry-run", *words)
             for part in parts:
@@ -108,8 +107,17 @@ class DryRun(unittest.TestCase):
             [line] = re.findall(r"^submit: (.*)", told, re.MULTILINE)
             self.assertEqual(shlex.split(line)[-1], str(config))
 
+    def test_another_study_does_not_resume(self):
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run([PROGRAM, "sweep", SMOKE, "--prepare", "--out", folder], check=True, capture_output=True)
+            resume = ["--site", "hopper", "--dry-run", "--resume", "--out", folder]
+            self.assertIn("cells of study-smoke into", self.run_script("submit-study.sh", *resume, SMOKE))
+            self.assertIn("another study", self.run_script("submit-study.sh", *resume, STUDY, code=2))
+
     def test_mistakes(self):
         with tempfile.TemporaryDirectory() as folder:
+            typo = pathlib.Path(folder) / "typo.yaml"
+            typo.write_text(DDP.read_text().replace("\nstrategy:", "\nstrategie:"))
             for script, words, parts in [
                 ("submit-study.sh", ["--site", "moon", SMOKE], ["no site moon", "hopper", "workstation"]),
                 ("submit-study.sh", ["--site", "../x", SMOKE], ["no site ../x"]),
@@ -130,6 +138,10 @@ class DryRun(unittest.TestCase):
                 ("submit.sh", ["--dry-run", "run", "no.yaml"], ["no configuration no.yaml"]),
                 ("submit.sh", ["--dry-run", "run"], ["which configuration"]),
                 ("submit.sh", ["--dry-run", "--servers", "1", "run", DDP], ["--servers 1 needs --workers N"]),
+                ("submit.sh", ["--dry-run", "--workers", "3", "run", SERIAL], ["serial on 3 ranks"]),
+                ("submit.sh", ["--dry-run", "--workers", "2", "run", typo], ['did you mean "strategy"', "correct "]),
+                ("submit.sh", ["--dry-run", "--workers", "1", "--servers", "2", "run", PS], ["strategy.servers"]),
+                ("submit.sh", ["--dry-run", "--workers", "0", "run", DDP], ["--workers must be 1 or more"]),
                 ("submit.sh", ["--site", "workstation", "smoke-cpu"], ["no scheduler"]),
             ]:
                 with self.subTest(words):
@@ -141,14 +153,21 @@ class DryRun(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             config = pathlib.Path(folder) / "config.yaml"
 
-            def told(run, strategy, code=0):
+            def told(run, strategy, *words, code=0):
                 config.write_text(
                     f"schema: 1\nrun: {{{run}}}\nmodel: {{name: lenet}}\nstrategy: {{{strategy}}}\n"
                     "data: {dataset: synthetic-digits, global_batch: 60}\n"
                 )
-                return self.run_script("submit.sh", "--site", "hopper", "--dry-run", "run", config, code=code)
+                return self.run_script("submit.sh", "--site", "hopper", "--dry-run", *words, "run", config, code=code)
 
             self.assertIn("--ntasks=3 ", told("ranks: 3", "name: ddp"))
+            on_two_nodes = told("name: r", "name: ddp", "--workers", "6", "--time", "02:00:00")
+            self.assertIn(
+                "--nodes=2 --ntasks=6 --cpus-per-task=16 --mem=366G --ntasks-per-node=3 --gres=gpu:A100.80gb:3",
+                on_two_nodes,
+            )
+            self.assertIn("--time=02:00:00 --signal=B:USR1@300", on_two_nodes)
+            self.assertIn("7 workers", told("name: r", "name: ddp", "--workers", "7", code=2))
             servers = told("ranks: 4", "name: ps, servers: 2, chunk_mb: 1")
             self.assertIn("--ntasks=4 ", servers)
             self.assertIn("--gres=gpu:A100.80gb:2", servers, "a server needs no GPU")
