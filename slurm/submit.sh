@@ -25,8 +25,8 @@ source "$home/slurm/lib.sh"
 # The comment at the top of this file.
 usage() { sed -n '2,/^set /s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; }
 
-# plan_of CONFIG [OPTIONS]: sets `planned` to what the program says of the configuration. Its mistakes are told here, and
-# not by the job.
+# plan_of CONFIG [OPTIONS]: sets `planned` to what the program says of the configuration. Its mistakes are told here,
+# and not by the job.
 plan_of() {
   planned=$("$program" plan "$@" --no-activations --json) ||
     die 2 "correct $1, or if only ranks are missing, add --workers N and, for a parameter server, --servers N"

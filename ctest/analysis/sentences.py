@@ -25,7 +25,6 @@ class OfReadme(Sentences):
         for name in ("one_process", "one_process_224", "two_ranks", "speed_control"):
             for row in rows_of(name):
                 self.assertGreaterEqual((row["starts"], row["pairs"]), (3, 18), (name, row["model"]))
-        (link,) = (row["ratio"] for row in rows_of("torch_links") if row["code"] == "bf16")
         larger = {row["model"] for row in rows_of("gpu_vs_graph_h100") if row["pixels"] == 224}
         self.assertEqual(len(larger), 2)
         self.check_all(
@@ -36,7 +35,6 @@ class OfReadme(Sentences):
             f"at 224 pixels {each_of('one_process_224')}",
             f"DDP on 2 ranks at 32 pixels: {each_of('two_ranks')}",
             "PyTorch over itself: {:.2f} to {:.2f}".format(*ends_of_intervals("speed_control")),
-            f"16-bit codes [{link:.2f}]",
         )
 
     def test_demo(self):

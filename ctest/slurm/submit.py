@@ -63,7 +63,10 @@ class DryRun(unittest.TestCase):
             ("--lead", "70", "--workers", "2", "run", DDP): ["--signal=B:USR1@70"],
             ("--workers", "2", "run", PS): ["--ntasks=3 ", "--gres=gpu:A100.80gb:2"],
             ("run", SERIAL): ["--ntasks=1 ", "--gres=gpu:A100.80gb:1"],
-            ("run", DDP, "--workers", "2", "/tmp/out"): ["--ntasks=2 ", f"/run.sbatch <root>/{DDP.relative_to(ROOT)} /tmp/out"],
+            ("run", DDP, "--workers", "2", "/tmp/out"): [
+                "--ntasks=2 ",
+                f"/run.sbatch <root>/{DDP.relative_to(ROOT)} /tmp/out",
+            ],
         }.items():
             told = self.run_script("submit.sh", "--site", "hopper", "--dry-run", *words)
             for part in parts:
