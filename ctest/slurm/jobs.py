@@ -66,13 +66,17 @@ class Jobs(HopperTest):
         self.assertIn("--array=4-5%", again)
 
     def test_wrong_configuration(self):
-        config = self.folder / "wrong.yaml"
+        """One that became wrong after submit.sh had looked at it. The command is the one that is shown."""
+        config = self.folder / "wrong one.yaml"
+        config.write_text(ENDLESS)
+        words = [self.home / "slurm/submit.sh", "--site", "hopper", "--workers", "2", "--dry-run"]
+        shown = self.box.run(*words, "run", config, self.new_out("wrong"), cwd=self.folder).stdout
         config.write_text(ENDLESS.replace("epochs", "epoch"))
-        job = self.submit("--workers", "2", "run", config, self.new_out("wrong"))
+        job = self.box.run("bash", "-c", shown, cwd=self.folder).stdout.strip()
         [end] = self.box.wait(job)
         self.assertEqual((end["JobState"], end["ExitCode"]), ("FAILED", "2:0"), end)
         log = (self.folder / f"slurm-{job}.out").read_text()
-        self.assertRegex(log, r"wrong.yaml:2:\d+: run.epoch: unknown key")
+        self.assertRegex(log, r"wrong one.yaml:2:\d+: run.epoch: unknown key")
         last = log.splitlines()[-1]
         self.assertRegex(last, "no run: code 2; see .stratagem: error. above", "the last word is not the launcher's")
         self.assertEqual(end["Restarts"], "0", "what cannot work is not repeated")

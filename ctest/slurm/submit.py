@@ -106,7 +106,9 @@ class DryRun(unittest.TestCase):
             told = self.run_script("submit.sh", "--site", "hopper", "--dry-run", "run", config, f"{folder}/the run")
             self.assertEqual(shlex.split(told)[-2:], [str(config), f"{folder}/the run"])
             words = ["plan", config, "--site", "hopper"]
-            told = subprocess.run([PROGRAM, *words], capture_output=True, text=True, check=True, timeout=60).stdout
+            told = subprocess.run(
+                [PROGRAM, *words], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60
+            ).stdout
             [line] = re.findall(r"^submit: (.*)", told, re.MULTILINE)
             self.assertEqual(shlex.split(line)[-1], str(config))
 
