@@ -10,7 +10,7 @@
 #include "comm/agreement.hpp"
 #include "comm/bench.hpp"
 #include "comm/factory.hpp"
-#include "comm/inprocess/inprocess_communicator.hpp"
+#include "comm/inprocess/inprocess_world.hpp"
 #include "compress/codec_speed.hpp"
 #include "plan/process_setup.hpp"
 #include "strategy/registry.hpp"
@@ -63,10 +63,10 @@ Plan make_plan(Options const& options) {
 
 /// A push of all workers, the update, and their pull, through each transport; and what one process
 /// needs for the copies and the update.
-void add_push_pull(Plan const& plan, Communicator& communicator, std::vector<Row>& rows) {
+void add_push_pull(Plan const& plan, World& world, std::vector<Row>& rows) {
   constexpr int rounds = 20;
   if (!plan.push_pull) return;
-  if (communicator.size() < 2)
+  if (world.all().size() < 2)
     throw AgreedError(ExitCode::usage, str("--ops: ", push_pull, " on one rank"),
                       "it takes a server and a worker", "start two ranks");
   auto const row = [](std::string_view name, std::int64_t bytes, double time_s) {
@@ -80,18 +80,18 @@ void add_push_pull(Plan const& plan, Communicator& communicator, std::vector<Row
                 .busbw = bandwidth}};
   };
   for (auto const bytes : plan.sizes) {
-    for (auto const& [name, time_s] : exchange_times(communicator, bytes, rounds))
+    for (auto const& [name, time_s] : exchange_times(world, bytes, rounds))
       rows.push_back(row(name, bytes, time_s));
   }
 }
 
-std::vector<Row> measure(Plan const& plan, Communicator& communicator) {
+std::vector<Row> measure(Plan const& plan, World& world) {
   std::vector<Row> rows;
   for (auto const operation : plan.operations)
     for (auto const size : plan.sizes)
       rows.push_back({std::string(bench_operation_names[static_cast<std::size_t>(operation)]),
-                      bench(communicator, operation, size)});
-  add_push_pull(plan, communicator, rows);
+                      bench(world.all(), operation, size)});
+  add_push_pull(plan, world, rows);
   return rows;
 }
 
@@ -182,31 +182,32 @@ ExitCode measure_threads(Options const& options, Plan const& plan) {
                   "threads of one process use no MPI", "leave it out, or take --backend mpi");
   auto const ranks = static_cast<int>(options.integer("ranks", 1, 64));
   std::vector<Row> rows;
-  run_ranks(ranks, 1, [&](Communicator& communicator) {
-    auto own = measure(plan, communicator);
-    if (communicator.rank() == 0) rows = std::move(own);
+  run_worlds(ranks, 1, [&](World& world) {
+    auto own = measure(plan, world);
+    if (world.all().rank() == 0) rows = std::move(own);
   });
   return report(options, rows, {"inprocess", "", ranks});
 }
 
 ExitCode measure_processes(Options const& options, Plan const& plan, CommConfig const& config,
-                           mpi::Comm const& world, Log& log) {
-  auto const process = on_all_ranks(world, [&, found = discover_process(world)] {
+                           mpi::Comm const& comm, Log& log) {
+  auto const process = on_all_ranks(comm, [&, found = discover_process(comm)] {
     bool const any = config.backend == CommBackend::automatic;
     return any ? choose_device(found, DeviceChoice::automatic) : found;
   });
-  auto const communicator = make_communicator(config, process, world, nullptr);
-  if (world.rank() == 0 && !communicator->remark().empty())
-    log.warning(std::string(communicator->remark()));
-  if (world.rank() == 0 && world.size() == 1)
+  auto const world = make_world(config, process, comm, nullptr);
+  auto& communicator = world->all();
+  if (comm.rank() == 0 && !communicator.remark().empty())
+    log.warning(std::string(communicator.remark()));
+  if (comm.rank() == 0 && comm.size() == 1)
     log.warning(
         "one rank has no other to communicate with; start with `mpirun --bind-to none -n 2 ...`");
-  auto rows = measure(plan, *communicator);
-  add_reference(plan, static_cast<int>(options.integer("pairs", 0, 1000)), *communicator, world,
+  auto rows = measure(plan, *world);
+  add_reference(plan, static_cast<int>(options.integer("pairs", 0, 1000)), communicator, comm,
                 rows);
-  if (world.rank() != 0) return ExitCode::done;
+  if (comm.rank() != 0) return ExitCode::done;
   return report(options, rows,
-                {std::string(communicator->backend()), communicator->route(), world.size()});
+                {std::string(communicator.backend()), communicator.route(), comm.size()});
 }
 
 /// How fast gradients are written in blocks here, on one core, and where that pays. What pays of

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "comm/mpi/mpi_communicator.hpp"
+#include "comm/mpi/mpi_world.hpp"
 #include "support/world.hpp"
 
 namespace stratagem {
@@ -12,7 +12,8 @@ namespace {
 
 /// All ranks of this test share one clock: its offset is zero within the uncertainty.
 TEST(ClockOffset, IsZeroOnOneHost) {
-  MpiCommunicator comm(test::world(), {}, nullptr, std::chrono::seconds(60));
+  MpiWorld of_comm(test::world(), {}, nullptr, std::chrono::seconds(60));
+  auto& comm = of_comm.all();
   auto const sample = measure_clock_offset(comm);
   if (comm.rank() == 0) {
     EXPECT_EQ(sample.offset_to_rank0, 0);

@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "base/clock.hpp"
-#include "comm/mpi/mpi_communicator.hpp"
+#include "comm/mpi/mpi_world.hpp"
 #include "support/world.hpp"
 
 namespace stratagem {
@@ -26,7 +26,8 @@ TEST(HeartbeatRing, TellsThatTheNodeBeforeLivesUntilItLeaves) {
   auto const& world = test::world();
   Slot upstream;
   {
-    MpiCommunicator communicator(world, {}, nullptr, 60s, {}, ring_of(world, upstream));
+    MpiWorld of_communicator(world, {}, nullptr, 60s, {}, ring_of(world, upstream));
+    auto& communicator = of_communicator.all();
     auto const deadline = monotonic_ns() + 20'000'000'000;
     while (upstream.beats < 3 && monotonic_ns() < deadline) std::this_thread::sleep_for(10ms);
     EXPECT_GE(upstream.beats, 3U);  // while nothing else is under way

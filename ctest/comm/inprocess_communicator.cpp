@@ -1,10 +1,9 @@
-#include "comm/inprocess/inprocess_communicator.hpp"
-
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
 #include "comm/communicator_suite.hpp"
+#include "comm/inprocess/inprocess_world.hpp"
 
 namespace {
 

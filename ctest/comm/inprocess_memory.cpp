@@ -1,7 +1,7 @@
 #include "comm/inprocess/inprocess_memory.hpp"
 
 #include "base/error.hpp"
-#include "comm/inprocess/inprocess_communicator.hpp"
+#include "comm/inprocess/inprocess_world.hpp"
 #include "comm/remote_memory_suite.hpp"
 #include "comm/serial/serial_communicator.hpp"
 

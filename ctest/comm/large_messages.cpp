@@ -1,7 +1,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "comm/mpi/mpi_communicator.hpp"
+#include "comm/mpi/mpi_world.hpp"
 #include "support/world.hpp"
 
 // Counts of MPI calls are 32-bit: what is longer travels in parts.
@@ -36,7 +36,8 @@ void fill_pattern(at::Tensor const& tensor, std::int64_t offset) {
 }
 
 TEST(LargeMessages, Broadcast) {
-  MpiCommunicator comm(test::world(), {}, nullptr, std::chrono::seconds(60));
+  MpiWorld of_comm(test::world(), {}, nullptr, std::chrono::seconds(60));
+  auto& comm = of_comm.all();
   auto const tensor = at::zeros({more_than_2_gib}, at::kByte);
   if (comm.rank() == 0) fill_pattern(tensor, 0);
   comm.broadcast(tensor, 0).wait_on_host();
@@ -44,7 +45,8 @@ TEST(LargeMessages, Broadcast) {
 }
 
 TEST(LargeMessages, AllGather) {
-  MpiCommunicator comm(test::world(), {}, nullptr, std::chrono::seconds(60));
+  MpiWorld of_comm(test::world(), {}, nullptr, std::chrono::seconds(60));
+  auto& comm = of_comm.all();
   auto const part = more_than_2_gib / comm.size();
   auto const whole = at::zeros({part * comm.size()}, at::kByte);
   auto const own = whole.narrow(0, part * comm.rank(), part);

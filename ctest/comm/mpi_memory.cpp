@@ -3,7 +3,7 @@
 #include <chrono>
 
 #include "base/error.hpp"
-#include "comm/mpi/mpi_communicator.hpp"
+#include "comm/mpi/mpi_world.hpp"
 #include "comm/remote_memory_suite.hpp"
 #include "support/world.hpp"
 
@@ -14,20 +14,23 @@ using namespace std::chrono_literals;
 
 TEST(MpiMemory, NothingIsTornOrMixed) {
   if (world().size() == 1) return;  // nobody to put to
-  MpiCommunicator communicator(world(), {}, nullptr, 60s);
+  MpiWorld of_communicator(world(), {}, nullptr, 60s);
+  auto& communicator = of_communicator.all();
   put_and_get(communicator, 200, 5);
   put_and_get(communicator, 50, 100'003);
 }
 
 TEST(MpiMemory, NothingIsTornThoughOperationsComeLate) {
   if (world().size() == 1) return;
-  MpiCommunicator communicator(world(), {}, nullptr, 60s, 300us);
+  MpiWorld of_communicator(world(), {}, nullptr, 60s, 300us);
+  auto& communicator = of_communicator.all();
   put_and_get(communicator, 50, 20'011);
 }
 
 TEST(MpiMemory, BytesThatArePutAreBytesSent) {
   if (world().size() == 1) return;
-  MpiCommunicator communicator(world(), {}, nullptr, 60s);
+  MpiWorld of_communicator(world(), {}, nullptr, 60s);
+  auto& communicator = of_communicator.all();
   put_and_get(communicator, 3, 1000);
   int const workers = world().size() - 1;
   bool const owns = world().rank() == workers;
@@ -36,7 +39,8 @@ TEST(MpiMemory, BytesThatArePutAreBytesSent) {
 }
 
 TEST(MpiMemory, MoreThanThereIsIsRefusedByAllRanks) {
-  MpiCommunicator communicator(world(), {}, nullptr, 60s);
+  MpiWorld of_communicator(world(), {}, nullptr, 60s);
+  auto& communicator = of_communicator.all();
   try {
     auto const none = communicator.share_memory(1LL << 46, at::kByte);
     ADD_FAILURE() << "64 TiB of shared memory";

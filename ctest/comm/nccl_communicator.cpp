@@ -1,12 +1,11 @@
-#include "comm/nccl/nccl_communicator.hpp"
-
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 #include <nccl.h>
 
 #include "base/error.hpp"
 #include "comm/communicator_suite.hpp"
-#include "comm/mpi/mpi_communicator.hpp"
+#include "comm/mpi/mpi_world.hpp"
+#include "comm/nccl/nccl_world.hpp"
 #include "support/fakes/faults.hpp"
 #include "support/fakes/host_communicator.hpp"
 #include "support/world.hpp"
@@ -17,7 +16,8 @@ namespace {
 using namespace std::chrono_literals;
 using stratagem::Error;
 using stratagem::ExitCode;
-using stratagem::make_nccl_communicator;
+using stratagem::make_nccl_world;
+using stratagem::MpiWorld;
 using stratagem::test::CommunicatorCase;
 using stratagem::test::faults;
 using stratagem::test::HostCommunicator;
@@ -28,22 +28,35 @@ constexpr stratagem::gpu::Device device{stratagem::gpu::DeviceKind::cuda, 0};
 class NcclCommunicator : public testing::TestWithParam<CommunicatorCase> {};
 
 TEST_P(NcclCommunicator, Does) {
-  HostCommunicator comm(make_nccl_communicator(world(), device, nullptr, 60s));
+  auto const nccl = make_nccl_world(world(), device, nullptr, 60s);
+  HostCommunicator comm(nccl->all());
   EXPECT_EQ(comm.backend(), "nccl");
   GetParam().body(comm);
 }
 
+/// Of three ranks, the last one is alone.
+TEST_P(NcclCommunicator, DoesInGroups) {
+  auto const nccl = make_nccl_world(world(), device, nullptr, 60s);
+  auto const alone = std::vector{world().rank()};
+  bool const paired = world().rank() < 2 && world().size() > 1;
+  HostCommunicator all(nccl->all());
+  HostCommunicator pair(nccl->group("pair", paired ? std::vector{0, 1} : alone));
+  EXPECT_EQ(pair.size(), paired ? 2 : 1);
+  GetParam().body(pair);
+  GetParam().body(all);
+}
+
 /// Tensors of a device go through pinned copies where ranks share a GPU.
 TEST_P(NcclCommunicator, StagedOverMpiDoes) {
-  HostCommunicator comm(
-      std::make_unique<stratagem::MpiCommunicator>(world(), device, nullptr, 60s));
+  MpiWorld staged(world(), device, nullptr, 60s);
+  HostCommunicator comm(staged.all());
   GetParam().body(comm);
 }
 
 /// An earlier copy may be seen to end later than the next one.
 TEST(NcclCommunicator, StagedMessagesStayInOrder) {
-  HostCommunicator comm(
-      std::make_unique<stratagem::MpiCommunicator>(world(), device, nullptr, 60s));
+  MpiWorld staged(world(), device, nullptr, 60s);
+  HostCommunicator comm(staged.all());
   if (world().size() < 2 || world().rank() > 1) return;
   constexpr int messages = 40;
   std::vector<stratagem::Work> works;
@@ -78,7 +91,7 @@ std::optional<Error> error_of(Act act) {
 TEST(NcclCommunicator, FailedStartOfOneRankEndsAll) {
   int const last = world().size() - 1;
   if (world().rank() == last) faults().nccl_start = ncclSystemError;
-  auto const error = error_of([] { make_nccl_communicator(world(), device, nullptr, 300ms); });
+  auto const error = error_of([] { make_nccl_world(world(), device, nullptr, 300ms); });
   faults() = {};
   ASSERT_TRUE(error);
   EXPECT_EQ(error->code(), ExitCode::environment);
@@ -86,26 +99,28 @@ TEST(NcclCommunicator, FailedStartOfOneRankEndsAll) {
 }
 
 TEST(NcclCommunicator, AsynchronousErrorAbortsAndIsAPeerLost) {
-  auto const comm = make_nccl_communicator(world(), device, nullptr, 60s);
+  auto const nccl = make_nccl_world(world(), device, nullptr, 60s);
+  auto& comm = nccl->all();
   auto const tensor = at::ones({100}, at::kFloat);
   faults().device_hangs = true;
-  auto work = comm->all_reduce(tensor);
+  auto work = comm.all_reduce(tensor);
   faults().nccl_asynchronous = ncclRemoteError;
   auto const error = error_of([&] { work.wait_on_host(); });
   ASSERT_TRUE(error);
   EXPECT_EQ(error->code(), ExitCode::peer_lost);
   EXPECT_EQ(faults().aborts, 1);
   faults() = {};
-  auto const later = error_of([&] { comm->all_reduce(tensor).wait_on_host(); });
+  auto const later = error_of([&] { comm.all_reduce(tensor).wait_on_host(); });
   ASSERT_TRUE(later) << "an aborted communicator stays so";
   EXPECT_EQ(later->code(), ExitCode::peer_lost);
   EXPECT_EQ(faults().aborts, 0);
 }
 
 TEST(NcclCommunicator, AnOperationPastItsTimeIsAStall) {
-  auto const comm = make_nccl_communicator(world(), device, nullptr, 200ms);
+  auto const nccl = make_nccl_world(world(), device, nullptr, 200ms);
+  auto& comm = nccl->all();
   faults().device_hangs = true;
-  auto work = comm->barrier();
+  auto work = comm.barrier();
   auto const error = error_of([&] { work.wait_on_host(); });
   ASSERT_TRUE(error);
   EXPECT_EQ(error->code(), ExitCode::stall);

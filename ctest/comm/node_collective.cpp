@@ -30,14 +30,18 @@ class NoMessages final : public Operation {
 /// A rank's calls, moved in a random order, two at a time.
 class Calls {
  public:
-  Calls(NodeArena& arena, std::uint64_t seed) : arena_(arena), random_(seed, "order") {}
+  Calls(NodeGroup const& group, std::uint64_t seed) : group_(group), random_(seed, "order") {}
 
   at::Tensor given(at::Tensor const& values) const {
-    return arena_.allocate(values.numel(), values.scalar_type())->copy_(values);
+    return group_.allocate(values.numel(), values.scalar_type())->copy_(values);
   }
   void add(Kind kind, at::Tensor const& input, at::Tensor const& output) {
-    calls_.push_back(std::make_unique<NodeCollective>(
-        arena_, kind, input, output, calls_.size() + 1, std::make_unique<NoMessages>()));
+    add(kind, input, output, calls_.size() + 1);
+  }
+  /// With its number in the group.
+  void add(Kind kind, at::Tensor const& input, at::Tensor const& output, std::uint64_t number) {
+    calls_.push_back(std::make_unique<NodeCollective>(group_, kind, input, output, number,
+                                                      std::make_unique<NoMessages>()));
   }
   void run() {
     std::size_t next = 0;
@@ -52,7 +56,7 @@ class Calls {
   }
 
  private:
-  NodeArena& arena_;
+  NodeGroup const& group_;
   CounterRandom random_;
   std::uint64_t moves_ = 0;
   std::vector<std::unique_ptr<NodeCollective>> calls_;
@@ -67,10 +71,10 @@ struct Results {
   }
 };
 
-std::vector<Results> calls_of(Calls& calls, NodeArena const& arena, int rounds) {
+std::vector<Results> calls_of(Calls& calls, NodeGroup const& group, int rounds) {
   constexpr std::int64_t sizes[] = {0, 1, 63, 1000, 40'000, 100'003};
   constexpr at::ScalarType types[] = {at::kFloat, at::kBFloat16, at::kLong, at::kDouble, at::kInt};
-  int const ranks = arena.size(), rank = arena.rank();
+  int const ranks = group.size(), rank = group.rank();
   std::vector<Results> results;
   for (int round = 0; round < rounds; ++round) {
     auto const numel = sizes[round % 6];
@@ -94,7 +98,7 @@ std::vector<Results> calls_of(Calls& calls, NodeArena const& arena, int rounds) 
 
 TEST(NodeCollective, InAnyOrderOfMovesTheBitsAreThoseOfTheSumInRankOrder) {
   for (int ranks = 1; ranks <= 4; ++ranks) {
-    auto const made = arenas(ranks);
+    auto const made = groups(arenas(ranks));
     std::vector<std::vector<Results>> results(made.size());
     std::vector<std::thread> threads;
     for (std::size_t rank = 0; rank < made.size(); ++rank)
@@ -112,12 +116,12 @@ TEST(NodeCollective, InAnyOrderOfMovesTheBitsAreThoseOfTheSumInRankOrder) {
 
 /// Who only waits has nothing in flight, so that it need not look often.
 TEST(NodeCollective, WhoWaitsForOthersMovesNothing) {
-  auto const made = arenas(2);
+  auto const made = groups(arenas(2));
   std::vector<at::Tensor> tensors;
   std::vector<std::unique_ptr<NodeCollective>> calls;
-  for (auto const& arena : made) {
-    tensors.push_back(*arena->allocate(100'000, at::kFloat));
-    calls.push_back(std::make_unique<NodeCollective>(*arena, Kind::all_reduce, tensors.back(),
+  for (auto const& group : made) {
+    tensors.push_back(*group->allocate(100'000, at::kFloat));
+    calls.push_back(std::make_unique<NodeCollective>(*group, Kind::all_reduce, tensors.back(),
                                                      tensors.back(), 1,
                                                      std::make_unique<NoMessages>()));
   }
@@ -134,6 +138,31 @@ TEST(NodeCollective, WhoWaitsForOthersMovesNothing) {
   EXPECT_EQ(calls[0]->in_flight(), 400'000);
   EXPECT_EQ(until_stuck(0), Operation::State::finished);
   EXPECT_EQ(until_stuck(1), Operation::State::finished);
+}
+
+/// Ranks 0 and 2 of three, beside all three, in the same memory.
+TEST(NodeCollective, GroupsShareTheMemoryAndHaveMarksOfTheirOwn) {
+  auto const made = arenas(3);
+  auto const all = groups(made), outer = groups({made[0], made[2]});
+  std::vector<at::Tensor> sums;
+  for (auto const& arena : made) sums.push_back(*arena->allocate(1000, at::kFloat));
+  std::vector<std::thread> threads;
+  for (std::size_t rank = 0; rank < made.size(); ++rank)
+    threads.emplace_back([&, rank] {
+      for (std::uint64_t number = 1; number <= 40; ++number) {
+        sums[rank].fill_(static_cast<float>(rank + 1));
+        Calls of_all(*all[rank], number);
+        of_all.add(Kind::all_reduce, sums[rank], sums[rank], number);
+        of_all.run();
+        ASSERT_EQ(sums[rank].sum().item<float>(), 6000);
+        if (rank == 1) continue;
+        Calls of_outer(*outer[rank / 2], number);
+        of_outer.add(Kind::all_reduce, sums[rank], sums[rank], number);
+        of_outer.run();
+        ASSERT_EQ(sums[rank].sum().item<float>(), 12000);
+      }
+    });
+  for (auto& thread : threads) thread.join();
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 
 #include "comm/communicator_suite.hpp"
-#include "comm/mpi/mpi_communicator.hpp"
-#include "comm/nccl/nccl_communicator.hpp"
+#include "comm/mpi/mpi_world.hpp"
+#include "comm/nccl/nccl_world.hpp"
 #include "comm/serial/serial_communicator.hpp"
 #include "support/gpus.hpp"
 #include "support/world.hpp"
@@ -29,7 +29,8 @@ TEST_P(OnGpu, SerialDoes) {
 }
 
 TEST_P(OnGpu, MpiDoes) {
-  stratagem::MpiCommunicator comm(world(), *own_gpu(), nullptr, 60s);
+  stratagem::MpiWorld of_comm(world(), *own_gpu(), nullptr, 60s);
+  auto& comm = of_comm.all();
   GetParam().body(comm);
 }
 
@@ -37,8 +38,8 @@ TEST_P(OnGpu, MpiDoes) {
 TEST_P(OnGpu, NcclDoes) {
   if (world().size() > 2) return;
   if (auto const lacks = stratagem::test::what_nccl_lacks()) GTEST_SKIP() << *lacks;
-  auto const comm = stratagem::make_nccl_communicator(world(), *own_gpu(), nullptr, 60s);
-  GetParam().body(*comm);
+  auto const nccl = stratagem::make_nccl_world(world(), *own_gpu(), nullptr, 60s);
+  GetParam().body(nccl->all());
 }
 
 INSTANTIATE_TEST_SUITE_P(Suite, OnGpu, testing::ValuesIn(stratagem::test::communicator_cases()),

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "comm/inprocess/inprocess_communicator.hpp"
+#include "comm/inprocess/inprocess_world.hpp"
 #include "conformance/training.hpp"
 
 namespace stratagem::test {

@@ -13,8 +13,8 @@ namespace stratagem::test {
 
 /// On all ranks of the test.
 inline Trained train_here(Training const& training, CommConfig const& comm = {}) {
-  auto const communicator = make_communicator(comm, discover_process(world()), world(), nullptr);
-  return train(training, *communicator);
+  auto const all = make_world(comm, discover_process(world()), world(), nullptr);
+  return train(training, *all);
 }
 
 /// Which ranks can gather the whole result.
@@ -58,8 +58,8 @@ inline void expect_shards_equal_to_emulator(Training training) {
 inline void expect_same_as_on_one_rank(Training const& training) {
   auto expected = world().rank() == 0 ? digest_alone(training) : "";
   world().broadcast(expected, 0);
-  auto const communicator = make_communicator({}, discover_process(world()), world(), nullptr);
-  EXPECT_EQ(digest_on(training, *communicator), expected) << "on rank " << world().rank();
+  auto const all = make_world({}, discover_process(world()), world(), nullptr);
+  EXPECT_EQ(digest_on(training, all->all()), expected) << "on rank " << world().rank();
 }
 
 }  // namespace stratagem::test

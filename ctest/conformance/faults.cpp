@@ -17,9 +17,8 @@ constexpr double kib = 1.0 / 1024;
 std::optional<Error> end_of(Training const& training, Fault fault, int nth) {
   std::optional<Error> end;
   try {
-    auto const communicator =
-        make_communicator({.timeout_s = 20}, discover_process(world()), world(), nullptr);
-    FaultyCommunicator faulty(*communicator, fault, world().rank() == 1 ? nth : -1);
+    auto const all = make_world({.timeout_s = 20}, discover_process(world()), world(), nullptr);
+    FaultyCommunicator faulty(all->all(), fault, world().rank() == 1 ? nth : -1);
     static_cast<void>(train(training, faulty));
   } catch (Error const& error) {
     end = error;

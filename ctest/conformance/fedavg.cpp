@@ -29,7 +29,7 @@ TEST(Fedavg, EqualsItselfOnOneRankBitForBit) {
 /// Masks leave no bit in the sum, whoever plays whom; those who are lost take theirs with them.
 TEST(Fedavg, SecureSumsEqualPlainOnesBitForBit) {
   if (!crypto::available()) GTEST_SKIP() << "needs OpenSSL";
-  auto const communicator = make_communicator({}, discover_process(world()), world(), nullptr);
+  auto const here = make_world({}, discover_process(world()), world(), nullptr);
   for (int const lost : {0, 3}) {
     FedAvgConfig const plain{.per_round = 12, .local_steps = 1, .lost = lost};
     auto all = plain, ring = plain;
@@ -42,7 +42,7 @@ TEST(Fedavg, SecureSumsEqualPlainOnesBitForBit) {
     auto expected = world().rank() == 0 ? digest_alone(training_of(plain)) : "";
     world().broadcast(expected, 0);
     for (auto const& fedavg : {all, ring})
-      EXPECT_EQ(digest_on(training_of(fedavg), *communicator), expected)
+      EXPECT_EQ(digest_on(training_of(fedavg), here->all()), expected)
           << lost << " lost, on rank " << world().rank();
   }
 }

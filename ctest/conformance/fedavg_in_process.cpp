@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
-#include "comm/inprocess/inprocess_communicator.hpp"
-#include "comm/serial/serial_communicator.hpp"
+#include "comm/inprocess/inprocess_world.hpp"
+#include "comm/serial/serial_world.hpp"
 #include "conformance/in_process.hpp"
 #include "crypto/primitives.hpp"
 #include "strategy/fedavg/answers.hpp"
@@ -36,7 +36,7 @@ NamedTensors trained_client(Training training, NamedTensors const& begin, Batch 
                             int local_steps) {
   training.strategy = SerialConfig{};
   auto const model = test_model(training.model);
-  SerialCommunicator alone({});
+  SerialWorld alone({});
   trace::Recorder recorder({}, 0);
   auto const member = make_member(training.strategy, parts_of(training, model, alone, recorder));
   if (!begin.empty()) {
@@ -46,7 +46,7 @@ NamedTensors trained_client(Training training, NamedTensors const& begin, Batch 
   if (local_steps > 0)
     for (auto const& batch : split(share, local_steps))
       member.strategy->step(batch, {.lr = training.optimizer.lr});
-  return gather(member.strategy->state(), State::parameters, model, all_tensors, alone);
+  return gather(member.strategy->state(), State::parameters, model, all_tensors, alone.all());
 }
 
 /// Federated averaging from its definition, but for the rounding to integers, in fp64.
@@ -84,7 +84,7 @@ NamedTensors averaged_clients(Training const& training, bool weighted = true) {
 }
 
 NamedTensors trained_alone(Training const& training) {
-  SerialCommunicator alone({});
+  SerialWorld alone({});
   return train(training, alone).parameters;
 }
 

@@ -164,10 +164,10 @@ TEST(Fsdp, EqualsTheEmulatorInBf16WithLossScaling) {
 
 /// What one strategy gathers another one takes up, and gives back as it was.
 TEST(Fsdp, WeightsMoveBetweenStrategies) {
-  auto const communicator = make_communicator({}, discover_process(world()), world(), nullptr);
+  auto const all = make_world({}, discover_process(world()), world(), nullptr);
   for (auto const* name : {"tiny_residual", "tiny_odd"}) {
     Training training{.model = name, .strategy = DdpConfig{}, .steps = 3};
-    auto const trained = train(training, *communicator);
+    auto const trained = train(training, *all);
     std::map<std::string, at::Tensor> weights(trained.parameters.begin(), trained.parameters.end());
     weights.insert(trained.buffers.begin(), trained.buffers.end());
     auto const model = test_model(name);
@@ -176,7 +176,7 @@ TEST(Fsdp, WeightsMoveBetweenStrategies) {
       for (auto const compute : {Precision::fp32, Precision::bf16}) {
         auto const member =
             make_member(with({.shard = shard}, name), {.model = model,
-                                                       .communicator = *communicator,
+                                                       .world = *all,
                                                        .recorder = recorder,
                                                        .device = {},
                                                        .optimizer = {},
@@ -185,8 +185,8 @@ TEST(Fsdp, WeightsMoveBetweenStrategies) {
         auto const state = member.strategy->state();
         load_weights(state, model, weights);
         member.strategy->state_replaced();
-        auto const gathered = gather(state, State::parameters, model, all_tensors, *communicator);
-        auto const momentum = gather(state, "momentum", model, all_tensors, *communicator);
+        auto const gathered = gather(state, State::parameters, model, all_tensors, all->all());
+        auto const momentum = gather(state, "momentum", model, all_tensors, all->all());
         if (world().rank() != 0) continue;
         ASSERT_EQ(gathered.size(), trained.parameters.size());
         for (std::size_t i = 0; i < gathered.size(); ++i) {
@@ -208,8 +208,8 @@ TEST(Fsdp, ReducesInTheComputeTypeTheSameUnderEveryPlan) {
           .strategy = with({.shard = shard, .prefetch = prefetch, .reduce = ReduceType::compute},
                            "tiny_residual"),
           .precision = {.compute = Precision::bf16, .loss_scale = LossScale::none}};
-      auto const communicator = make_communicator({}, discover_process(world()), world(), nullptr);
-      results.push_back(fingerprint(train(training, *communicator)));
+      auto const all = make_world({}, discover_process(world()), world(), nullptr);
+      results.push_back(fingerprint(train(training, *all)));
       EXPECT_EQ(results.back(), results.front());
     }
 }

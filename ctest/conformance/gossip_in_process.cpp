@@ -6,7 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "comm/inprocess/inprocess_communicator.hpp"
+#include "comm/inprocess/inprocess_world.hpp"
 #include "comm/serial/serial_communicator.hpp"
 #include "conformance/in_process.hpp"
 
@@ -180,11 +180,11 @@ TEST(GossipInProcess, ANonFiniteLossEndsAllRanks) {
 /// Only rank 3 has one: the others name it, and not what they were handed.
 TEST(GossipInProcess, WhoFailsIsNamedByAll) {
   Training training{.strategy = GossipConfig{.graph = Graph::ring}};
-  run_ranks(6, 1, [&](Communicator& communicator) {
+  run_worlds(6, 1, [&](World& world) {
+    auto& communicator = world.all();
     auto const model = test_model(training.model);
     trace::Recorder recorder({}, 0);
-    auto const member =
-        make_member(training.strategy, parts_of(training, model, communicator, recorder));
+    auto const member = make_member(training.strategy, parts_of(training, model, world, recorder));
     member.strategy->begin_round({});
     int const rank = communicator.rank();
     std::int64_t step = 0;
@@ -216,11 +216,11 @@ TEST(GossipInProcess, ANonFiniteLossIsFoundWhereARoundEnds) {
 /// What one rank asks for ends the round of all in the same step: on a ring of six the third.
 TEST(GossipInProcess, RequestsReachAllInOneStep) {
   auto const training = residual({.graph = Graph::ring});
-  run_ranks(6, 1, [&](Communicator& communicator) {
+  run_worlds(6, 1, [&](World& world) {
+    auto& communicator = world.all();
     auto const model = test_model(training.model);
     trace::Recorder recorder({}, 0);
-    auto const member =
-        make_member(training.strategy, parts_of(training, model, communicator, recorder));
+    auto const member = make_member(training.strategy, parts_of(training, model, world, recorder));
     member.strategy->begin_round({});
     int const rank = communicator.rank();
     for (std::int64_t step = 0; step < 4; ++step) {

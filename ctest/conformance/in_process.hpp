@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
-#include "comm/inprocess/inprocess_communicator.hpp"
+#include "comm/inprocess/inprocess_world.hpp"
 #include "conformance/local_workers.hpp"
 
 namespace stratagem::test {

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
-#include "comm/inprocess/inprocess_communicator.hpp"
+#include "comm/inprocess/inprocess_world.hpp"
 #include "comm/serial/serial_communicator.hpp"
 #include "conformance/in_process.hpp"
 #include "strategy/local/fragments.hpp"
@@ -261,11 +261,11 @@ TEST(LocalInProcess, ANonFiniteLossIsFoundWhereARoundEnds) {
 /// What one rank asks for reaches all with the next averaging, and none sooner.
 TEST(LocalInProcess, RequestsWaitForAnAveraging) {
   auto const training = residual({.inner_steps = 3});
-  run_ranks(2, 1, [&](Communicator& communicator) {
+  run_worlds(2, 1, [&](World& world) {
+    auto& communicator = world.all();
     auto const model = test_model(training.model);
     trace::Recorder recorder({}, 0);
-    auto const member =
-        make_member(training.strategy, parts_of(training, model, communicator, recorder));
+    auto const member = make_member(training.strategy, parts_of(training, model, world, recorder));
     member.strategy->begin_round({});
     int const rank = communicator.rank();
     for (std::int64_t step = 0; step < 6; ++step) {
@@ -283,11 +283,11 @@ TEST(LocalInProcess, RequestsWaitForAnAveraging) {
 /// A fragment's sending is one, before it arrives.
 TEST(LocalInProcess, RequestsWaitForASending) {
   auto const training = residual({.inner_steps = 6, .fragments = 2, .delay = 2});
-  run_ranks(2, 1, [&](Communicator& communicator) {
+  run_worlds(2, 1, [&](World& world) {
+    auto& communicator = world.all();
     auto const model = test_model(training.model);
     trace::Recorder recorder({}, 0);
-    auto const member =
-        make_member(training.strategy, parts_of(training, model, communicator, recorder));
+    auto const member = make_member(training.strategy, parts_of(training, model, world, recorder));
     member.strategy->begin_round({});
     for (std::int64_t step = 0; step < 9; ++step) {
       auto const batch = training_batch(training, step, communicator.rank() * 12, 2);

@@ -4,7 +4,7 @@
 
 #include <ATen/ATen.h>
 
-#include "comm/serial/serial_communicator.hpp"
+#include "comm/serial/serial_world.hpp"
 
 namespace stratagem::test {
 namespace {
@@ -79,19 +79,19 @@ std::string digest_on(Training const& training, Communicator& communicator) {
 }
 
 std::string digest_alone(Training const& training) {
-  SerialCommunicator alone({});
-  return digest_on(training, alone);
+  SerialWorld alone({});
+  return digest_on(training, alone.all());
 }
 
 void run_serials(Training training, int workers, Exchange const& exchange) {
   training.strategy = SerialConfig{};
   auto const model = test_model(training.model);
-  SerialCommunicator alone({});
+  SerialWorld alone({});
   trace::Recorder recorder({}, 0);
   std::vector<Member> members;
   std::vector<NamedTensors> parameters;
   auto const fetch = [&](Member const& member) {
-    return gather(member.strategy->state(), State::parameters, model, all_tensors, alone);
+    return gather(member.strategy->state(), State::parameters, model, all_tensors, alone.all());
   };
   for (int worker = 0; worker < workers; ++worker) {
     members.push_back(make_member(training.strategy, parts_of(training, model, alone, recorder)));

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "comm/nccl/nccl_communicator.hpp"
+#include "comm/nccl/nccl_world.hpp"
 #include "comm/serial/serial_communicator.hpp"
 #include "conformance/expected.hpp"
 #include "support/fakes/host_communicator.hpp"
@@ -14,8 +14,8 @@ using namespace std::chrono_literals;
 void expect_equal_to_emulator(Training const& training, SerialConfig const& serial = {}) {
   std::string own;
   {
-    HostCommunicator communicator(
-        make_nccl_communicator(world(), {gpu::DeviceKind::cuda, 0}, nullptr, 60s));
+    auto const nccl = make_nccl_world(world(), {gpu::DeviceKind::cuda, 0}, nullptr, 60s);
+    HostCommunicator communicator(nccl->all());
     ASSERT_EQ(communicator.backend(), "nccl");
     own = fingerprint(train(training, communicator));
   }
@@ -74,8 +74,8 @@ TEST(Nccl, StepsWaitForNoCollectiveOnTheHost) {
       FsdpConfig{.shard = Shard::full, .unit_mb = 1.0 / 1024, .prefetch = 1, .poison = true}};
   for (auto const& strategy : strategies)
     for (bool const graph : {false, true}) {
-      HostCommunicator communicator(
-          make_nccl_communicator(world(), {gpu::DeviceKind::cuda, 0}, nullptr, 60s));
+      auto const nccl = make_nccl_world(world(), {gpu::DeviceKind::cuda, 0}, nullptr, 60s);
+      HostCommunicator communicator(nccl->all());
       int before = 0, waits = 0;
       train({.model = "tiny_residual",
              .strategy = strategy,

@@ -3,9 +3,9 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "comm/mpi/mpi_communicator.hpp"
-#include "comm/nccl/nccl_communicator.hpp"
-#include "comm/serial/serial_communicator.hpp"
+#include "comm/mpi/mpi_world.hpp"
+#include "comm/nccl/nccl_world.hpp"
+#include "comm/serial/serial_world.hpp"
 #include "conformance/expected.hpp"
 #include "params/server_plan.hpp"
 #include "support/gpus.hpp"
@@ -31,10 +31,11 @@ class OnGpu : public testing::Test {
   static void expect_equal_to_emulator(Training training, SerialConfig const& serial = {}) {
     training.device = *own_gpu();
     auto const expected = emulated(training, world().size(), serial);
-    MpiCommunicator staged(world(), training.device, nullptr, 60s);
+    MpiWorld of_staged(world(), training.device, nullptr, 60s);
+    auto& staged = of_staged.all();
     EXPECT_EQ(fingerprint(train(training, staged)), expected);
     if (what_nccl_lacks() || world().size() > 2) return;  // of three terms it adds in its own order
-    auto const nccl = make_nccl_communicator(world(), training.device, nullptr, 60s);
+    auto const nccl = make_nccl_world(world(), training.device, nullptr, 60s);
     EXPECT_EQ(fingerprint(train(training, *nccl)), expected);
   }
 };
@@ -83,7 +84,7 @@ TEST_F(OnGpu, SumsKeptInAGraphEqualTheEmulators) {
                         .device = *own_gpu(),
                         .graph = true};
       auto const expected = emulated(training, world().size());
-      auto const nccl = make_nccl_communicator(world(), training.device, nullptr, 60s);
+      auto const nccl = make_nccl_world(world(), training.device, nullptr, 60s);
       EXPECT_EQ(fingerprint(train(training, *nccl)), expected) << model;
     }
   for (auto const shard : {Shard::optimizer, Shard::gradients, Shard::full}) {
@@ -94,7 +95,7 @@ TEST_F(OnGpu, SumsKeptInAGraphEqualTheEmulators) {
         .compare_every = 6,
         .graph = true};
     auto const expected = emulated(training, world().size());
-    auto const nccl = make_nccl_communicator(world(), training.device, nullptr, 60s);
+    auto const nccl = make_nccl_world(world(), training.device, nullptr, 60s);
     EXPECT_EQ(fingerprint(train(training, *nccl)), expected);
   }
 }
@@ -132,11 +133,12 @@ TEST_F(OnGpu, ALossThatIsNotFiniteUpdatesNothing) {
       if ((alone || graph) && ranks > 1) continue;
       Training const training{.strategy = config, .device = device, .graph = graph};
       auto const model = test_model(training.model);
-      MpiCommunicator staged(world(), device, nullptr, 60s);
-      SerialCommunicator without_others(device);
-      auto& communicator = ranks > 1 ? static_cast<Communicator&>(staged) : without_others;
+      MpiWorld staged(world(), device, nullptr, 60s);
+      SerialWorld without_others(device);
+      auto& all = ranks > 1 ? static_cast<World&>(staged) : without_others;
+      auto& communicator = all.all();
       trace::Recorder recorder(device, 0);
-      auto const member = make_member(config, parts_of(training, model, communicator, recorder));
+      auto const member = make_member(config, parts_of(training, model, all, recorder));
       auto const step = [&](std::int64_t number, double lr) {
         auto const first_slot = training.global_batch / ranks * rank;
         member.strategy->step(training_batch(training, number, first_slot, ranks), {.lr = lr});
@@ -188,7 +190,8 @@ TEST_F(OnGpu, WorkersOfAServerAreAsCloseAsTheGpuIs) {
     training.device = *own_gpu();
     auto const on_gpu = train_emulated(training, world().size() - 1);
     if (serves) training.device = {};
-    MpiCommunicator communicator(world(), training.device, nullptr, 60s);
+    MpiWorld of_communicator(world(), training.device, nullptr, 60s);
+    auto& communicator = of_communicator.all();
     auto const trained = train(training, communicator);
     if (world().rank() > 0) continue;
     auto const expected = distance(on_gpu.parameters, on_host.parameters);

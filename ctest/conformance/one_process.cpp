@@ -3,7 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "base/contract.hpp"
-#include "comm/serial/serial_communicator.hpp"
+#include "comm/serial/serial_world.hpp"
 #include "strategy/ps/offline/replay.hpp"
 
 namespace stratagem::test {
@@ -15,7 +15,7 @@ struct OneProcess {
       : model(test_model(training.model)), parts(parts_of(training, model, alone, recorder)) {}
 
   Model model;
-  SerialCommunicator alone{{}};
+  SerialWorld alone{{}};
   trace::Recorder recorder{{}, 0};
   StrategyParts parts;
 };

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "comm/mpi/mpi_communicator.hpp"
+#include "comm/mpi/mpi_world.hpp"
 #include "conformance/expected.hpp"
 #include "params/server_plan.hpp"
 #include "support/fakes/host_communicator.hpp"
@@ -20,8 +20,8 @@ Trained train_on_devices(Training const& training) {
   bool const serves =
       assign_roles(world().size(), ps.servers, ps.server_ranks).server_of(world().rank()) >= 0;
   auto const kind = serves ? gpu::DeviceKind::cpu : gpu::DeviceKind::cuda;
-  HostCommunicator communicator(
-      std::make_unique<MpiCommunicator>(world(), gpu::Device{kind, 0}, nullptr, 60s));
+  MpiWorld staged(world(), gpu::Device{kind, 0}, nullptr, 60s);
+  HostCommunicator communicator(staged.all());
   return train(training, communicator);
 }
 

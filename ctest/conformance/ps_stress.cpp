@@ -90,13 +90,13 @@ class Disturber {
 struct Stress {
   Training training;
   Model model = test_model(training.model);
-  std::unique_ptr<Communicator> communicator =
-      make_communicator({}, discover_process(world()), world(), nullptr);
+  std::unique_ptr<World> all = make_world({}, discover_process(world()), world(), nullptr);
+  Communicator& communicator = all->all();
   trace::Recorder recorder{{}, 0};
-  StrategyParts parts = parts_of(training, model, *communicator, recorder);
+  StrategyParts parts = parts_of(training, model, *all, recorder);
   PsConfig ps = std::get<PsConfig>(training.strategy);
   ParameterLayout layout = make_layout(model);
-  PsPlan planned = plan_ps(ps, layout, communicator->size(), sizeof(double));
+  PsPlan planned = plan_ps(ps, layout, communicator.size(), sizeof(double));
   ServerPlan const& plan = planned.servers;
 
   bool chunkwise() const { return ps.pulls == ServerPolicy::Pulls::chunkwise; }
@@ -134,12 +134,12 @@ std::int64_t count_torn(Stress const& stress, Pattern const& pattern, at::Tensor
 
 void be_worker(Stress& stress, std::int64_t pushes) {
   auto const transport = make_transport(stress.planned, stress.parts);
-  int const worker = stress.plan.roles.worker_of(stress.communicator->rank());
+  int const worker = stress.plan.roles.worker_of(stress.communicator.rank());
   Pattern const pattern(stress.layout.size(), stress.plan.workers());
   auto const flat = stress.parts.allocate(gpu::MemoryCategory::parameters, stress.layout.size());
   auto const gradient = at::zeros_like(flat);
   Seen seen(stress.domains(), at::zeros({stress.plan.workers()}, at::kDouble));
-  auto& communicator = *stress.communicator;
+  auto& communicator = stress.communicator;
   std::int64_t torn = 0;
   for (std::int64_t push = 1; push <= pushes + 1; ++push) {
     bool const last = push > pushes;
@@ -199,7 +199,7 @@ void expect_nothing_torn(PsConfig ps) {
       be_server<AsyncPsServer>(stress, each);
     else
       be_server<SyncPsServer>(stress, each);
-    stress.communicator->barrier().wait_on_host();  // while a rank may still be stopped
+    stress.communicator.barrier().wait_on_host();  // while a rank may still be stopped
   }
   if (world().rank() == 0)
     std::cout << each * stress.plan.workers() << " pushes to " << ps.servers << " servers in "

@@ -13,7 +13,7 @@
 #include "base/error.hpp"
 #include "base/random.hpp"
 #include "base/text.hpp"
-#include "comm/inprocess/inprocess_communicator.hpp"
+#include "comm/inprocess/inprocess_world.hpp"
 #include "comm/serial/serial_communicator.hpp"
 #include "conformance/training.hpp"
 #include "strategy/ps/ps_plan.hpp"

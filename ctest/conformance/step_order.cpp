@@ -6,13 +6,14 @@
 #include <gtest/gtest.h>
 
 #include "base/text.hpp"
-#include "comm/inprocess/inprocess_communicator.hpp"
+#include "comm/inprocess/inprocess_world.hpp"
 #include "conformance/training.hpp"
 #include "strategy/gossip/mixer.hpp"
 #include "strategy/planned_strategy.hpp"
 #include "strategy/ps/protocol/messages.hpp"
 #include "strategy/shared/control.hpp"
 #include "strategy/timing/lanes.hpp"
+#include "support/one_group.hpp"
 #include "support/recording_communicator.hpp"
 #include "support/tiny_models.hpp"
 
@@ -89,7 +90,8 @@ Events done_by_member(StrategyConfig const& strategy) {
     auto& own = events[static_cast<std::size_t>(inner.rank())];
     auto const model = observed_model(own);
     RecordingCommunicator communicator(inner, own);
-    static_cast<void>(train({.strategy = strategy, .steps = steps}, model, communicator));
+    OneGroup world(communicator);
+    static_cast<void>(train({.strategy = strategy, .steps = steps}, model, world));
   });
   return events.front();
 }

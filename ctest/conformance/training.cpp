@@ -20,6 +20,7 @@
 #include "strategy/shared/model_layout.hpp"
 #include "strategy/state/counters.hpp"
 #include "support/exported_files.hpp"
+#include "support/one_group.hpp"
 #include "support/tiny_models.hpp"
 #include "trace/trace_file.hpp"
 
@@ -117,10 +118,10 @@ std::filesystem::path trace_of(std::filesystem::path const& folder, int rank) {
   return folder / ("rank-" + std::to_string(rank) + ".h5");
 }
 
-StrategyParts parts_of(Training const& training, Model const& model, Communicator& communicator,
+StrategyParts parts_of(Training const& training, Model const& model, World& world,
                        trace::Recorder& recorder) {
   return {.model = model,
-          .communicator = communicator,
+          .world = world,
           .recorder = recorder,
           .device = training.device,
           .optimizer = training.optimizer,
@@ -130,11 +131,17 @@ StrategyParts parts_of(Training const& training, Model const& model, Communicato
           .graph = training.graph};
 }
 
-Trained train(Training const& training, Communicator& communicator) {
-  return train(training, test_model(training.model), communicator);
+Trained train(Training const& training, World& world) {
+  return train(training, test_model(training.model), world);
 }
 
-Trained train(Training const& training, Model const& model, Communicator& communicator) {
+Trained train(Training const& training, Communicator& communicator) {
+  OneGroup world(communicator);
+  return train(training, world);
+}
+
+Trained train(Training const& training, Model const& model, World& world) {
+  auto& communicator = world.all();
   auto const plan = plan_strategy(training.strategy, model, training.optimizer, training.precision,
                                   communicator.size());
   trace::Recorder recorder(training.device, 0);
@@ -144,8 +151,7 @@ Trained train(Training const& training, Model const& model, Communicator& commun
     file.emplace(trace_of(training.trace_folder, communicator.rank()), trace::TraceHeader{},
                  recorder, trace::ClockSample{}, 0);
   }
-  auto const member =
-      make_member(training.strategy, parts_of(training, model, communicator, recorder));
+  auto const member = make_member(training.strategy, parts_of(training, model, world, recorder));
   auto& participant = member.participant();
   Trained trained;
   if (!model.graph.empty()) {
@@ -170,7 +176,7 @@ Trained train(Training const& training, Model const& model, Communicator& commun
   RoundHooks const hooks{.options =
                              [&](Batch const& batch) {
                                recorder.begin_step(batch.step, batch.epoch);
-                               sent = communicator.bytes_sent();
+                               sent = world.bytes_sent();
                                auto const every = training.compare_every;
                                return StepOptions{
                                    .lr = schedule.lr(batch.step),
@@ -181,7 +187,7 @@ Trained train(Training const& training, Model const& model, Communicator& commun
                                trained.losses.push_back(result.loss);
                                trained.correct.push_back(result.correct);
                                trained.skipped += result.skipped ? 1 : 0;
-                               trained.bytes_sent.push_back(communicator.bytes_sent() - sent);
+                               trained.bytes_sent.push_back(world.bytes_sent() - sent);
                                return true;
                              }};
   for (auto begin = training.first_step; begin < training.steps; begin += training.round()) {

@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "comm/communicator.hpp"
+#include "comm/world.hpp"
 #include "model/model.hpp"
 #include "optim/optim_config.hpp"
 #include "strategy/registry.hpp"
@@ -60,14 +60,16 @@ inline std::map<std::string, double> overflowing() {
 }
 
 /// What strategies are made of; all references outlive them.
-StrategyParts parts_of(Training const& training, Model const& model, Communicator& communicator,
+StrategyParts parts_of(Training const& training, Model const& model, World& world,
                        trace::Recorder& recorder);
 
-/// Every rank of `communicator` trains its slice of the same global batches of synthetic digits, or
+/// Every rank of `world` trains its slice of the same global batches of synthetic digits, or
 /// of text, with the learning rate that the optimizer's schedule makes of so many steps.
+Trained train(Training const& training, World& world);
+/// The same in one group of ranks.
 Trained train(Training const& training, Communicator& communicator);
 /// The same with a model of one's own, which outlives the call; `training.model` is not looked at.
-Trained train(Training const& training, Model const& model, Communicator& communicator);
+Trained train(Training const& training, Model const& model, World& world);
 
 /// 16 hex digits over names and bytes of tensors, and over the correct samples of all steps.
 std::string fingerprint(Trained const& trained);

@@ -6,7 +6,7 @@
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
-#include "comm/serial/serial_communicator.hpp"
+#include "comm/serial/serial_world.hpp"
 #include "conformance/training.hpp"
 #include "gpu/memory.hpp"
 #include "model/layers.hpp"
@@ -48,10 +48,10 @@ at::Tensor images(Case const& of, std::int64_t samples) {
 
 /// Of a real step, the second, beyond what lives between steps.
 std::int64_t measured_peak(Case const& of, std::int64_t samples) {
-  SerialCommunicator alone({});
+  SerialWorld alone({});
   trace::Recorder recorder(host, 0);
   auto const member = make_member(of.strategy, {.model = of.model,
-                                                .communicator = alone,
+                                                .world = alone,
                                                 .recorder = recorder,
                                                 .device = host,
                                                 .precision = of.precision,

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
-#include "comm/inprocess/inprocess_communicator.hpp"
+#include "comm/inprocess/inprocess_world.hpp"
 #include "conformance/training.hpp"
 #include "strategy/gossip/mixer.hpp"
 #include "strategy/shared/model_layout.hpp"

@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
-#include "comm/inprocess/inprocess_communicator.hpp"
-#include "comm/serial/serial_communicator.hpp"
+#include "comm/inprocess/inprocess_world.hpp"
+#include "comm/serial/serial_world.hpp"
 #include "conformance/training.hpp"
 #include "strategy/ps/protocol/messages.hpp"
 #include "strategy/ps/ps_plan.hpp"
@@ -131,11 +131,11 @@ Case const cases[]{
 };
 
 /// What making the strategy added to the live bytes, once it was known how much that is.
-gpu::MemoryUse allocated(Case const& of, Model const& model, Communicator& communicator) {
+gpu::MemoryUse allocated(Case const& of, Model const& model, World& world) {
   trace::Recorder recorder({}, 0);
   auto const before = gpu::live_memory({});
   auto const member = make_member(of.strategy, {.model = model,
-                                                .communicator = communicator,
+                                                .world = world,
                                                 .recorder = recorder,
                                                 .device = {},
                                                 .optimizer = of.optimizer,
@@ -145,10 +145,11 @@ gpu::MemoryUse allocated(Case const& of, Model const& model, Communicator& commu
   return use;
 }
 
-void expect_planned(Case const& of, Model const& model, Communicator& communicator) {
+void expect_planned(Case const& of, Model const& model, World& world) {
+  auto& communicator = world.all();
   auto const plan =
       plan_strategy(of.strategy, model, of.optimizer, {.compute = of.compute}, communicator.size());
-  auto const use = allocated(of, model, communicator);
+  auto const use = allocated(of, model, world);
   for (auto const category : lasting)
     EXPECT_EQ(plan.memory[category], use[category])
         << of.what << ", " << model.name << ", " << communicator.size() << " ranks, "
@@ -156,9 +157,9 @@ void expect_planned(Case const& of, Model const& model, Communicator& communicat
 }
 
 TEST(Plan, PromisesTheBytesThatAStrategyAllocates) {
-  SerialCommunicator communicator({});
+  SerialWorld world({});
   for (auto const* name : {"lenet", "tiny_residual", "tiny_odd"})
-    for (auto const& each : cases) expect_planned(each, test::test_model(name), communicator);
+    for (auto const& each : cases) expect_planned(each, test::test_model(name), world);
 }
 
 /// Ranks take turns, and a rank's turn lasts from one wait to the next: what one allocates between
@@ -168,22 +169,21 @@ TEST(Plan, PromisesTheBytesThatEachOfSeveralRanksAllocates) {
     for (auto const& each : cases) {
       if (std::holds_alternative<SerialConfig>(each.strategy)) continue;
       auto const model = test::test_model("tiny_residual");
-      run_ranks(ranks, 1,
-                [&](Communicator& communicator) { expect_planned(each, model, communicator); });
+      run_worlds(ranks, 1, [&](World& world) { expect_planned(each, model, world); });
     }
 }
 
 TEST(Plan, PromisesTheBytesOfEveryOptimizer) {
   auto const model = test::test_model("tiny_residual");
-  SerialCommunicator alone({});
+  SerialWorld alone({});
   for (auto const& optimizer : all_optimizers()) {
     auto const* what = name_of(optimizer).data();
     expect_planned({what, SerialConfig{.emulate_ranks = 2}, optimizer}, model, alone);
     for (auto const& strategy : std::initializer_list<StrategyConfig>{
              DdpConfig{}, FsdpConfig{.shard = Shard::optimizer, .unit_mb = small},
              FsdpConfig{.unit_mb = small}})
-      run_ranks(3, 1, [&](Communicator& communicator) {
-        expect_planned({what, strategy, optimizer, Precision::bf16}, model, communicator);
+      run_worlds(3, 1, [&](World& world) {
+        expect_planned({what, strategy, optimizer, Precision::bf16}, model, world);
       });
   }
 }
@@ -282,13 +282,14 @@ TEST(Plan, CodesOfWorkersOnGpusAreRefusedOnAllRanks) {
   auto const model = test::test_model("tiny_residual");
   PsConfig const ps{.servers = 1, .compression = {Code::int8}};
   int refused = 0;  // ranks take turns
-  run_ranks(3, 1, [&](Communicator& communicator) {
+  run_worlds(3, 1, [&](World& world) {
+    auto& communicator = world.all();
     trace::Recorder recorder({}, 0);
     bool const works = communicator.rank() < 2;
     try {
       static_cast<void>(
           make_member(ps, {.model = model,
-                           .communicator = communicator,
+                           .world = world,
                            .recorder = recorder,
                            .device = works ? gpu::Device{gpu::DeviceKind::cuda} : gpu::Device{},
                            .optimizer = {},
@@ -308,10 +309,11 @@ TEST(Plan, PromisesTheBytesThatWorkersAndServersAllocate) {
   for (auto const& compression : pushed) {
     PsConfig const ps{.servers = 2, .chunk_mb = 4 * small, .compression = compression};
     auto const plan = plan_strategy(ps, model, {}, {}, 5);
-    run_ranks(5, 1, [&](Communicator& communicator) {
+    run_worlds(5, 1, [&](World& world) {
+      auto& communicator = world.all();
       trace::Recorder recorder({}, 0);
       StrategyParts const parts{.model = model,
-                                .communicator = communicator,
+                                .world = world,
                                 .recorder = recorder,
                                 .device = {},
                                 .optimizer = {},

@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
-#include "comm/inprocess/inprocess_communicator.hpp"
+#include "comm/inprocess/inprocess_world.hpp"
 #include "conformance/training.hpp"
 #include "params/initialise.hpp"
 #include "strategy/shared/replica.hpp"

@@ -10,7 +10,7 @@
 #include "base/files/file.hpp"
 #include "base/random.hpp"
 #include "base/text.hpp"
-#include "comm/inprocess/inprocess_communicator.hpp"
+#include "comm/inprocess/inprocess_world.hpp"
 #include "conformance/training.hpp"
 #include "crypto/primitives.hpp"
 #include "strategy/registry.hpp"

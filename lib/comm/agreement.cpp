@@ -5,6 +5,7 @@
 #include <ATen/ATen.h>
 
 #include "base/text.hpp"
+#include "comm/ranks_text.hpp"
 
 namespace stratagem {
 namespace {
@@ -39,12 +40,6 @@ void throw_unless_equal(std::vector<std::string> const& values, std::string_view
 }
 
 }  // namespace
-
-std::string list_ranks(std::span<int const> ranks) {
-  std::vector<std::string> texts;
-  for (int const rank : ranks) texts.push_back(str(rank));
-  return str(ranks.size() == 1 ? "rank " : "ranks ", join(texts, ", "));
-}
 
 std::vector<std::string> gather_texts(Communicator& comm, std::string const& text) {
   auto const size = static_cast<std::int64_t>(comm.size());

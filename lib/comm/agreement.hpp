@@ -16,10 +16,7 @@
 namespace stratagem {
 
 // An error on one rank ends all ranks, with one exit code and one text. All functions except
-// list_ranks and joint_error are collective.
-
-/// "rank 1" or "ranks 0, 2".
-std::string list_ranks(std::span<int const> ranks);
+// joint_error are collective.
 
 /// One text per rank, in rank order, on every rank.
 std::vector<std::string> gather_texts(Communicator& comm, std::string const& text);

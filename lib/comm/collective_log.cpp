@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/text.hpp"
-#include "comm/agreement.hpp"
+#include "comm/ranks_text.hpp"
 
 namespace stratagem {
 namespace {
@@ -52,23 +52,26 @@ std::uint64_t CollectiveLog::fingerprint() const {
   return hash_.value();
 }
 
-std::string CollectiveLog::text() const {
+std::string CollectiveLog::text(std::string_view group) const {
   std::lock_guard const lock(mutex_);
+  auto const at = group.empty() ? std::string() : str('@', group);
   std::vector<std::string> lines;
   auto const first = std::max<std::int64_t>(0, count_ - static_cast<std::int64_t>(kept));
   for (auto n = first; n < count_; ++n)
-    lines.push_back(str(n, " ", last_[static_cast<std::size_t>(n) % kept].text()));
+    lines.push_back(str(n, at, " ", last_[static_cast<std::size_t>(n) % kept].text()));
   return join(lines, "\n");
 }
 
 std::optional<std::string> first_difference(std::span<std::string const> logs) {
-  std::map<std::int64_t, std::map<std::string, std::vector<int>>> calls;  // number, call, ranks
+  using Number = std::pair<std::string, std::int64_t>;              // in a group
+  std::map<Number, std::map<std::string, std::vector<int>>> calls;  // call, ranks
   for (std::size_t rank = 0; rank < logs.size(); ++rank) {
     if (logs[rank].empty()) continue;
     for (auto const& line : split(logs[rank], '\n')) {
-      auto const space = line.find(' ');
-      if (auto const number = parse_integer(line.substr(0, space)))
-        calls[*number][line.substr(space + 1)].push_back(static_cast<int>(rank));
+      auto const space = line.find(' '), at = std::min(line.find('@'), space);
+      auto const group = line.substr(at, space - at);
+      if (auto const number = parse_integer(line.substr(0, at)))
+        calls[{group, *number}][line.substr(space + 1)].push_back(static_cast<int>(rank));
     }
   }
   for (auto const& [number, ranks_of] : calls) {
@@ -76,7 +79,9 @@ std::optional<std::string> first_difference(std::span<std::string const> logs) {
     std::vector<std::string> sides;
     for (auto const& [call, ranks] : ranks_of)
       sides.push_back(str(call, " on ", list_ranks(ranks)));
-    return str("collective ", number, " is ", join(sides, " and "));
+    auto const& [group, place] = number;
+    auto const of_group = group.empty() ? std::string() : " of " + group.substr(1);
+    return str("collective ", place, of_group, " is ", join(sides, " and "));
   }
   return std::nullopt;
 }

@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include <c10/core/ScalarType.h>
 
@@ -37,8 +38,9 @@ class CollectiveLog {
   void add(CollectiveCall const& call);
   /// Equal on ranks that have called the same collectives in the same order.
   std::uint64_t fingerprint() const;
-  /// The most recent calls, the oldest first: one line each, with its number.
-  std::string text() const;
+  /// The most recent calls, the oldest first: one line each, "17 barrier", or "17@group barrier"
+  /// of a group with a name.
+  std::string text(std::string_view group = {}) const;
 
  private:
   mutable std::mutex mutex_;
@@ -48,8 +50,9 @@ class CollectiveLog {
 };
 
 /// The first collective that differs between ranks, as far as their logs still contain it; one log
-/// per rank: "collective 17 is barrier on ranks 0, 2 and all_gather of 8 Long on rank 1". An empty
-/// log means unknown. A rank that has called fewer collectives is only late.
+/// per rank: "collective 17 is barrier on ranks 0, 2 and all_gather of 8 Long on rank 1", or
+/// "collective 17 of group is ...". An empty log means unknown. A rank that has called fewer
+/// collectives is only late.
 std::optional<std::string> first_difference(std::span<std::string const> logs);
 
 /// Throws Error(mismatch) with this text.

@@ -6,9 +6,9 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "comm/mpi/mpi_communicator.hpp"
-#include "comm/nccl/nccl_communicator.hpp"
-#include "comm/serial/serial_communicator.hpp"
+#include "comm/mpi/mpi_world.hpp"
+#include "comm/nccl/nccl_world.hpp"
+#include "comm/serial/serial_world.hpp"
 
 namespace stratagem {
 namespace {
@@ -48,19 +48,17 @@ CommBackend choose_backend(CommConfig const& config, ProcessInfo const& process)
   return CommBackend::nccl;
 }
 
-std::unique_ptr<Communicator> make_communicator(CommConfig const& config,
-                                                ProcessInfo const& process, mpi::Comm const& world,
-                                                trace::Recorder* recorder,
-                                                std::unique_ptr<PeriodicTask> periodic_task) {
+std::unique_ptr<World> make_world(CommConfig const& config, ProcessInfo const& process,
+                                  mpi::Comm const& comm, trace::Recorder* recorder,
+                                  std::unique_ptr<PeriodicTask> periodic_task) {
   auto const backend = choose_backend(config, process);
   std::chrono::seconds const timeout(config.timeout_s);
-  if (process.size == 1) return std::make_unique<SerialCommunicator>(process.device);
+  if (process.size == 1) return std::make_unique<SerialWorld>(process.device);
   if (backend == CommBackend::nccl)
-    return make_nccl_communicator(world, process.device, recorder, timeout,
-                                  std::move(periodic_task));
-  return std::make_unique<MpiCommunicator>(world, process.device, recorder, timeout,
-                                           std::chrono::microseconds(config.delay_us),
-                                           std::move(periodic_task), config.node);
+    return make_nccl_world(comm, process.device, recorder, timeout, std::move(periodic_task));
+  return std::make_unique<MpiWorld>(comm, process.device, recorder, timeout,
+                                    std::chrono::microseconds(config.delay_us),
+                                    std::move(periodic_task), config.node);
 }
 
 }  // namespace stratagem

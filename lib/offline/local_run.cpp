@@ -67,7 +67,7 @@ LocalRun::LocalRun(RunConfig const& config, int ranks)
 StrategyParts LocalRun::parts() {
   auto const& config = plan_.config;
   return {.model = model_,
-          .communicator = alone_,
+          .world = alone_,
           .recorder = recorder_,
           .device = {},
           .optimizer = config.optimizer,

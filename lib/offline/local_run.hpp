@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/serial/serial_communicator.hpp"
+#include "comm/serial/serial_world.hpp"
 #include "data/loader.hpp"
 #include "model/weights.hpp"
 #include "plan/run_plan.hpp"
@@ -39,7 +39,7 @@ class LocalRun {
   Dataset dataset_;
   TensorMap weights_;
   RunPlan plan_;
-  SerialCommunicator alone_;
+  SerialWorld alone_;
   trace::Recorder recorder_;
   Loader loader_;
   BatchMaker test_maker_;

@@ -19,7 +19,7 @@
 #include "comm/agreement.hpp"
 #include "comm/bench.hpp"
 #include "comm/factory.hpp"
-#include "comm/serial/serial_communicator.hpp"
+#include "comm/serial/serial_world.hpp"
 #include "data/own_data.hpp"
 #include "data/read_rate.hpp"
 #include "mpi/session.hpp"
@@ -96,7 +96,7 @@ class Stepper {
         alone_(device),
         recorder_(device, 0),
         member_(make_member(serial_strategy(), {.model = model_,
-                                                .communicator = alone_,
+                                                .world = alone_,
                                                 .recorder = recorder_,
                                                 .device = device,
                                                 .optimizer = config.optimizer,
@@ -148,7 +148,7 @@ class Stepper {
   RunConfig const& config_;
   Model model_;
   gpu::Device device_;
-  SerialCommunicator alone_;
+  SerialWorld alone_;
   trace::Recorder recorder_;
   Member member_;
   SameBatch batches_;
@@ -219,23 +219,24 @@ std::optional<PassTimes> time_passes(WantedPass const& wanted, PassKind const& k
   return PassTimes{kind, process.node_size, Curve(forward), Curve(backward), optimizer_s};
 }
 
-std::vector<OperationTimes> time_operations(ProcessInfo const& process, mpi::Comm const& world) {
-  auto const communicator = make_communicator({}, process, world, nullptr);
+std::vector<OperationTimes> time_operations(ProcessInfo const& process, mpi::Comm const& comm) {
+  auto const world = make_world({}, process, comm, nullptr);
+  auto& communicator = world->all();
   std::vector<OperationTimes> times;
   for (auto const operation : {BenchOperation::all_reduce, BenchOperation::reduce_scatter,
                                BenchOperation::all_gather, BenchOperation::send_receive}) {
-    if (world.size() == 1 && operation == BenchOperation::send_receive) continue;
+    if (communicator.size() == 1 && operation == BenchOperation::send_receive) continue;
     std::vector<Curve::Point> points;
     for (auto bytes = smallest_message; bytes <= largest_message; bytes *= message_factor) {
-      auto best = bench(*communicator, operation, bytes, 0);
+      auto best = bench(communicator, operation, bytes, 0);
       for (int i = 1; i < repeats_of(bytes); ++i)
-        best.time_s = std::min(best.time_s, bench(*communicator, operation, bytes, 0).time_s);
+        best.time_s = std::min(best.time_s, bench(communicator, operation, bytes, 0).time_s);
       points.push_back({static_cast<double>(best.bytes), best.time_s});
     }
     times.push_back(
         {.operation = std::string(bench_operation_names[static_cast<std::size_t>(operation)]),
-         .backend = std::string(communicator->backend()),
-         .ranks = world.size(),
+         .backend = std::string(communicator.backend()),
+         .ranks = communicator.size(),
          .ranks_per_node = process.node_size,
          .time = Curve(std::move(points))});
   }

@@ -28,15 +28,15 @@ StrategyPlan plan_strategy(StrategyConfig const& config, Model const& model,
   return std::visit([&](auto const& chosen) { return plan_of(chosen, input); }, config);
 }
 
-std::vector<std::pair<std::string_view, double>> exchange_times(Communicator& communicator,
-                                                                std::int64_t bytes, int rounds) {
-  auto const times = measure_transports(communicator, bytes, PsConfig().chunk_mb, rounds);
+std::vector<std::pair<std::string_view, double>> exchange_times(World& world, std::int64_t bytes,
+                                                                int rounds) {
+  auto const times = measure_transports(world, bytes, PsConfig().chunk_mb, rounds);
   return {{"two_sided", times.two_sided}, {"rma", times.rma}, {"copies", times.bound}};
 }
 
 Member make_member(StrategyConfig const& config, StrategyParts const& parts) {
   auto const plan = plan_strategy(config, parts.model, parts.optimizer, parts.precision,
-                                  parts.communicator.size());
+                                  parts.world.all().size());
   return plan.strategy->make(parts);
 }
 

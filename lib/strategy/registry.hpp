@@ -22,8 +22,8 @@ StrategyPlan plan_strategy(StrategyConfig const& config, Model const& model,
 /// Seconds in which all workers push a gradient of `bytes` to one server, the last rank, which
 /// makes an update, and have pulled the parameters: "two_sided", "rma", and the copies that one
 /// process would need for the same. The mean over `rounds`. Collective; the same on all ranks.
-std::vector<std::pair<std::string_view, double>> exchange_times(Communicator& communicator,
-                                                                std::int64_t bytes, int rounds);
+std::vector<std::pair<std::string_view, double>> exchange_times(World& world, std::int64_t bytes,
+                                                                int rounds);
 
 /// A member by itself, of a plan made for it.
 Member make_member(StrategyConfig const& config, StrategyParts const& parts);

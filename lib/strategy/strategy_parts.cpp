@@ -6,7 +6,7 @@ namespace stratagem {
 
 at::Tensor StrategyParts::allocate(gpu::MemoryCategory category, std::int64_t numel) const {
   gpu::MemoryScope const scope(category, device);
-  return communicator.allocate(numel, master_type(precision.compute));
+  return world.all().allocate(numel, master_type(precision.compute));
 }
 
 }  // namespace stratagem

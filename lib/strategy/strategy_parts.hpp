@@ -1,7 +1,7 @@
 #pragma once
 
-#include "comm/communicator.hpp"
 #include "comm/watchdog/watchdog_config.hpp"
+#include "comm/world.hpp"
 #include "gpu/device.hpp"
 #include "gpu/memory.hpp"
 #include "model/model.hpp"
@@ -14,7 +14,7 @@ namespace stratagem {
 /// What every member is made of, beside its plan. The references outlive it.
 struct StrategyParts {
   Model const& model;
-  Communicator& communicator;
+  World& world;
   trace::Recorder& recorder;
   gpu::Device device;
   OptimizerConfig optimizer;

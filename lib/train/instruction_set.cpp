@@ -11,7 +11,7 @@
 #include <ATen/Version.h>
 
 #include "base/text.hpp"
-#include "comm/agreement.hpp"
+#include "comm/ranks_text.hpp"
 
 namespace stratagem {
 namespace {

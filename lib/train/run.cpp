@@ -144,7 +144,7 @@ class Run {
   Run(RunRequest const& request, mpi::Comm const& world, SignalWatch& signals, Log& log,
       Setup& setup, ResumePoint const& beginning, RunDirectory const& directory)
       : request_(request),
-        world_(world),
+        comm_(world),
         signals_(signals),
         log_(log),
         setup_(setup),
@@ -171,11 +171,11 @@ class Run {
   /// A failure of this rank, with what is known of where and of other ranks.
   Error explained(std::exception const& failure) const;
   void open_trace(Communicator& communicator);
-  Member build_member(Communicator& communicator);
+  Member build_member(World& world);
   /// Gives this rank the state it begins with.
   TrainingProgress start_of(Communicator& communicator, Participant& participant);
   CheckpointWriter::Parts writer_parts(Communicator& communicator);
-  TrainResult train(Communicator& communicator, Member const& member, CheckpointWriter& checkpoints,
+  TrainResult train(World& world, Member const& member, CheckpointWriter& checkpoints,
                     TrainingProgress const& start);
   /// After an interruption: the state is on the disk, or AgreedError.
   void require_saved(CheckpointWriter& checkpoints);
@@ -188,7 +188,7 @@ class Run {
   SignalWatch::Reactions reactions(Watchdog* watchdog);
 
   RunRequest const& request_;
-  mpi::Comm const& world_;
+  mpi::Comm const& comm_;
   SignalWatch& signals_;
   Log& log_;
   Setup& setup_;
@@ -220,18 +220,17 @@ ExitCode Run::execute() {
   };
   try {
     auto const& config = request_.config;
-    auto const communicator =
-        make_communicator(comm_of(config.strategy, config.comm), setup_.process, world_, &recorder_,
-                          status_table_ ? status_table_->ring() : nullptr);
-    open_trace(*communicator);
-    if (leader_ && !communicator->remark().empty())
-      log_.warning(std::string(communicator->remark()));
+    auto const world = make_world(comm_of(config.strategy, config.comm), setup_.process, comm_,
+                                  &recorder_, status_table_ ? status_table_->ring() : nullptr);
+    auto& all = world->all();
+    open_trace(all);
+    if (leader_ && !all.remark().empty()) log_.warning(std::string(all.remark()));
     recorder_.enter(trace::Activity::init);
-    auto const member = build_member(*communicator);
+    auto const member = build_member(*world);
     auto& own = member.participant();
     CoreUse const core_use(setup_.process);
-    CheckpointWriter checkpoints(writer_parts(*communicator));
-    End end{train(*communicator, member, checkpoints, start_of(*communicator, own))};
+    CheckpointWriter checkpoints(writer_parts(all));
+    End end{train(*world, member, checkpoints, start_of(all, own))};
     bool const interrupted = end.result.interrupted;
     if (interrupted) end_.stop();
     recorder_.enter(trace::Activity::finish, end.result.steps);
@@ -239,12 +238,12 @@ ExitCode Run::execute() {
       require_saved(checkpoints);
       end_.saved(end.result.steps);
     } else {
-      keep_result(*communicator, own, checkpoints, end);
+      keep_result(all, own, checkpoints, end);
     }
-    end.core_share = core_use.share(*communicator);
+    end.core_share = core_use.share(all);
     end.trace_complete =
-        close_trace(interrupted ? trace::Status::stopped : trace::Status::complete, *communicator);
-    mpi::Session::enter(world_, "the end");
+        close_trace(interrupted ? trace::Status::stopped : trace::Status::complete, all);
+    mpi::Session::enter(comm_, "the end");
     return finish(end);
   } catch (AgreedError const& failure) {
     AgreedError const error(with_checkpoint(failure, directory_, request_.config.run.out));
@@ -260,7 +259,7 @@ ExitCode Run::execute() {
 }
 
 std::unique_ptr<Watchdog> Run::make_watchdog() {
-  bool const vital = setup_.plan.strategy.is_vital(world_.rank());
+  bool const vital = setup_.plan.strategy.is_vital(comm_.rank());
   bool const on_gpu = setup_.process.device.kind == gpu::DeviceKind::cuda;
   Watchdog::Reactions const reactions{
       .end = [this](Verdict const& verdict) { end_by(verdict); },
@@ -287,8 +286,8 @@ void Run::end_by(Verdict const& verdict) {
 Error Run::explained(std::exception const& failure) const {
   auto error = as_error(failure);
   if (error.code() == ExitCode::out_of_memory)
-    return {error.code(), str("rank ", world_.rank(), " ran out of memory ", recorder_.where(),
-                              ": ", error.what())};
+    return {error.code(), str("rank ", comm_.rank(), " ran out of memory ", recorder_.where(), ": ",
+                              error.what())};
   auto const others = watchdog_ && error.code() == ExitCode::stall ? watchdog_->at_work() : "";
   return others.empty() ? error : Error(error.code(), str(error.what(), "; ", others));
 }
@@ -298,7 +297,7 @@ void Run::open_trace(Communicator& communicator) {
   std::optional<Error> own;
   try {
     end_.keep(std::make_unique<trace::TraceFile>(
-        directory_.trace_file(world_.rank()), trace_header(request_, setup_, directory_), recorder_,
+        directory_.trace_file(comm_.rank()), trace_header(request_, setup_, directory_), recorder_,
         clock, request_.config.trace.device_sample_hz));
   } catch (Error const& error) {
     own = error;
@@ -306,10 +305,10 @@ void Run::open_trace(Communicator& communicator) {
   agree(communicator, own);
 }
 
-Member Run::build_member(Communicator& communicator) {
+Member Run::build_member(World& world) {
   auto const& config = request_.config;
   return setup_.plan.strategy.strategy->make({.model = setup_.model,
-                                              .communicator = communicator,
+                                              .world = world,
                                               .recorder = recorder_,
                                               .device = setup_.process.device,
                                               .optimizer = config.optimizer,
@@ -357,10 +356,10 @@ CheckpointWriter::Parts Run::writer_parts(Communicator& communicator) {
 }
 
 void Run::begin_files() {
-  mpi::Session::enter(world_, "the first files");
-  auto const ranks = world_.all_gather(rank_facts(setup_.process, setup_.dataset));
+  mpi::Session::enter(comm_, "the first files");
+  auto const ranks = comm_.all_gather(rank_facts(setup_.process, setup_.dataset));
   try {
-    on_all_ranks(world_, [&] {
+    on_all_ranks(comm_, [&] {
       request_.failpoints.reach("init", 0);
       keep_log();
       if (leader_) write_first_files(ranks);
@@ -374,7 +373,7 @@ void Run::begin_files() {
 
 void Run::keep_log() {
   try {
-    log_.keep_in(directory_.log_file(world_.rank()));
+    log_.keep_in(directory_.log_file(comm_.rank()));
   } catch (Error const& problem) {
     if (leader_) throw;
     throw Error(problem.code(), problem.what(), {},
@@ -394,8 +393,8 @@ void Run::write_first_files(std::vector<std::string> const& ranks) {
   end_.begin();
 }
 
-TrainResult Run::train(Communicator& communicator, Member const& member,
-                       CheckpointWriter& checkpoints, TrainingProgress const& start) {
+TrainResult Run::train(World& world, Member const& member, CheckpointWriter& checkpoints,
+                       TrainingProgress const& start) {
   auto const& plan = setup_.plan;
   std::optional<ProgressDisplay> display;
   if (leader_)
@@ -406,7 +405,7 @@ TrainResult Run::train(Communicator& communicator, Member const& member,
        .format = input_format(plan, setup_.model, setup_.process.device, setup_.threads),
        .dataset = setup_.dataset,
        .member = member,
-       .communicator = communicator,
+       .world = world,
        .recorder = recorder_,
        .device = setup_.process.device,
        .log = log_,
@@ -457,7 +456,7 @@ void Run::keep_result(Communicator& communicator, Participant& participant,
 
 bool Run::close_trace(trace::Status status, Communicator& communicator) {
   auto failure = end_.close_trace(status, measure_clock_offset(communicator));
-  auto const file = directory_.trace_file(world_.rank());
+  auto const file = directory_.trace_file(comm_.rank());
   if (std::error_code unknown; !failure && !std::filesystem::exists(file, unknown) && !unknown)
     failure = Error(ExitCode::io, file.string() + " was removed or renamed during the run");
   auto const texts = gather_texts(communicator, failure ? failure->what() : "");

@@ -122,7 +122,7 @@ void Trainer::conclude() {
 
 std::optional<Loader> Trainer::make_loader() const {
   auto const& plan = parts_.plan;
-  auto const slice = plan.strategy.slice_of(parts_.communicator.rank());
+  auto const slice = plan.strategy.slice_of(parts_.world.all().rank());
   if (!slice) return std::nullopt;
   return std::optional<Loader>(
       std::in_place, parts_.dataset, parts_.format,
@@ -152,7 +152,7 @@ Requests Trainer::train_round(std::optional<Loader>& loader) {
   auto const steps_before = sums.steps;
   Requests requests;
   round_began_ns_ = monotonic_ns();
-  auto const bytes_before = parts_.communicator.bytes_sent();
+  auto const bytes_before = parts_.world.bytes_sent();
   auto const energy_before = telemetry_->sample().energy;
   auto const discarded_before = discarded();
   auto const first_step = position_.step;
@@ -177,7 +177,7 @@ Requests Trainer::train_round(std::optional<Loader>& loader) {
   parts_.recorder.settle();
   parts_.recorder.enter(trace::Activity::between, own_steps_ - 1);
   sums.time_s += seconds_of(monotonic_ns() - round_began_ns_);
-  sums.comm_bytes += parts_.communicator.bytes_sent() - bytes_before;
+  sums.comm_bytes += parts_.world.bytes_sent() - bytes_before;
   sums.energy_J += (telemetry_->sample().energy - energy_before) / 1000;
   if (plan.meets_after_rounds()) join(sums, discarded() - discarded_before, requests);
   if (sums.labels > 0)
@@ -198,7 +198,7 @@ StepOptions Trainer::options_of(Batch const& batch) const {
   expects(!plan.strategy.synchronous || batch.step == position_.step,
           "the loader hands out the steps in order");
   auto const every = plan.config.integrity.hash_every;
-  bool const compares = every > 0 && batch.step % every == 0 && parts_.communicator.size() > 1;
+  bool const compares = every > 0 && batch.step % every == 0 && parts_.world.all().size() > 1;
   return {.lr = schedule_.lr(batch.step), .requests = own_requests(), .compare_replicas = compares};
 }
 
@@ -249,7 +249,7 @@ double Trainer::discarded() const {
 
 void Trainer::join(EpochSums& sums, double discarded, Requests& requests) const {
   auto const& plan = parts_.plan.strategy;
-  auto const slice = plan.slice_of(parts_.communicator.rank());
+  auto const slice = plan.slice_of(parts_.world.all().rank());
   requests |= own_requests();
   if (!plan.synchronous) requests.save = parts_.checkpoints.due();
   // Where results are shared every worker has the sums of all.
@@ -258,11 +258,11 @@ void Trainer::join(EpochSums& sums, double discarded, Requests& requests) const 
   auto const per_push =
       parts_.plan.samples_per_pass * plan.micro_batches * parts_.plan.labels_per_sample();
   auto const applied = static_cast<double>(own.applied) - discarded * static_cast<double>(per_push);
-  auto const all = parts_.communicator.allocate(8, at::kDouble);
+  auto const all = parts_.world.all().allocate(8, at::kDouble);
   all.copy_(at::tensor({own.loss, static_cast<double>(own.correct), static_cast<double>(own.labels),
                         static_cast<double>(own.steps), applied, requests.stop ? 1.0 : 0.0,
                         requests.interrupt ? 1.0 : 0.0, requests.save ? 1.0 : 0.0}));
-  parts_.communicator.all_reduce(all).wait_on_stream();
+  parts_.world.all().all_reduce(all).wait_on_stream();
   auto const of_all = all.cpu();
   auto const* value = of_all.data_ptr<double>();
   sums.loss = value[0];
@@ -311,8 +311,8 @@ bool Trainer::evaluate_now() {
   parts_.recorder.enter(trace::Activity::evaluate, position_.step);
   auto const& strategy = parts_.plan.strategy;
   auto const found =
-      evaluate(parts_.member, parts_.communicator, evaluation_maker_, parts_.dataset.test,
-               {.slice = strategy.slice_of(parts_.communicator.rank()),
+      evaluate(parts_.member, parts_.world.all(), evaluation_maker_, parts_.dataset.test,
+               {.slice = strategy.slice_of(parts_.world.all().rank()),
                 .ranks = static_cast<int>(strategy.roles.workers.size()),
                 .batch = std::max(parts_.plan.samples_per_pass,
                                   least_evaluated / parts_.plan.labels_per_sample())},
@@ -339,7 +339,7 @@ void Trainer::write_metrics(trace::EpochRecord const& epoch) {
 
 void Trainer::require_equal_replicas() const {
   if (parts_.plan.config.integrity.hash_every == 0) return;
-  stratagem::require_equal_replicas(parts_.communicator,
+  stratagem::require_equal_replicas(parts_.world.all(),
                                     ReplicaHashes(parts_.member.participant().state().replicas),
                                     position_.step);
 }

@@ -43,7 +43,7 @@ struct TrainerParts {
   InputFormat format;
   Dataset const& dataset;
   Member const& member;
-  Communicator& communicator;
+  World& world;
   trace::Recorder& recorder;
   gpu::Device device;
   Log& log;

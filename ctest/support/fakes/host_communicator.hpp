@@ -12,27 +12,27 @@ namespace stratagem::test {
 /// allocation is its own. Counts how often its rank waited on the host.
 class HostCommunicator final : public Communicator {
  public:
-  explicit HostCommunicator(std::unique_ptr<Communicator> inner) : inner_(std::move(inner)) {}
+  explicit HostCommunicator(Communicator& inner) : inner_(inner) {}
 
-  int rank() const override { return inner_->rank(); }
-  int size() const override { return inner_->size(); }
-  std::string_view backend() const override { return inner_->backend(); }
+  int rank() const override { return inner_.rank(); }
+  int size() const override { return inner_.size(); }
+  std::string_view backend() const override { return inner_.backend(); }
   at::Tensor allocate(std::int64_t numel, at::ScalarType type) override {
     return at::zeros({numel}, type);
   }
   Work send(at::Tensor const& tensor, int peer, int tag) override {
-    return counted(inner_->send(tensor, peer, tag));
+    return counted(inner_.send(tensor, peer, tag));
   }
   Work receive(at::Tensor const& tensor, int peer, int tag) override {
-    return counted(inner_->receive(tensor, peer, tag));
+    return counted(inner_.receive(tensor, peer, tag));
   }
   std::unique_ptr<RemoteMemory> share_memory(std::int64_t numel, at::ScalarType type) override {
-    return inner_->share_memory(numel, type);
+    return inner_.share_memory(numel, type);
   }
-  std::int64_t bytes_sent() const override { return inner_->bytes_sent(); }
+  std::int64_t bytes_sent() const override { return inner_.bytes_sent(); }
   void repeat(Kept const& kept) override {
     Communicator::repeat(kept);
-    inner_->repeat(kept);
+    inner_.repeat(kept);
   }
   int waits_on_host() const { return waits_on_host_; }
 
@@ -59,20 +59,20 @@ class HostCommunicator final : public Communicator {
   }
 
   Work start_all_reduce(at::Tensor const& tensor) override {
-    return counted(inner_->all_reduce(tensor));
+    return counted(inner_.all_reduce(tensor));
   }
   Work start_reduce_scatter(at::Tensor const& output, at::Tensor const& input) override {
-    return counted(inner_->reduce_scatter(output, input));
+    return counted(inner_.reduce_scatter(output, input));
   }
   Work start_all_gather(at::Tensor const& output, at::Tensor const& input) override {
-    return counted(inner_->all_gather(output, input));
+    return counted(inner_.all_gather(output, input));
   }
   Work start_broadcast(at::Tensor const& tensor, int root) override {
-    return counted(inner_->broadcast(tensor, root));
+    return counted(inner_.broadcast(tensor, root));
   }
-  Work start_barrier() override { return counted(inner_->barrier()); }
+  Work start_barrier() override { return counted(inner_.barrier()); }
 
-  std::unique_ptr<Communicator> inner_;
+  Communicator& inner_;
   int waits_on_host_ = 0;
 };
 

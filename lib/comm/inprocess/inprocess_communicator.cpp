@@ -1,29 +1,14 @@
 #include "comm/inprocess/inprocess_communicator.hpp"
 
-#include <exception>
-#include <mutex>
-#include <thread>
-#include <vector>
-
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
 
 #include "base/contract.hpp"
-#include "base/error.hpp"
 #include "base/text.hpp"
 #include "comm/collective_calls.hpp"
-#include "comm/inprocess/group.hpp"
 #include "comm/inprocess/inprocess_memory.hpp"
 #include "comm/reduction.hpp"
 
 namespace stratagem {
-
-InProcessCommunicator::InProcessCommunicator(std::shared_ptr<InProcessGroup> group, int rank)
-    : group_(std::move(group)), rank_(rank) {}
-
-int InProcessCommunicator::size() const {
-  return group_->size();
-}
 
 at::Tensor InProcessCommunicator::allocate(std::int64_t numel, at::ScalarType type) {
   return at::zeros({numel}, type);
@@ -33,8 +18,12 @@ Work InProcessCommunicator::collective(CollectiveCall const& call, at::Tensor co
                                        at::Tensor const& input) {
   expects(!output.defined() || (output.is_contiguous() && input.is_contiguous()),
           "contiguous tensors");
-  group_->begin(rank_);
-  return group_->meet(rank_, sequence_++, call, output, input);
+  member_.shared->begin(member_.own());
+  return member_.shared->meet(member_.group, member_.own(), sequence_++, call, output, input);
+}
+
+Work InProcessCommunicator::work(std::string what, std::shared_ptr<bool> done) const {
+  return member_.shared->work(member_.own(), std::move(what), std::move(done));
 }
 
 Work InProcessCommunicator::start_all_reduce(at::Tensor const& tensor) {
@@ -59,7 +48,7 @@ Work InProcessCommunicator::start_all_gather(at::Tensor const& output, at::Tenso
 
 Work InProcessCommunicator::start_broadcast(at::Tensor const& tensor, int root) {
   expects(root >= 0 && root < size(), "a rank of the group");
-  if (rank_ == root) bytes_sent_ += bytes_of(tensor) * (size() - 1);
+  if (rank() == root) bytes_sent_ += bytes_of(tensor) * (size() - 1);
   return collective(broadcast_call(tensor, root), tensor, tensor);
 }
 
@@ -68,64 +57,35 @@ Work InProcessCommunicator::start_barrier() {
 }
 
 Work InProcessCommunicator::send(at::Tensor const& tensor, int peer, int tag) {
-  expects(tag >= 0 && tag <= max_tag && peer != rank_, "a tag in range and another rank");
-  group_->begin(rank_);
+  expects(tag >= 0 && tag <= max_tag && peer != rank(), "a tag in range and another rank");
+  member_.shared->begin(member_.own());
   bytes_sent_ += bytes_of(tensor);
-  InProcessGroup::Message message{tensor};
+  SimulatedRanks::Message message{tensor};
   auto const done = message.done;
-  if (group_->chance()) {  // the library has copied it: the sender need not wait for the receiver
+  if (member_.shared
+          ->chance()) {  // the library has copied it: the sender need not wait for the receiver
     message.tensor = tensor.detach().clone();
     *done = true;
   }
-  group_->send(rank_, peer, tag, std::move(message));
-  return group_->work(rank_, str("send to rank ", peer), done);
+  member_.shared->send(member_.to(peer, tag), std::move(message));
+  return work(str("send to rank ", peer), done);
 }
 
 Work InProcessCommunicator::receive(at::Tensor const& tensor, int peer, int tag) {
-  expects(tag >= 0 && tag <= max_tag && peer != rank_, "a tag in range and another rank");
-  group_->begin(rank_);
-  InProcessGroup::Message message{tensor};
+  expects(tag >= 0 && tag <= max_tag && peer != rank(), "a tag in range and another rank");
+  member_.shared->begin(member_.own());
+  SimulatedRanks::Message message{tensor};
   auto const done = message.done;
-  group_->receive(peer, rank_, tag, std::move(message));
-  return group_->work(rank_, str("receive from rank ", peer), done);
+  member_.shared->receive(member_.from(peer, tag), std::move(message));
+  return work(str("receive from rank ", peer), done);
 }
 
 std::unique_ptr<RemoteMemory> InProcessCommunicator::share_memory(std::int64_t numel,
                                                                   at::ScalarType type) {
-  auto memories = group_->memories(shared_++);
-  memories->at(static_cast<std::size_t>(rank_)) = at::zeros({numel}, type);
+  auto memories = member_.shared->memories(member_.group, shared_++);
+  memories->at(static_cast<std::size_t>(rank())) = at::zeros({numel}, type);
   barrier().wait_on_host();
-  return std::make_unique<InProcessMemory>(group_, rank_, std::move(memories));
-}
-
-void run_ranks(int ranks, std::uint64_t seed, std::function<void(Communicator&)> const& body,
-               std::optional<Death> death) {
-  auto const group = std::make_shared<InProcessGroup>(ranks, seed, death);
-  std::mutex mutex;
-  std::exception_ptr first;
-  auto const run = [&](int rank) {
-    at::set_num_threads(1);
-    try {
-      group->turns().enter(rank);
-      InProcessCommunicator communicator(group, rank);
-      body(communicator);
-      group->expect_alive(rank);  // what waits in a destructor does not throw
-      group->turns().leave(rank);
-    } catch (...) {
-      {
-        std::lock_guard const lock(mutex);
-        if (!first) first = std::current_exception();
-      }
-      group->turns().fail(std::make_exception_ptr(
-          Error(ExitCode::peer_lost, str("rank ", rank, " ended with an error"))));
-      group->turns().leave(rank);
-    }
-  };
-  {
-    std::vector<std::jthread> threads;
-    for (int rank = 0; rank < ranks; ++rank) threads.emplace_back(run, rank);
-  }
-  if (first) std::rethrow_exception(first);
+  return std::make_unique<InProcessMemory>(member_, std::move(memories));
 }
 
 }  // namespace stratagem

@@ -1,28 +1,26 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <optional>
+#include <string>
+#include <utility>
 
 #include "comm/communicator.hpp"
-#include "comm/inprocess/death.hpp"
+#include "comm/inprocess/simulated_ranks.hpp"
 
 namespace stratagem {
 
-class InProcessGroup;
-
-/// One rank of a group whose ranks are threads of this process: a simulation controlled by a seed.
+/// A group whose ranks are threads of this process: a simulation controlled by a seed.
 /// Ranks take turns (see Turns). Collectives, messages and memory accesses read and write tensors
 /// at any time until their Work is done, early on some ranks and late on others (see Network). A
 /// send may be done before its receive has begun, or not. Sums are those of MpiCommunicator, bit
 /// for bit. CPU tensors only.
 class InProcessCommunicator final : public Communicator {
  public:
-  InProcessCommunicator(std::shared_ptr<InProcessGroup> group, int rank);
+  explicit InProcessCommunicator(SimulatedMember member) : member_(std::move(member)) {}
 
-  int rank() const override { return rank_; }
-  int size() const override;
+  int rank() const override { return member_.rank; }
+  int size() const override { return static_cast<int>(member_.group.ranks.size()); }
   std::string_view backend() const override { return "inprocess"; }
   at::Tensor allocate(std::int64_t numel, at::ScalarType type) override;
 
@@ -38,20 +36,12 @@ class InProcessCommunicator final : public Communicator {
   Work start_broadcast(at::Tensor const& tensor, int root) override;
   Work start_barrier() override;
   Work collective(CollectiveCall const& call, at::Tensor const& output, at::Tensor const& input);
+  Work work(std::string what, std::shared_ptr<bool> done) const;
 
-  std::shared_ptr<InProcessGroup> group_;
-  int rank_;
+  SimulatedMember member_;
   std::int64_t sequence_ = 0;  ///< of this rank's next collective
   std::size_t shared_ = 0;     ///< memories made so far
   std::int64_t bytes_sent_ = 0;
 };
-
-/// Runs `body` on `ranks` threads, each with its communicator, in an order decided by `seed`. If a
-/// rank throws, others that wait for it throw Error(peer_lost); the first exception is thrown here.
-/// If ranks call different collectives, all throw Error(mismatch); if all ranks wait for each
-/// other, all throw Error(stall). A rank that dies throws Error(peer_lost) from then on; some of
-/// its operations in flight still arrive.
-void run_ranks(int ranks, std::uint64_t seed, std::function<void(Communicator&)> const& body,
-               std::optional<Death> death = {});
 
 }  // namespace stratagem

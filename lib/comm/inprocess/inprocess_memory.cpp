@@ -10,7 +10,7 @@
 namespace stratagem {
 namespace {
 
-using Message = InProcessGroup::Message;
+using Message = SimulatedRanks::Message;
 
 /// For an empty message.
 Message word() {
@@ -19,49 +19,58 @@ Message word() {
 
 }  // namespace
 
+Work InProcessMemory::work(std::string what, std::shared_ptr<bool> done) const {
+  return member_.shared->work(member_.own(), std::move(what), std::move(done));
+}
+
 Work InProcessMemory::put(at::Tensor const& source, int peer, std::int64_t offset, int tag) {
-  group_->begin(rank_);
+  auto* const shared = member_.shared.get();
+  shared->begin(member_.own());
   auto const done = std::make_shared<bool>(false);
   auto const target = of(peer).narrow(0, offset, source.numel());
-  group_->later(rank_, peer, [group = group_.get(), rank = rank_, source, target, peer, tag, done] {
+  auto const route = member_.to(peer, tag);
+  shared->later(route.from, route.to, [shared, source, target, route, done] {
     copy_bytes(source, target);
     *done = true;
-    group->send(rank, peer, tag, word());
+    shared->send(route, word());
   });
-  return group_->work(rank_, str("put to rank ", peer), done);
+  return work(str("put to rank ", peer), done);
 }
 
 Work InProcessMemory::await_put(int peer, int tag) {
-  group_->begin(rank_);
+  member_.shared->begin(member_.own());
   auto message = word();
   auto const done = message.done;
-  group_->receive(peer, rank_, tag, std::move(message));
-  return group_->work(rank_, str("put of rank ", peer), done);
+  member_.shared->receive(member_.from(peer, tag), std::move(message));
+  return work(str("put of rank ", peer), done);
 }
 
 Work InProcessMemory::get(at::Tensor const& target, int peer, std::int64_t offset, int tag) {
-  group_->begin(rank_);
+  auto* const shared = member_.shared.get();
+  shared->begin(member_.own());
   auto const done = std::make_shared<bool>(false);
   auto const source = of(peer).narrow(0, offset, target.numel());
+  auto const back = member_.to(peer, tag + 1);
   auto offered = word();
-  offered.then = [group = group_.get(), rank = rank_, source, target, peer, tag, done] {
-    group->later(rank, peer, [group, rank, source, target, peer, tag, done] {
+  offered.then = [shared, source, target, back, done] {
+    shared->later(back.from, back.to, [shared, source, target, back, done] {
       copy_bytes(source, target);
       *done = true;
-      group->send(rank, peer, tag + 1, word());
+      shared->send(back, word());
     });
   };
-  group_->receive(peer, rank_, tag, std::move(offered));
-  return group_->work(rank_, str("get from rank ", peer), done);
+  shared->receive(member_.from(peer, tag), std::move(offered));
+  return work(str("get from rank ", peer), done);
 }
 
 Work InProcessMemory::offer(int peer, int tag, std::int64_t /*bytes*/) {
-  group_->begin(rank_);
+  auto& shared = *member_.shared;
+  shared.begin(member_.own());
   auto taken = word();
   auto const done = taken.done;
-  group_->receive(peer, rank_, tag + 1, std::move(taken));
-  group_->send(rank_, peer, tag, word());
-  return group_->work(rank_, str("get of rank ", peer), done);
+  shared.receive(member_.from(peer, tag + 1), std::move(taken));
+  shared.send(member_.to(peer, tag), word());
+  return work(str("get of rank ", peer), done);
 }
 
 }  // namespace stratagem

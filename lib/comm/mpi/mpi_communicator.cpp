@@ -9,14 +9,12 @@
 #include "comm/node/node_collective.hpp"
 #include "comm/node/spread_gather.hpp"
 #include "comm/reduction.hpp"
-#include "comm/work/delayed_operation.hpp"
 
 namespace stratagem {
 namespace {
 
 using Kind = SlicedCollective::Kind;
 using Role = Argument::Role;
-using Made = std::pair<std::unique_ptr<Operation>, std::int64_t>;  // and the bytes it sends
 
 constexpr int collective_tags = 16384;  // point-to-point messages have the tags above
 
@@ -26,33 +24,23 @@ void expect_movable(at::Tensor const& tensor) {
 
 }  // namespace
 
-MpiCommunicator::MpiCommunicator(mpi::Comm const& comm, gpu::Device const& device,
-                                 trace::Recorder* recorder, std::chrono::nanoseconds timeout,
-                                 std::chrono::nanoseconds delay,
-                                 std::unique_ptr<PeriodicTask> periodic_task, NodeUse const& node)
-    : comm_(comm.duplicate()),
+MpiCommunicator::MpiCommunicator(mpi::Comm comm, gpu::Device const& device, OnNodes node,
+                                 Submission& submission, std::size_t queue, std::string remark)
+    : comm_(std::move(comm)),
       device_(device),
-      delay_(delay),
-      random_(static_cast<std::uint64_t>(comm.rank()), "delays"),
-      staging_(device),
-      node_(open_arena(comm_, node, device, NodeOperation::room)),
-      mismatch_check_(comm_, collectives()),
-      progress_(recorder, timeout, &mismatch_check_, std::move(periodic_task)) {
-  for (auto const* name : {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "barrier",
-                           "send", "receive", "rma"})
-    names_.push_back(recorder != nullptr ? recorder->intern(name) : 0);
-  if (!node_.failure.empty())
-    remark_ = str("ranks exchange messages, because they cannot share memory: ", node_.failure);
-}
+      node_(std::move(node)),
+      submission_(submission),
+      queue_(queue),
+      remark_(std::move(remark)) {}
 
 at::Tensor MpiCommunicator::allocate(std::int64_t numel, at::ScalarType type) {
-  if (node_.arena)
-    if (auto const tensor = node_.arena->allocate(numel, type)) return *tensor;
+  if (node_.part)
+    if (auto const tensor = node_.part->allocate(numel, type)) return *tensor;
   return at::zeros({numel}, at::TensorOptions().dtype(type).device(device_.torch()));
 }
 
 std::string MpiCommunicator::route() const {
-  if (!node_.arena) return "messages";
+  if (!node_.part) return "messages";
   return node_.nodes == 1 ? "node memory" : str("chain of ", node_.nodes, " nodes");
 }
 
@@ -61,41 +49,26 @@ int MpiCommunicator::next_tag() {
   return sequence_ * SlicedCollective::tags;
 }
 
-template <class Make>
-Work MpiCommunicator::run(Name name, std::vector<Argument> arguments, int peer, Make make) {
-  trace::SpanRecord span{.name = names_[static_cast<std::size_t>(name)], .peer = peer};
-  auto operation =
-      staging_.stage(std::move(arguments), [&](std::vector<at::Tensor> const& tensors) {
-        auto [made, bytes] = make(tensors);
-        bytes_sent_ += span.bytes = bytes;
-        return std::move(made);
-      });
-  return submit(std::move(operation), span);
+Work MpiCommunicator::run(Name name, std::vector<Argument> arguments, int peer,
+                          Submission::Make const& make) {
+  return submission_.run(name, std::move(arguments), peer, queue_, bytes_sent_, make);
 }
 
-Work MpiCommunicator::submit(std::unique_ptr<Operation> operation, trace::SpanRecord const& span) {
-  if (delay_.count() > 0) {
-    auto const share = to_unit_float(random_.word(submitted_++));
-    auto const delay = std::chrono::duration_cast<std::chrono::nanoseconds>(delay_ * share);
-    operation = std::make_unique<DelayedOperation>(std::move(operation), delay);
-  }
-  return progress_.submit(std::move(operation), span);
-}
-
-Made MpiCommunicator::sliced(Kind kind, at::Tensor const& input, at::Tensor const& output) {
+MpiCommunicator::Made MpiCommunicator::sliced(Kind kind, at::Tensor const& input,
+                                              at::Tensor const& output) {
   auto const tag = next_tag();
   auto messages =
       std::make_unique<SlicedCollective>(comm_, kind, input, output, tag, node_.nodes > 1);
   auto const bytes = messages->bytes_to_send();
-  if (!node_.arena) return {std::move(messages), bytes};
+  if (!node_.part) return {std::move(messages), bytes};
   auto const number = ++node_collectives_;
   if (node_.nodes == 1)
-    return {std::make_unique<NodeCollective>(*node_.arena, kind, input, output, number,
+    return {std::make_unique<NodeCollective>(*node_.part, kind, input, output, number,
                                              std::move(messages)),
             bytes};
   if (kind == Kind::all_gather)
-    return {std::make_unique<SpreadGather>(comm_, *node_.arena, input, output, number, tag), bytes};
-  return {std::make_unique<ChainedSum>(comm_, *node_.arena, kind, input, output, number, tag),
+    return {std::make_unique<SpreadGather>(comm_, *node_.part, input, output, number, tag), bytes};
+  return {std::make_unique<ChainedSum>(comm_, *node_.part, kind, input, output, number, tag),
           bytes};
 }
 
@@ -164,11 +137,9 @@ std::unique_ptr<RemoteMemory> MpiCommunicator::share_memory(std::int64_t numel,
   auto const hand_over = [this](std::unique_ptr<Operation> operation, int peer,
                                 std::int64_t bytes) {
     bytes_sent_ += bytes;
-    return submit(
-        std::move(operation),
-        {.name = names_[static_cast<std::size_t>(Name::rma)], .bytes = bytes, .peer = peer});
+    return submission_.submit(Name::rma, {std::move(operation), bytes}, peer, queue_);
   };
-  return std::make_unique<MpiMemory>(comm_, numel, type, staging_, hand_over);
+  return std::make_unique<MpiMemory>(comm_, numel, type, submission_.staging(), hand_over);
 }
 
 }  // namespace stratagem

@@ -42,15 +42,8 @@ class NodeArena::Lease {
   gpu::CountedBytes counted_;
 };
 
-NodeArena::NodeArena(std::size_t room, int ranks)
-    : NodeArena(SharedSegment::to_pages(room), size_of_segment(ranks)) {}
-
-NodeArena::NodeArena(std::size_t room, std::size_t rest)
-    : own_(SharedSegment::create(room + rest)), free_{{room, rest}} {
-  if (!own_.hold(0, room))
-    throw Error(ExitCode::environment, "no memory can be shared between the ranks of a node",
-                "the system has none left");
-}
+NodeArena::NodeArena(int ranks)
+    : own_(SharedSegment::create(size_of_segment(ranks))), free_{{0, own_.bytes().size()}} {}
 
 void NodeArena::open(std::vector<std::string> const& addresses, int rank) {
   rank_ = rank;
@@ -75,6 +68,14 @@ std::optional<at::Tensor> NodeArena::allocate(std::int64_t numel, at::ScalarType
       std::make_shared<Lease>(shared_from_this(), *range, static_cast<std::int64_t>(bytes));
   return at::from_blob(
       own_.bytes().data() + range->begin, {numel}, [lease](void*) {}, options);
+}
+
+std::int64_t NodeArena::reserve(std::size_t bytes) {
+  auto const range = take(SharedSegment::to_pages(bytes));
+  if (!range)
+    throw Error(ExitCode::environment, "no memory can be shared between the ranks of a node",
+                "the system has none left");
+  return static_cast<std::int64_t>(range->begin);
 }
 
 at::Tensor NodeArena::room_for(at::Tensor const& tensor) {

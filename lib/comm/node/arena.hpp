@@ -20,9 +20,9 @@ namespace stratagem {
 /// only its own rank allocates. Tensors keep it alive.
 class NodeArena : public std::enable_shared_from_this<NodeArena> {
  public:
-  /// This rank's segment, one of `ranks`: `room` bytes for the marks of NodeCollective, then at
-  /// most as much memory as the machine has. Error(environment) if the system refuses.
-  NodeArena(std::size_t room, int ranks);
+  /// This rank's segment, one of `ranks`: at most as much memory as the machine has.
+  /// Error(environment) if the system refuses.
+  explicit NodeArena(int ranks);
   NodeArena(NodeArena const&) = delete;
   NodeArena& operator=(NodeArena const&) = delete;
 
@@ -37,6 +37,10 @@ class NodeArena : public std::enable_shared_from_this<NodeArena> {
   /// A zeroed tensor in this rank's segment; nothing if there is no memory left. Counts as a tensor
   /// of the memory scope.
   std::optional<at::Tensor> allocate(std::int64_t numel, at::ScalarType type);
+
+  /// The place of so many bytes in this rank's segment, zeroed, which are never given back and do
+  /// not count. Error(environment) if there is no memory left.
+  std::int64_t reserve(std::size_t bytes);
 
   /// The tensor itself if it is in this rank's segment, else one like it that is; its values are
   /// not copied. Error(out_of_memory) if there is no memory left.
@@ -54,8 +58,6 @@ class NodeArena : public std::enable_shared_from_this<NodeArena> {
     std::size_t begin, bytes;
   };
   class Lease;
-
-  NodeArena(std::size_t room, std::size_t rest);
 
   /// Pages that were free; nothing if there are none.
   std::optional<Range> take(std::size_t bytes);

@@ -11,16 +11,16 @@
 
 namespace stratagem {
 
-ChainedSum::ChainedSum(mpi::Comm const& comm, NodeArena& arena, Kind kind, at::Tensor input,
+ChainedSum::ChainedSum(mpi::Comm const& comm, NodeGroup const& group, Kind kind, at::Tensor input,
                        at::Tensor output, std::uint64_t number, int tag)
-    : NodeOperation(arena, kind, std::move(input), std::move(output), number),
+    : NodeOperation(group, kind, std::move(input), std::move(output), number),
       comm_(comm),
-      shared_(arena.room_for(this->input())),
-      nodes_(comm.size() / arena.size()),
-      node_(comm.rank() / arena.size()),
+      shared_(group.room_for(this->input())),
+      nodes_(comm.size() / group.size()),
+      node_(comm.rank() / group.size()),
       tag_(tag),
       sliced_(slices_of(kind, shared_, this->output(),
-                        kind == Kind::all_reduce ? arena.size() : comm.size())),
+                        kind == Kind::all_reduce ? group.size() : comm.size())),
       sum_size_(static_cast<std::int64_t>(at::elementSize(sum_type(shared_.scalar_type())))),
       piece_(piece_bytes / sum_size_),
       pieces_of_slice_(ceil_div(sliced_.slice, piece_)),
@@ -31,7 +31,7 @@ ChainedSum::ChainedSum(mpi::Comm const& comm, NodeArena& arena, Kind kind, at::T
 std::optional<std::int64_t> ChainedSum::place() {
   if (shared_.data_ptr() != input().data_ptr())
     std::copy_n(data_of(input()), bytes_of(input()), data_of(shared_));
-  return arena().place_of(shared_.data_ptr());
+  return group().place_of(shared_.data_ptr());
 }
 
 void ChainedSum::end() {
@@ -101,14 +101,14 @@ void ChainedSum::go_on(Piece& piece) {
 void ChainedSum::add_own(Piece& piece) {
   auto const offset = part(piece).data() - sliced_.data;
   std::vector<std::byte const*> sources;
-  for (int rank = 0; rank < arena().size(); ++rank) sources.push_back(tensor_of(rank) + offset);
+  for (int rank = 0; rank < group().size(); ++rank) sources.push_back(tensor_of(rank) + offset);
   add_in_order(sources, piece.sums.get(), node_ > 0, count(piece), shared_.scalar_type());
 }
 
 void ChainedSum::deliver(Piece const& piece) {
   auto const values = values_of(piece), own = part(piece);
   if (kind() == Kind::all_reduce) {
-    for (int rank = 0; rank < arena().size(); ++rank)
+    for (int rank = 0; rank < group().size(); ++rank)
       std::ranges::copy(values, tensor_of(rank) + (own.data() - sliced_.data));
   } else if (owner(piece) == node_) {
     auto const begin = piece.number % pieces_of_slice_ * piece_;
@@ -117,7 +117,7 @@ void ChainedSum::deliver(Piece const& piece) {
 }
 
 std::span<std::byte> ChainedSum::part(Piece const& piece) const {
-  auto const slice = kind() == Kind::all_reduce ? arena().rank() : rank_on(owner(piece));
+  auto const slice = kind() == Kind::all_reduce ? group().rank() : rank_on(owner(piece));
   return sliced_.part(slice, piece.number % pieces_of_slice_ * piece_, piece_);
 }
 

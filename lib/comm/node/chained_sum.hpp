@@ -23,10 +23,10 @@ namespace stratagem {
 /// ranks.
 class ChainedSum final : public NodeOperation {
  public:
-  /// `comm`: the ranks of all nodes, in the order of nodes, as many on each as in `arena`. Uses
+  /// `comm`: the ranks of all nodes, in the order of nodes, as many on each as in `group`. Uses
   /// tags `tag` and tag + 1. Error(out_of_memory) if no shared memory is left for a tensor of
   /// another memory.
-  ChainedSum(mpi::Comm const& comm, NodeArena& arena, Kind kind, at::Tensor input,
+  ChainedSum(mpi::Comm const& comm, NodeGroup const& group, Kind kind, at::Tensor input,
              at::Tensor output, std::uint64_t number, int tag);
 
  private:
@@ -60,7 +60,7 @@ class ChainedSum final : public NodeOperation {
   int owner(Piece const& piece) const;                             ///< node, of reduce_scatter
   std::optional<int> sender_of_total(Piece const& piece) const;    ///< node, if it sends to this
   std::optional<int> receiver_of_total(Piece const& piece) const;  ///< node, if this sends to it
-  int rank_on(int node) const { return node * arena().size() + arena().rank(); }
+  int rank_on(int node) const { return node * group().size() + group().rank(); }
 
   static constexpr std::int64_t piece_bytes = unasked_bytes;  ///< of sums
   static constexpr int waiting_pieces = 12;  ///< beside one on each link there and back

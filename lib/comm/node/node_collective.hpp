@@ -16,7 +16,7 @@ namespace stratagem {
 class NodeCollective final : public NodeOperation {
  public:
   /// Arguments as those of NodeOperation.
-  NodeCollective(NodeArena const& arena, Kind kind, at::Tensor input, at::Tensor output,
+  NodeCollective(NodeGroup const& group, Kind kind, at::Tensor input, at::Tensor output,
                  std::uint64_t number, std::unique_ptr<Operation> messages);
 
  private:

@@ -8,17 +8,13 @@
 
 namespace stratagem {
 
-NodeOperation::NodeOperation(NodeArena const& arena, Kind kind, at::Tensor input, at::Tensor output,
+NodeOperation::NodeOperation(NodeGroup const& group, Kind kind, at::Tensor input, at::Tensor output,
                              std::uint64_t number)
-    : arena_(arena),
+    : group_(group),
       kind_(kind),
       input_(std::move(input)),
       output_(std::move(output)),
       number_(number) {}
-
-NodeMark& NodeOperation::mark(int rank) const {
-  return reinterpret_cast<NodeMark*>(arena_.at(rank, 0))[number_ % marks];
-}
 
 /// Who waits for the others moves nothing for them.
 std::int64_t NodeOperation::in_flight() const {
@@ -36,7 +32,7 @@ Operation::State NodeOperation::advance() {
     case Stage::moving: {
       auto const state = move();
       if (state != State::finished) return state;
-      mark(arena_.rank()).served.store(number_, std::memory_order_release);
+      mark(group_.rank()).served.store(number_, std::memory_order_release);
       stage_ = Stage::served;
       return State::moved;
     }
@@ -48,7 +44,8 @@ Operation::State NodeOperation::advance() {
 
 /// The collective that had this rank's mark before must be over here: then all have read the mark.
 Operation::State NodeOperation::start() {
-  if (mark(arena_.rank()).over != (number_ > marks ? number_ - marks : 0)) return State::stuck;
+  if (mark(group_.rank()).over != (number_ > NodeGroup::marks ? number_ - NodeGroup::marks : 0))
+    return State::stuck;
   if (input_.numel() == 0) return finish();
   tell();
   stage_ = Stage::told;
@@ -57,12 +54,12 @@ Operation::State NodeOperation::start() {
 
 Operation::State NodeOperation::finish() {
   if (stage_ == Stage::served) end();
-  mark(arena_.rank()).over = number_;
+  mark(group_.rank()).over = number_;
   return State::finished;
 }
 
 void NodeOperation::tell() {
-  auto& own = mark(arena_.rank());
+  auto& own = mark(group_.rank());
   own.kind = static_cast<std::int32_t>(kind_);
   own.type = static_cast<std::int32_t>(input_.scalar_type());
   own.numel = input_.numel();
@@ -72,8 +69,8 @@ void NodeOperation::tell() {
 }
 
 bool NodeOperation::all_told() const {
-  auto const& own = mark(arena_.rank());
-  for (int rank = 0; rank < arena_.size(); ++rank) {
+  auto const& own = mark(group_.rank());
+  for (int rank = 0; rank < group_.size(); ++rank) {
     auto const& other = mark(rank);
     if (other.told.load(std::memory_order_acquire) != number_) return false;
     if (other.kind != own.kind || other.type != own.type || other.numel != own.numel)
@@ -84,19 +81,19 @@ bool NodeOperation::all_told() const {
 }
 
 bool NodeOperation::all_in_arena() const {
-  for (int rank = 0; rank < arena_.size(); ++rank)
+  for (int rank = 0; rank < group_.size(); ++rank)
     if (mark(rank).place < 0) return false;
   return true;
 }
 
 bool NodeOperation::all_served() const {
-  for (int rank = 0; rank < arena_.size(); ++rank)
+  for (int rank = 0; rank < group_.size(); ++rank)
     if (mark(rank).served.load(std::memory_order_acquire) < number_) return false;
   return true;
 }
 
 void NodeOperation::publish(std::int64_t pieces) {
-  mark(arena_.rank()).published.store(pieces, std::memory_order_release);
+  mark(group_.rank()).published.store(pieces, std::memory_order_release);
 }
 
 std::int64_t NodeOperation::published(int rank) const {

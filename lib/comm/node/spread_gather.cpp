@@ -8,25 +8,25 @@
 
 namespace stratagem {
 
-SpreadGather::SpreadGather(mpi::Comm const& comm, NodeArena& arena, at::Tensor input,
+SpreadGather::SpreadGather(mpi::Comm const& comm, NodeGroup const& group, at::Tensor input,
                            at::Tensor output, std::uint64_t number, int tag)
-    : NodeOperation(arena, Kind::all_gather, std::move(input), std::move(output), number),
+    : NodeOperation(group, Kind::all_gather, std::move(input), std::move(output), number),
       comm_(comm),
-      shared_(arena.room_for(this->output())),
-      nodes_(comm.size() / arena.size()),
-      node_(comm.rank() / arena.size()),
+      shared_(group.room_for(this->output())),
+      nodes_(comm.size() / group.size()),
+      node_(comm.rank() / group.size()),
       tag_(tag),
       sliced_(slices_of(Kind::all_gather, this->input(), shared_, comm.size())),
       piece_(std::max<std::int64_t>(piece_bytes / sliced_.element_size, 1)),
       pieces_(ceil_div(sliced_.slice, piece_)),
-      copied_(static_cast<std::size_t>(arena.size()), 0) {
-  copied_[static_cast<std::size_t>(arena.rank())] = pieces_;
+      copied_(static_cast<std::size_t>(group.size()), 0) {
+  copied_[static_cast<std::size_t>(group.rank())] = pieces_;
 }
 
 std::optional<std::int64_t> SpreadGather::place() {
   auto* const own = sliced_.part(comm_.rank(), 0, sliced_.slice).data();
   if (own != data_of(input())) std::copy_n(data_of(input()), bytes_of(input()), own);
-  return arena().place_of(shared_.data_ptr());
+  return group().place_of(shared_.data_ptr());
 }
 
 void SpreadGather::end() {
@@ -47,7 +47,7 @@ Operation::State SpreadGather::move() {
     moved = true;
   }
   bool complete = exchanged_ == pieces_;
-  for (int rank = 0; rank < arena().size(); ++rank) {
+  for (int rank = 0; rank < group().size(); ++rank) {
     auto& copied = copied_[static_cast<std::size_t>(rank)];
     if (copied < pieces_ && copied < published(rank)) {
       copy(rank, copied++);
@@ -63,9 +63,9 @@ void SpreadGather::exchange(std::int64_t piece) {
   auto& requests = under_way_.emplace_back();
   for (int node = 0; node < nodes_; ++node) {
     if (node == node_) continue;
-    auto const peer = node * arena().size() + arena().rank();
-    requests.push_back(comm_.receive(part(node, arena().rank(), piece), peer, tag_));
-    requests.push_back(comm_.send(part(node_, arena().rank(), piece), peer, tag_));
+    auto const peer = node * group().size() + group().rank();
+    requests.push_back(comm_.receive(part(node, group().rank(), piece), peer, tag_));
+    requests.push_back(comm_.send(part(node_, group().rank(), piece), peer, tag_));
   }
 }
 
@@ -77,7 +77,7 @@ void SpreadGather::copy(int rank, std::int64_t piece) {
 }
 
 std::span<std::byte> SpreadGather::part(int node, int rank, std::int64_t piece) const {
-  return sliced_.part(node * arena().size() + rank, piece * piece_, piece_);
+  return sliced_.part(node * group().size() + rank, piece * piece_, piece_);
 }
 
 }  // namespace stratagem

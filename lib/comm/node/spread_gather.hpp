@@ -17,7 +17,7 @@ namespace stratagem {
 class SpreadGather final : public NodeOperation {
  public:
   /// Arguments as those of ChainedSum; uses tag `tag`.
-  SpreadGather(mpi::Comm const& comm, NodeArena& arena, at::Tensor input, at::Tensor output,
+  SpreadGather(mpi::Comm const& comm, NodeGroup const& group, at::Tensor input, at::Tensor output,
                std::uint64_t number, int tag);
 
  private:

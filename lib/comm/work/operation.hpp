@@ -14,7 +14,8 @@ class Operation {
   virtual std::string_view name() const = 0;
   /// Continues as far as possible without waiting. Only the progress thread calls it.
   virtual State advance() = 0;
-  /// Collectives start in the order of submission, a few at a time; other operations start at once.
+  /// Collectives of a group start in the order of submission, a few at a time; other operations
+  /// start at once.
   virtual bool collective() const = 0;
   /// Bytes that may be moving although advance() returns stuck: if a library moves one part of a
   /// long message per call, only its end is reported.

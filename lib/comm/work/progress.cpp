@@ -52,7 +52,8 @@ Progress::~Progress() {
   thread_.join();
 }
 
-Work Progress::submit(std::unique_ptr<Operation> operation, trace::SpanRecord span) {
+Work Progress::submit(std::unique_ptr<Operation> operation, trace::SpanRecord span,
+                      std::size_t queue) {
   auto work = std::make_shared<HostWork>(heartbeat_, operation->name().data());
   span.lane = trace::Lane::comm;
   span.step = recorder_ != nullptr ? recorder_->sampled_step() : -1;
@@ -64,7 +65,7 @@ Work Progress::submit(std::unique_ptr<Operation> operation, trace::SpanRecord sp
     }
     auto const number =
         heartbeat_ != nullptr ? heartbeat_->submitted(operation->name(), span.bytes, span.peer) : 0;
-    incoming_.push_back({std::move(operation), work, span, number});
+    incoming_.push_back({std::move(operation), work, span, number, queue});
   }
   submitted_.notify_one();
   return Work(std::move(work));
@@ -93,8 +94,9 @@ bool Progress::take_submitted() {
   }
   if (failure_) std::rethrow_exception(failure_);
   for (auto& entry : incoming_) {
+    queues_.resize(std::max(queues_.size(), entry.queue + 1));
     if (entry.operation->collective())
-      waiting_.push_back(std::move(entry));
+      queues_[entry.queue].waiting.push_back(std::move(entry));
     else
       active_.push_back(std::move(entry));
   }
@@ -114,12 +116,16 @@ void Progress::drive() {
 }
 
 void Progress::start_waiting() {
-  auto running = std::count_if(active_.begin(), active_.end(),
-                               [](Entry const& e) { return e.operation->collective(); });
-  for (; running < max_active_collectives && !waiting_.empty(); ++running) {
-    active_.push_back(std::move(waiting_.front()));
-    waiting_.pop_front();
-  }
+  for (auto& [waiting, active] : queues_)
+    for (; active < max_active_collectives && !waiting.empty(); ++active) {
+      active_.push_back(std::move(waiting.front()));
+      waiting.pop_front();
+    }
+}
+
+bool Progress::idle() const {
+  return active_.empty() &&
+         std::ranges::all_of(queues_, [](Queue const& queue) { return queue.waiting.empty(); });
 }
 
 bool Progress::advance_active() {
@@ -167,15 +173,16 @@ void Progress::inquire(std::chrono::nanoseconds stuck) {
   auto const name = active_.front().operation->name();
   if (called_)
     throw Error(ExitCode::peer_lost, str(name, " was given up"), "another rank cannot continue");
-  if (mismatch_check_->differs_from_neighbour())
+  if (mismatch_check_->differs_from_neighbours())
     throw Error(ExitCode::mismatch, str(name, " was given up"),
                 "other ranks called another operation");
   if (stuck < long_wait || told_at_ == moved_at_) return;
-  mismatch_check_->tell_neighbour();
+  mismatch_check_->tell_neighbours();
   told_at_ = moved_at_;
 }
 
 void Progress::finish(Entry& entry) {
+  if (entry.operation->collective()) --queues_[entry.queue].active;
   if (entry.span.step >= 0) {
     entry.span.t_end = monotonic_ns();
     recorder_->record(entry.span);
@@ -213,7 +220,8 @@ void Progress::fail_all(std::exception_ptr const& failure) {
     entry.work->complete(failure);
   }
   static_cast<void>(periodic_task_.release());
-  for (auto& entry : waiting_) entry.work->complete(failure);
+  for (auto& queue : queues_)
+    for (auto& entry : queue.waiting) entry.work->complete(failure);
   std::lock_guard const lock(mutex_);
   failure_ = failure;
   for (auto& entry : incoming_) entry.work->complete(failure);

@@ -9,8 +9,8 @@
 #include <mutex>
 #include <thread>
 
-#include "comm/mpi/mismatch_check.hpp"
 #include "comm/work/host_work.hpp"
+#include "comm/work/mismatch_check.hpp"
 #include "comm/work/operation.hpp"
 #include "comm/work/periodic_task.hpp"
 #include "trace/recorder.hpp"
@@ -24,10 +24,10 @@ class Progress {
  public:
   /// Spans of sampled operations go to `recorder` (lane comm), and operations in flight to its
   /// heartbeat, if there is a recorder. If nothing has moved for `timeout` although operations are
-  /// in flight, all fail with Error(stall). If there is an mismatch_check, it is held on every
-  /// failure and decides which error is reported; and neighbours compare their calls after a second
-  /// in which nothing moved. `periodic_task`, which may be null, is called a few times per second
-  /// from beginning to end.
+  /// in flight, all fail with Error(stall). On a failure the ranks compare their calls by
+  /// `mismatch_check`, which may be null; the result decides which error is reported. Neighbours
+  /// compare theirs after a second in which nothing moved. `periodic_task`, which may be null, is
+  /// called a few times per second from beginning to end.
   Progress(trace::Recorder* recorder, std::chrono::nanoseconds timeout,
            MismatchCheck* mismatch_check = nullptr,
            std::unique_ptr<PeriodicTask> periodic_task = nullptr);
@@ -37,7 +37,8 @@ class Progress {
   Progress& operator=(Progress const&) = delete;
 
   /// `span`: name, bytes and peer of the operation; its times and step are filled in here.
-  Work submit(std::unique_ptr<Operation> operation, trace::SpanRecord span);
+  /// Collectives of one `queue` start in the order of submission, a few at a time.
+  Work submit(std::unique_ptr<Operation> operation, trace::SpanRecord span, std::size_t queue = 0);
 
  private:
   struct Entry {
@@ -45,10 +46,16 @@ class Progress {
     std::shared_ptr<HostWork> work;
     trace::SpanRecord span;
     std::uint64_t number = 0;  ///< of the heartbeat
+    std::size_t queue = 0;
+  };
+  /// The collectives of a group.
+  struct Queue {
+    std::deque<Entry> waiting;  ///< not yet started
+    int active = 0;
   };
 
   void run();
-  /// Waits until there is something to do, or the periodic_task is due; false if there never will
+  /// Waits until there is something to do, or the periodic task is due; false if there never will
   /// be.
   bool take_submitted();
   void drive();
@@ -60,12 +67,12 @@ class Progress {
   void inquire(std::chrono::nanoseconds stuck);
   void finish(Entry& entry);
   void finish_pulse();
-  bool idle() const { return active_.empty() && waiting_.empty(); }
-  /// The reason why operations fail; an mismatch_check may know a better one.
+  bool idle() const;
+  /// The reason why operations fail; a check of the ranks' calls may know a better one.
   std::exception_ptr cause_of(std::exception_ptr const& failure);
   void fail_all(std::exception_ptr const& failure);
 
-  static constexpr int max_active_collectives = 2;
+  static constexpr int max_active_collectives = 2;  ///< of a queue
 
   trace::Recorder* recorder_;
   trace::HeartbeatStatus* heartbeat_;  ///< of the recorder
@@ -78,10 +85,10 @@ class Progress {
   bool stopping_ = false;       ///< under mutex_
   std::exception_ptr failure_;  ///< under mutex_; once set, every operation fails with it
 
-  std::deque<Entry> waiting_;  ///< collectives not yet started; progress thread only
+  std::deque<Queue> queues_;   ///< progress thread only
   std::list<Entry> active_;    ///< progress thread only
   std::int64_t moved_at_ = 0;  ///< [ns] when something last moved; progress thread only
-  bool called_ = false;        ///< by another rank's mismatch_check; progress thread only
+  bool called_ = false;        ///< another rank has begun a check; progress thread only
   std::int64_t told_at_ = 0;   ///< moved_at_ of the wait about which the neighbour was informed
   std::thread thread_;
 };

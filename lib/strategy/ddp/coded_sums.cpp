@@ -37,7 +37,7 @@ CodedSums::CodedSums(std::vector<CodedPiece> pieces, Compression const& compress
   }
   gpu::MemoryScope const scope(gpu::MemoryCategory::gradients, parts.device);
   for (auto* const codes : {&sending_, &receiving_, &summed_})
-    *codes = parts.communicator.allocate(bytes, at::kByte);
+    *codes = parts.world.all().allocate(bytes, at::kByte);
   if (!compression.error_feedback) return;
   residual_ = at::zeros({layout.size()}, at::kFloat);
   residual_of_sum_ = at::zeros({elements}, at::kFloat);
@@ -54,7 +54,7 @@ void CodedSums::begin_piece(std::size_t piece) {
   auto& exchange = exchanges_[piece];
   exchange.stage = Stage::exchanging;
   auto const tag = tag_of(piece);
-  auto& communicator = parts_.communicator;
+  auto& communicator = parts_.world.all();
   for (int peer = 0; peer < ranks(); ++peer) {
     auto const range = pieces_[piece].slice_of(peer);
     auto const lost =
@@ -92,7 +92,7 @@ void CodedSums::add_up(std::size_t piece) {
   for (int peer = 0; peer < ranks(); ++peer)
     if (peer != rank())
       exchange.sent.push_back(
-          parts_.communicator.send(room(summed_, piece, rank()), peer, tag_of(piece) + 1));
+          parts_.world.all().send(room(summed_, piece, rank()), peer, tag_of(piece) + 1));
   exchange.stage = Stage::returning;
 }
 
@@ -153,7 +153,7 @@ std::vector<ParameterState> CodedSums::state() const {
   for (std::size_t piece = 0; piece < pieces_.size(); ++piece)
     std::ranges::move(pieces_of(layout_, pieces_[piece].slice_of(rank()), own_residual(piece)),
                       std::back_inserter(of_sum.pieces));
-  auto states = of_each_worker(Compression::residual, layout_, residual_, parts_.communicator);
+  auto states = of_each_worker(Compression::residual, layout_, residual_, parts_.world.all());
   states.push_back(std::move(of_sum));
   return states;
 }

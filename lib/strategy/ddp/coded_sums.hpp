@@ -37,8 +37,8 @@ class CodedSums final : public GradientSums {
 
   void begin_piece(std::size_t piece);
   void finish_piece(std::size_t piece);
-  int rank() const { return parts_.communicator.rank(); }
-  int ranks() const { return parts_.communicator.size(); }
+  int rank() const { return parts_.world.all().rank(); }
+  int ranks() const { return parts_.world.all().size(); }
   /// Room for a code to or from rank `peer`.
   at::Tensor room(at::Tensor const& of, std::size_t piece, int peer) const;
   /// The part of it that the code of the slice of rank `owner` fills.

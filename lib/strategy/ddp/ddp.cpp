@@ -25,8 +25,8 @@ Ddp::Ddp(DdpPlan plan, StrategyParts const& parts)
       coded_(make_gradient_sums(plan_, parts, replica_.layout())),
       tape_(parts.model.blocks, parts.recompute),
       update_(optimizer_of(plan_.config.compression, parts.optimizer), parts.precision,
-              parts.communicator.size(), plan_.config.micro_batches,
-              all_elements(replica_.layout()), parts.device),
+              parts.world.all().size(), plan_.config.micro_batches, all_elements(replica_.layout()),
+              parts.device),
       graph_(parts) {
   for (int block = 0; block < tape_.blocks(); ++block)
     gradient_views_.push_back(views_of(gradients_, replica_.layout(), block));
@@ -37,7 +37,7 @@ StepResult Ddp::step(Batch const& batch, StepOptions const& options) {
   lr_ = options.lr;
   hash_replicas(options.compare_replicas);
   control_.begin(options);
-  if (graph_.keeps()) control_.tell(fingerprint(parts_.communicator.collectives(), hashes_));
+  if (graph_.keeps()) control_.tell(fingerprint(parts_.world.all().collectives(), hashes_));
   graph_.run(batch, update_.loss_scale(), [this](Batch const& placed) { submit(placed); });
   control_.fetch_sum();
   if (update_.way() == Update::Way::guarded) update_all(options.lr, control_.refusal());
@@ -102,14 +102,14 @@ void Ddp::launch(std::size_t number) {
   // Block 0 ends the backward pass; its bucket takes the control record in front of it along.
   auto const& bucket = plan_.buckets.buckets[number];
   bool const last = bucket.range.begin == 0;
-  if (last) control_.seal(fingerprint(parts_.communicator.collectives(), hashes_));
+  if (last) control_.seal(fingerprint(parts_.world.all().collectives(), hashes_));
   if (coded_) {
     coded_->begin(number, gradients_, step_);
-    if (last) works_.push_back(parts_.communicator.all_reduce(control_.memory()));
+    if (last) works_.push_back(parts_.world.all().all_reduce(control_.memory()));
     return;
   }
   auto const begin = last ? 0 : control_room + bucket.range.begin;
-  works_.push_back(parts_.communicator.all_reduce(
+  works_.push_back(parts_.world.all().all_reduce(
       reduced_.narrow(0, begin, control_room + bucket.range.end - begin)));
 }
 
@@ -138,15 +138,15 @@ bool Ddp::update_if_admitted(double lr) {
 
 StepResult Ddp::agreed(Batch const& batch) {
   auto const [result, finite, alike] =
-      control_.result(batch, parts_.communicator.size(), plan_.config.micro_batches);
-  if (!alike) refuse_difference(parts_.communicator, hashes_, batch.step);
+      control_.result(batch, parts_.world.all().size(), plan_.config.micro_batches);
+  if (!alike) refuse_difference(parts_.world.all(), hashes_, batch.step);
   if (finite) return result;
   int block = control_.first_bad_block();
   if (!batch.inputs.is_cpu()) {  // nothing was updated: the same pass again shows the block
     forward(batch);
     block = tape_.first_non_finite();
   }
-  refuse_loss(parts_.model, parts_.communicator, batch.step, block);
+  refuse_loss(parts_.model, parts_.world.all(), batch.step, block);
 }
 
 NamedTensors Ddp::replicas() const {
@@ -162,7 +162,7 @@ State Ddp::state() {
   auto of_parameters = replica_.state(update_.state());
   if (coded_) std::ranges::move(coded_->state(), std::back_inserter(of_parameters));
   return {.of_parameters = std::move(of_parameters),
-          .buffers = {{parts_.communicator.rank(), buffers_}},
+          .buffers = {{parts_.world.all().rank(), buffers_}},
           .counters = update_.counters(),
           .replicas = replicas()};
 }

@@ -56,9 +56,9 @@ SparseSums::SparseSums(std::vector<SparseMessage> messages, Compression const& c
   }
   gpu::MemoryScope const scope(gpu::MemoryCategory::gradients, parts.device);
   if (compression.places_travel())
-    gathered_ = parts.communicator.allocate(ranks() * bytes, at::kByte);
+    gathered_ = parts.world.all().allocate(ranks() * bytes, at::kByte);
   else
-    reduced_ = parts.communicator.allocate(bytes / std::int64_t{sizeof(float)}, at::kFloat);
+    reduced_ = parts.world.all().allocate(bytes / std::int64_t{sizeof(float)}, at::kFloat);
 }
 
 at::Tensor SparseSums::room(std::size_t bucket, int rank) const {
@@ -72,15 +72,15 @@ void SparseSums::begin(std::size_t bucket, at::Tensor const& gradients, std::int
   if (bucket == 0) works_.clear();
   gradients_ = gradients;
   step_ = step;
-  auto const own = room(bucket, parts_.communicator.rank());
+  auto const own = room(bucket, parts_.world.all().rank());
   code_.encode(messages_[bucket], numbers_of(gradients), memory_, step, bytes_in(own));
   if (!gathers()) {
-    works_.push_back(parts_.communicator.all_reduce(own));
+    works_.push_back(parts_.world.all().all_reduce(own));
     return;
   }
   auto const bytes = messages_[bucket].bytes;
   auto const all = gathered_.narrow(0, ranks() * first_byte_[bucket], ranks() * bytes);
-  works_.push_back(parts_.communicator.all_gather(all, own));
+  works_.push_back(parts_.world.all().all_gather(all, own));
 }
 
 void SparseSums::finish(std::size_t bucket) {
@@ -94,7 +94,7 @@ void SparseSums::finish(std::size_t bucket) {
 std::vector<ParameterState> SparseSums::state() const {
   std::vector<ParameterState> states;
   for (auto const& [kind, own] : kinds_of(memory_))
-    std::ranges::move(of_each_worker(kind, layout_, own, parts_.communicator),
+    std::ranges::move(of_each_worker(kind, layout_, own, parts_.world.all()),
                       std::back_inserter(states));
   return states;
 }

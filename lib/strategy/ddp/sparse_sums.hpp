@@ -32,7 +32,7 @@ class SparseSums final : public GradientSums {
 
  private:
   bool gathers() const { return gathered_.defined(); }
-  int ranks() const { return parts_.communicator.size(); }
+  int ranks() const { return parts_.world.all().size(); }
   /// Where a rank's message is, or the sum of all.
   at::Tensor room(std::size_t bucket, int rank) const;
 

@@ -58,8 +58,8 @@ FedAvg::FedAvg(FedAvgPlan const& plan, StrategyParts const& parts)
   {
     gpu::MemoryScope const scope(gpu::MemoryCategory::gradients, parts.device);
     codes_ = at::zeros_like(gradient_, gradient_.options().dtype(at::kInt));
-    sum_ = parts.communicator.allocate(all().size(), at::kInt);
-    if (plan_.is_secure()) messages_ = parts.communicator.allocate(plan_.message_room(), at::kByte);
+    sum_ = parts.world.all().allocate(all().size(), at::kInt);
+    if (plan_.is_secure()) messages_ = parts.world.all().allocate(plan_.message_room(), at::kByte);
   }
   for (int block = 0; block < tape_.blocks(); ++block)
     gradient_views_.push_back(views_of(gradient_, replica_.layout(), block));
@@ -156,7 +156,7 @@ void FedAvg::add_change(std::size_t place, DrawnClient const& client, FixedPoint
 
 StepResult FedAvg::exchange(Batch const& batch) {
   parts_.recorder.enter(Phase::comm_exposed);
-  auto& communicator = parts_.communicator;
+  auto& communicator = parts_.world.all();
   if (failure_) control_.refuse();
   control_.seal(fingerprint(communicator.collectives(), hashes_));
   auto agreement = communicator.all_reduce(control_.memory());
@@ -180,12 +180,12 @@ void FedAvg::step_of_server(FixedPoint const& codes, std::int64_t samples) {
 }
 
 std::string FedAvg::report() {
-  auto const counts = parts_.communicator.allocate(2, at::kLong);
+  auto const counts = parts_.world.all().allocate(2, at::kLong);
   counts.copy_(at::tensor({std::exchange(clipped_, 0), std::exchange(coded_, 0)}, at::kLong));
-  parts_.communicator.all_reduce(counts).wait_on_stream();
+  parts_.world.all().all_reduce(counts).wait_on_stream();
   auto const of_all = counts.to(at::kCPU, at::kDouble);
   auto const share = of_all[0].item<double>() / std::max(of_all[1].item<double>(), 1.0);
-  if (parts_.communicator.rank() != 0 || share <= most_clipped) return {};
+  if (parts_.world.all().rank() != 0 || share <= most_clipped) return {};
   return str("warning: ", format_number(100 * share, 1),
              " % of the clients' changes were clipped: raise strategy.largest_change");
 }

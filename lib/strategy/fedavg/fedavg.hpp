@@ -46,7 +46,7 @@ class FedAvg final : public Strategy {
   OptimizerState kept() const;
   /// Of a place of this rank, among all of a round.
   int number_of(std::size_t place) const {
-    return parts_.communicator.rank() * plan_.clients_of_rank() + static_cast<int>(place);
+    return parts_.world.all().rank() * plan_.clients_of_rank() + static_cast<int>(place);
   }
   /// A new one, that has seen nothing.
   void begin_optimizer();

@@ -24,7 +24,7 @@ CodedScatter::CodedScatter(FsdpPlan const& plan, ParameterLayout const& layout,
 }
 
 at::Tensor CodedScatter::make_room(std::int64_t bytes) const {
-  return parts_.communicator.allocate(bytes, at::kByte).zero_();  // padding is never written
+  return parts_.world.all().allocate(bytes, at::kByte).zero_();  // padding is never written
 }
 
 CodedScatter::Exchange CodedScatter::begin(int unit, std::size_t chunk, at::Tensor const& whole,
@@ -36,8 +36,8 @@ CodedScatter::Exchange CodedScatter::begin(int unit, std::size_t chunk, at::Tens
     encode(chunk_of(unit, chunk), peer, whole, code, step);
     if (peer == rank()) continue;
     exchange.arriving.push_back(
-        parts_.communicator.receive(receiving(room, unit, chunk, peer), peer, tag));
-    exchange.sent.push_back(parts_.communicator.send(code, peer, tag));
+        parts_.world.all().receive(receiving(room, unit, chunk, peer), peer, tag));
+    exchange.sent.push_back(parts_.world.all().send(code, peer, tag));
   }
   return exchange;
 }
@@ -114,7 +114,7 @@ std::span<std::byte> CodedScatter::code(at::Tensor const& of_shard, Part const& 
 
 std::vector<ParameterState> CodedScatter::state() const {
   if (!residual_.defined()) return {};
-  return of_each_worker(Compression::residual, layout_, residual_, parts_.communicator);
+  return of_each_worker(Compression::residual, layout_, residual_, parts_.world.all());
 }
 
 }  // namespace stratagem

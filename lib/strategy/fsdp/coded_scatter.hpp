@@ -47,7 +47,7 @@ class CodedScatter {
     std::int64_t padding = 0;  ///< the last so many belong to no parameter
   };
 
-  int rank() const { return parts_.communicator.rank(); }
+  int rank() const { return parts_.world.all().rank(); }
   int ranks() const { return plan_.shards.ranks; }
   Chunk const& chunk_of(int unit, std::size_t chunk) const {
     return plan_.unit(unit).chunks[chunk];

@@ -19,18 +19,18 @@ Fsdp::Fsdp(FsdpPlan plan, StrategyParts const& parts)
       layout_(make_layout(parts.model)),
       plan_(std::move(plan)),
       buffers_(make_buffers(parts.model, parts.device, parts.precision.compute)),
-      parameters_(plan_, layout_, parts.communicator, parts.device, parts.seed, plan_.poison),
+      parameters_(plan_, layout_, parts.world.all(), parts.device, parts.seed, plan_.poison),
       gradients_(plan_, layout_, parts_),
       control_(parts.allocate(gpu::MemoryCategory::gradients, control_room)),
       tape_(parts.model.blocks, parts.recompute),
-      update_(parts.optimizer, parts.precision, parts.communicator.size(), plan_.micro_batches,
-              plan_.owned_by(parts.communicator.rank(), layout_), parts.device),
+      update_(parts.optimizer, parts.precision, parts.world.all().size(), plan_.micro_batches,
+              plan_.owned_by(parts.world.all().rank(), layout_), parts.device),
       graph_(parts) {}
 
 StepResult Fsdp::step(Batch const& batch, StepOptions const& options) {
   hash_replicas(options.compare_replicas);
   control_.begin(options);
-  if (graph_.keeps()) control_.tell(fingerprint(parts_.communicator.collectives(), hashes_));
+  if (graph_.keeps()) control_.tell(fingerprint(parts_.world.all().collectives(), hashes_));
   if (graph_.keeps()) parameters_.reshard_all();
   graph_.run(batch, update_.loss_scale(), [this](Batch const& placed) { submit(placed); });
   control_.fetch_sum();
@@ -39,7 +39,7 @@ StepResult Fsdp::step(Batch const& batch, StepOptions const& options) {
   if (update_.way() == Update::Way::by_range) update(options.lr);
   if (update_.way() == Update::Way::by_decision) result.skipped = !update_if_admitted(options.lr);
   if (!update_.finite())
-    throw bad_gradient(batch.step, str("in the shard of rank ", parts_.communicator.rank()),
+    throw bad_gradient(batch.step, str("in the shard of rank ", parts_.world.all().rank()),
                        own_gradients());
   if (!graph_.keeps()) gather_ahead(-1);  // what the next forward pass begins with
   return result;
@@ -135,28 +135,28 @@ void Fsdp::unshard_for_backward(int unit) {
 }
 
 void Fsdp::send_control() {
-  control_.seal(fingerprint(parts_.communicator.collectives(), hashes_));
-  control_sum_ = parts_.communicator.all_reduce(control_.memory());
+  control_.seal(fingerprint(parts_.world.all().collectives(), hashes_));
+  control_sum_ = parts_.world.all().all_reduce(control_.memory());
   if (!plan_.overlap) control_sum_.wait_on_stream();
 }
 
 StepResult Fsdp::agreed(Batch const& batch) {
   auto const [result, finite, alike] =
-      control_.result(batch, parts_.communicator.size(), plan_.micro_batches);
-  if (!alike) refuse_difference(parts_.communicator, hashes_, batch.step);
+      control_.result(batch, parts_.world.all().size(), plan_.micro_batches);
+  if (!alike) refuse_difference(parts_.world.all(), hashes_, batch.step);
   if (finite) return result;
   int block = control_.first_bad_block();
   if (!batch.inputs.is_cpu()) {  // nothing was updated: the same pass again shows the block
     forward(batch);
     block = tape_.first_non_finite();
   }
-  refuse_loss(parts_.model, parts_.communicator, batch.step, block);
+  refuse_loss(parts_.model, parts_.world.all(), batch.step, block);
 }
 
 bool Fsdp::update_if_admitted(double lr) {
   gradients_.finish(0);  // the last one
   parts_.recorder.enter(Phase::optimizer);
-  if (!update_.admit(gradient_norm(gradients_.shards(), parts_.communicator))) return false;
+  if (!update_.admit(gradient_norm(gradients_.shards(), parts_.world.all()))) return false;
   update(lr);
   return true;
 }
@@ -184,7 +184,7 @@ NamedTensors Fsdp::own_gradients() const {
   for (int unit = 0; unit < plan_.units(); ++unit)
     for (std::size_t c = 0; c < plan_.unit(unit).chunks.size(); ++c) {
       auto const& chunk = plan_.unit(unit).chunks[c];
-      auto const first = parts_.communicator.rank() * chunk.shard;
+      auto const first = parts_.world.all().rank() * chunk.shard;
       for (auto const& place : chunk.places) {
         auto const& spec = layout_.entries()[place.entry].spec;
         auto const part =
@@ -232,7 +232,7 @@ State Fsdp::state() {
                                  parameters_.pieces([this](int unit, std::size_t c) {
                                    return parameters_.shard(unit, c);
                                  })}},
-              .buffers = {{parts_.communicator.rank(), buffers_}},
+              .buffers = {{parts_.world.all().rank(), buffers_}},
               .counters = update_.counters(),
               .replicas = replicas()};
   for (auto const& [kind, owned] : update_.state())

@@ -29,7 +29,7 @@ GradientUnits::GradientUnits(FsdpPlan const& plan, ParameterLayout const& layout
 
 void GradientUnits::allocate() {
   gpu::MemoryScope const scope(gpu::MemoryCategory::gradients, parts_.device);
-  auto& communicator = parts_.communicator;
+  auto& communicator = parts_.world.all();
   for (int index = 0; index < plan_.units(); ++index) {
     auto& unit = units_[static_cast<std::size_t>(index)];
     if (plan_.whole_gradients || plan_.lends(index)) {
@@ -99,7 +99,7 @@ void GradientUnits::reduce_scatter(int index, GradWrite write, std::int64_t step
       continue;
     }
     reduction.summed.push_back(destination(index, c, write));
-    reduction.works.push_back(parts_.communicator.reduce_scatter(reduction.summed.back(), whole));
+    reduction.works.push_back(parts_.world.all().reduce_scatter(reduction.summed.back(), whole));
   }
   if (!plan_.whole_gradients) unit.views.point_nowhere();
   reductions_.push_back(std::move(reduction));

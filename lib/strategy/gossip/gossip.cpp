@@ -33,7 +33,7 @@ Gossip::Gossip(GossipPlan const& plan, StrategyParts const& parts)
                 .apart = plan.workers() > 1,
                 .tail = Mixer::tail},
                parts),
-      mixer_(plan, parts.communicator,
+      mixer_(plan, parts.world.all(),
              make_inbox(plan, parts, workers_.with_tails().front().numel())) {
   for (auto const& learner : workers_.learners()) x_.push_back(learner.replica.flat());
 }
@@ -56,7 +56,7 @@ StepResult Gossip::step(Batch const& batch, StepOptions const& options) {
   }
   divide_by_weights();
   if (tidings.refused()) {
-    agree(parts_.communicator, workers_.failure());
+    agree(parts_.world.all(), workers_.failure());
     ensures(false, "a rank that refuses says why");
   }
   own.requests = tidings.requests();
@@ -82,7 +82,7 @@ std::string Gossip::report() {
   if (plan_.workers() == 1) return {};
   auto const text = str("spread ", format_number(100 * workers_.spread(), 3), " %");
   parts_.recorder.event(trace::Severity::info, "spread", text);
-  return parts_.communicator.rank() == 0 ? text : "";
+  return parts_.world.all().rank() == 0 ? text : "";
 }
 
 State Gossip::state() {

@@ -60,7 +60,7 @@ void AsyncPsServer::serve(Round const& round) {
 
 void AsyncPsServer::expect_line(int worker) {
   auto& push = of(worker);
-  push.announced = parts_.communicator.receive(push.message, rank_of(worker), line_tag);
+  push.announced = parts_.world.all().receive(push.message, rank_of(worker), line_tag);
   push.is_expected = true;
   liveness_.expect(worker);
 }
@@ -99,15 +99,15 @@ void AsyncPsServer::read_line(int worker) {
     }
     return;
   }
-  if (push.line.collectives != in_message(parts_.communicator.collectives().fingerprint()))
+  if (push.line.collectives != in_message(parts_.world.all().collectives().fingerprint()))
     throw mismatch(str("those of the worker on rank ", rank_of(worker),
-                       " are not those of its server on rank ", parts_.communicator.rank()));
+                       " are not those of its server on rank ", parts_.world.all().rank()));
   for (std::size_t domain = 0; domain < timelines_.size(); ++domain)
     timelines_[domain].arriving[static_cast<std::size_t>(worker)] =
         receive_gradients(worker, domains_[domain].chunks);
   push.untreated = timelines_.size();
   if (scale_.needs_norm())
-    push.ended = parts_.communicator.receive(push.end, rank_of(worker), end_tag);
+    push.ended = parts_.world.all().receive(push.end, rank_of(worker), end_tag);
   if (answers()) answer(worker);
 }
 
@@ -116,7 +116,7 @@ void AsyncPsServer::answer(int worker) {
   if (push.line.requests.end() || requests_().end()) next_share_ = round_.count();
   PullReply answer{.lag = timelines_.front().clock.lag(worker)};
   if (next_share_ < round_.count()) answer.share = next_share_++;
-  push.answered = parts_.communicator.send(to_message(answer), rank_of(worker), answer_tag);
+  push.answered = parts_.world.all().send(to_message(answer), rank_of(worker), answer_tag);
 }
 
 PushTrailer AsyncPsServer::end_of(int worker) {
@@ -192,7 +192,7 @@ void AsyncPsServer::release(std::size_t domain) {
 void AsyncPsServer::note_reads(std::size_t domain, int worker) {
   if (!plan_.policy.cached_reads) return;
   PullNote const note{.reads = timelines_[domain].clock.cached_reads(worker)};
-  of(worker).noted = parts_.communicator.send(to_message(note), rank_of(worker), reads_tag);
+  of(worker).noted = parts_.world.all().send(to_message(note), rank_of(worker), reads_tag);
 }
 
 void AsyncPsServer::go_on(int worker) {

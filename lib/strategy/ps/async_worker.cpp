@@ -50,7 +50,7 @@ void AsyncPsWorker::read_notes() {
 void AsyncPsWorker::expect_notes() {
   auto const& servers = plan_.servers.roles.servers;
   for (std::size_t i = 0; i < notes_.size(); ++i)
-    noted_.push_back(parts_.communicator.receive(notes_[i], servers[i], reads_tag));
+    noted_.push_back(parts_.world.all().receive(notes_[i], servers[i], reads_tag));
 }
 
 StepResult AsyncPsWorker::result_of(Batch const& batch, PushHeader const& line) {
@@ -88,7 +88,7 @@ void AsyncPsWorker::note_bad_loss(Batch const& batch, int block) {
                                      parts_.model.blocks[static_cast<std::size_t>(block)]->name();
   throw Error(
       ExitCode::non_finite,
-      str("the loss is not finite at step ", batch.step, " on rank ", parts_.communicator.rank()),
+      str("the loss is not finite at step ", batch.step, " on rank ", parts_.world.all().rank()),
       "first in " + where,
       "lower optimizer.lr or optimizer.momentum, or take strategy.mode dana or sync");
 }

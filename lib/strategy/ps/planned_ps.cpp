@@ -182,7 +182,7 @@ void refuse_codes_on_any_gpu(StrategyParts const& parts) {
   } catch (AgreedError const& refused) {
     own = refused;
   }
-  agree(parts.communicator, own);
+  agree(parts.world.all(), own);
 }
 
 class PlannedPs final : public PlannedStrategy {
@@ -196,7 +196,7 @@ class PlannedPs final : public PlannedStrategy {
 
   Member make(StrategyParts const& parts) const override {
     if (plan_.config.compression.on()) refuse_codes_on_any_gpu(parts);
-    bool const serves = plan_.servers.roles.server_of(parts.communicator.rank()) >= 0;
+    bool const serves = plan_.servers.roles.server_of(parts.world.all().rank()) >= 0;
     if (plan_.policy.asynchronous()) {
       if (serves) return {.server = std::make_unique<AsyncPsServer>(plan_, parts)};
       return {.strategy = std::make_unique<AsyncPsWorker>(plan_, parts)};

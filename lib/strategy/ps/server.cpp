@@ -17,7 +17,7 @@ PsServer::PsServer(PsPlan plan, StrategyParts const& parts)
     : plan_(std::move(plan)),
       parts_(parts),
       layout_(make_layout(parts.model)),
-      server_(plan_.servers.roles.server_of(parts.communicator.rank())),
+      server_(plan_.servers.roles.server_of(parts.world.all().rank())),
       own_(plan_.servers.chunks_of(server_)),
       transport_(make_transport(plan_, parts)),
       domains_(version_domains(plan_.policy, plan_.servers, server_)),
@@ -129,9 +129,9 @@ std::int64_t PsServer::bytes_of(std::vector<ServerChunk> const& chunks) const {
 }
 
 std::string PsServer::report() {
-  auto const text = describe(counts_.joined(parts_.communicator), plan_.policy);
+  auto const text = describe(counts_.joined(parts_.world.all()), plan_.policy);
   counts_ = {};
-  return parts_.communicator.rank() == 0 ? text : "";
+  return parts_.world.all().rank() == 0 ? text : "";
 }
 
 void PsServer::note(trace::PsRecord const& record) {

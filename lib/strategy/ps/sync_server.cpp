@@ -50,7 +50,7 @@ void SyncPsServer::serve(Round const& round) {
     if (line.last) break;
     auto sums = sum_of(lines);
     sums.requests |= round.requests();
-    sums.alike = are_alike(lines, parts_.communicator.collectives());
+    sums.alike = are_alike(lines, parts_.world.all().collectives());
     if (scale_.needs_norm()) {
       update_as_a_whole(line, sums);
     } else {
@@ -79,7 +79,7 @@ std::vector<PushHeader> SyncPsServer::receive_lines() {
   std::vector<Work> works;
   for (int worker = 0; worker < workers(); ++worker) {
     messages.push_back(empty_message());
-    works.push_back(parts_.communicator.receive(messages.back(), rank_of(worker), line_tag));
+    works.push_back(parts_.world.all().receive(messages.back(), rank_of(worker), line_tag));
   }
   std::vector<PushHeader> lines;
   for (int worker = 0; worker < workers(); ++worker) {
@@ -93,13 +93,13 @@ std::vector<Work> SyncPsServer::send(PullReply const& answer) {
   auto const message = to_message(answer);
   std::vector<Work> sends;
   for (int worker = 0; answers() && worker < workers(); ++worker)
-    sends.push_back(parts_.communicator.send(message, rank_of(worker), answer_tag));
+    sends.push_back(parts_.world.all().send(message, rank_of(worker), answer_tag));
   return sends;
 }
 
 void SyncPsServer::check(PullReply const& answer, std::int64_t step) {
-  if (!answer.alike) refuse_difference(parts_.communicator, {}, step);
-  if (!std::isfinite(answer.loss)) refuse_loss(parts_.model, parts_.communicator, step, -1);
+  if (!answer.alike) refuse_difference(parts_.world.all(), {}, step);
+  if (!std::isfinite(answer.loss)) refuse_loss(parts_.model, parts_.world.all(), step, -1);
   if (auto const& problem = scale_.problem()) throw AgreedError(*problem);
   std::vector<int> all_workers(static_cast<std::size_t>(workers()));
   std::iota(all_workers.begin(), all_workers.end(), 0);
@@ -187,7 +187,7 @@ void SyncPsServer::end(Step const& step) {
 double SyncPsServer::norm() {
   std::vector<at::Tensor> sums;
   for (auto const& chunk : own_) sums.push_back(in_shard(store().sum(), chunk));
-  auto& communicator = parts_.communicator;
+  auto& communicator = parts_.world.all();
   auto const& servers = plan_.servers.roles.servers;
   return gradient_norm(sums, [&](at::Tensor const& sum) {
     if (!answers()) {

@@ -19,8 +19,8 @@ StepResult SyncPsWorker::result_of(Batch const& batch, PushHeader const&) {
   bool const usable = !sound || !scale_.needs_norm() || scale_.admit(answer.norm);
   if (!sound || scale_.problem()) {
     await_parameters(all().end);
-    if (!answer.alike) refuse_difference(parts_.communicator, hashes_, batch.step);
-    if (!sound) refuse_loss(parts_.model, parts_.communicator, batch.step, first_bad_block_);
+    if (!answer.alike) refuse_difference(parts_.world.all(), hashes_, batch.step);
+    if (!sound) refuse_loss(parts_.model, parts_.world.all(), batch.step, first_bad_block_);
     throw AgreedError(*scale_.problem());
   }
   return {.loss = answer.loss / workers(),

@@ -23,7 +23,7 @@ PsWorker::PsWorker(PsPlan plan, StrategyParts const& parts)
       replica_(parts.model, parts.precision.compute, parts.device, parts.seed),
       transport_(make_transport(plan_, parts)),
       scale_(make_gradient_scale(plan_, parts.optimizer, parts.precision)),
-      worker_(plan_.servers.roles.worker_of(parts.communicator.rank())),
+      worker_(plan_.servers.roles.worker_of(parts.world.all().rank())),
       buffers_(make_buffers(parts.model, parts.device, parts.precision.compute)),
       gradients_(parts.allocate(gpu::MemoryCategory::gradients, replica_.layout().size())),
       tape_(parts.model.blocks, parts.recompute),
@@ -55,7 +55,7 @@ StepResult PsWorker::step(Batch const& batch, StepOptions const& options) {
     if (last) {
       be_slow(monotonic_ns() - begin - waited_ns_ + backward_ns_);
       ++pushes_;
-      line.collectives = in_message(parts_.communicator.collectives().fingerprint());
+      line.collectives = in_message(parts_.world.all().collectives().fingerprint());
       describe_push(line, options);
       announce(line);
     }
@@ -108,7 +108,7 @@ void PsWorker::backward(at::Tensor gradient, GradWrite write, Batch const* pushe
 
 void PsWorker::send_to_servers(at::Tensor const& message, int tag) {
   for (auto const server : plan_.servers.roles.servers)
-    sends_.push_back(parts_.communicator.send(message, server, tag));
+    sends_.push_back(parts_.world.all().send(message, server, tag));
 }
 
 void PsWorker::announce(PushHeader const& line) {
@@ -116,7 +116,7 @@ void PsWorker::announce(PushHeader const& line) {
   send_to_servers(line_, line_tag);
   if (!line.last)
     answered_ =
-        parts_.communicator.receive(answer_, plan_.servers.roles.servers.front(), answer_tag);
+        parts_.world.all().receive(answer_, plan_.servers.roles.servers.front(), answer_tag);
 }
 
 PullReply PsWorker::await_answer() {
@@ -179,8 +179,8 @@ void PsWorker::drain() {
 }
 
 std::string PsWorker::report() {
-  auto const counts = RoundCounts().joined(parts_.communicator);
-  return parts_.communicator.rank() == 0 ? describe(counts, plan_.policy) : "";
+  auto const counts = RoundCounts().joined(parts_.world.all());
+  return parts_.world.all().rank() == 0 ? describe(counts, plan_.policy) : "";
 }
 
 State PsWorker::state() {

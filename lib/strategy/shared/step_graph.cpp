@@ -43,7 +43,7 @@ void StepGraph::run(Batch const& batch, double loss_scale, Work const& work) {
   place(batch);
   if (!again && !capture(work)) return work(batch);
   if (!again) return kept_->graph->launch({}, {});
-  parts_.communicator.repeat(kept_->collectives);
+  parts_.world.repeat(kept_->collectives);
   auto const marks = parts_.recorder.repeat(kept_->phases);
   kept_->graph->launch(kept_->phases.of_step.marks, marks);
 }
@@ -84,7 +84,7 @@ bool StepGraph::capture(Work const& work) {
     in_graph_ = false;
   };
   try {
-    kept->collectives = parts_.communicator.keep([&] {
+    kept->collectives = parts_.world.keep([&] {
       kept->phases = parts_.recorder.keep(
           [&] { kept->graph = std::make_unique<gpu::Graph>(parts_.device, body); });
     });
@@ -104,7 +104,7 @@ bool StepGraph::capture(Work const& work) {
 
 void StepGraph::refuse(std::string const& why) {
   keeps_ = false;
-  if (parts_.communicator.size() > 1)
+  if (parts_.world.all().size() > 1)
     throw Error(ExitCode::environment, "the work of a step cannot be kept as a graph", why,
                 "take run.graph: off");
   parts_.recorder.event(trace::Severity::warning, "graph_refused", why);

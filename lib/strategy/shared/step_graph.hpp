@@ -49,7 +49,7 @@ class StepGraph {
     Work work;
     std::unique_ptr<gpu::Graph> graph;
     trace::Recorder::KeptPhases phases;
-    Communicator::Kept collectives;
+    World::Kept collectives;
   };
 
   /// False when the work cannot be kept.

@@ -155,7 +155,7 @@ StepResult VirtualWorkers::exchange(std::span<at::Tensor const> tensors, Batch c
 VirtualWorkers::Begun VirtualWorkers::begin_exchange(std::span<at::Tensor const> tensors,
                                                      Batch const& batch) {
   parts_.recorder.enter(Phase::comm_exposed);
-  auto& communicator = parts_.communicator;
+  auto& communicator = parts_.world.all();
   if (failure_) control_.refuse();
   control_.seal(fingerprint(communicator.collectives(), hashes_));
   auto agreement = communicator.all_reduce(control_.memory());
@@ -173,13 +173,13 @@ VirtualWorkers::Begun VirtualWorkers::begin_exchange(std::span<at::Tensor const>
 
 double VirtualWorkers::spread() const {
   auto const& mean = learners_.front().replica.flat();
-  auto const squares = parts_.communicator.allocate(counts_.all, at::kDouble);
+  auto const squares = parts_.world.all().allocate(counts_.all, at::kDouble);
   for (std::size_t worker = 0; worker < learners_.size(); ++worker) {
     auto const& own = worker == 0 ? gradients_.front() : learners_[worker].replica.flat();
     at::Tensor const difference = own - mean;
     squares[number_of(worker)] = std::pow(gradient_norm({&difference, 1}), 2);
   }
-  parts_.communicator.all_reduce(squares).wait_on_stream();
+  parts_.world.all().all_reduce(squares).wait_on_stream();
   return std::sqrt(squares.mean().item<double>()) / gradient_norm({&mean, 1});
 }
 

@@ -40,7 +40,7 @@ class VirtualWorkers {
 
   /// Of a worker of this rank, among all.
   int number_of(std::size_t worker) const {
-    return parts_.communicator.rank() * counts_.of_rank + static_cast<int>(worker);
+    return parts_.world.all().rank() * counts_.of_rank + static_cast<int>(worker);
   }
   Learner& learner_of(std::size_t worker) { return learners_[counts_.apart ? worker : 0]; }
   std::span<Learner> learners() { return learners_; }

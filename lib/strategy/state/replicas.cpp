@@ -12,6 +12,7 @@
 #include "base/hash/bulk_hash.hpp"
 #include "base/text.hpp"
 #include "comm/agreement.hpp"
+#include "comm/ranks_text.hpp"
 #include "strategy/state/device_hash.hpp"
 
 namespace stratagem {

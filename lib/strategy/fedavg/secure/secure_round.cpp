@@ -58,8 +58,8 @@ SecureRound::SecureRound(Neighbourhood const& neighbourhood, StrategyParts const
       parts_(parts),
       messages_(std::move(messages)),
       round_(round) {
-  count_ = neighbourhood.parties() / parts.communicator.size();
-  first_ = parts.communicator.rank() * count_;
+  count_ = neighbourhood.parties() / parts.world.all().size();
+  first_ = parts.world.all().rank() * count_;
   parts_.recorder.enter(Phase::optimizer);
   attempt([&] {
     for (int place = first_; place < first_ + count_; ++place)
@@ -81,7 +81,7 @@ void SecureRound::attempt(std::function<void()> const& act) {
 std::vector<std::uint8_t> SecureRound::spread(std::int64_t bytes, Write const& write) {
   auto const size = static_cast<std::size_t>(bytes);
   std::vector<std::uint8_t> own(static_cast<std::size_t>(count_) * size);
-  std::vector<std::uint8_t> all(own.size() * static_cast<std::size_t>(parts_.communicator.size()));
+  std::vector<std::uint8_t> all(own.size() * static_cast<std::size_t>(parts_.world.all().size()));
   attempt([&] {
     for (std::size_t client = 0; client < clients_.size(); ++client)
       write(client, std::span(own).subspan(client * size, size));
@@ -90,7 +90,7 @@ std::vector<std::uint8_t> SecureRound::spread(std::int64_t bytes, Write const& w
   auto const of_all = messages_.narrow(0, 0, static_cast<std::int64_t>(all.size()));
   auto const of_rank = of_all.narrow(0, first_ * bytes, static_cast<std::int64_t>(own.size()));
   of_rank.copy_(bytes_tensor(own));
-  parts_.communicator.all_gather(of_all, of_rank).wait_on_stream();
+  parts_.world.all().all_gather(of_all, of_rank).wait_on_stream();
   bytes_tensor(all).copy_(of_all);
   parts_.recorder.enter(Phase::optimizer);
   return all;

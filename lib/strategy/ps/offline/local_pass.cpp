@@ -22,7 +22,8 @@ LocalPass::Result LocalPass::run(Batch const& batch, Buffers const& buffers, dou
   Result result;
   auto write = GradWrite::overwrite;
   for (auto const& micro : split(batch, micro_batches_)) {
-    auto const x = forward(replica_, buffers, tape_, micro.inputs, parts_.context_of(micro, loss_scale));
+    auto const x =
+        forward(replica_, buffers, tape_, micro.inputs, parts_.context_of(micro, loss_scale));
     auto const loss = cross_entropy(x, micro.labels, loss_scale);
     result.loss += loss.loss.item<double>() / micro_batches_;
     result.correct += loss.correct.item<std::int64_t>();

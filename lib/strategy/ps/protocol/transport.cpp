@@ -22,7 +22,7 @@ using Transport = PsConfig::Transport;
 class TwoSided final : public PsTransport {
  public:
   TwoSided(PsPlan const& ps, StrategyParts const& parts)
-      : ps_(ps), communicator_(parts.communicator) {
+      : ps_(ps), communicator_(parts.world.all()) {
     auto const server = plan().roles.server_of(communicator_.rank());
     if (server < 0) return;
     auto const shard = plan().shards[static_cast<std::size_t>(server)];
@@ -73,15 +73,15 @@ class Rma final : public PsTransport {
  public:
   Rma(PsPlan const& ps, StrategyParts const& parts)
       : ps_(ps),
-        worker_(ps.servers.roles.worker_of(parts.communicator.rank())),
+        worker_(ps.servers.roles.worker_of(parts.world.all().rank())),
         outgoing_(ps.policy.asynchronous() ? ps.workers() : 1) {
-    auto const server = plan().roles.server_of(parts.communicator.rank());
+    auto const server = plan().roles.server_of(parts.world.all().rank());
     auto const shard = server < 0 ? 0 : plan().shards[static_cast<std::size_t>(server)];
     auto const type = master_type(parts.precision.compute);
-    pushed_ =
-        codes() ? parts.communicator.share_memory(ps_.workers() * ps_.code_bytes(shard), at::kByte)
-                : parts.communicator.share_memory(ps_.workers() * shard, type);
-    pulled_ = parts.communicator.share_memory(outgoing_ * shard, type);
+    pushed_ = codes()
+                  ? parts.world.all().share_memory(ps_.workers() * ps_.code_bytes(shard), at::kByte)
+                  : parts.world.all().share_memory(ps_.workers() * shard, type);
+    pulled_ = parts.world.all().share_memory(outgoing_ * shard, type);
     if (server < 0) return;
     auto const part = [&](at::Tensor const& whole, int number) {
       return whole.narrow(0, number * shard, shard);
@@ -141,7 +141,7 @@ double measure(PsTransport& transport, PsPlan const& ps, StrategyParts const& pa
   constexpr int repeats = 5;
   auto const& plan = ps.servers;
   auto const& chunk = plan.chunks.front();
-  auto const rank = parts.communicator.rank();
+  auto const rank = parts.world.all().rank();
   if (rank == plan.owner_of(chunk)) {
     for (int i = 0; i < repeats; ++i) {
       transport.receive(0, chunk).wait_on_host();
@@ -152,7 +152,7 @@ double measure(PsTransport& transport, PsPlan const& ps, StrategyParts const& pa
   auto const parameters = parts.allocate(gpu::MemoryCategory::workspace, chunk.range.size());
   auto const gradient =
       ps.config.compression.on()
-          ? parts.communicator.allocate(ps.code_bytes(chunk.range.size()), at::kByte)
+          ? parts.world.all().allocate(ps.code_bytes(chunk.range.size()), at::kByte)
           : at::empty_like(parameters);
   auto best = std::numeric_limits<std::int64_t>::max();
   for (int i = 0; i < repeats; ++i) {
@@ -179,7 +179,7 @@ std::unique_ptr<PsTransport> choose(PsPlan const& plan, StrategyParts const& par
   auto* seconds = times.data_ptr<double>();
   seconds[0] = measure(*two_sided, plan, parts);
   seconds[1] = measure(*rma, plan, parts);
-  parts.communicator.all_reduce(times).wait_on_host();
+  parts.world.all().all_reduce(times).wait_on_host();
   bool const rma_wins = seconds[1] < seconds[0];
   tell(str(rma_wins ? "rma" : "two_sided", ": push and pull of a chunk took ",
            format_number(1e3 * seconds[1], 3), " ms by rma, ", format_number(1e3 * seconds[0], 3),

@@ -14,14 +14,15 @@ constexpr double lr = 0.01;
 
 /// A vector, and who does what with it.
 struct Bench {
-  Bench(Communicator& of, std::int64_t bytes, double chunk_mb)
-      : communicator(of),
+  Bench(World& of, std::int64_t bytes, double chunk_mb)
+      : world(of),
+        communicator(of.all()),
         layout({{{.name = "vector", .shape = {bytes / 4}, .initialiser = {}}}}, false),
-        ps(plan_ps({.chunk_mb = chunk_mb}, layout, of.size(), sizeof(float))) {}
+        ps(plan_ps({.chunk_mb = chunk_mb}, layout, communicator.size(), sizeof(float))) {}
 
   StrategyParts parts() {
     return {.model = model,
-            .communicator = communicator,
+            .world = world,
             .recorder = recorder,
             .device = {},
             .optimizer = optimizer,
@@ -29,6 +30,7 @@ struct Bench {
             .recompute = {}};
   }
 
+  World& world;
   Communicator& communicator;
   ParameterLayout layout;
   PsPlan ps;
@@ -113,9 +115,8 @@ double measure_bound(Bench& bench, int rounds) {
 
 }  // namespace
 
-TransportTimes measure_transports(Communicator& communicator, std::int64_t bytes, double chunk_mb,
-                                  int rounds) {
-  Bench bench(communicator, bytes, chunk_mb);
+TransportTimes measure_transports(World& world, std::int64_t bytes, double chunk_mb, int rounds) {
+  Bench bench(world, bytes, chunk_mb);
   return {.two_sided = measure(bench, PsConfig::Transport::two_sided, rounds),
           .rma = measure(bench, PsConfig::Transport::rma, rounds),
           .bound = measure_bound(bench, rounds)};

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "comm/communicator.hpp"
+#include "comm/world.hpp"
 #include "strategy/ps/ps_config.hpp"
 
 namespace stratagem {
@@ -20,7 +20,6 @@ struct TransportTimes {
 /// Of one server, the last rank, and the others as workers, for a vector of `bytes` in chunks of
 /// `chunk_mb`: SGD with momentum in fp32. The three one after the other, after as many rounds
 /// to warm up as are measured; of each the mean over `rounds`. Collective; the same on all ranks.
-TransportTimes measure_transports(Communicator& communicator, std::int64_t bytes, double chunk_mb,
-                                  int rounds);
+TransportTimes measure_transports(World& world, std::int64_t bytes, double chunk_mb, int rounds);
 
 }  // namespace stratagem

@@ -1,5 +1,6 @@
-#include "comm/inprocess/group.hpp"
+#include "comm/inprocess/simulated_ranks.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <numeric>
 
@@ -21,19 +22,19 @@ std::string describe(at::Tensor const& tensor) {
 
 class InProcessWork final : public WorkState {
  public:
-  InProcessWork(std::shared_ptr<InProcessGroup> group, int rank, std::string what,
+  InProcessWork(std::shared_ptr<SimulatedRanks> shared, int rank, std::string what,
                 std::shared_ptr<bool> done)
-      : group_(std::move(group)), rank_(rank), what_(std::move(what)), done_(std::move(done)) {}
+      : shared_(std::move(shared)), rank_(rank), what_(std::move(what)), done_(std::move(done)) {}
 
   bool done() const override {
-    group_->poll(rank_);  // a rank that keeps asking lets the others continue
+    shared_->poll(rank_);  // a rank that keeps asking lets the others continue
     return *done_;
   }
   void wait_on_stream() override { wait_on_host(); }
-  void wait_on_host() override { group_->wait(rank_, what_, done_); }
+  void wait_on_host() override { shared_->wait(rank_, what_, done_); }
 
  private:
-  std::shared_ptr<InProcessGroup> group_;
+  std::shared_ptr<SimulatedRanks> shared_;
   int rank_;
   std::string what_;
   std::shared_ptr<bool> done_;
@@ -77,45 +78,47 @@ void copy_bytes(at::Tensor const& from, at::Tensor const& to) {
   if (bytes > 0) std::memcpy(to.data_ptr(), from.data_ptr(), bytes);
 }
 
-InProcessGroup::InProcessGroup(int ranks, std::uint64_t seed, std::optional<Death> death)
-    : size_(ranks),
+SimulatedRanks::SimulatedRanks(int ranks, std::uint64_t seed, std::optional<Death> death)
+    : all_{"", std::vector<int>(static_cast<std::size_t>(ranks))},
       network_(seed),
       turns_(ranks, seed, [this] { return network_.deliver_one(); }),
-      death_(death) {}
+      death_(death) {
+  std::iota(all_.ranks.begin(), all_.ranks.end(), 0);
+}
 
-void InProcessGroup::live(int rank) {
+void SimulatedRanks::live(int rank) {
   if (!death_ || death_->rank != rank) return;
   if (lived_++ == death_->calls) network_.lose(rank);
   expect_alive(rank);
 }
 
-void InProcessGroup::expect_alive(int rank) const {
+void SimulatedRanks::expect_alive(int rank) const {
   if (death_ && death_->rank == rank && lived_ > death_->calls)
     throw Error(ExitCode::peer_lost, str("rank ", rank, " is dead"));
 }
 
-void InProcessGroup::begin(int rank) {
+void SimulatedRanks::begin(int rank) {
   live(rank);
   turns_.pause(rank);
 }
 
-void InProcessGroup::wait(int rank, std::string const& what, std::shared_ptr<bool> const& done) {
+void SimulatedRanks::wait(int rank, std::string const& what, std::shared_ptr<bool> const& done) {
   live(rank);
   turns_.wait_until(rank, what, [done] { return *done; });
 }
 
-void InProcessGroup::poll(int rank) {
+void SimulatedRanks::poll(int rank) {
   live(rank);
   turns_.poll(rank);
 }
 
-Work InProcessGroup::work(int rank, std::string what, std::shared_ptr<bool> done) {
+Work SimulatedRanks::work(int rank, std::string what, std::shared_ptr<bool> done) {
   return Work(
       std::make_shared<InProcessWork>(shared_from_this(), rank, std::move(what), std::move(done)));
 }
 
 template <class Act>
-void InProcessGroup::for_all(Act act) {
+void SimulatedRanks::for_all(Act act) {
   try {
     act();
   } catch (...) {
@@ -124,43 +127,46 @@ void InProcessGroup::for_all(Act act) {
   }
 }
 
-Work InProcessGroup::meet(int rank, std::int64_t sequence, CollectiveCall const& call,
-                          at::Tensor const& output, at::Tensor const& input) {
-  auto const ranks = static_cast<std::size_t>(size_);
+Work SimulatedRanks::meet(SimulatedGroup const& group, int rank, std::int64_t sequence,
+                          CollectiveCall const& call, at::Tensor const& output,
+                          at::Tensor const& input) {
+  auto const ranks = group.ranks.size();
+  std::pair const key(group.name, sequence);
   auto& meeting = meetings_
-                      .try_emplace(sequence, call, rank, std::vector<at::Tensor>(ranks),
+                      .try_emplace(key, group.ranks, call, rank, std::vector<at::Tensor>(ranks),
                                    std::vector<at::Tensor>(ranks))
                       .first->second;
+  auto const of_group = group.name.empty() ? std::string() : " of " + group.name;
   for_all([&] {
     if (meeting.call != call)
-      throw Error(ExitCode::mismatch, str("collective ", sequence, " differs between ranks"),
+      throw Error(ExitCode::mismatch,
+                  str("collective ", sequence, of_group, " differs between ranks"),
                   str(meeting.call.text(), " on rank ", meeting.first, ", ", call.text(),
                       " on rank ", rank));
   });
-  auto const own = static_cast<std::size_t>(rank);
+  auto const own =
+      static_cast<std::size_t>(std::ranges::find(group.ranks, rank) - group.ranks.begin());
   meeting.outputs[own] = output;
   meeting.inputs[own] = input;
   meeting.done.resize(ranks);
   auto const done = meeting.done[own] = std::make_shared<bool>(false);
-  if (++meeting.arrived == size_) {
+  if (++meeting.arrived == ranks) {
     carry_out(meeting);
-    meetings_.erase(sequence);
+    meetings_.erase(key);
   }
-  return work(rank, str(call.text(), " (", sequence, ")"), done);
+  return work(rank, str(call.text(), " (", sequence, of_group, ")"), done);
 }
 
-void InProcessGroup::carry_out(Meeting const& meeting) {
-  std::vector<int> everybody(static_cast<std::size_t>(size_));
-  std::iota(everybody.begin(), everybody.end(), 0);
+void SimulatedRanks::carry_out(Meeting const& meeting) {
   // Inputs are read at one time and outputs are written at other times, separately for each rank.
-  network_.add(everybody, [this, everybody, meeting] {
+  network_.add(meeting.ranks, [this, meeting] {
     auto const result = result_of(meeting.call, meeting.inputs);
     bool const cut = meeting.call.kind == Kind::reduce_scatter;
-    for (int const rank : everybody) {
-      auto const own = static_cast<std::size_t>(rank);
-      auto const part =
-          cut ? result.flatten().narrow(0, rank * meeting.call.numel, meeting.call.numel) : result;
-      network_.add(everybody, [part, output = meeting.outputs[own], done = meeting.done[own]] {
+    auto const count = meeting.call.numel;
+    for (std::size_t own = 0; own < meeting.ranks.size(); ++own) {
+      auto const begin = static_cast<std::int64_t>(own) * count;
+      auto const part = cut ? result.flatten().narrow(0, begin, count) : result;
+      network_.add(meeting.ranks, [part, output = meeting.outputs[own], done = meeting.done[own]] {
         if (output.defined()) copy_bytes(part, output);
         *done = true;
       });
@@ -168,20 +174,20 @@ void InProcessGroup::carry_out(Meeting const& meeting) {
   });
 }
 
-void InProcessGroup::send(int from, int to, int tag, Message message) {
-  auto& mailbox = mailboxes_[{from, to, tag}];
+void SimulatedRanks::send(Route const& route, Message message) {
+  auto& mailbox = mailboxes_[route];
   mailbox.sends.push_back(std::move(message));
-  match(from, to, mailbox);
+  match(route, mailbox);
 }
 
-void InProcessGroup::receive(int from, int to, int tag, Message message) {
-  auto& mailbox = mailboxes_[{from, to, tag}];
+void SimulatedRanks::receive(Route const& route, Message message) {
+  auto& mailbox = mailboxes_[route];
   mailbox.receives.push_back(std::move(message));
-  match(from, to, mailbox);
+  match(route, mailbox);
 }
 
 /// Matches the oldest send with the oldest receive, if there are both.
-void InProcessGroup::match(int from, int to, Mailbox& mailbox) {
+void SimulatedRanks::match(Route const& route, Mailbox& mailbox) {
   if (mailbox.sends.empty() || mailbox.receives.empty()) return;
   auto const source = mailbox.sends.front(), target = mailbox.receives.front();
   for_all([&] {
@@ -192,17 +198,16 @@ void InProcessGroup::match(int from, int to, Mailbox& mailbox) {
   });
   mailbox.sends.pop_front();
   mailbox.receives.pop_front();
-  network_.add({from, to}, [source, target] {
+  network_.add({route.from, route.to}, [source, target] {
     copy_bytes(source.tensor, target.tensor);
     *source.done = *target.done = true;
     if (target.then) target.then();
   });
 }
 
-InProcessGroup::Memories InProcessGroup::memories(std::size_t number) {
-  auto& memories = memories_[number];
-  if (!memories)
-    memories = std::make_shared<std::vector<at::Tensor>>(static_cast<std::size_t>(size_));
+SimulatedRanks::Memories SimulatedRanks::memories(SimulatedGroup const& group, std::size_t number) {
+  auto& memories = memories_[{group.name, number}];
+  if (!memories) memories = std::make_shared<std::vector<at::Tensor>>(group.ranks.size());
   return memories;
 }
 

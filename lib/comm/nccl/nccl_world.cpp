@@ -1,6 +1,7 @@
-#include "comm/nccl/nccl_communicator.hpp"
+#include "comm/nccl/nccl_world.hpp"
 
 #include <deque>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -9,8 +10,9 @@
 #include "base/clock.hpp"
 #include "base/contract.hpp"
 #include "base/text.hpp"
-#include "comm/mpi/mpi_communicator.hpp"
+#include "comm/mpi/mpi_world.hpp"
 #include "comm/nccl/session.hpp"
+#include "comm/serial/serial_communicator.hpp"
 #include "gpu/stream.hpp"
 
 namespace stratagem {
@@ -115,15 +117,16 @@ class SpanQueue {
 
 class NcclCommunicator final : public Communicator {
  public:
-  NcclCommunicator(mpi::Comm const& world, gpu::Device const& device, trace::Recorder* recorder,
-                   std::chrono::nanoseconds timeout, std::unique_ptr<PeriodicTask> periodic_task)
-      : session_(std::make_shared<NcclSession>(world, device, timeout)),
+  /// The ranks of `session` are those of `messages`, which outlives it.
+  NcclCommunicator(Communicator& messages, std::shared_ptr<NcclSession> session,
+                   gpu::Device const& device, trace::Recorder* recorder)
+      : messages_(messages),
+        session_(std::move(session)),
         device_(device),
         stream_(gpu::Stream::high_priority(device)),
         barrier_word_(device, sizeof(float)),
         spans_(recorder),
-        heartbeat_(recorder != nullptr ? &recorder->heartbeat() : nullptr),
-        messages_(world, device, nullptr, timeout, {}, std::move(periodic_task)) {}
+        heartbeat_(recorder != nullptr ? &recorder->heartbeat() : nullptr) {}
 
   int rank() const override { return messages_.rank(); }
   int size() const override { return messages_.size(); }
@@ -206,25 +209,61 @@ class NcclCommunicator final : public Communicator {
                                            heartbeat_));
   }
 
+  Communicator& messages_;
   std::shared_ptr<NcclSession> session_;
   gpu::Device device_;
   gpu::Stream stream_;
   gpu::PinnedBuffer barrier_word_;  ///< the device reaches pinned memory; never read
   SpanQueue spans_;
   trace::HeartbeatStatus* heartbeat_;
-  MpiCommunicator messages_;
   std::int64_t bytes_sent_ = 0;
+};
+
+class NcclWorld final : public World {
+ public:
+  NcclWorld(mpi::Comm const& comm, gpu::Device const& device, trace::Recorder* recorder,
+            std::chrono::nanoseconds timeout, std::unique_ptr<PeriodicTask> periodic_task)
+      : device_(device),
+        recorder_(recorder),
+        timeout_(timeout),
+        session_(std::make_shared<NcclSession>(comm, device, timeout)),
+        messages_(comm, device, nullptr, timeout, {}, std::move(periodic_task)),
+        all_(messages_.all(), session_, device, recorder) {}
+
+  Communicator& all() override { return all_; }
+
+ private:
+  std::vector<std::string> gather(std::string const& text) override {
+    std::vector<std::string> texts;
+    messages_.call([&](mpi::Comm const& all) { texts = all.all_gather(text); });
+    return texts;
+  }
+  std::unique_ptr<Communicator> open(std::string const& name,
+                                     std::vector<int> const& ranks) override {
+    std::shared_ptr<NcclSession> session;
+    messages_.call([&](mpi::Comm const& all) {
+      auto const group = all.split(ranks.front());
+      if (group.size() > 1) session = std::make_shared<NcclSession>(group, device_, timeout_);
+    });
+    auto& messages = messages_.group(name, ranks);
+    if (!session) return std::make_unique<SerialCommunicator>(device_);
+    return std::make_unique<NcclCommunicator>(messages, std::move(session), device_, recorder_);
+  }
+
+  gpu::Device device_;
+  trace::Recorder* recorder_;
+  std::chrono::nanoseconds timeout_;
+  std::shared_ptr<NcclSession> session_;  ///< of all ranks, before the progress thread begins
+  MpiWorld messages_;
+  NcclCommunicator all_;
 };
 
 }  // namespace
 
-std::unique_ptr<Communicator> make_nccl_communicator(mpi::Comm const& world,
-                                                     gpu::Device const& device,
-                                                     trace::Recorder* recorder,
-                                                     std::chrono::nanoseconds timeout,
-                                                     std::unique_ptr<PeriodicTask> periodic_task) {
-  return std::make_unique<NcclCommunicator>(world, device, recorder, timeout,
-                                            std::move(periodic_task));
+std::unique_ptr<World> make_nccl_world(mpi::Comm const& comm, gpu::Device const& device,
+                                       trace::Recorder* recorder, std::chrono::nanoseconds timeout,
+                                       std::unique_ptr<PeriodicTask> periodic_task) {
+  return std::make_unique<NcclWorld>(comm, device, recorder, timeout, std::move(periodic_task));
 }
 
 }  // namespace stratagem
