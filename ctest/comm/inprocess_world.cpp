@@ -39,8 +39,7 @@ TEST_P(InprocessWorld, Does) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Suite, InprocessWorld, testing::ValuesIn(communicator_cases()),
-                         case_name);
+INSTANTIATE_TEST_SUITE_P(Suite, InprocessWorld, testing::ValuesIn(communicator_cases()), case_name);
 
 /// Sums in three groups, which each rank calls in an order of its own; as many as are asked for.
 void sum_in_any_order(World& world, std::uint64_t seed, int calls) {
