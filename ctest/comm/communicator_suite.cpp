@@ -234,6 +234,12 @@ at::Tensor sum_of_ranks(int ranks, std::int64_t numel, at::ScalarType type) {
   return sum.to(type);
 }
 
+std::vector<int> every_second(int rank, int ranks) {
+  std::vector<int> found;
+  for (int other = rank % 2; other < ranks; other += 2) found.push_back(other);
+  return found;
+}
+
 bool same_bits(at::Tensor const& a, at::Tensor const& b) {
   auto const ours = a.cpu().contiguous(), theirs = b.cpu().contiguous();
   return ours.scalar_type() == theirs.scalar_type() && ours.sizes() == theirs.sizes() &&

@@ -35,6 +35,9 @@ at::Tensor values_of(int rank, std::int64_t numel, at::ScalarType type);
 /// ((t_0 + t_1) + t_2) + ... over `ranks` ranks; 16-bit floats in fp32, rounded once.
 at::Tensor sum_of_ranks(int ranks, std::int64_t numel, at::ScalarType type);
 
+/// The ranks of `ranks` whose numbers are even, or odd, as `rank` is.
+std::vector<int> every_second(int rank, int ranks);
+
 /// Equal in type, shape and every bit, wherever they lie.
 bool same_bits(at::Tensor const& a, at::Tensor const& b);
 

@@ -12,12 +12,6 @@
 namespace stratagem::test {
 namespace {
 
-std::vector<int> every_second(int rank, int ranks) {
-  std::vector<int> found;
-  for (int other = rank % 2; other < ranks; other += 2) found.push_back(other);
-  return found;
-}
-
 std::vector<int> half(int rank, int ranks) {
   std::vector<int> found;
   for (int other = 0; other < ranks; ++other)

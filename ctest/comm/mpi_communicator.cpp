@@ -68,11 +68,8 @@ INSTANTIATE_TEST_SUITE_P(Suite, MpiCommunicator,
                          testing::ValuesIn(stratagem::test::communicator_cases()),
                          stratagem::test::case_name);
 
-/// Ranks with an even number, and those with an odd one.
 std::vector<int> half() {
-  std::vector<int> ranks;
-  for (int rank = world().rank() % 2; rank < world().size(); rank += 2) ranks.push_back(rank);
-  return ranks;
+  return stratagem::test::every_second(world().rank(), world().size());
 }
 
 /// The first rank alone, and the others.

@@ -6,6 +6,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "comm/failure.hpp"
+#include "comm/ranks_text.hpp"
 
 namespace stratagem {
 namespace {
@@ -33,10 +34,8 @@ Communicator& World::group(std::string const& name, std::vector<int> const& rank
   expects(std::ranges::is_sorted(ranks) && std::ranges::count(ranks, all().rank()) == 1 &&
               ranks.front() >= 0 && ranks.back() < all().size(),
           "ranks in ascending order, this one among them");
-  std::vector<std::string> texts;
-  for (int const rank : ranks) texts.push_back(str(rank));
   all().barrier().wait_on_host();  // which notices if a rank does not come
-  auto const given = gather(str(name, ' ', join(texts, ",")));
+  auto const given = gather(str(name, ' ', join_ranks(ranks, ",")));
   check_groups(given);
   auto& found = found_[join(given, "\n")];
   if (found == nullptr) {

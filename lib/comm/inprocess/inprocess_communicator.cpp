@@ -62,8 +62,8 @@ Work InProcessCommunicator::send(at::Tensor const& tensor, int peer, int tag) {
   bytes_sent_ += bytes_of(tensor);
   SimulatedRanks::Message message{tensor};
   auto const done = message.done;
-  if (member_.shared
-          ->chance()) {  // the library has copied it: the sender need not wait for the receiver
+  if (member_.shared->chance()) {
+    // The library has copied it: the sender need not wait for the receiver.
     message.tensor = tensor.detach().clone();
     *done = true;
   }

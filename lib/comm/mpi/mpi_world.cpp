@@ -5,11 +5,13 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "comm/ranks_text.hpp"
 #include "comm/serial/serial_communicator.hpp"
 
 namespace stratagem {
 namespace {
 
+/// Something else than an operation on tensors.
 class Call final : public Operation {
  public:
   explicit Call(std::function<void()> act) : act_(std::move(act)) {}
@@ -29,13 +31,6 @@ std::string remark_on(OpenedArena const& node) {
   return str("ranks exchange messages, because they cannot share memory: ", node.failure);
 }
 
-/// "replicas(0,2)"
-std::string full_name(std::string const& name, std::vector<int> const& ranks) {
-  std::vector<std::string> texts;
-  for (int const rank : ranks) texts.push_back(str(rank));
-  return str(name, "(", join(texts, ","), ")");
-}
-
 }  // namespace
 
 MpiWorld::MpiWorld(mpi::Comm const& comm, gpu::Device const& device, trace::Recorder* recorder,
@@ -45,9 +40,8 @@ MpiWorld::MpiWorld(mpi::Comm const& comm, gpu::Device const& device, trace::Reco
       device_(device),
       node_(open_arena(comm_, node, device)),
       submission_(progress_, device, recorder, comm.rank(), delay),
-      all_(std::make_unique<MpiCommunicator>(comm_, device, std::move(node_.all), submission_, 0,
-                                             remark_on(node_))),
-      mismatch_check_(comm_, all_->collectives()),
+      all_(comm_, device, std::move(node_.all), submission_, 0, remark_on(node_)),
+      mismatch_check_(comm_, all_.collectives()),
       progress_(recorder, timeout, &mismatch_check_, std::move(periodic_task)) {}
 
 void MpiWorld::call(std::function<void(mpi::Comm const&)> const& act) {
@@ -79,7 +73,7 @@ std::unique_ptr<Communicator> MpiWorld::open(std::string const& name,
     if (group.size() == 1) return;
     auto made = std::make_unique<MpiCommunicator>(group, device_, open_group(group, node_),
                                                   submission_, queue);
-    mismatch_check_.add(group, full_name(name, ranks), made->collectives());
+    mismatch_check_.add(group, str(name, '(', join_ranks(ranks, ","), ')'), made->collectives());
     opened = std::move(made);
   });
   if (!opened) opened = std::make_unique<SerialCommunicator>(device_);

@@ -32,14 +32,14 @@ class MpiWorld final : public World {
            std::chrono::nanoseconds timeout, std::chrono::nanoseconds delay = {},
            std::unique_ptr<PeriodicTask> periodic_task = nullptr, NodeUse const& node = {});
 
-  MpiCommunicator& all() override { return *all_; }
+  MpiCommunicator& all() override { return all_; }
 
   /// Calls `act` on the progress thread, with a communicator of all ranks, and throws here what it
   /// throws. Collective.
   void call(std::function<void(mpi::Comm const&)> const& act);
+  std::vector<std::string> gather(std::string const& text) override;
 
  private:
-  std::vector<std::string> gather(std::string const& text) override;
   std::unique_ptr<Communicator> open(std::string const& name,
                                      std::vector<int> const& ranks) override;
 
@@ -47,7 +47,7 @@ class MpiWorld final : public World {
   gpu::Device device_;
   OpenedArena node_;
   Submission submission_;
-  std::unique_ptr<MpiCommunicator> all_;
+  MpiCommunicator all_;
   MismatchCheck mismatch_check_;
   std::size_t queues_ = 1;  ///< of groups so far
   Progress progress_;

@@ -234,9 +234,7 @@ class NcclWorld final : public World {
 
  private:
   std::vector<std::string> gather(std::string const& text) override {
-    std::vector<std::string> texts;
-    messages_.call([&](mpi::Comm const& all) { texts = all.all_gather(text); });
-    return texts;
+    return messages_.gather(text);
   }
   std::unique_ptr<Communicator> open(std::string const& name,
                                      std::vector<int> const& ranks) override {
