@@ -235,7 +235,7 @@ def write(model, example, options):
     from model_export.graph import check_logits, export, limits_of
     from model_export.module import prepared, separate
 
-    model, remarks = prepared(model)
+    model, remarks = prepared(model, example)
     remarks += set_mode(model, options.frozen)
     program, ignored = export(model, example)
     check_logits(program)

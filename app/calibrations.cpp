@@ -1,26 +1,21 @@
 #include "app/calibrations.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <vector>
 
+#include "app/homes.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "study/launcher.hpp"
 
 namespace stratagem::app {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// Where the references are: STRATAGEM_HOME, else the tree in which the program was built or
-/// installed. Empty when there are none.
+/// Where the references are. Empty when there are none.
 fs::path reference_folder() {
-  auto const tree = own_program().parent_path().parent_path();
-  std::vector<fs::path> homes{tree / "share" / "stratagem", tree};
-  if (auto const* given = std::getenv("STRATAGEM_HOME")) homes.insert(homes.begin(), given);
-  for (auto const& home : homes)
+  for (auto const& home : homes())
     if (std::error_code ignored; fs::is_directory(home / "inputs" / "calibrations", ignored))
       return home / "inputs" / "calibrations";
   return {};

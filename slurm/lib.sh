@@ -26,30 +26,51 @@ load_site() {
   source "$file"
 }
 
-# resources_for WORKERS SERVERS: sets `resources`, the sbatch options for workers with one GPU each (or CPUs only, if
-# the site has no GPUs) and additional servers. GPUs are requested per node: every rank sees all GPUs of its node and
-# takes its own, so that GPUs can access each other directly.
+# resources_for WORKERS SERVERS [DEVICE]: sets `resources`, the sbatch options for workers with one GPU each (or CPUs
+# only, if the site has no GPUs or run.device is cpu) and additional servers. GPUs are requested per node: every rank
+# sees all GPUs of its node and takes its own, so that GPUs can access each other directly.
 resources_for() {
-  local workers=$1 servers=$2 nodes per_node cpus
+  local workers=$1 servers=$2 device=${3:-auto} nodes per_node cpus
   nodes=$(((workers + site_gpus_per_node - 1) / site_gpus_per_node))
   per_node=$(((workers + nodes - 1) / nodes))
   cpus=$((workers * site_cpus_per_gpu / (workers + servers)))
-  resources=()
-  [[ -z $site_partition ]] || resources+=("--partition=$site_partition")
-  [[ -z $site_qos ]] || resources+=("--qos=$site_qos")
-  [[ -z $site_account ]] || resources+=("--account=$site_account")
+  if [[ $device == cpu ]]; then resources_without_gpu; else resources_with_gpu; fi
   resources+=("--nodes=$nodes" "--ntasks=$((workers + servers))" "--cpus-per-task=$((cpus > 0 ? cpus : 1))"
     "--mem=$((per_node * site_memory_gb_per_gpu))G")
   ((nodes == 1)) || resources+=("--ntasks-per-node=$(((workers + servers + nodes - 1) / nodes))")
-  [[ -z $site_gres ]] || resources+=("--gres=$site_gres:$per_node")
+  [[ -z $site_gres || $device == cpu ]] || resources+=("--gres=$site_gres:$per_node")
 }
 
-# The same for a job without GPUs.
-resources_without_gpu() {
+# set_resources PARTITION QOS: those that are named.
+set_resources() {
   resources=()
-  [[ -z $site_cpu_partition ]] || resources+=("--partition=$site_cpu_partition")
-  [[ -z $site_cpu_qos ]] || resources+=("--qos=$site_cpu_qos")
+  [[ -z $1 ]] || resources+=("--partition=$1")
+  [[ -z $2 ]] || resources+=("--qos=$2")
   [[ -z $site_account ]] || resources+=("--account=$site_account")
+}
+resources_with_gpu() { set_resources "$site_partition" "$site_qos"; }
+resources_without_gpu() { set_resources "$site_cpu_partition" "$site_cpu_qos"; }
+
+# seconds_of LIMIT: of a time limit as sbatch takes it: minutes, M:S, H:M:S, D-H, D-H:M or D-H:M:S.
+seconds_of() {
+  local days=0 parts
+  [[ $1 =~ ^[0-9]{1,7}(:[0-9]{1,2}){0,2}$ || $1 =~ ^[0-9]{1,4}-[0-9]{1,2}(:[0-9]{1,2}){0,2}$ ]] ||
+    die 2 "--time $1 is no time limit: write hours:minutes:seconds"
+  IFS=: read -ra parts <<< "${1#*-}"
+  case $1 in
+    *-*) days=${1%%-*} ;;
+    *:*:*) ;;
+    *) parts=(0 "${parts[@]}") ;;
+  esac
+  echo $((((10#$days * 24 + 10#${parts[0]}) * 60 + 10#${parts[1]:-0}) * 60 + 10#${parts[2]:-0}))
+}
+
+# check_lead LIMIT SECONDS: a run is told to save after it has begun.
+check_lead() {
+  local seconds
+  seconds=$(seconds_of "$1") || exit
+  (($2 < seconds)) ||
+    die 2 "a run of --time $1 would be told to save $2 s before that, which is at once: give more --time, or less lead"
 }
 
 # show_command WORDS...: the command on one line, as a shell takes it.

@@ -37,12 +37,6 @@ ranges() {
     END { if (NR) out(); print "" }'
 }
 
-# H:M:S -> seconds
-seconds_of() {
-  [[ $1 =~ ^([0-9]{1,2}):([0-5][0-9]):([0-5][0-9])$ ]] || die 2 "--time $1 is not hours:minutes:seconds"
-  echo $((10#${BASH_REMATCH[1]} * 3600 + 10#${BASH_REMATCH[2]} * 60 + 10#${BASH_REMATCH[3]}))
-}
-
 parse() {
   study='' site_name=generic out='' resume=0 time='' at_once='' calibration='' only=() most_hours='' yes=0
   while (($# > 0)); do
@@ -70,27 +64,55 @@ parse() {
   [[ $at_once =~ ^([1-9][0-9]{0,4})?$ ]] || die 2 "--at-once $at_once is not a whole number of elements"
 }
 
-# Sets `cells` to lines "index workers servers" of the cells to run.
+# Sets `cells` to lines "index workers servers name" of the cells to run.
 choose_cells() {
   local listed open
   listed=$("$program" sweep "$study" --list --format csv ${only[@]+"${only[@]}"}) || exit
-  cells=$(awk -F, 'NR > 1 { print $1, $9, $10 }' <<< "$listed")
+  cells=$(awk -F, 'NR > 1 { print $1, $9, $10, $2 }' <<< "$listed")
   ((resume)) || return 0
   open=$("$program" status "$out" --format csv) || exit
   cells=$(awk 'NR == FNR { split($0, field, ","); if (FNR > 1 && field[4] != "running") open[field[1]]; next }
     $1 in open' <(echo "$open") <(echo "$cells"))
 }
 
+# Sets `planned` to lines "KEY VALUE" of the plans of the cells to run. Cells that cannot run are told here, and not by
+# their jobs.
+plan_cells() {
+  local json code=0 problems told
+  problems=$(mktemp)
+  json=$("$program" plan "$study" ${calibration:+--calibration "$calibration"} --no-activations --json \
+    2> "$problems") || code=$?
+  told=$(< "$problems")
+  rm -f "$problems"
+  [[ -n $json ]] || { printf '%s\n' "$told" >&2; exit "$code"; }
+  planned=$(awk 'NR == FNR { chosen["  \"" $4 "\": {"]; next }
+    /^  "/ { inside = $0 in chosen; cell = $1 }
+    inside && /^(   "(problem|run_device)|    +"lead_s)": / { sub(/^ +"/, ""); sub(/": /, " "); sub(/,$/, "")
+      print (/^problem/ ? "problem " cell substr($0, 8) : $0) }' <(echo "$cells") <(echo "$json"))
+  told=$(sed -n 's/^problem //p' <<< "$planned")
+  [[ -z $told ]] || die 2 "nothing submitted: $(wc -l <<< "$told") of $(wc -l <<< "$cells") cells cannot run: $(
+    head -3 <<< "$told"); correct the study, exclude them, or take others with --only"
+}
+
+# Sets `device`: cpu where no cell uses a GPU.
+choose_device() {
+  local on_cpu all
+  on_cpu=$(grep -c '^run_device "cpu"$' <<< "$planned" || true) all=$(wc -l <<< "$cells")
+  device=auto
+  ((on_cpu == 0)) || device=cpu
+  ((on_cpu == 0 || on_cpu == all)) ||
+    die 2 "$on_cpu of $all cells have run.device: cpu, and need other nodes: submit them apart, with --only"
+}
+
 # Sets `lead`: how many seconds before the time limit a cell is told to save. The cell that saves slowest decides;
 # without a calibration it is the site's value.
 choose_lead() {
-  local planned
   lead=$site_usr1_lead_s
-  [[ -n $calibration ]] || return 0
-  planned=$("$program" plan "$study" --calibration "$calibration" --no-activations --json) || exit
-  planned=$(sed -n 's/^ *"lead_s": \([0-9]*\).*/\1/p' <<< "$planned" | sort -n | tail -1)
-  [[ -n $planned ]] || die 2 "$calibration was measured for none of the cells of $study"
-  lead=$planned
+  if [[ -n $calibration ]]; then
+    lead=$(sed -n 's/^lead_s //p' <<< "$planned" | sort -n | tail -1)
+    [[ -n $lead ]] || die 2 "$calibration was measured for none of the cells of $study"
+  fi
+  check_lead "$time" "$lead"
 }
 
 # Sets `shapes` to lines "workers servers cells", `seconds` to the time limit of a cell, and `hours` to the total limit.
@@ -103,7 +125,7 @@ measure() {
   hours=$(awk -v seconds="$seconds" '{ all += $1 * $3 * seconds / 3600 } END { print (all > int(all)) + int(all) }' \
     <<< "$shapes")
   unit=GPU
-  [[ -n $site_gres ]] || unit=worker
+  [[ -n $site_gres && $device != cpu ]] || unit=worker
 }
 
 show() {
@@ -132,7 +154,7 @@ submit_shape() {
   local workers=$1 servers=$2 indices shape=w$1
   ((servers == 0)) || shape+=-s$servers
   indices=$(awk -v w="$workers" -v s="$servers" '$2 == w && $3 == s { print $1 }' <<< "$cells")
-  resources_for "$workers" "$servers"
+  resources_for "$workers" "$servers" "$device"
   submit "--job-name=$name-$shape" "${resources[@]}" "--time=$time" \
     "--signal=B:USR1@$lead" "--array=$(ranges <<< "$indices")%$at_once" \
     "--output=$out/logs/%x-%A_%a.log" "$home/slurm/study.sbatch" "$study" "$out"
@@ -188,11 +210,13 @@ main() {
   ((!resume)) || "$program" sweep "$study" --prepare --out "$out" || exit
   choose_cells
   [[ -n $cells ]] || { echo "all cells are complete or running: nothing to submit"; exit 0; }
+  plan_cells
+  choose_device
   measure
   choose_lead
   show
   agree
-  ((dry_run)) || "$program" sweep "$study" --prepare --out "$out"
+  ((dry_run || resume)) || "$program" sweep "$study" --prepare --out "$out"
   submit_all
 }
 

@@ -9,7 +9,7 @@
 #   --site S       slurm/sites/S.env; default: generic
 #   --workers N    ranks that train, one GPU each; default: 1; for run: from run.ranks of CONFIG
 #   --servers N    additional server ranks; default: 0; for preflight: 1; for run: strategy.servers of CONFIG
-#   --time H:M:S   time limit of the job; default: one hour, or as in its script
+#   --time H:M:S   time limit of the job, also as D-H:M:S or minutes; default: one hour, or as in its script
 #   --lead S       how many seconds before the time limit a run is told to save; default: the site's
 #   --dry-run      only show the command
 #
@@ -38,7 +38,7 @@ field_of() { sed -n "s/^  \"$1\": \"\{0,1\}\([a-z0-9]*\).*/\1/p" <<< "$planned";
 # How many ranks have a role there.
 ranks_that_are() { grep -c "\"role\": \"$1\"" <<< "$planned" || true; }
 
-# shape_of CONFIG: sets `workers` and `servers` from the configuration, unless they are given. The number of ranks is
+# shape_of CONFIG: sets `workers`, `servers` and `device` from the configuration, unless they are given. The number of ranks is
 # required: one rank would train, too, but without any parallelism.
 shape_of() {
   local planned strategy
@@ -54,6 +54,7 @@ shape_of() {
   plan_of "$1" --ranks $((workers + servers))
   [[ $(ranks_that_are server) -eq $servers ]] ||
     die 2 "--servers $servers, and strategy.servers of $1 makes it $(ranks_that_are server)"
+  device=$(field_of run_device)
 }
 
 # choose_shape WHAT [CONFIG]: fills in --workers and --servers if they were not given.
@@ -69,7 +70,7 @@ choose_shape() {
 }
 
 main() {
-  local site_name=generic workers='' servers='' limit='' lead='' words=()
+  local site_name=generic workers='' servers='' device='' limit='' lead='' words=()
   while (($# > 0)); do
     case $1 in
       --site | --workers | --servers | --time | --lead) [[ $# -ge 2 ]] || die 2 "$1 needs a value" ;;&
@@ -102,10 +103,12 @@ main() {
       resources=("${resources[@]/--cpus-per-task=*/--cpus-per-task=$site_mig_cpus}")
       resources=("${resources[@]/--mem=*/--mem=${site_mig_memory_gb}G}")
       ;;
-    preflight | run) resources_for "$workers" "$servers" ;;
+    preflight | run) resources_for "$workers" "$servers" "$device" ;;
     *) die 2 "unknown job $what; one of smoke-cpu, smoke-mig, preflight and run" ;;
   esac
+  [[ -z $limit ]] || seconds_of "$limit" > /dev/null || exit
   if [[ $what == run ]]; then
+    check_lead "${limit:-01:00:00}" "${lead:-$site_usr1_lead_s}"
     resources+=("--time=${limit:-01:00:00}" "--signal=B:USR1@${lead:-$site_usr1_lead_s}")
   elif [[ -n $limit ]]; then
     resources+=("--time=$limit")

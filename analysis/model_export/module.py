@@ -11,17 +11,19 @@ from . import ExportError
 UNKNOWN = torch.uint16, torch.uint32, torch.uint64
 
 
-def prepared(model):
-    """The module itself, and what was changed, in sentences."""
+def prepared(model, example):
+    """The module itself, and what was changed or is odd, in sentences."""
     remarks = []
     model = unwrapped(model, remarks)
     refuse_several_inputs(model)
+    remarks += give_sizes(model, example)
     for name, tensor in model.state_dict(keep_vars=True).items():
         if isinstance(tensor, torch.Tensor) and tensor.is_meta:
             raise ExportError(f"{name} has no values (its device is meta)\n  fill it, then export")
     convert(model, remarks)
     refuse_shared_memory(model)
     remarks += hidden_parameters(model)
+    remarks += not_finite(model)
     return model, remarks
 
 
@@ -59,6 +61,44 @@ def refuse_several_inputs(model):
     if len(needed) > 1:
         raise ExportError(f"forward({', '.join(needed)}) takes {len(needed)} inputs; stratagem gives a model one, the"
                           f" images\n  export a module whose forward({needed[0]}) makes the others itself")
+
+
+def lazy_tensors(model):
+    """Names of parameters and buffers that have no shape yet."""
+    return [name for name, tensor in (*model.named_parameters(), *model.named_buffers())
+            if nn.parameter.is_lazy(tensor)]
+
+
+def give_sizes(model, example):
+    """Lazy layers take their sizes from a first pass, as PyTorch wants it."""
+    lazy = lazy_tensors(model)
+    if not lazy:
+        return []
+    modes = {module: module.training for module in model.modules()}
+    try:
+        with torch.no_grad():
+            model.eval()(example)
+    except Exception as problem:  # whatever forward() raises
+        told = f"{type(problem).__name__}: {' '.join(str(problem).split())}"
+        raise ExportError(f"{lazy[0]} is of a lazy layer, whose size a first pass of a sample of --input decides, and"
+                          f" that fails: {told}\n  correct --input, or give the layer its size") from None
+    finally:
+        for module, training in modes.items():
+            module.training = training
+    if left := lazy_tensors(model):
+        raise ExportError(f"{left[0]} is of a lazy layer that forward() does not use, and has no size\n  leave the layer"
+                          " out, or give it its size")
+    return [f"{len(lazy)} tensors of lazy layers, such as {lazy[0]}, got their sizes from a sample of --input"]
+
+
+def not_finite(model):
+    """Weights that `run` would refuse."""
+    names = [name for name, tensor in model.named_parameters()
+             if tensor.is_floating_point() and not torch.isfinite(tensor).all()]
+    if not names:
+        return []
+    return [f"{len(names)} parameters have values that are not finite, such as {names[0]}: a training needs others"
+            " (model.weights)"]
 
 
 def convert(model, remarks):

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import math
+import re
 
 import pandas as pd
 
@@ -43,8 +44,8 @@ class Family:
         of_images = self.yardstick is yardstick.ACCURACY
         words += [f"b{self.key['global_batch']}", f"{self.key['input_size']}px" if of_images else ""]
         words += [self.key["precision"] if self.key["precision"] != "fp32" else ""]
-        words += [word.replace(" ", "-").replace(",", "") for word in self.apart if word != self.key["part"]]
-        return "-".join(str(word) for word in words if word)
+        words += [word.replace(",", "") for word in self.apart if word != self.key["part"]]
+        return re.sub(r"[^\w.-]+", "-", "-".join(str(word) for word in words if word))
 
     @functools.cached_property
     def by_pair(self):

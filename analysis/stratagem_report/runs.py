@@ -9,11 +9,14 @@ from . import trace
 from .errors import BAD_DATA, ReportError
 from .yardstick import ACCURACY
 
-# Keys of a configuration that do not change what a run computes, or in which cells of a group differ.
+# Keys of a configuration that do not change what a run computes, or in which cells of a group differ. Digests tell what
+# a file held.
 BESIDE_THE_POINT = re.compile(
-    r"run\.(name|seed|out|ranks|save_weights)|data\.root|trace\..*|comm\..*|checkpoint\..*|"
+    r"run\.(name|seed|out|ranks|save_weights)|data\.(root|path)|model\.file|trace\..*|comm\..*|checkpoint\..*|"
     r"watchdog\..*|expect\..*"
 )
+# Facts of a manifest: digests of what was read.
+DIGESTS = ("dataset", "graph", "initial weights")
 # What tables say of a run's surroundings, by section of its manifest.
 NAMED_IN_MANIFEST = {
     "build": ("version", "git_sha", "git_dirty", "flavour", "compiler", "build_type", "libtorch"),
@@ -84,12 +87,13 @@ def settled_of(config):
     return {key: value for key, value in config.items() if not BESIDE_THE_POINT.fullmatch(key)}
 
 
-def recipe_of(config):
-    """The settings that two runs must share for synchronous strategies to give the same bits, as text."""
+def recipe_of(config, manifest):
+    """What two runs must share for synchronous strategies to give the same bits, as text."""
     shared = {
         key: value for key, value in settled_of(config).items() if not key.startswith("strategy.")
     }
-    return json.dumps([sorted(shared.items()), config.get("strategy.micro_batches", 1)])
+    read = [manifest.get("facts", {}).get(name) for name in DIGESTS]
+    return json.dumps([sorted(shared.items()), read, config.get("strategy.micro_batches", 1)])
 
 
 def cell_of_run(path, config, manifest):
@@ -126,7 +130,7 @@ def facts_of(config, manifest, traced, row):
         "counted": dataset.get("labels", ACCURACY.counted),
         "test_images": float(dataset.get("test_images", "nan")),
         "digest": row["digest"],
-        "recipe": recipe_of(config),
+        "recipe": recipe_of(config, manifest),
         "sharers": max(len(traced.workers), int(config.get("strategy.emulate_ranks", 1))),
         "limited": row["reason"] == "time_limit",
         "git_sha": row["git_sha"],

@@ -6,6 +6,7 @@ import re
 
 import pandas as pd
 
+from . import work
 from .errors import ReportError, USAGE
 from .program import collected, find_program
 from .runs import cell_of_run, parse_config, read_json, read_run, settled_of, why_unreadable
@@ -169,6 +170,7 @@ def load(folder, allow_mixed=False, program=None):
     groups = cells["cell"].map({cell: row.get("group") for cell, row in told.cells.items()})
     cells["group"] = groups.fillna(cells["group"])
     add_work(cells, runs)
+    work.tell_apart(cells, runs)
     tell_apart(cells, runs)
     study = Study(folder, name, cells, runs, told.groups, remarks + told.remarks, [])
     if not runs:

@@ -1,6 +1,7 @@
 #include "trace/collect.hpp"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <iostream>
 #include <iterator>
@@ -63,6 +64,12 @@ std::vector<fs::path> runs_under(fs::path const& directory) {
   return runs;
 }
 
+/// By its name, it is to hold a table.
+bool is_table_file(fs::path const& file) {
+  constexpr std::array<std::string_view, 5> endings{".csv", ".json", ".md", ".tex", ".txt"};
+  return std::ranges::count(endings, file.extension().native()) > 0;
+}
+
 std::string name_of_run(fs::path const& run) {
   auto const clean = fs::absolute(run).lexically_normal();
   return clean.has_filename() ? clean.filename().string() : clean.parent_path().filename().string();
@@ -78,8 +85,11 @@ CellEntry entry_of(fs::path const& run, RunFacts const& facts) {
     entry.workers = facts.ranks - servers_of(config.strategy);
     describe(entry, config);
     entry.group = str(facts.ranks, " ranks");
-    for (auto const& [path, value] : deciding_settings(config))
-      entry.group += str(", ", path, "=", value);
+    for (auto const& [path, value] : deciding_settings(config)) {
+      auto const content = facts.contents.find(path);  // the same wherever the files were
+      bool const is_known = content != facts.contents.end() && !value.empty();
+      entry.group += str(", ", path, "=", is_known ? content->second : value);
+    }
   } catch (Error const&) {
     return entry;
   }
@@ -211,6 +221,10 @@ ExitCode execute_collect(Options const& options) {
                          log);
   if (!output.empty() && !writes)
     throw Error(ExitCode::usage, "-o and --no-write contradict each other");
+  if (is_table_file(output))
+    throw Error(ExitCode::usage,
+                "-o " + output.string() + " would be HDF5: it is the collected file of a run",
+                "the table is printed", "write `> " + output.string() + "` instead of -o");
   Collection collection(directories.size() == 1, log);
   std::vector<fs::path> runs;
   for (auto const& directory : directories)

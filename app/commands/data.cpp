@@ -96,18 +96,17 @@ Table new_table() {
 
 void report_turned(std::int64_t images) {
   if (images > 0)
-    std::cerr << "note: " << format_count(images)
-              << " images have an Exif orientation, which is not applied: they are trained on as "
-                 "they are stored; to turn them for good, use `exiftran -ai *.jpg` or Pillow's "
-                 "ImageOps.exif_transpose\n";
+    std::cerr << "note: " << format_count(images) << (images == 1 ? " image has" : " images have")
+              << " an Exif orientation, which is not applied: what is stored is trained on; to turn "
+                 "images for good, use `exiftran -ai *.jpg` or Pillow's ImageOps.exif_transpose\n";
 }
 
-/// Ends with Error(bad_data) if some image is.
-void report_damage(std::vector<std::string> const& damaged, char const* what) {
+/// Ends with Error(bad_data) if something is; `one`, `several`: what is said of so many.
+void report_damage(std::vector<std::string> const& damaged, char const* one, char const* several) {
   if (damaged.empty()) return;
   for (std::size_t i = 0; i < std::min(damaged.size(), most_shown); ++i)
     std::cerr << damaged[i] << '\n';
-  throw Error(ExitCode::bad_data, str(damaged.size(), " ", what),
+  throw Error(ExitCode::bad_data, str(damaged.size(), damaged.size() == 1 ? one : several),
               damaged.size() > most_shown ? str("the first ", most_shown, " are listed above") : "",
               "replace them, or remove them");
 }
@@ -139,9 +138,13 @@ ExitCode show_text(Options const& options, Dataset const& dataset) {
   auto const format = options.text("format");
   std::cout << table.render(table_format(format));
   for (auto const& remark : dataset.remarks) std::cerr << "note: " << remark << '\n';
-  report_damage(damaged, "files hold tokens that the vocabulary does not have");
-  if (format == "text")
-    std::cout << "\nentropy: the loss of a model that knows how often tokens are, and no more.\n";
+  report_damage(damaged, " file holds tokens that the vocabulary does not have",
+                " files hold tokens that the vocabulary does not have");
+  if (format != "text") return ExitCode::done;
+  std::cout << "\nentropy: the loss of a model that knows how often tokens are, and no more.\n";
+  if (dataset.test.size() == 0)
+    std::cout << "There is no val part: a run evaluates the last tenth of train, and trains on the "
+                 "rest.\n";
   return ExitCode::done;
 }
 
@@ -165,7 +168,7 @@ ExitCode show_statistics(Options const& options, std::string const& path) {
   std::cout << table.render(table_format(format));
   report_turned(turned);
   for (auto const& remark : dataset.remarks) std::cerr << "note: " << remark << '\n';
-  report_damage(damaged, "images cannot be read");
+  report_damage(damaged, " image cannot be read", " images cannot be read");
   if (format == "text")
     std::cout
         << "\nWhere three numbers are given, they are the least, the middle and the largest.\n"

@@ -48,11 +48,15 @@ std::vector<std::string> token_bytes(Options const& options, RunConfig const& co
 std::vector<std::int64_t> prompt_of(Options const& options, std::int64_t vocabulary) {
   std::vector<std::int64_t> prompt;
   if (options.has("prompt-tokens")) {
-    prompt = parse_integers(options.text("prompt-tokens"));
-    for (auto const token : prompt)
-      if (token < 0 || token >= vocabulary)
-        throw Error(ExitCode::usage, str("--prompt-tokens: ", token),
-                    str("the model has tokens 0 to ", vocabulary - 1));
+    for (auto const& word : split(options.text("prompt-tokens"), ' ')) {
+      if (word.empty()) continue;
+      auto const token = parse_integer(word);
+      if (!token || *token < 0 || *token >= vocabulary)
+        throw Error(ExitCode::usage, str("--prompt-tokens: ", word),
+                    str("the model has tokens 0 to ", vocabulary - 1),
+                    "write their numbers with spaces between them");
+      prompt.push_back(*token);
+    }
   } else if (options.has("prompt")) {
     if (vocabulary != byte_values)
       throw Error(ExitCode::usage, "--prompt is of models whose tokens are bytes",

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "app/homes.hpp"
 #include "base/console/shell_words.hpp"
 #include "base/error.hpp"
 #include "base/files/file.hpp"
@@ -16,13 +17,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Where slurm/ is.
+/// Where slurm/ is: under STRATAGEM_HOME if that is set, or here, or where the program comes from.
 fs::path home() {
-  auto const* given = std::getenv("STRATAGEM_HOME");
-  fs::path const found = given != nullptr ? given : ".";
-  if (fs::is_directory(found / "slurm" / "sites")) return found;
-  throw Error(ExitCode::environment, "--site: no slurm/sites under " + found.string(), {},
-              "set STRATAGEM_HOME to the folder that holds slurm/, or start there");
+  auto candidates = homes();
+  if (std::getenv("STRATAGEM_HOME") == nullptr) candidates.insert(candidates.begin(), ".");
+  for (auto const& home : candidates)
+    if (std::error_code ignored; fs::is_directory(home / "slurm" / "sites", ignored)) return home;
+  throw Error(ExitCode::environment, "--site: no slurm/sites under " + candidates.front().string(),
+              {}, "set STRATAGEM_HOME to the folder that holds slurm/, or start there");
 }
 
 std::vector<std::string> sites_in(fs::path const& folder) {
@@ -45,16 +47,17 @@ std::string submit_line(std::string const& site, Forecast const& forecast,
                 "take one of " + join(known, ", "));
   auto const facts = read_text(slurm / "sites" / (site + ".env"), ExitCode::io);
   if (("\n" + facts).find("\nsite_scheduler=none") != std::string::npos)
-    throw Error(
-        ExitCode::usage, "--site " + site, "it has no scheduler",
-        str("start `mpirun --bind-to none -n ", plan.ranks, " stratagem run ", config, "`"));
+    throw Error(ExitCode::usage, "--site " + site, "it has no scheduler",
+                str("start `mpirun --bind-to none -n ", plan.ranks, " stratagem run ",
+                    shell_words(std::array{config}), "`"));
   auto const& roles = plan.strategy.roles;
-  auto line = str((slurm / "submit.sh").lexically_normal().string(), " --site ", site,
-                  " --workers ", roles.workers.size());
-  if (!roles.servers.empty()) line += str(" --servers ", roles.servers.size());
-  if (auto const& time = forecast.time)
-    line += str(" --time ", time->request(), " --lead ", time->lead_s());
-  return line + " run " + shell_words(std::array{config});
+  std::vector<std::string> words{(slurm / "submit.sh").lexically_normal().string(), "--site", site,
+                                 "--workers", str(roles.workers.size())};
+  auto const add = [&](auto const&... more) { (words.push_back(str(more)), ...); };
+  if (!roles.servers.empty()) add("--servers", roles.servers.size());
+  if (auto const& time = forecast.time) add("--time", time->request(), "--lead", time->lead_s());
+  add("run", config);
+  return shell_words(words);
 }
 
 }  // namespace stratagem::app

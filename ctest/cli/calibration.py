@@ -5,7 +5,7 @@ import json
 import harness
 from harness import Refusal
 
-USAGE, ENVIRONMENT = 2, 3
+USAGE = 2
 PLAN = ["plan", "config.yaml", "--no-activations"]
 WITH = [*PLAN, "--calibration", "calibration.json"]
 NONE = {"schema_name": "stratagem-calibration", "schema_version": 2}
@@ -54,7 +54,7 @@ MISTAKES = [
         USAGE,
         ["not a link: 'fast'", "1gbit"],
     ),
-    Refusal("site without sites", [*PLAN, "--site", "near"], ENVIRONMENT, ["STRATAGEM_HOME"]),
+    Refusal("a site that the program's own tree lacks", [*PLAN, "--site", "hoper"], USAGE, ['did you mean "hopper"']),
     Refusal(
         "unknown site",
         [*PLAN, "--site", "nearr"],

@@ -50,7 +50,7 @@ class Full(harness.ProgramTest):
         ended, roomy = self.run_on(1 << 20)
         self.assertEqual(ended.code, DONE, str(ended))
         reference = json.loads((roomy / "out" / "outcome.json").read_text())
-        trained = []
+        trained, unsaved_at = [], []
         for size in self.sizes_KiB:
             with self.subTest(KiB=size):
                 ended, kept = self.run_on(size)
@@ -68,9 +68,22 @@ class Full(harness.ProgramTest):
                 reason, _, unsaved = outcome["reason"].partition("; the last step was not saved: ")
                 self.assertEqual(reason, reference["reason"])
                 self.assertEqual(outcome["trace_complete"], "is incomplete" not in ended.stderr)
+                if unsaved:
+                    unsaved_at.append(size)
+                    self.check_made_up_for(kept / "out", reference["digest"])
                 lost = bool(unsaved) or not outcome["trace_complete"]
                 self.assertEqual(ended.code, IO if lost else DONE, str(ended))
         self.assertGreaterEqual(len(trained), 3, "sizes at which only part of it is full")
+        self.assertTrue(unsaved_at, "sizes at which the last step is not saved")
+
+    def check_made_up_for(self, run, digest):
+        """With room on the disk, --resume saves what the run could not."""
+        again = overridden(*self.settings, f"run.out={run}")
+        ended = self.expect(DONE, *again, "--resume")
+        self.assertIn("COMPLETE, but its last step was not saved: it is trained to its end again", ended.stderr)
+        self.assertEqual(json.loads((run / "outcome.json").read_text())["digest"], digest)
+        self.expect(DONE, "export-weights", run, run / "weights.safetensors")
+        self.assertIn("COMPLETE: nothing to do", self.expect(DONE, *again, "--resume").stderr)
 
     @staticmethod
     def read(path):

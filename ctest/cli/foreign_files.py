@@ -263,7 +263,7 @@ class LoneFiles(harness.ProgramTest):
         turned = {"own/train/class-0/turned.png": plain[:33] + chunk + plain[33:]}
         self.folder = self.new_folder({**folder_files(2, 2), **turned})
         told = " ".join(self.succeed("data", "stats", "own").stderr.split())
-        self.assertIn("1 images have an Exif orientation, which is not applied", told)
+        self.assertIn("1 image has an Exif orientation, which is not applied", told)
 
 
 class ManyFiles(harness.ProgramTest):

@@ -69,7 +69,7 @@ REFUSED = [
             WITH_OWN),
     Refusal("statistics of nothing", ["data", "stats", "none"], BAD_DATA, ["data.path: none is missing"]),
     Refusal("statistics of damaged images", ["data", "stats", "own"], BAD_DATA,
-            ["own/train/class-2/7.png", "1 images cannot be read"], {**WITH_OWN, "own/train/class-2/7.png": ""}),
+            ["own/train/class-2/7.png", "1 image cannot be read"], {**WITH_OWN, "own/train/class-2/7.png": ""}),
 ]
 
 
@@ -117,7 +117,12 @@ class OwnData(harness.ProgramTest):
         other = self.wait(self.start(mpirun(2, words)), timeout=120)
         self.assertEqual(other.code, UNUSABLE, str(other))
         self.assertIn("dataset was", other.stderr)
+        away.write_bytes((moved / "train/class-1/0.png").read_bytes())  # another picture of the same name
         away.rename(moved / "train/class-0/0.png")
+        other = self.wait(self.start(mpirun(2, words)), timeout=120)
+        self.assertEqual(other.code, UNUSABLE, str(other))
+        self.assertIn("dataset was", other.stderr)
+        (moved / "train/class-0/0.png").write_bytes(OWN["own/train/class-0/0.png"])
         self.succeed(*words[1:], ranks=2)
         self.assertEqual(json.loads((self.folder / "stopped/outcome.json").read_text())["digest"], whole)
 

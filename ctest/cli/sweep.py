@@ -4,6 +4,7 @@ import contextlib
 import csv
 import json
 import os
+import shutil
 import signal
 import time
 
@@ -193,6 +194,11 @@ class Sweep(harness.ProgramTest):
         self.assertEqual(self.state_of("p-ps-w1-s1"), "missing")
         self.assertIn("nothing to do", self.expect(0, *SWEEP, "--index", "1").stderr)
         self.assertIn("(code 84)", self.expect(84, *SWEEP, "--index", "0").stderr)
+        shutil.rmtree(self.folder / "d/p-ddp-w1-s1")
+        self.assertIn("its run directory is gone", self.expect(0, "status", "d").stdout)
+        self.assertEqual(self.state_of("p-ddp-w1-s1"), "missing")
+        self.expect(0, *SWEEP, "--index", "1", "-q")
+        self.assertEqual(self.state_of("p-ddp-w1-s1"), "complete")
 
     def test_nothing_complete(self):
         self.expect(0, *SWEEP, "--prepare")

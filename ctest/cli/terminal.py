@@ -403,6 +403,13 @@ class Widths(TerminalTest):
                 self.assertTrue(drawn, narrow)
                 self.assertLess(max(map(len, drawn)), 40, narrow)
 
+    def test_a_terminal_that_cannot_draw_gets_lines(self):
+        self.ranks = 1
+        terminal = self.at_terminal(self.words("dumb"), environment={**STEPS_TAKE_LONG, "TERM": "dumb"})
+        self.assertEqual(terminal.wait(), 0, terminal.text())
+        self.assertNotIn("\x1b", terminal.text())
+        self.assertRegex(terminal.text(), r"(?m)^epoch 1/6 .*images/s\r?$")
+
     def test_tables(self):
         self.expect(0, *overridden("run.out=out"), "-q")
         for words in (

@@ -71,7 +71,7 @@ REFUSED = [
     Refusal("notes that are damaged", with_text("data.path=tokens"), BAD_DATA, ["tokens.json: damaged notes"],
             {**SHARDS, "tokens/tokens.json": "{"}),
     Refusal("tokens that cannot be", ["data", "stats", "tokens"], BAD_DATA,
-            ["1 files hold tokens that the vocabulary does not have"],
+            ["1 file holds tokens that the vocabulary does not have"],
             {**SHARDS, "tokens/tokens.json": '{"vocabulary": 400, "val": {"tokens": 9, "bytes": 9}}'}),
     Refusal("how fast text is read", ["data", "rate", "book.txt"], USAGE, ["data rate is of images"], WITH_BOOK),
     Refusal("a sample of nothing", ["sample", "none"], USAGE, ["none"]),
@@ -148,6 +148,7 @@ class Text(harness.ProgramTest):
         self.assertTrue(text.startswith("<3><4>"), text)
         for refused, told in {("--prompt", "x"): "--prompt is of models whose tokens are bytes",
                               ("--prompt-tokens", "3 50257"): "--prompt-tokens: 50257",
+                              ("--prompt-tokens", "3,4"): "--prompt-tokens: 3,4",
                               ("--temperature", "-1"): "--temperature -1"}.items():
             ended = self.run_program("sample", "of-tokens", *refused)
             self.assertEqual(ended.code, USAGE, str(ended))
@@ -156,6 +157,7 @@ class Text(harness.ProgramTest):
     def test_statistics(self):
         table = self.succeed("data", "stats", "book.txt").stdout
         self.assertIn(f"{len(book()):,}", table)
+        self.assertIn("a run evaluates the last tenth of train", " ".join(table.split()))
         table = self.succeed("data", "stats", "tokens", "--format", "csv").stdout
         self.assertEqual([line.split(",")[:2] for line in table.splitlines()[1:]], [["train", "1"], ["val", "1"]])
 

@@ -1,5 +1,7 @@
 #include "data/own_data.hpp"
 
+#include <map>
+
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -60,19 +62,31 @@ void write_array(std::filesystem::path const& path, std::filesystem::path const&
 class Layouts {
  public:
   Layouts() {
-    std::vector<std::string> const classes{"a", "b", "c"};
     auto const from = folder_ / "folder";
-    write_classes(from / "train", classes, 16, edge);
-    write_classes(from / "val", classes, 4, edge, 48);
+    write_classes(from / "train", classes_, 16, edge);
+    write_classes(from / "val", classes_, 4, edge, 48);
     for (auto const* name : {"tar", "hdf5"}) std::filesystem::create_directory(folder_ / name);
-    for (auto const* part : {"train", "val"}) {
-      write_shard(folder_ / "tar" / (std::string(part) + "-0.tar"), from / part, classes);
-      write_array(folder_ / "hdf5" / (std::string(part) + ".h5"), from / part, classes);
-    }
+    copy_folder();
+  }
+  /// Puts another picture in the place of one of them, under its name.
+  void replace_image() {
+    FolderImages const images(folder_ / "folder" / "val", classes_);
+    write_file(images.name(3), file_content(images.name(4)));
+    copy_folder();
   }
   std::string operator/(std::string const& name) const { return (folder_ / name).string(); }
 
  private:
+  /// Into the other layouts.
+  void copy_folder() {
+    auto const from = folder_ / "folder";
+    for (auto const* part : {"train", "val"}) {
+      write_shard(folder_ / "tar" / (std::string(part) + "-0.tar"), from / part, classes_);
+      write_array(folder_ / "hdf5" / (std::string(part) + ".h5"), from / part, classes_);
+    }
+  }
+
+  std::vector<std::string> const classes_{"a", "b", "c"};
   test::Scratch folder_;
 };
 
@@ -110,6 +124,18 @@ TEST(OwnData, AllLayoutsHoldTheSame) {
       EXPECT_TRUE(at::equal(images(other), images(folder))) << name << " at " << size;
     }
   }
+}
+
+TEST(OwnData, OneOtherImageMakesAnotherFingerprint) {
+  Layouts layouts;
+  std::map<std::string, std::string> before;
+  for (auto const* name : {"folder", "tar", "hdf5"})
+    before[name] = load_dataset(config_of(layouts / name)).fingerprint;
+  for (auto const& [name, fingerprint] : before)
+    EXPECT_EQ(load_dataset(config_of(layouts / name)).fingerprint, fingerprint) << name;
+  layouts.replace_image();
+  for (auto const& [name, fingerprint] : before)
+    EXPECT_NE(load_dataset(config_of(layouts / name)).fingerprint, fingerprint) << name;
 }
 
 TEST(OwnData, RanksAndThreadsShareTheSameBatches) {

@@ -21,6 +21,11 @@ class OneImage final : public ImageStore {
   std::int64_t channels() const override { return 3; }
   std::string name(std::int64_t) const override { return "one"; }
   std::string identity(std::int64_t) const override { return "one"; }
+  std::int64_t stored_bytes(std::int64_t) const override { return image_.numel(); }
+  void load(std::int64_t, std::vector<std::byte>& bytes) const override {
+    auto const* first = static_cast<std::byte const*>(image_.const_data_ptr());
+    bytes.assign(first, first + image_.numel());
+  }
   void read(std::int64_t, ChooseRegion const& choose, ImageSize const&, std::int64_t channels,
             ReadBuffer& buffer) const override {
     auto const region = choose({image_.size(0), image_.size(1)});

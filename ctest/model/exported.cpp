@@ -130,6 +130,7 @@ TEST(Exported, StateHasTheNamesOfTheStateDict) {
 
 TEST(Exported, RunningStatisticsChangeInTrainingOnly) {
   auto const model = tiny();
+  EXPECT_TRUE(model.mixes_samples());
   auto const state = exported_state(test::tiny_exported());
   Loaded const loaded(model, state);
   loaded.run(model, images(4), {});

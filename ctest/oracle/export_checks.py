@@ -96,6 +96,9 @@ ACCEPTED = {
     "channels_last": Case(lambda: nets.Base().to(memory_format=torch.channels_last), EQUAL),
     "a transposed parameter": Case(nets.TransposedParameter, EQUAL),
     "parts of one tensor": Case(nets.Flat, EQUAL),
+    "lazy layers": Case(nets.Lazy, "8 tensors of lazy layers, such as body.0.weight, got their sizes"),
+    "a weight that is no number": Case(nets.not_finite, "1 parameters have values that are not finite, such as"
+                                                        " head.bias"),
     "few samples": Case(nets.UpTo63, "the program takes 1 to 63 samples at once"),
     # What differs, and is meant.
     "accepted gradients": Case(nets.Rounds, "differ, as accepted:", accept=("gradients",)),
@@ -143,6 +146,8 @@ REFUSED = {
     "conversions inside": (nets.converts_inside, ["leave out conversions"]),
     "nothing to train": (nets.frozen(""), ["no parameter gets a gradient"]),
     "no values": (lambda: nets.Base().to("meta"), ["body.0.weight has no values"]),
+    "a lazy layer that does not fit": (nets.LazyOfOtherShape, ["body.0.weight is of a lazy layer", "correct --input"]),
+    "a lazy layer of nobody": (nets.LazyUnused, ["unused.weight is of a lazy layer that forward() does not use"]),
     "complex": (nets.Complex, ["parameter c is complex"]),
     "a complex buffer": (functools.partial(buffer_nets.OfType, torch.complex64), [
         "buffer seen is complex", "view_as_real"]),
@@ -196,7 +201,7 @@ def check_file(model, file, case):
     with torch.compiler.set_stance("force_eager"):
         theirs, ours = train(model, 1), train(program.module(), 1)
     for name, tensor in theirs.items():
-        assert torch.allclose(tensor, ours[name], rtol=1e-5, atol=1e-6), name
+        assert torch.allclose(tensor, ours[name], rtol=1e-5, atol=1e-6, equal_nan=True), name
 
 
 def check_first_loss(file, program):

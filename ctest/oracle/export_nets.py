@@ -24,6 +24,33 @@ class Base(nn.Module):
         return self.head(self.features(x))
 
 
+class Lazy(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.LazyConv2d(8, 3, padding=1), nn.LazyBatchNorm2d(), nn.ReLU())
+        self.head = nn.LazyLinear(10)
+
+    def forward(self, x):
+        return self.head(self.body(x).flatten(1))
+
+
+class LazyOfOtherShape(Lazy):
+    def forward(self, x):
+        return super().forward(x.flatten(1))
+
+
+class LazyUnused(Base):
+    def __init__(self):
+        super().__init__()
+        self.unused = nn.LazyLinear(4)
+
+
+def not_finite():
+    net = Base()
+    net.head.bias.data[3] = float("nan")
+    return net
+
+
 class ViewWrite(Base):
     def forward(self, x):
         y = self.body(x) * 1.0

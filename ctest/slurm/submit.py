@@ -72,6 +72,25 @@ class DryRun(unittest.TestCase):
             for part in parts:
                 self.assertIn(part, told)
 
+    def test_without_gpus(self):
+        with tempfile.TemporaryDirectory() as folder:
+            config, study = (pathlib.Path(folder) / name for name in ("config.yaml", "study.yaml"))
+            config.write_text(DDP.read_text().replace("\nrun:", "\nrun:\n  device: cpu", 1))
+            study.write_text(SMOKE.read_text().replace("run: {", "run: {device: cpu, ", 1))
+            for script, words in ("submit.sh", ["--workers", "2", "run", config]), ("submit-study.sh", [study]):
+                told = self.run_script(script, "--site", "hopper", "--dry-run", *words)
+                self.assertIn("--partition=normal --nodes=1 --ntasks=2 ", told)
+                self.assertNotIn("--gres", told)
+                self.assertNotIn("GPU-hours", told)
+
+    def test_time_limits_as_slurm_takes_them(self):
+        for limit in "90", "90:00", "01:30:00", "0-1", "0-01:30", "1-00:00:00":
+            told = self.run_script("submit.sh", "--site", "hopper", "--dry-run", "--time", limit, "run", SERIAL)
+            self.assertIn(f"--time={limit} --signal=B:USR1@300", told)
+        for limit in "1h", "1:2:3:4", "1-", "":
+            told = self.run_script("submit.sh", "--dry-run", "--time", limit or " ", "run", SERIAL, code=2)
+            self.assertIn("is no time limit: write hours:minutes:seconds", told)
+
     def test_saving_begins_as_early_as_calibration_says(self):
         study = SMOKE
         with tempfile.TemporaryDirectory() as folder:
@@ -121,7 +140,8 @@ class DryRun(unittest.TestCase):
 
     def test_mistakes(self):
         with tempfile.TemporaryDirectory() as folder:
-            typo = pathlib.Path(folder) / "typo.yaml"
+            typo, refused = (pathlib.Path(folder) / name for name in ("typo.yaml", "refused.yaml"))
+            refused.write_text(SMOKE.read_text().replace("ddp, fsdp, ps-sync]", "ddp]").replace("[2]", "[2, 64]"))
             typo.write_text(DDP.read_text().replace("\nstrategy:", "\nstrategie:"))
             for script, words, parts in [
                 ("submit-study.sh", ["--site", "moon", SMOKE], ["no site moon", "hopper", "workstation"]),
@@ -133,6 +153,10 @@ class DryRun(unittest.TestCase):
                 ("submit-study.sh", ["--resume", "--out", folder, SMOKE], ["nothing to resume", "not a study"]),
                 ("submit-study.sh", ["--dry-run", "--time", "2h", SMOKE], ["--time 2h"]),
                 ("submit-study.sh", ["--dry-run", "--time", "25:00:00", SMOKE], ["more than a day"]),
+                ("submit-study.sh", ["--dry-run", "--time", "00:02:00", SMOKE], ["120 s before", "more --time"]),
+                ("submit-study.sh", ["--dry-run", refused], ["2 of 4 cells cannot run", "64 workers", "--only"]),
+                ("submit.sh", ["--dry-run", "--lead", "3600", "run", SERIAL], ["3600 s before", "at once"]),
+                ("submit.sh", ["--dry-run", "--time", "00:02:00", "run", SERIAL], ["120 s before", "less lead"]),
                 ("submit-study.sh", ["--dry-run", "--limit", "1.5", SMOKE], ["--limit 1.5"]),
                 ("submit-study.sh", ["--dry-run", "--at-once", "all", SMOKE], ["--at-once all"]),
                 ("submit-study.sh", ["--dry-run", "--only", "nothing", SMOKE], ["no cell is called nothing"]),

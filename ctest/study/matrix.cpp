@@ -98,6 +98,19 @@ TEST(Matrix, LaterSettingsCount) {
   EXPECT_EQ(study.cells[0].entry.workers, 1) << "where nothing is said";
 }
 
+TEST(Matrix, AnOverrideDoesNotReplaceWhatMakesCellsDiffer) {
+  auto const text = head +
+                    "  p:\n"
+                    "    matrix: {model.name: [lenet], variant: [ddp, zero1], run.seed: [1, 2]}\n";
+  EXPECT_EQ(problems(text, {"run.epochs=2", "run.seed=7"}),
+            (Lines{"-s run.seed=7: run.seed: is an axis of parts.p.matrix; leave it out, or change "
+                   "the study"}));
+  EXPECT_EQ(problems(text, {"strategy.name=local"}).front(),
+            "-s strategy.name=local: strategy.name: is set by variant ddp; leave it out, or change "
+            "the study");
+  EXPECT_EQ(problems(text, {"optimizer.lr=0.3"}), Lines{}) << "of all cells alike";
+}
+
 struct Mistake {
   std::string text;  ///< behind `head`
   std::string line;  ///< of the message
@@ -115,6 +128,11 @@ TEST(Matrix, EveryMistakeHasAPlace) {
                "mean \"ddp\"?)"},
            Mistake{"  p: {matrix: {model.nmae: [lenet], variant: [ddp]}}\n",
                    "s.yaml:9:16: model.nmae: unknown key (did you mean \"name\"?)"},
+           Mistake{
+               "  p: {matrix: {optimiser.lr: [0.1, 0.2], model.name: [lenet], variant: [ddp]}}\n",
+               "s.yaml:9:16: optimiser.lr: unknown section (did you mean \"optimizer\"?)"},
+           Mistake{"  p: {matrix: {foo.bar: [1], model.name: [lenet], variant: [ddp]}}\n",
+                   "s.yaml:9:16: foo.bar: unknown section"},
            Mistake{
                "  p: {matrix: {worker: [1]}}\n",
                "s.yaml:9:16: parts.p.matrix.worker: is not an axis; take section.key, variant or "

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <limits>
 #include <numeric>
+#include <string_view>
 #include <utility>
 
 #include <pthread.h>
@@ -161,7 +162,9 @@ double busy_seconds(std::vector<int> const& cores) {
 }
 
 bool shows_to_person(int descriptor) {
-  if (::isatty(descriptor) == 0) return false;
+  auto const* const terminal = std::getenv("TERM");
+  bool const is_dumb = terminal != nullptr && std::string_view(terminal) == "dumb";
+  if (is_dumb || ::isatty(descriptor) == 0) return false;
   if (std::getenv("OMPI_COMM_WORLD_SIZE") == nullptr) return true;
   std::error_code unknown;
   auto const launcher =

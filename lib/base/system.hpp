@@ -49,8 +49,9 @@ double process_cpu_seconds();
 /// other guests included [s]; NaN if the system does not tell.
 double busy_seconds(std::vector<int> const& cores);
 
-/// True if a person reads `descriptor`: it is a terminal, not a pipe or file. Open MPI's launcher
-/// gives every rank a pseudo-terminal, so under it the launcher's own descriptor is checked.
+/// True if a person reads `descriptor`: it is a terminal, not a pipe or file, and one that can draw
+/// a line again (TERM is not "dumb"). Open MPI's launcher gives every rank a pseudo-terminal, so
+/// under it the launcher's own descriptor is checked.
 bool shows_to_person(int descriptor);
 
 }  // namespace stratagem

@@ -33,7 +33,7 @@ Keys keys_of(RunOptions& run) {
        "0: as many as the launcher started; another number must match"},
       {"threads", integer(run.threads, between(0, most_threads)),
        "of LibTorch per rank; 0: usable cores / ranks on them"},
-      {"device", choice(run.device, {"auto", "cpu", "cuda"}), "auto: a GPU if there is one"},
+      {"device", choice(run.device, {device_names.begin(), device_names.end()}), "auto: a GPU if there is one"},
       {"deterministic", flag(run.deterministic),
        "kernels of a GPU that give the same bits each time, not the fastest; a CPU's always do"},
       {"graph", choice(run.graph, {"auto", "on", "off"}),

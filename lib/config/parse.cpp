@@ -105,9 +105,12 @@ Given sort_out(Document const& document, std::vector<Entry> const& overrides, Ch
           problems.fill_a_report() ? "unknown key" : explain_unknown_key(entry, table, chosen));
     }
   };
+  auto const is_listed = [&](std::string const& section) {
+    return std::ranges::count(document.sections, section, &NamedPlace::name) > 0;
+  };
   for (auto const& entry : document.entries) {
     bool const is_empty_section = entry.value.null && is_section(entry.path());
-    bool const was_refused = !is_section(entry.section);
+    bool const was_refused = is_listed(entry.section) && !is_section(entry.section);
     if (!is_empty_section && !was_refused) take(entry);
   }
   for (auto const& entry : overrides) take(entry);

@@ -4,9 +4,9 @@
 
 #include <ATen/ATen.h>
 
-#include "base/hash/hash.hpp"
 #include "base/text.hpp"
 #include "data/cifar/cifar10.hpp"
+#include "data/fingerprint.hpp"
 #include "data/idx/mnist.hpp"
 #include "data/labels.hpp"
 #include "data/own_data.hpp"
@@ -36,28 +36,6 @@ void keep_used_part(DataConfig const& config, Dataset& dataset) {
   }
   if (config.holdout > 0) dataset.test = part_of(train, used.train, used.test);
   train = part_of(train, 0, used.train);
-}
-
-std::string fingerprint(Dataset const& dataset) {
-  Hash hash;
-  auto const add = [&hash](at::Tensor const& tensor) {
-    for (auto size : tensor.sizes()) hash.add(static_cast<std::uint64_t>(size));
-    hash.add({static_cast<std::byte const*>(tensor.const_data_ptr()), tensor.nbytes()});
-  };
-  for (auto const* set : {&dataset.train, &dataset.test}) {
-    if (set->text) {
-      hash.add(set->text->identity())
-          .add(static_cast<std::uint64_t>(set->first_stored))
-          .add(static_cast<std::uint64_t>(set->size()));
-      continue;
-    }
-    if (!set->store) add(set->images);
-    add(set->labels);
-    if (!set->store) continue;
-    for (std::int64_t i = 0; i < set->size(); ++i)
-      hash.add(set->store->identity(set->first_stored + i));
-  }
-  return hash.hex();
 }
 
 Dataset read_dataset(DatasetEntry const& entry, DataConfig const& config) {

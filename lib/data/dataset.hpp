@@ -55,9 +55,7 @@ struct Dataset {
   std::vector<double> mean, stddev;  ///< per channel, of pixels in [0, 1]; empty: the usual ones
   bool may_flip = false;             ///< mirrored images keep their label
   std::vector<SourceFile> sources;   ///< empty for procedural data, images on disk and text
-  /// 16 hex digits over all pixels and labels; of images on disk over their names and labels; of
-  /// text over names, sizes and samples of its files.
-  std::string fingerprint;
+  std::string fingerprint;           ///< see fingerprint()
   std::vector<std::string> remarks = {};  ///< what is odd about the data, for people
 
   std::int64_t bytes() const { return train.bytes() + test.bytes(); }

@@ -48,7 +48,10 @@ class Declaration {
   int buffer(BufferSpec spec);
   /// A parameter that an earlier block declares, used here too. Declared after all own parameters.
   int borrow(std::string name);
+  /// A training pass normalises each sample by the others (BatchNorm).
+  void mix_samples() { mixes_samples_ = true; }
 
+  bool mixes_samples() const { return mixes_samples_; }
   std::vector<ParameterSpec> const& parameters() const { return parameters_; }
   std::vector<BufferSpec> const& buffers() const { return buffers_; }
   std::vector<std::string> const& borrowed() const { return borrowed_; }
@@ -59,6 +62,7 @@ class Declaration {
   std::vector<ParameterSpec> parameters_;
   std::vector<BufferSpec> buffers_;
   std::vector<std::string> names_, borrowed_;
+  bool mixes_samples_ = false;
 };
 
 /// A part of a model with one tensor in and one tensor out. Strategies run, communicate and shard

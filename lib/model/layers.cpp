@@ -34,7 +34,7 @@ Window window_of(Conv2d::Shape const& shape) {
 }
 
 BufferSpec statistic(std::string name, std::int64_t channels, double value) {
-  return {.name = std::move(name), .shape = {channels}, .value = value, .follows_batches = true};
+  return {.name = std::move(name), .shape = {channels}, .value = value};
 }
 
 bool drops(Context const& context, double p) {
@@ -110,7 +110,9 @@ BatchNorm2d::BatchNorm2d(Declaration& declare, std::string const& prefix, std::i
       running_mean(declare.buffer(statistic(prefix + ".running_mean", channels, 0))),
       running_var(declare.buffer(statistic(prefix + ".running_var", channels, 1))),
       num_batches_tracked(
-          declare.buffer({prefix + ".num_batches_tracked", {}, at::kLong, 0, true})) {}
+          declare.buffer({prefix + ".num_batches_tracked", {}, at::kLong, 0, true})) {
+  declare.mix_samples();
+}
 
 at::Tensor BatchNorm2d::operator()(at::Tensor const& x, Frame const& frame, Activation activation,
                                    at::Tensor const& added) const {

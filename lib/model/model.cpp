@@ -34,9 +34,8 @@ std::int64_t Model::parameter_tensors() const {
 }
 
 bool Model::mixes_samples() const {
-  return std::ranges::any_of(blocks, [](auto const& block) {
-    return std::ranges::any_of(block->declaration().buffers(), &BufferSpec::follows_batches);
-  });
+  return std::ranges::any_of(blocks,
+                             [](auto const& block) { return block->declaration().mixes_samples(); });
 }
 
 namespace {

@@ -55,7 +55,6 @@ struct BufferSpec {
   double value = 0;  ///< initial value of all elements
   bool counts_passes =
       false;  ///< grows by 1 in a training pass, which whoever runs the block sees to
-  bool follows_batches = false;  ///< moves towards a statistic of the samples of a training pass
 };
 
 }  // namespace stratagem

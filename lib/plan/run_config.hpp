@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -17,6 +18,8 @@
 namespace stratagem {
 
 enum class DeviceChoice { automatic, cpu, cuda };
+/// In the order of DeviceChoice.
+inline constexpr std::array device_names{"auto", "cpu", "cuda"};
 
 /// Whether a GPU keeps the work of steps as a graph; automatic: where it can be kept.
 enum class GraphMode { automatic, on, off };

@@ -52,6 +52,13 @@ double of_attention(at::Tensor const& query, at::Tensor const& key, at::Tensor c
   return 2 * scores * static_cast<double>(query.size(-1) + value.size(-1));
 }
 
+/// One layer and direction of an LSTM, as oneDNN runs it: input [length, n, in], weights [4 hidden,
+/// in] and [4 hidden, hidden].
+double of_lstm(at::Tensor const& input, at::Tensor const& of_input, at::Tensor const& of_hidden) {
+  auto const steps = static_cast<double>(input.size(0) * input.size(1));
+  return 2 * steps * (elements(of_input) + elements(of_hidden));
+}
+
 double flops_of(at::RecordFunction const& call) {
   std::string_view const name = call.name();
   auto const inputs = call.inputs();
@@ -59,6 +66,7 @@ double flops_of(at::RecordFunction const& call) {
   if (name == "aten::mm" || name == "aten::bmm") return of_product(tensor(0), tensor(1));
   if (name == "aten::addmm" || name == "aten::baddbmm") return of_product(tensor(1), tensor(2));
   if (name == "aten::convolution" || name == small_maps_convolution) return of_convolution(inputs);
+  if (name == "aten::mkldnn_rnn_layer") return of_lstm(tensor(0), tensor(1), tensor(2));
   if (name.starts_with("aten::_scaled_dot_product_"))
     return of_attention(tensor(0), tensor(1), tensor(2));
   return 0;

@@ -73,7 +73,9 @@ class Search {
     for (int times = 2; times <= most && !enough(found); times *= 2)
       if (auto next = try_run(before_.plan.config, workers * times + servers))
         found = std::move(next);
-    if (found) add(str("--ranks ", found->plan.ranks - servers), found);
+    if (!found) return;
+    auto const change = str("--ranks ", found->plan.ranks - servers);
+    add(servers == 0 ? change : str(change, " (of the run ", found->plan.ranks, ")"), found);
   }
 
   void batch() {

@@ -45,7 +45,7 @@ void require_own_folder(fs::path const& folder) {
     if (self->st_uid != ::geteuid())
       refuse(path, str("it belongs to user ", self->st_uid, ", not to you (", ::geteuid(), ")"),
              "name one of your own with --out");
-    if ((self->st_mode & S_IWOTH) != 0)
+    if (S_ISDIR(self->st_mode) && (self->st_mode & S_IWOTH) != 0)
       refuse(path, "everybody may write into it", "chmod o-w, or name another with --out");
   }
   auto parent = fs::absolute(path).parent_path();

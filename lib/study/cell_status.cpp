@@ -53,6 +53,10 @@ void judge_by_launch(CellStatus& status) {
     status.reason = "not started";
     return;
   }
+  if (status.launch->began && !status.outcome) {
+    status.reason = "its run directory is gone";
+    return;
+  }
   status.state = CellState::failed;
   status.code = static_cast<ExitCode>(status.launch->exit_code);
   if (status.code == ExitCode::done) {
@@ -120,6 +124,7 @@ std::vector<std::string> differences(std::map<std::string, std::string> const& b
 
 void write_launch_record(std::filesystem::path const& file, LaunchRecord const& record) {
   json const document{{"exit_code", record.exit_code},
+                      {"began", record.began},
                       {"started", utc_time(record.started_wall_ns)},
                       {"started_wall_ns", record.started_wall_ns},
                       {"seconds", record.seconds},
@@ -135,6 +140,7 @@ std::optional<LaunchRecord> read_launch_record(std::filesystem::path const& file
   try {
     auto const document = json::parse(read_text(file, ExitCode::io));
     return LaunchRecord{.exit_code = document.at("exit_code").get<int>(),
+                        .began = document.value("began", false),
                         .started_wall_ns = document.at("started_wall_ns").get<std::int64_t>(),
                         .seconds = document.at("seconds").get<double>(),
                         .host = document.at("host").get<std::string>(),

@@ -25,6 +25,7 @@ inline std::string_view name_of(CellState state) {
 /// How a launcher that was started for a cell ended: the content of launches/<cell>.json.
 struct LaunchRecord {
   int exit_code = 0;
+  bool began = false;  ///< there was a run when it ended
   std::int64_t started_wall_ns = 0;
   double seconds = 0;
   std::string host;

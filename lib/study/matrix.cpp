@@ -84,6 +84,7 @@ class Expander {
         problems_(problems) {}
 
   std::vector<Cell> cells() {
+    refuse_overridden_axes();
     refuse_derived_keys(file_.base);
     for (auto const& variant : file_.variants) refuse_derived_keys(variant.settings);
     for (auto const& part : file_.parts) {
@@ -119,6 +120,29 @@ class Expander {
   }
 
   static std::string matrix_path(StudyPart const& part) { return "parts." + part.name + ".matrix"; }
+
+  /// An override is of all cells: it would leave cells that differ in nothing but their names.
+  void refuse_overridden_axes() {
+    int number = 0;
+    for (auto const& text : overrides_) {
+      auto const place = place_of_override(++number, text);
+      auto const path = text.substr(0, text.find('='));
+      if (auto const varied = where_varied(path); !varied.empty())
+        problems_.add(place, path, varied + "; leave it out, or change the study");
+    }
+  }
+
+  /// What makes a key differ between cells; empty for nothing.
+  std::string where_varied(std::string const& path) const {
+    for (auto const& part : file_.parts)
+      if (std::ranges::find(part.matrix, path, &Axis::name) != part.matrix.end())
+        return "is an axis of " + matrix_path(part);
+    for (auto const& variant : file_.variants)
+      if (std::ranges::find(variant.settings.entries, path, &Entry::path) !=
+          variant.settings.entries.end())
+        return "is set by variant " + variant.name;
+    return {};
+  }
 
   void refuse_derived_keys(Document const& document) {
     for (auto const& entry : document.entries)

@@ -27,7 +27,8 @@ struct Study {
 /// workers w2, run.seed s1, data.input_size px224, data.global_batch b64, other numbers after the
 /// last word of their key.
 ///
-/// Error(usage) lists every problem of file and overrides, one per line.
+/// Error(usage) lists every problem of file and overrides, one per line; an override of an axis, or
+/// of what variants set, is one, because cells would differ in nothing but their names.
 Study read_study(std::string const& text, std::string const& file,
                  std::vector<std::string> const& overrides, KnownNames const& names,
                  Environment const& environment);

@@ -78,14 +78,18 @@ CellRun run_cell(StudyDirectory const& study, Cell cell, CellStart const& start)
   CellRun run{.status = {},
               .seconds = static_cast<double>(wall_ns() - begin) * 1e-9,
               .signal = ended.signal};
+  std::error_code unknown;
   write_launch_record(study.launch_file(name),
                       {.exit_code = ended.code,
+                       .began = fs::exists(study.run_directory(name) / "outcome.json", unknown),
                        .started_wall_ns = begin,
                        .seconds = run.seconds,
                        .host = host_name(),
                        .job = slurm_job(),
                        .last_line = last_word(log, missing ? 0 : log_size)});
   run.status = once_ended(status_of(study, name), ended.code);
+  if (ended.signal != 0 && run.status.state == CellState::lost)
+    run.status.reason = str("signal ", ended.signal, " ended it before it had saved");
   return run;
 }
 

@@ -41,6 +41,11 @@ RunFacts read_run_facts(std::filesystem::path const& run) {
   try {
     auto const manifest = nlohmann::json::parse(read_text(run / "manifest.json", ExitCode::io));
     auto const& dataset = manifest.at("dataset");
+    facts.contents["data.path"] = dataset.at("fingerprint").get<std::string>();
+    auto const trained = manifest.value("facts", nlohmann::json::object());
+    if (trained.contains("graph"))
+      facts.contents["model.file"] =
+          trained.value("graph", "") + " " + trained.value("initial weights", "");
     facts.labels = dataset.value("labels", facts.labels);
     facts.train_labels =
         dataset.value("train_labels", dataset.at("train_images").get<std::int64_t>());

@@ -13,6 +13,8 @@ namespace stratagem {
 /// Facts from the manifest of a run, and from its outcome, that its traces do not contain.
 struct RunFacts {
   std::string commit;               ///< of the program, "+" behind it where it had been changed
+  /// What the user's files held, in digests, by the key that names them: data.path, model.file.
+  std::map<std::string, std::string> contents;
   std::string labels = "images";    ///< what is counted: images, or tokens
   std::int64_t train_labels = 0;    ///< of the data set
   double bytes_per_token = 0;       ///< of text; 0: unknown

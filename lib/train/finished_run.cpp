@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,12 +11,15 @@
 #include "base/text.hpp"
 #include "comm/agreement.hpp"
 #include "mpi/session.hpp"
+#include "run_files/checkpoint.hpp"
 #include "run_files/outcome.hpp"
 #include "train/checkpoint/facts.hpp"
 #include "train/manifest.hpp"
 
 namespace stratagem {
 namespace {
+
+namespace fs = std::filesystem;
 
 using Values = std::map<std::string, std::string>;
 
@@ -39,6 +43,7 @@ class Comparison {
   Comparison(RunRequest const& request, RunDirectory const& directory, Setup const& setup)
       : request_(request),
         setup_(setup),
+        directory_(directory.path),
         outcome_(read_outcome(directory.path).value()),
         before_(request.values_in(directory.path)),
         facts_before_(former_facts(directory.path)),
@@ -60,6 +65,16 @@ class Comparison {
 
   bool is_longer() const {
     return !same_length() && outcome_.steps < setup_.plan.total_steps && !time_is_over();
+  }
+
+  /// What it was to leave behind and could not write, as on a full disk; empty for nothing.
+  std::string lost() const {
+    if (outcome_.code != ExitCode::io) return {};
+    auto const last = checkpoint_folder(directory_) / checkpoint_name(outcome_.steps);
+    auto const& weights = request_.config.run.save_weights;
+    if (!weights.empty() && !fs::exists(weights)) return "the weights were not written";
+    if (request_.config.checkpoint.at_end && !fs::exists(last)) return "its last step was not saved";
+    return {};
   }
 
   /// What is of no effect on what was done already; empty for nothing.
@@ -100,6 +115,7 @@ class Comparison {
 
   RunRequest const& request_;
   Setup const& setup_;
+  fs::path directory_;
   Outcome outcome_;
   Values before_;  ///< empty: not known
   std::optional<Facts> facts_before_;
@@ -117,6 +133,10 @@ bool goes_further(RunRequest const& request, RunDirectory const& directory, Setu
     if (auto const forbidden = comparison.forbidden(); !forbidden.empty())
       refuse_to_resume("the finished run in " + name, forbidden);
     if (comparison.is_longer()) return "1";
+    if (auto const lost = comparison.lost(); !lost.empty()) {
+      log.info(str(name, " holds this run, COMPLETE, but ", lost, ": it is trained to its end again"));
+      return "1";
+    }
     auto const vain = comparison.without_effect();
     log.info(str(name, " holds this run, COMPLETE: nothing to do",
                  vain.empty() ? "" : "; of no effect: " + vain));

@@ -118,12 +118,24 @@ std::string FolderImages::identity(std::int64_t image) const {
   return classes_[static_cast<std::size_t>(file.label)] + "/" + file.name;
 }
 
+std::int64_t FolderImages::stored_bytes(std::int64_t image) const {
+  auto const file = path(image);
+  std::error_code failed;
+  auto const size = fs::file_size(file, failed);
+  if (failed) throw bad_entry(file, "cannot be read: " + failed.message(), "restore it");
+  return static_cast<std::int64_t>(size);
+}
+
+void FolderImages::load(std::int64_t image, std::vector<std::byte>& bytes) const {
+  RandomAccessFile const file(path(image));
+  bytes.resize(static_cast<std::size_t>(file.size()));
+  file.read(0, bytes);
+}
+
 void FolderImages::read(std::int64_t image, ChooseRegion const& choose, ImageSize const& least,
                         std::int64_t channels, ReadBuffer& buffer) const {
-  RandomAccessFile const file(path(image));
-  buffer.encoded.resize(static_cast<std::size_t>(file.size()));
-  file.read(0, buffer.encoded);
-  EncodedImage const encoded(buffer.encoded, file.path().string());
+  load(image, buffer.encoded);
+  EncodedImage const encoded(buffer.encoded, name(image));
   encoded.decode(choose(encoded.size()), least, channels, buffer.pixels);
 }
 

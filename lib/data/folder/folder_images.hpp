@@ -31,6 +31,8 @@ class FolderImages final : public ImageStore {
   std::int64_t channels() const override { return 0; }
   std::string name(std::int64_t image) const override;
   std::string identity(std::int64_t image) const override;
+  std::int64_t stored_bytes(std::int64_t image) const override;
+  void load(std::int64_t image, std::vector<std::byte>& bytes) const override;
   void read(std::int64_t image, ChooseRegion const& choose, ImageSize const& least,
             std::int64_t channels, ReadBuffer& buffer) const override;
 

@@ -220,12 +220,20 @@ void Hdf5Images::compare_with_library(File const& file) const {
   }
 }
 
+std::int64_t Hdf5Images::stored_bytes(std::int64_t image) const {
+  return file_of(image).content.image_bytes();
+}
+
+void Hdf5Images::load(std::int64_t image, std::vector<std::byte>& bytes) const {
+  auto const& file = file_of(image);
+  bytes.resize(static_cast<std::size_t>(file.content.image_bytes()));
+  fetch(file, image - file.begin, bytes);
+}
+
 void Hdf5Images::read(std::int64_t image, ChooseRegion const& choose, ImageSize const& /*least*/,
                       std::int64_t channels, ReadBuffer& buffer) const {
-  auto const& file = file_of(image);
-  auto const& content = file.content;
-  buffer.encoded.resize(static_cast<std::size_t>(content.image_bytes()));
-  fetch(file, image - file.begin, buffer.encoded);
+  auto const& content = file_of(image).content;
+  load(image, buffer.encoded);
   cut(content, reinterpret_cast<std::uint8_t const*>(buffer.encoded.data()),
       choose({content.height, content.width}), channels, buffer.pixels);
 }

@@ -37,6 +37,10 @@ class ImageStore {
   virtual std::string name(std::int64_t image) const = 0;
   /// What tells an image from others in the fingerprint of a set, wherever that stands.
   virtual std::string identity(std::int64_t image) const = 0;
+  /// Of an image as it is stored [B].
+  virtual std::int64_t stored_bytes(std::int64_t image) const = 0;
+  /// Fills `bytes` with it. Error(bad_data) names the image.
+  virtual void load(std::int64_t image, std::vector<std::byte>& bytes) const = 0;
 
   /// Reads into `buffer.pixels` the part of an image that `choose` takes, as RGB (3 channels) or
   /// grey (1). It may be smaller by a power of 2 in both directions, as long as it has the pixels

@@ -41,11 +41,19 @@ std::string ShardImages::identity(std::int64_t image) const {
   return str(sample.key, " ", sample.size);
 }
 
+std::int64_t ShardImages::stored_bytes(std::int64_t image) const {
+  return samples_[static_cast<std::size_t>(image)].size;
+}
+
+void ShardImages::load(std::int64_t image, std::vector<std::byte>& bytes) const {
+  auto const& sample = samples_[static_cast<std::size_t>(image)];
+  bytes.resize(static_cast<std::size_t>(sample.size));
+  shard_of(image).read(sample.offset, bytes);
+}
+
 void ShardImages::read(std::int64_t image, ChooseRegion const& choose, ImageSize const& least,
                        std::int64_t channels, ReadBuffer& buffer) const {
-  auto const& sample = samples_[static_cast<std::size_t>(image)];
-  buffer.encoded.resize(static_cast<std::size_t>(sample.size));
-  shard_of(image).read(sample.offset, buffer.encoded);
+  load(image, buffer.encoded);
   EncodedImage const encoded(buffer.encoded, name(image));
   encoded.decode(choose(encoded.size()), least, channels, buffer.pixels);
 }

@@ -52,6 +52,8 @@ void ExportedBlock::declare_state(std::set<ValueId> const& used, std::set<ValueI
       if (!is_norm(instruction)) elsewhere.insert(input);
       if (is_statistic(instruction, input)) statistics.insert(input);
     }
+    if (instruction.kind() == Instruction::Kind::batch_norm && instruction.flag("training") == true)
+      declare_.mix_samples();
   }
   auto const& trained = graph_->flow.gradients().trained();
   auto const updated = graph_->flow.updated();
@@ -69,9 +71,7 @@ void ExportedBlock::declare_state(std::set<ValueId> const& used, std::set<ValueI
       continue;
     }
     bool const changes = updated.contains(state.value);
-    BufferSpec spec{state.name, shape, type, 0};
-    spec.follows_batches = changes && statistics.contains(state.value);
-    int const index = declare_.buffer(std::move(spec));
+    int const index = declare_.buffer({state.name, shape, type, 0});
     bool const parameter = state.kind == ExportedState::Kind::parameter;
     bool const as_given =
         statistics.contains(state.value) || changes || !floating || (parameter && of_norms);

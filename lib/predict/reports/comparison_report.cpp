@@ -270,8 +270,13 @@ std::string advice(Comparison const& comparison, Room const& room) {
   auto const* best = recommended(comparison, room);
   if (best == nullptr) return paragraph(no_advice(comparison, room));
   bool const timed = told_apart_by_time(candidates(comparison, room));
+  auto const needed = best->forecast->peak_bytes();
   return paragraph(str("Take ", best->name, ": ",
                        timed ? time_advice(*best, comparison, room) : byte_advice(comparison, room),
+                       room.tight(needed)
+                           ? "; its memory is " + room.verdict(needed) +
+                                 ", less than predictions err: try a step of it first"
+                           : "",
                        "."));
 }
 

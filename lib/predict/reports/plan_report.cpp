@@ -183,6 +183,7 @@ std::string plan_json(Forecast const& forecast, Model const& model, Room const& 
                 {"strategy", std::string(name_of(plan.config.strategy))},
                 {"ranks", plan.ranks},
                 {"run_ranks", plan.config.run.ranks},
+                {"run_device", device_names.at(static_cast<std::size_t>(plan.config.run.device))},
                 {"workers", plan.strategy.workers},
                 {"global_batch", plan.global_batch},
                 {"samples_per_pass", plan.samples_per_pass},
