@@ -86,8 +86,8 @@ def give_sizes(model, example):
         for module, training in modes.items():
             module.training = training
     if left := lazy_tensors(model):
-        raise ExportError(f"{left[0]} is of a lazy layer that forward() does not use, and has no size\n  leave the layer"
-                          " out, or give it its size")
+        raise ExportError(f"{left[0]} is of a lazy layer that forward() does not use, and has no size\n  leave the"
+                          " layer out, or give it its size")
     return [f"{len(lazy)} tensors of lazy layers, such as {lazy[0]}, got their sizes from a sample of --input"]
 
 

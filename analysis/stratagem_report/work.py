@@ -1,4 +1,4 @@
-"""What a run trains, and on what: which runs did the same work, and what tells others apart that have the same names."""
+"""What a run trains, and on what: what tells models and data apart that have the same name."""
 
 import pathlib
 

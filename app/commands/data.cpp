@@ -96,9 +96,10 @@ Table new_table() {
 
 void report_turned(std::int64_t images) {
   if (images > 0)
-    std::cerr << "note: " << format_count(images) << (images == 1 ? " image has" : " images have")
-              << " an Exif orientation, which is not applied: what is stored is trained on; to turn "
-                 "images for good, use `exiftran -ai *.jpg` or Pillow's ImageOps.exif_transpose\n";
+    std::cerr
+        << "note: " << format_count(images) << (images == 1 ? " image has" : " images have")
+        << " an Exif orientation, which is not applied: what is stored is trained on; to turn "
+           "images for good, use `exiftran -ai *.jpg` or Pillow's ImageOps.exif_transpose\n";
 }
 
 /// Ends with Error(bad_data) if something is; `one`, `several`: what is said of so many.

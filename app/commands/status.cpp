@@ -55,7 +55,8 @@ ExitCode show_runs(std::vector<fs::path> const& runs, Options const& options) {
 }  // namespace
 
 void declare_status(Options& options) {
-  options.add_word({.name = "DIR", .meaning = "a study directory, a run directory, or a folder of runs"});
+  options.add_word(
+      {.name = "DIR", .meaning = "a study directory, a run directory, or a folder of runs"});
   options.add({.name = "all", .meaning = "show complete cells too"});
   options.add(
       {.name = "check", .meaning = "end with code 8 unless all cells, or the run, are complete"});

@@ -28,8 +28,7 @@ void add(Hash& hash, at::Tensor const& tensor) {
 template <class Visit>
 void each_of(SampleSet const& set, std::int64_t count, Visit const& visit) {
   auto const gaps = std::max<std::int64_t>(count - 1, 1);
-  for (std::int64_t i = 0; i < count; ++i)
-    visit(set.first_stored + i * (set.size() - 1) / gaps);
+  for (std::int64_t i = 0; i < count; ++i) visit(set.first_stored + i * (set.size() - 1) / gaps);
 }
 
 void add_stored(Hash& hash, SampleSet const& set) {

@@ -34,8 +34,8 @@ std::int64_t Model::parameter_tensors() const {
 }
 
 bool Model::mixes_samples() const {
-  return std::ranges::any_of(blocks,
-                             [](auto const& block) { return block->declaration().mixes_samples(); });
+  return std::ranges::any_of(
+      blocks, [](auto const& block) { return block->declaration().mixes_samples(); });
 }
 
 namespace {

@@ -12,7 +12,7 @@ namespace stratagem {
 
 /// Facts from the manifest of a run, and from its outcome, that its traces do not contain.
 struct RunFacts {
-  std::string commit;               ///< of the program, "+" behind it where it had been changed
+  std::string commit;  ///< of the program, "+" behind it where it had been changed
   /// What the user's files held, in digests, by the key that names them: data.path, model.file.
   std::map<std::string, std::string> contents;
   std::string labels = "images";    ///< what is counted: images, or tokens

@@ -73,7 +73,8 @@ class Comparison {
     auto const last = checkpoint_folder(directory_) / checkpoint_name(outcome_.steps);
     auto const& weights = request_.config.run.save_weights;
     if (!weights.empty() && !fs::exists(weights)) return "the weights were not written";
-    if (request_.config.checkpoint.at_end && !fs::exists(last)) return "its last step was not saved";
+    if (request_.config.checkpoint.at_end && !fs::exists(last))
+      return "its last step was not saved";
     return {};
   }
 
@@ -134,7 +135,8 @@ bool goes_further(RunRequest const& request, RunDirectory const& directory, Setu
       refuse_to_resume("the finished run in " + name, forbidden);
     if (comparison.is_longer()) return "1";
     if (auto const lost = comparison.lost(); !lost.empty()) {
-      log.info(str(name, " holds this run, COMPLETE, but ", lost, ": it is trained to its end again"));
+      log.info(
+          str(name, " holds this run, COMPLETE, but ", lost, ": it is trained to its end again"));
       return "1";
     }
     auto const vain = comparison.without_effect();

@@ -10,7 +10,8 @@ namespace stratagem {
 
 /// Whether a run that has come to its end is to be trained further, now that it is to be resumed:
 /// true where more steps or more time are asked for than it had, or where it could not write its
-/// last step or weights; false where it is what is asked for. Error(checkpoint) listing what differs otherwise: other work, or less of it. Collective.
+/// last step or weights; false where it is what is asked for. Error(checkpoint) listing what
+/// differs otherwise: other work, or less of it. Collective.
 bool goes_further(RunRequest const& request, RunDirectory const& directory, Setup const& setup,
                   mpi::Comm const& world, Log& log);
 

@@ -50,7 +50,8 @@ ResumePoint choose_resume_point(RunRequest const& request, RunDirectory const& d
     if (!outcome) return "0 ";
     ResumePoint begin{.checkpoint = newest_checkpoint(directory.path, log)};
     bool const was_kept = outcome->code != ExitCode::io;  // else it is what was lost
-    if (!begin.checkpoint && outcome->status == RunStatus::complete && outcome->steps > 0 && was_kept)
+    if (!begin.checkpoint && outcome->status == RunStatus::complete && outcome->steps > 0 &&
+        was_kept)
       throw Error(ExitCode::checkpoint,
                   "there is no checkpoint to train the finished run in " + directory.path.string() +
                       " further from",
