@@ -37,12 +37,12 @@ int ranks_of(Options const& options, RunConfig const& config) {
 std::optional<ServerLoad> server_load_of(Forecast const& forecast, Model const& model,
                                          Calibration const* calibration) {
   auto const& plan = forecast.plan;
-  auto const& servers = plan.strategy.roles.servers;
-  if (servers.empty()) return std::nullopt;
+  int const servers = plan.strategy.placement.servers();
+  if (servers == 0) return std::nullopt;
   auto const shard = plan.strategy.server_elements;
   auto const& compression = *compression_of(plan.config.strategy);
   auto const load = [&](double pass_s, double push_s) {
-    return predict_load(pass_s, push_s, plan.strategy.workers, static_cast<int>(servers.size()));
+    return predict_load(pass_s, push_s, plan.strategy.workers, servers);
   };
   if (forecast.time) {
     auto const costs = step_costs(plan, model, *calibration);

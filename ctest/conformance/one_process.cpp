@@ -27,7 +27,7 @@ NamedTensors replay(Training const& training, int ranks, std::filesystem::path c
   auto const& ps = std::get<PsConfig>(training.strategy);
   auto const plan = plan_ps(ps, make_layout(process.model), ranks, 4);
   std::vector<std::vector<RecordedPush>> pushes;
-  for (int const rank : plan.servers.roles.servers)
+  for (int const rank : plan.placement.server_ranks())
     pushes.push_back(recorded_pushes(trace::read_rank_trace(trace_of(folder, rank))));
   auto const parts = plan.workers() * plan.policy.pushes;
   PsReplay replay(plan, process.parts, std::move(pushes));

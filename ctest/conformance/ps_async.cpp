@@ -144,7 +144,7 @@ TEST(PsAsync, ChunksHaveVersionsOfTheirOwn) {
   auto const ps = PsConfig{.chunk_mb = 4 * kib, .mode = PsMode::async, .pulls = Pulls::chunkwise};
   Training const training{.model = "tiny_residual", .strategy = ps, .steps = 6};
   auto const layout = make_layout(test_model(training.model));
-  auto const chunks = plan_servers(ps, layout, world().size(), sizeof(float)).chunks.size();
+  auto const chunks = plan_ps(ps, layout, world().size(), sizeof(float)).servers.chunks.size();
   ASSERT_GT(chunks, 2U);
   expect_replays_bit_for_bit(training, [&](trace::RankTrace const& server) {
     expect_sound_updates(server);

@@ -2,7 +2,6 @@
 
 #include "comm/mpi/mpi_world.hpp"
 #include "conformance/expected.hpp"
-#include "params/server_plan.hpp"
 #include "support/fakes/host_communicator.hpp"
 
 // Workers of a parameter server on a device, on fakes: what they push and pull goes through pinned
@@ -18,7 +17,7 @@ constexpr double kib = 1.0 / 1024;
 Trained train_on_devices(Training const& training) {
   auto const& ps = std::get<PsConfig>(training.strategy);
   bool const serves =
-      assign_roles(world().size(), ps.servers, ps.server_ranks).server_of(world().rank()) >= 0;
+      place_servers(world().size(), ps.servers, ps.server_ranks).serves(world().rank());
   auto const kind = serves ? gpu::DeviceKind::cpu : gpu::DeviceKind::cuda;
   MpiWorld staged(world(), gpu::Device{kind, 0}, nullptr, 60s);
   HostCommunicator communicator(staged.all());

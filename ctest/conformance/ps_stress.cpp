@@ -100,9 +100,7 @@ struct Stress {
   ServerPlan const& plan = planned.servers;
 
   bool chunkwise() const { return ps.pulls == ServerPolicy::Pulls::chunkwise; }
-  std::size_t domains() const {
-    return chunkwise() ? plan.chunks.size() : plan.roles.servers.size();
-  }
+  std::size_t domains() const { return chunkwise() ? plan.chunks.size() : plan.shards.size(); }
   std::size_t domain_of(ServerChunk const& chunk) const {
     return static_cast<std::size_t>(chunkwise() ? chunk.index : chunk.server);
   }
@@ -134,11 +132,11 @@ std::int64_t count_torn(Stress const& stress, Pattern const& pattern, at::Tensor
 
 void be_worker(Stress& stress, std::int64_t pushes) {
   auto const transport = make_transport(stress.planned, stress.parts);
-  int const worker = stress.plan.roles.worker_of(stress.communicator.rank());
-  Pattern const pattern(stress.layout.size(), stress.plan.workers());
+  int const worker = stress.planned.placement.seat_of(stress.communicator.rank()).worker;
+  Pattern const pattern(stress.layout.size(), stress.planned.workers());
   auto const flat = stress.parts.allocate(gpu::MemoryCategory::parameters, stress.layout.size());
   auto const gradient = at::zeros_like(flat);
-  Seen seen(stress.domains(), at::zeros({stress.plan.workers()}, at::kDouble));
+  Seen seen(stress.domains(), at::zeros({stress.planned.workers()}, at::kDouble));
   auto& communicator = stress.communicator;
   std::int64_t torn = 0;
   for (std::int64_t push = 1; push <= pushes + 1; ++push) {
@@ -149,11 +147,11 @@ void be_worker(Stress& stress, std::int64_t pushes) {
                           .collectives = in_message(communicator.collectives().fingerprint())};
     if (!last) gradient.copy_(pattern.gradient(worker, push));
     std::vector<Work> works;
-    for (int const server : stress.plan.roles.servers)
+    for (int const server : stress.planned.placement.server_ranks())
       works.push_back(communicator.send(to_message(line), server, line_tag));
     if (!last)
-      works.push_back(
-          communicator.receive(empty_message(), stress.plan.roles.servers.front(), answer_tag));
+      works.push_back(communicator.receive(empty_message(),
+                                           stress.planned.placement.rank_of_server(0), answer_tag));
     for (auto const& chunk : stress.plan.chunks) {
       if (!last) works.push_back(transport->push(in_flat(gradient, chunk), chunk));
       works.push_back(transport->pull(in_flat(flat, chunk), chunk));
@@ -187,13 +185,13 @@ void expect_nothing_torn(PsConfig ps) {
                    .precision = {.compute = Precision::fp64}}};
   char const* const wanted = std::getenv("STRATAGEM_STRESS_UPDATES");
   auto const all = wanted != nullptr ? std::stoll(wanted) : usual_pushes;
-  auto const each = std::max<std::int64_t>(all / stress.plan.workers(), 1);
+  auto const each = std::max<std::int64_t>(all / stress.planned.workers(), 1);
   bool const async = stress.planned.policy.asynchronous();
   auto const began = monotonic_ns();
   world().barrier();
   {
     Disturber const disturber;
-    if (stress.plan.roles.server_of(world().rank()) < 0)
+    if (!stress.planned.placement.serves(world().rank()))
       be_worker(stress, each);
     else if (async)
       be_server<AsyncPsServer>(stress, each);
@@ -202,7 +200,7 @@ void expect_nothing_torn(PsConfig ps) {
     stress.communicator.barrier().wait_on_host();  // while a rank may still be stopped
   }
   if (world().rank() == 0)
-    std::cout << each * stress.plan.workers() << " pushes to " << ps.servers << " servers in "
+    std::cout << each * stress.planned.workers() << " pushes to " << ps.servers << " servers in "
               << format_duration(static_cast<double>(monotonic_ns() - began) * 1e-9) << "\n";
 }
 

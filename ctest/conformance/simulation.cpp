@@ -199,7 +199,7 @@ void expect_invariants(Variant const& variant, std::vector<End> const& ends) {
   auto const policy = policy_of(ps, workers);
   auto const pushes = training.steps * workers * policy.pushes;
   auto const plan =
-      plan_servers(ps, make_layout(test_model(training.model)), variant.ranks, sizeof(float));
+      plan_ps(ps, make_layout(test_model(training.model)), variant.ranks, sizeof(float));
   std::int64_t made = 0;
   std::optional<std::uint64_t> replica;
   for (int rank = 0; rank < variant.ranks; ++rank) {
@@ -210,7 +210,8 @@ void expect_invariants(Variant const& variant, std::vector<End> const& ends) {
       replica = end.replica;
       continue;
     }
-    auto const domains = version_domains(policy, plan, plan.roles.server_of(rank)).size();
+    auto const domains =
+        version_domains(policy, plan.servers, plan.placement.seat_of(rank).server).size();
     EXPECT_EQ(end.counts->lags.total(), pushes * static_cast<std::int64_t>(domains))
         << "every push is treated once";
     std::int64_t late = 0;  // beyond the cap

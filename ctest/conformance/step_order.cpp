@@ -117,7 +117,7 @@ class Predicted {
                                      {Code::random_k, Rounding::nearest, {}},
                                      {Code::low_rank, Rounding::nearest, {}}}};
     auto const plan = plan_strategy(strategy, model_, {}, {}, workers + servers_of(strategy));
-    awaits_chunks_ = !plan.roles.servers.empty();
+    awaits_chunks_ = plan.placement.servers() > 0;
     StepParts const parts(plan, model_, costs, [this](Lanes::Event const& event) { hear(event); });
     static_cast<void>(plan.strategy->time(parts));
   }

@@ -40,7 +40,7 @@ TEST(FedavgPlan, DealsDrawnClientsToRanks) {
   EXPECT_EQ(plan({}, 4).workers, 4);
   auto const shared = plan({.per_round = 12, .local_steps = 5, .micro_batches = 2}, 4);
   EXPECT_EQ(shared.workers, 12);
-  EXPECT_EQ(shared.roles.workers.size(), 4U);
+  EXPECT_EQ(shared.placement.workers(), 4);
   EXPECT_EQ(shared.micro_batches, 10) << "passes of a client in a round";
   EXPECT_EQ(shared.batches_per_step, 5);
   EXPECT_EQ(fedavg_of(shared)->clients_of_rank(), 3);

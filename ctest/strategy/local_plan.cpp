@@ -37,7 +37,7 @@ TEST(LocalPlan, DealsWorkersToRanks) {
   EXPECT_EQ(plan({}, 4).workers, 4);
   auto const shared = plan({.workers = 12}, 4);
   EXPECT_EQ(shared.workers, 12);
-  EXPECT_EQ(shared.roles.workers.size(), 4U);
+  EXPECT_EQ(shared.placement.workers(), 4);
   EXPECT_EQ(local_of(shared)->workers_of_rank(), 3);
   EXPECT_NE(refusal({.workers = 6}, 4).find("a multiple of 4"), std::string::npos);
   EXPECT_NE(refusal({.workers = 2}, 4).find("2 workers on 4 ranks"), std::string::npos);

@@ -319,7 +319,7 @@ TEST(Plan, PromisesTheBytesThatWorkersAndServersAllocate) {
                                 .optimizer = {},
                                 .precision = {}};
       auto const before = gpu::live_memory({});
-      auto const server = plan.roles.server_of(communicator.rank());
+      auto const server = plan.placement.seat_of(communicator.rank()).server;
       std::unique_ptr<Participant> member;
       if (server < 0)
         member = std::make_unique<SyncPsWorker>(*ps_of(plan), parts);

@@ -14,9 +14,7 @@ namespace {
 
 /// All but its servers.
 PsPlan of_workers(int workers, PsConfig const& config) {
-  PsPlan plan{config, policy_of(config, workers), {}};
-  for (int rank = 0; rank < workers; ++rank) plan.servers.roles.workers.push_back(rank);
-  return plan;
+  return {config, policy_of(config, workers), Placement(workers), {}};
 }
 
 std::string refusal(PsConfig const& config, OptimizerConfig const& optimizer = {}) {
@@ -99,7 +97,7 @@ TEST(PsPlan, GradientsAreMeansOverWhatTheyAreSumsOf) {
 
 TEST(PsPlan, MemoryCountsWhatThePolicyKeeps) {
   auto const layout = make_layout(test::tiny_residual(1, 10));
-  auto const plan = plan_servers({.chunk_mb = 1}, layout, 4, 4);  // one chunk, one server
+  auto const plan = plan_ps({.chunk_mb = 1}, layout, 4, 4).servers;  // one chunk, one server
   auto const shard = plan.shards.front() * 4;
   auto of = [&](ServerPolicy const& policy, OptimizerConfig const& optimizer) {
     return server_memory(policy, optimizer, plan.shards.front(), 3, 4).total() / shard;
@@ -169,9 +167,12 @@ TEST(PsPlan, APushIsMeasured) {
 TEST(PsPlan, AllRanksMakeTheSamePlan) {
   auto const layout = make_layout(test::tiny_residual(1, 10));
   PsConfig const config{.servers = 2, .chunk_mb = 1.0 / 256};
-  EXPECT_EQ(plan_servers(config, layout, 5, 4).hash(), plan_servers(config, layout, 5, 4).hash());
-  EXPECT_NE(plan_servers(config, layout, 5, 4).hash(),
-            plan_servers({.servers = 1, .chunk_mb = 1.0 / 256}, layout, 5, 4).hash());
+  auto const plan = plan_ps(config, layout, 5, 4), again = plan_ps(config, layout, 5, 4);
+  EXPECT_EQ(plan.servers.hash(), again.servers.hash());
+  EXPECT_EQ(plan.placement.hash(), again.placement.hash());
+  auto const other = plan_ps({.servers = 1, .chunk_mb = 1.0 / 256}, layout, 5, 4);
+  EXPECT_NE(plan.servers.hash(), other.servers.hash());
+  EXPECT_NE(plan.placement.hash(), other.placement.hash());
 }
 
 }  // namespace

@@ -107,7 +107,7 @@ Replayed replay_run(RunConfig const& config, trace::RunTraces const& traces) {
     throw Error(ExitCode::bad_data, "the data are not those of the run",
                 run.dataset().name + " has another fingerprint", "name its files in config.yaml");
   std::vector<trace::RankTrace> servers;
-  for (int const rank : run.plan().strategy.roles.servers)
+  for (int const rank : run.plan().strategy.placement.server_ranks())
     servers.push_back(traces.ranks.at(static_cast<std::size_t>(rank)));
   auto const replay = run.plan().strategy.strategy->replay(run.parts(), servers);
   ensures(replay != nullptr, "what has servers can be replayed");

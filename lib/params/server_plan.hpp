@@ -4,26 +4,8 @@
 #include <vector>
 
 #include "params/parameter_layout.hpp"
-#include "params/server_placement.hpp"
 
 namespace stratagem {
-
-/// Which ranks are servers and which are workers, each list in rank order. The number of a server
-/// or worker is its index in its list.
-struct Roles {
-  std::vector<int> servers;
-  std::vector<int> workers;
-
-  /// The number of a rank among the workers; -1 for a server.
-  int worker_of(int rank) const;
-  /// The number of a rank among the servers; -1 for a worker.
-  int server_of(int rank) const;
-};
-
-/// Error(usage) unless there are a server and a worker, or if `listed` (for placement listed) does
-/// not contain `servers` ranks.
-Roles assign_roles(int ranks, int servers, ServerPlacement placement,
-                   std::vector<int> const& listed = {});
 
 /// Parameters that are sent together between a worker and the server that owns them.
 struct ServerChunk {
@@ -35,17 +17,11 @@ struct ServerChunk {
 
 /// Which server owns which part of the flat space: a value, the same on all ranks.
 struct ServerPlan {
-  Roles roles;
   std::vector<ServerChunk> chunks;   ///< from the end of the flat space to its start, without gaps
   std::vector<std::int64_t> shards;  ///< elements of each server's shard, with padding
   std::vector<std::int64_t> loads;   ///< number of parameters of each server
 
-  int workers() const { return static_cast<int>(roles.workers.size()); }
-  int rank_of_worker(int worker) const { return roles.workers[static_cast<std::size_t>(worker)]; }
-  /// The rank of the server that owns a chunk.
-  int owner_of(ServerChunk const& chunk) const {
-    return roles.servers[static_cast<std::size_t>(chunk.server)];
-  }
+  int servers() const { return static_cast<int>(shards.size()); }
   /// The chunks of one server, in the order of `chunks`.
   std::vector<ServerChunk> chunks_of(int server) const;
   /// Largest load divided by the mean load; 1 is perfectly even.
@@ -60,7 +36,7 @@ inline constexpr std::int64_t max_chunks = 8000;
 /// `chunk_bytes` with bounds at multiples of 4 KiB. Assigns each chunk, the largest first, to the
 /// server with the smallest load so far (Graham, "Bounds on multiprocessing timing anomalies",
 /// 1969). Error(usage) if there are more servers than chunks, or more chunks than `max_chunks`.
-ServerPlan make_server_plan(ParameterLayout const& layout, Roles roles, std::int64_t chunk_bytes,
+ServerPlan make_server_plan(ParameterLayout const& layout, int servers, std::int64_t chunk_bytes,
                             std::int64_t element_size);
 
 }  // namespace stratagem

@@ -34,7 +34,7 @@ ProcessInfo choose_device(ProcessInfo process, DeviceChoice choice,
 }
 
 bool is_server(StrategyConfig const& strategy, int rank, int ranks) {
-  return roles_of(strategy, ranks).server_of(rank) >= 0;
+  return place_ranks(strategy, ranks).serves(rank);
 }
 
 CommConfig comm_of(StrategyConfig const& strategy, CommConfig comm) {

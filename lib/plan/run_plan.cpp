@@ -168,8 +168,7 @@ RunPlan make_run_plan(RunConfig const& config, Model const& model, DatasetSize c
   plan.global_batch =
       plan.strategy.batches_per_step * config.data.global_batch_for(plan.strategy.workers);
   plan = with_images(std::move(plan), images);
-  plan.batch_per_rank =
-      plan.global_batch / static_cast<std::int64_t>(plan.strategy.roles.workers.size());
+  plan.batch_per_rank = plan.global_batch / plan.strategy.placement.workers();
   plan.samples_per_pass = plan.global_batch / passes_per_step(plan);
   check_batch_norm(plan, model);
   check_samples(plan, model);

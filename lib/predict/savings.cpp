@@ -66,7 +66,7 @@ class Search {
   }
 
   void ranks() {
-    auto const servers = static_cast<int>(before_.plan.strategy.roles.servers.size());
+    auto const servers = before_.plan.strategy.placement.servers();
     auto const workers = before_.plan.ranks - servers;
     std::optional<Forecast> found;
     int const most = must_fit_ ? most_times_ranks : 2;

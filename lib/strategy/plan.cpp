@@ -1,7 +1,5 @@
 #include "strategy/plan.hpp"
 
-#include <numeric>
-
 #include "base/hash/hash.hpp"
 #include "base/text.hpp"
 #include "strategy/shared/model_layout.hpp"
@@ -16,13 +14,7 @@ std::uint64_t StrategyPlan::hash() const {
 }
 
 int StrategyPlan::awake_ranks() const {
-  return static_cast<int>(roles.workers.size() + (synchronous ? 0 : roles.servers.size()));
-}
-
-std::optional<RankSlice> StrategyPlan::slice_of(int rank) const {
-  int const worker = roles.worker_of(rank);
-  if (worker < 0) return std::nullopt;
-  return RankSlice{worker, static_cast<int>(roles.workers.size())};
+  return placement.workers() + (synchronous ? 0 : placement.servers());
 }
 
 PlanInput plan_input(Model const& model, OptimizerConfig const& optimizer,
@@ -33,11 +25,9 @@ PlanInput plan_input(Model const& model, OptimizerConfig const& optimizer,
 StrategyPlan plan_of_replicas(PlanInput const& input) {
   auto const compute = size_of(compute_type(input.precision.compute));
   auto const size = input.layout.size();
-  StrategyPlan plan{.workers = input.ranks};
+  StrategyPlan plan{.workers = input.ranks, .placement = Placement(input.ranks)};
   auto const master = plan.element_size = size_of(master_type(input.precision.compute));
-  plan.roles.workers.resize(static_cast<std::size_t>(input.ranks));
-  std::iota(plan.roles.workers.begin(), plan.roles.workers.end(), 0);
-  plan.holders = plan.roles.workers;
+  plan.holders = plan.placement.worker_ranks();
   plan.memory[gpu::MemoryCategory::parameters] = size * (master + (compute < master ? compute : 0));
   plan.memory[gpu::MemoryCategory::gradients] = size * master;
   plan.memory[gpu::MemoryCategory::optimizer] = state_count(input.optimizer) * size * master;

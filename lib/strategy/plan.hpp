@@ -15,7 +15,7 @@
 #include "model/model.hpp"
 #include "optim/optim_config.hpp"
 #include "params/parameter_layout.hpp"
-#include "params/server_plan.hpp"
+#include "strategy/placement.hpp"
 #include "strategy/shared/accumulate.hpp"
 
 namespace stratagem {
@@ -29,7 +29,7 @@ struct StrategyPlan {
   int pushes = 1;            ///< of a worker per step: parts of its share
   int micro_batches = 1;     ///< passes for each of them
   int batches_per_step = 1;  ///< global batches of the configuration: own steps of each worker
-  Roles roles;               ///< only workers are handed batches
+  Placement placement{1};    ///< only workers are handed batches
   std::vector<int> holders;  ///< ranks that may want whole tensors
   bool synchronous = true;   ///< every step is one of all workers; else each steps by itself, and
                              ///< shares of a round are dealt as it goes
@@ -72,17 +72,15 @@ struct StrategyPlan {
   std::uint64_t hash() const;
   /// False where the others can continue without this rank: asynchronous servers do without a
   /// worker, but no worker does without a server.
-  bool is_vital(int rank) const { return synchronous || roles.worker_of(rank) < 0; }
+  bool is_vital(int rank) const { return synchronous || placement.serves(rank); }
   /// Whether ranks that make passes know the results of all after every step: else each knows its
   /// own.
   bool shares_results() const { return synchronous && sync_every == 1 && !own_results; }
   /// True where some rank does not see the result of every step: all ranks meet after a round.
-  bool meets_after_rounds() const { return !shares_results() || !roles.servers.empty(); }
+  bool meets_after_rounds() const { return !shares_results() || placement.servers() > 0; }
   /// Ranks that want a core all the time: workers, and asynchronous servers, which look for
   /// messages.
   int awake_ranks() const;
-  /// A rank's part of a global batch, or of the test images; none for a server.
-  std::optional<RankSlice> slice_of(int rank) const;
 };
 
 /// What a plan depends on beside the strategy's own options.

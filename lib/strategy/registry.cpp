@@ -1,7 +1,5 @@
 #include "strategy/registry.hpp"
 
-#include <numeric>
-
 #include "strategy/ddp/ddp_plan.hpp"
 #include "strategy/fedavg/fedavg_plan.hpp"
 #include "strategy/fsdp/fsdp_plan.hpp"
@@ -13,12 +11,10 @@
 
 namespace stratagem {
 
-Roles roles_of(StrategyConfig const& config, int ranks) {
+Placement place_ranks(StrategyConfig const& config, int ranks) {
   if (auto const* ps = std::get_if<PsConfig>(&config))
-    return assign_roles(ranks, ps->servers, ps->server_ranks, ps->listed_ranks);
-  Roles roles{.servers = {}, .workers = std::vector<int>(static_cast<std::size_t>(ranks))};
-  std::iota(roles.workers.begin(), roles.workers.end(), 0);
-  return roles;
+    return place_servers(ranks, ps->servers, ps->server_ranks, ps->listed_ranks);
+  return Placement(ranks);
 }
 
 StrategyPlan plan_strategy(StrategyConfig const& config, Model const& model,

@@ -13,7 +13,7 @@ namespace stratagem {
 // What is made of a configuration, whichever strategy it is of: each has its plan_of().
 
 /// Who computes and who serves. Error(usage) when so many ranks cannot be dealt.
-Roles roles_of(StrategyConfig const& config, int ranks);
+Placement place_ranks(StrategyConfig const& config, int ranks);
 /// Error(usage) when the strategy cannot run on so many ranks.
 StrategyPlan plan_strategy(StrategyConfig const& config, Model const& model,
                            OptimizerConfig const& optimizer, PrecisionConfig const& precision,

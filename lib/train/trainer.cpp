@@ -122,7 +122,7 @@ void Trainer::conclude() {
 
 std::optional<Loader> Trainer::make_loader() const {
   auto const& plan = parts_.plan;
-  auto const slice = plan.strategy.slice_of(parts_.world.all().rank());
+  auto const slice = plan.strategy.placement.slice_of(parts_.world.all().rank());
   if (!slice) return std::nullopt;
   return std::optional<Loader>(
       std::in_place, parts_.dataset, parts_.format,
@@ -183,7 +183,7 @@ Requests Trainer::train_round(std::optional<Loader>& loader) {
   if (sums.labels > 0)
     applied_share_ = static_cast<double>(sums.applied) / static_cast<double>(sums.labels);
   auto const made = sums.steps - steps_before;
-  auto const bringing = static_cast<std::int64_t>(plan.roles.workers.size());
+  std::int64_t const bringing = plan.placement.workers();
   position_.step = first_step + (plan.shares_results() ? made : made / (bringing * plan.pushes));
   parts_.reached.step = position_.step;
   if (!plan.shares_results()) sums += position_.epoch;
@@ -226,7 +226,7 @@ bool Trainer::note(Batch const& batch, StepResult const& result, EpochSums& sums
   if (parts_.display != nullptr) {
     // Others' results are not known yet: as many labels as here, and as many applied as before.
     auto const own = static_cast<double>(result.skipped ? 0 : result.labels);
-    auto const others = static_cast<double>(std::ssize(plan.roles.workers)) * applied_share_;
+    auto const others = plan.placement.workers() * applied_share_;
     parts_.display->step(batch.step + 1, std::llround(plan.shares_results() ? own : own * others),
                          result.loss);
   }
@@ -249,7 +249,7 @@ double Trainer::discarded() const {
 
 void Trainer::join(EpochSums& sums, double discarded, Requests& requests) const {
   auto const& plan = parts_.plan.strategy;
-  auto const slice = plan.slice_of(parts_.world.all().rank());
+  auto const slice = plan.placement.slice_of(parts_.world.all().rank());
   requests |= own_requests();
   if (!plan.synchronous) requests.save = parts_.checkpoints.due();
   // Where results are shared every worker has the sums of all.
@@ -312,8 +312,8 @@ bool Trainer::evaluate_now() {
   auto const& strategy = parts_.plan.strategy;
   auto const found =
       evaluate(parts_.member, parts_.world.all(), evaluation_maker_, parts_.dataset.test,
-               {.slice = strategy.slice_of(parts_.world.all().rank()),
-                .ranks = static_cast<int>(strategy.roles.workers.size()),
+               {.slice = strategy.placement.slice_of(parts_.world.all().rank()),
+                .ranks = strategy.placement.workers(),
                 .batch = std::max(parts_.plan.samples_per_pass,
                                   least_evaluated / parts_.plan.labels_per_sample())},
                [this] { return parts_.signals.interrupted(); });

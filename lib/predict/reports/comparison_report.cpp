@@ -101,14 +101,14 @@ std::string legend(Comparison const& comparison, Room const& room) {
   auto const* sync = named(comparison, "ps sync");
   auto const* async = named(comparison, "ps async");
   if (sync == nullptr || async == nullptr) return text;
-  auto const& roles = sync->forecast->plan.strategy.roles;
-  auto const servers = roles.servers.size();
+  auto const& placement = sync->forecast->plan.strategy.placement;
+  auto const servers = placement.servers();
   auto const held = [](ComparedPlan const* one) {
     return bytes_text(one->forecast->plan.strategy.server_memory.total());
   };
   return text +
-         paragraph(str("ps takes ", sync->forecast->plan.ranks, " ranks: ", roles.workers.size(),
-                       roles.workers.size() == 1 ? " worker" : " workers", " and ", servers,
+         paragraph(str("ps takes ", sync->forecast->plan.ranks, " ranks: ", placement.workers(),
+                       placement.workers() == 1 ? " worker" : " workers", " and ", servers,
                        servers == 1 ? " server" : " servers", ", which ",
                        servers == 1 ? "holds " : "hold up to ", held(sync), " (sync), ",
                        held(async), " (async) in host memory"));

@@ -40,9 +40,10 @@ std::string run_table(RunPlan const& plan, Model const& model) {
   table.add_row({"strategy", str(name_of(config.strategy), ", ", plan.ranks,
                                  plan.ranks == 1 ? " rank, " : " ranks, ", plan.strategy.workers,
                                  plan.strategy.workers == 1 ? " worker" : " workers")});
-  table.add_row({"batch", str(plan.global_batch, " per step, ", plan.batch_per_rank,
-                              plan.strategy.roles.servers.empty() ? " per rank, " : " per worker, ",
-                              plan.samples_per_pass, " per pass")});
+  table.add_row(
+      {"batch", str(plan.global_batch, " per step, ", plan.batch_per_rank,
+                    plan.strategy.placement.servers() == 0 ? " per rank, " : " per worker, ",
+                    plan.samples_per_pass, " per pass")});
   table.add_row({"steps", str(format_count(plan.total_steps), ", ",
                               format_count(plan.steps_per_epoch), " per epoch")});
   table.add_row(
@@ -116,7 +117,7 @@ std::string rank_table(RunPlan const& plan) {
   constexpr int shown = 16;
   Table table({{"rank"}, {"role", Align::left}, {"samples of each global batch", Align::left}});
   for (int rank = 0; rank < std::min(plan.ranks, shown); ++rank) {
-    auto const slice = plan.strategy.slice_of(rank);
+    auto const slice = plan.strategy.placement.slice_of(rank);
     if (!slice) {
       table.add_row({std::to_string(rank), "server", ""});
     } else if (!plan.strategy.synchronous) {
@@ -142,7 +143,7 @@ nlohmann::json memory_json(gpu::MemoryUse const& memory) {
 
 std::string plan_text(Forecast const& forecast, Model const& model, Room const& room) {
   auto const& plan = forecast.plan;
-  bool const serves = !plan.strategy.roles.servers.empty();
+  bool const serves = plan.strategy.placement.servers() > 0;
   auto text = run_table(plan, model) + "\n" + remarks_text(plan, model) +
               memory_table(serves ? "worker" : "rank", plan.strategy.memory, forecast, true) +
               room_text(forecast, room) + "\n";
@@ -165,7 +166,7 @@ std::string plan_json(Forecast const& forecast, Model const& model, Room const& 
   auto const remarks = exported_remarks(model);
   auto ranks = json::array();
   for (int rank = 0; rank < plan.ranks; ++rank) {
-    auto const slice = plan.strategy.slice_of(rank);
+    auto const slice = plan.strategy.placement.slice_of(rank);
     json entry{{"rank", rank}, {"role", slice ? "worker" : "server"}};
     if (slice) entry["samples"] = plan.batch_per_rank;
     if (slice && plan.strategy.synchronous)
@@ -202,7 +203,7 @@ std::string plan_json(Forecast const& forecast, Model const& model, Room const& 
     document["peak_B"] = forecast.peak_bytes();
   }
   if (room.known()) document["room"] = room.json(forecast.peak_bytes());
-  if (!plan.strategy.roles.servers.empty())
+  if (plan.strategy.placement.servers() > 0)
     document["ps"]["server_memory_B"] = memory_json(plan.strategy.server_memory);
   if (auto const& load = forecast.server_load)
     document["ps"]["load"] = {{"pass_s", load->pass_s},

@@ -34,7 +34,7 @@ class CodedPieces {
         parts_(parts),
         lanes_(lanes),
         speed_(parts.costs.codec(plan.config.compression)),
-        ranks_(static_cast<int>(parts.plan.roles.workers.size())),
+        ranks_(parts.plan.placement.workers()),
         exchanges_(plan.coded.size()) {}
 
   void begin(std::size_t bucket) {
@@ -107,7 +107,7 @@ class SparseMessages {
         lanes_(lanes),
         speed_(parts.costs.codec(plan.config.compression)),
         gathers_(plan.config.compression.places_travel()),
-        ranks_(static_cast<double>(parts.plan.roles.workers.size())) {}
+        ranks_(parts.plan.placement.workers()) {}
 
   void begin(std::size_t bucket) {
     auto const bytes = static_cast<double>(plan_.sparse[bucket].bytes);

@@ -16,7 +16,7 @@ AsyncPsWorker::AsyncPsWorker(PsPlan plan, StrategyParts const& parts)
       pace_(plan_.policy),
       own_(make_own_updates(plan_.policy, parts.optimizer, all_elements(replica_.layout()),
                             replica_.flat().options())) {
-  for (std::size_t i = 0; own_ && i < plan_.servers.roles.servers.size(); ++i)
+  for (int server = 0; own_ && server < plan_.placement.servers(); ++server)
     notes_.push_back(empty_message());
 }
 
@@ -48,7 +48,7 @@ void AsyncPsWorker::read_notes() {
 }
 
 void AsyncPsWorker::expect_notes() {
-  auto const& servers = plan_.servers.roles.servers;
+  auto const& servers = plan_.placement.server_ranks();
   for (std::size_t i = 0; i < notes_.size(); ++i)
     noted_.push_back(parts_.world.all().receive(notes_[i], servers[i], reads_tag));
 }

@@ -55,7 +55,7 @@ class PsStep {
         plan_(plan.servers),
         policy_(plan.policy),
         speed_(parts.costs.codec(plan.config.compression)),
-        pace_(policy_, plan_.workers()),
+        pace_(policy_, ps_.workers()),
         arrivals_(static_cast<std::size_t>(policy_.delay) + 1,
                   std::vector<double>(plan_.chunks.size())),
         free_(plan_.shards.size()) {}
@@ -72,7 +72,7 @@ class PsStep {
   double busiest_server() const {
     std::vector<double> busy(plan_.shards.size());
     for (auto const& chunk : plan_.chunks)
-      busy[static_cast<std::size_t>(chunk.server)] += plan_.workers() * served(chunk);
+      busy[static_cast<std::size_t>(chunk.server)] += ps_.workers() * served(chunk);
     return policy_.pushes * std::ranges::max(busy);
   }
   /// Seconds of cores for servers and, on the side of the workers, messages of one step.
@@ -81,7 +81,7 @@ class PsStep {
     double each = 0;
     for (auto const& chunk : plan_.chunks)
       each += served(chunk) + pushed(chunk).core_s + pulls * message(chunk).core_s;
-    return policy_.pushes * plan_.workers() * each;
+    return policy_.pushes * ps_.workers() * each;
   }
 
  private:
@@ -127,7 +127,7 @@ class PsStep {
 
   double pulls_of_push() const {
     if (!policy_.asynchronous()) return 1;
-    EvenSchedule pace(policy_, plan_.workers());
+    EvenSchedule pace(policy_, ps_.workers());
     for (int i = 0; i < steps_to_settle; ++i) pace.next();
     int pulls = 0;
     for (int i = 0; i < mean_over_steps; ++i) pulls += pace.next() ? 1 : 0;
@@ -144,7 +144,7 @@ class PsStep {
     auto& free = free_of(chunk);
     free = std::max(free, lanes.communicate(pushed(chunk)));
     if (waits_for_all()) return;
-    free += (policy_.asynchronous() ? 1 : plan_.workers()) * served(chunk);
+    free += (policy_.asynchronous() ? 1 : ps_.workers()) * served(chunk);
     if (pulls) arrival_of(chunk) = free + message(chunk).seconds;
   }
 
@@ -196,7 +196,7 @@ class PlannedPs final : public PlannedStrategy {
 
   Member make(StrategyParts const& parts) const override {
     if (plan_.config.compression.on()) refuse_codes_on_any_gpu(parts);
-    bool const serves = plan_.servers.roles.server_of(parts.world.all().rank()) >= 0;
+    bool const serves = plan_.placement.serves(parts.world.all().rank());
     if (plan_.policy.asynchronous()) {
       if (serves) return {.server = std::make_unique<AsyncPsServer>(plan_, parts)};
       return {.strategy = std::make_unique<AsyncPsWorker>(plan_, parts)};
@@ -208,26 +208,27 @@ class PlannedPs final : public PlannedStrategy {
   StepTime time(StepParts const& parts) const override {
     PsStep step(plan_, parts);
     auto const found = steady(parts, [&](Lanes& lanes) { step.run(lanes); });
-    auto const& roles = plan_.servers.roles;
-    auto const ranks = static_cast<int>(roles.workers.size() + roles.servers.size());
     return with_cores(std::max(found.path_s, step.busiest_server()), found.compute_s,
-                      step.processor_s(), ranks, parts.plan.awake_ranks(), parts.costs);
+                      step.processor_s(), plan_.placement.ranks(), parts.plan.awake_ranks(),
+                      parts.costs);
   }
 
   std::string tables(Model const&) const override {
     auto const& servers = plan_.servers;
     Table table({{"server"}, {"rank"}, {"chunks"}, {"parameters"}, {"memory"}});
-    for (std::size_t i = 0; i < servers.roles.servers.size(); ++i)
-      table.add_row({std::to_string(i), std::to_string(servers.roles.servers[i]),
-                     std::to_string(servers.chunks_of(static_cast<int>(i)).size()),
+    for (int server = 0; server < servers.servers(); ++server) {
+      auto const i = static_cast<std::size_t>(server);
+      table.add_row({std::to_string(server), std::to_string(plan_.placement.rank_of_server(server)),
+                     std::to_string(servers.chunks_of(server).size()),
                      bytes_text(servers.loads[i] * element_size_), bytes_text(server_bytes_[i])});
+    }
     return table.render() +
            str("largest over mean load: ", format_number(servers.imbalance(), 3), "\n");
   }
 
   void add_to(nlohmann::json& document) const override {
     auto const& servers = plan_.servers;
-    document["ps"] = {{"server_ranks", servers.roles.servers},
+    document["ps"] = {{"server_ranks", plan_.placement.server_ranks()},
                       {"chunks", servers.chunks.size()},
                       {"elements", servers.loads},
                       {"imbalance", servers.imbalance()},
@@ -332,8 +333,8 @@ StrategyPlan plan_of(PsConfig const& config, PlanInput const& input) {
   auto ps = plan_ps(config, input.layout, input.ranks, plan.element_size);
   check_ps(ps, input.optimizer);
   auto const& policy = ps.policy;
-  plan.roles = ps.servers.roles;
-  plan.holders = {plan.roles.workers.front()};
+  plan.placement = ps.placement;
+  plan.holders = {plan.placement.rank_of_worker(0)};
   plan.workers = ps.workers();
   plan.synchronous = !policy.asynchronous();
   plan.pushes = policy.pushes;
@@ -366,6 +367,7 @@ StrategyPlan plan_of(PsConfig const& config, PlanInput const& input) {
   plan.warm_start = config.warm_start;
   if (config.warm_start > 0)
     plan.begins_like = std::make_shared<StrategyPlan const>(plan_of(synchronous(config), input));
+  plan.hashes.emplace_back("placement", ps.placement.hash());
   plan.hashes.emplace_back("servers", ps.servers.hash());
   plan.strategy = std::make_shared<PlannedPs>(std::move(ps), plan.element_size, plan.server_bytes);
   return plan;

@@ -8,8 +8,8 @@
 
 #include "compress/compression.hpp"
 #include "keys/key.hpp"
-#include "params/server_placement.hpp"
 #include "strategy/ps/policy/server_policy.hpp"
+#include "strategy/ps/server_ranks.hpp"
 
 namespace stratagem {
 

@@ -52,18 +52,13 @@ void check_rule(PsPlan const& plan, OptimizerConfig const& optimizer) {
 
 }  // namespace
 
-ServerPlan plan_servers(PsConfig const& config, ParameterLayout const& layout, int ranks,
-                        std::int64_t element_size) {
-  auto const bytes = saturated(config.chunk_mb * (1 << 20));
-  return make_server_plan(
-      layout, assign_roles(ranks, config.servers, config.server_ranks, config.listed_ranks), bytes,
-      element_size);
-}
-
 PsPlan plan_ps(PsConfig const& config, ParameterLayout const& layout, int ranks,
                std::int64_t element_size) {
-  auto servers = plan_servers(config, layout, ranks, element_size);
-  return {config, policy_of(config, servers.workers()), std::move(servers)};
+  auto placement = place_servers(ranks, config.servers, config.server_ranks, config.listed_ranks);
+  auto const bytes = saturated(config.chunk_mb * (1 << 20));
+  auto servers = make_server_plan(layout, config.servers, bytes, element_size);
+  auto policy = policy_of(config, placement.workers());
+  return {config, std::move(policy), std::move(placement), std::move(servers)};
 }
 
 FlatRange shard_range(ServerChunk const& chunk) {

@@ -13,9 +13,12 @@ namespace stratagem {
 struct PsPlan {
   PsConfig config;
   ServerPolicy policy;
+  Placement placement;
   ServerPlan servers;
 
-  int workers() const { return servers.workers(); }
+  int workers() const { return placement.workers(); }
+  /// The rank of the server that owns a chunk.
+  int owner_of(ServerChunk const& chunk) const { return placement.rank_of_server(chunk.server); }
   /// Of gradients of so many elements, in whole blocks; 0 where they are not coded.
   std::int64_t code_bytes(std::int64_t elements) const {
     auto const& compression = config.compression;
@@ -24,10 +27,6 @@ struct PsPlan {
 };
 PsPlan plan_ps(PsConfig const& config, ParameterLayout const& layout, int ranks,
                std::int64_t element_size);
-
-/// The table of chunks and servers that all ranks of a run make alike.
-ServerPlan plan_servers(PsConfig const& config, ParameterLayout const& layout, int ranks,
-                        std::int64_t element_size);
 
 /// Where a chunk lies in its server's shard.
 FlatRange shard_range(ServerChunk const& chunk);

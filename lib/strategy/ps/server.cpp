@@ -17,7 +17,7 @@ PsServer::PsServer(PsPlan plan, StrategyParts const& parts)
     : plan_(std::move(plan)),
       parts_(parts),
       layout_(make_layout(parts.model)),
-      server_(plan_.servers.roles.server_of(parts.world.all().rank())),
+      server_(plan_.placement.seat_of(parts.world.all().rank()).server),
       own_(plan_.servers.chunks_of(server_)),
       transport_(make_transport(plan_, parts)),
       domains_(version_domains(plan_.policy, plan_.servers, server_)),

@@ -30,7 +30,7 @@ class PsServer : public Server {
 
  protected:
   int workers() const { return plan_.workers(); }
-  int rank_of(int worker) const { return plan_.servers.rank_of_worker(worker); }
+  int rank_of(int worker) const { return plan_.placement.rank_of_worker(worker); }
   /// Server 0 answers the workers' lines.
   bool answers() const { return server_ == 0; }
 

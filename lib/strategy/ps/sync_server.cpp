@@ -188,7 +188,7 @@ double SyncPsServer::norm() {
   std::vector<at::Tensor> sums;
   for (auto const& chunk : own_) sums.push_back(in_shard(store().sum(), chunk));
   auto& communicator = parts_.world.all();
-  auto const& servers = plan_.servers.roles.servers;
+  auto const& servers = plan_.placement.server_ranks();
   return gradient_norm(sums, [&](at::Tensor const& sum) {
     if (!answers()) {
       communicator.send(sum, servers.front(), norm_tag).wait_on_host();

@@ -23,7 +23,7 @@ PsWorker::PsWorker(PsPlan plan, StrategyParts const& parts)
       replica_(parts.model, parts.precision.compute, parts.device, parts.seed),
       transport_(make_transport(plan_, parts)),
       scale_(make_gradient_scale(plan_, parts.optimizer, parts.precision)),
-      worker_(plan_.servers.roles.worker_of(parts.world.all().rank())),
+      worker_(plan_.placement.seat_of(parts.world.all().rank()).worker),
       buffers_(make_buffers(parts.model, parts.device, parts.precision.compute)),
       gradients_(parts.allocate(gpu::MemoryCategory::gradients, replica_.layout().size())),
       tape_(parts.model.blocks, parts.recompute),
@@ -107,7 +107,7 @@ void PsWorker::backward(at::Tensor gradient, GradWrite write, Batch const* pushe
 }
 
 void PsWorker::send_to_servers(at::Tensor const& message, int tag) {
-  for (auto const server : plan_.servers.roles.servers)
+  for (auto const server : plan_.placement.server_ranks())
     sends_.push_back(parts_.world.all().send(message, server, tag));
 }
 
@@ -115,8 +115,7 @@ void PsWorker::announce(PushHeader const& line) {
   line_.copy_(to_message(line));
   send_to_servers(line_, line_tag);
   if (!line.last)
-    answered_ =
-        parts_.world.all().receive(answer_, plan_.servers.roles.servers.front(), answer_tag);
+    answered_ = parts_.world.all().receive(answer_, plan_.placement.rank_of_server(0), answer_tag);
 }
 
 PullReply PsWorker::await_answer() {

@@ -72,7 +72,7 @@ StepTime with_cores(double path_s, double compute_s, double moving_s, int ranks,
 }
 
 StepTime time_of_collectives(Steady const& found, StepParts const& parts) {
-  auto const ranks = static_cast<int>(parts.plan.roles.workers.size());
+  auto const ranks = parts.plan.placement.workers();
   return with_cores(found.path_s, found.compute_s,
                     ranks * cores_of_rank(parts.costs) * found.moving_s, ranks, ranks, parts.costs);
 }

@@ -23,22 +23,22 @@ class TwoSided final : public PsTransport {
  public:
   TwoSided(PsPlan const& ps, StrategyParts const& parts)
       : ps_(ps), communicator_(parts.world.all()) {
-    auto const server = plan().roles.server_of(communicator_.rank());
+    auto const server = ps.placement.seat_of(communicator_.rank()).server;
     if (server < 0) return;
     auto const shard = plan().shards[static_cast<std::size_t>(server)];
-    memory_ = make_store_memory(ps.policy, parts.optimizer, plan().workers(),
+    memory_ = make_store_memory(ps.policy, parts.optimizer, ps.workers(),
                                 parts.allocate(gpu::MemoryCategory::parameters, shard));
     if (!codes()) return;
     gpu::MemoryScope const scope(gpu::MemoryCategory::gradients, {});
-    for (int worker = 0; worker < plan().workers(); ++worker)
+    for (int worker = 0; worker < ps.workers(); ++worker)
       codes_.push_back(at::zeros({ps.code_bytes(shard)}, at::kByte));
   }
 
   Work push(at::Tensor const& gradient, ServerChunk const& chunk) override {
-    return communicator_.send(gradient, plan().owner_of(chunk), chunk_tag(chunk.index));
+    return communicator_.send(gradient, ps_.owner_of(chunk), chunk_tag(chunk.index));
   }
   Work pull(at::Tensor const& parameters, ServerChunk const& chunk) override {
-    return communicator_.receive(parameters, plan().owner_of(chunk), chunk_tag(chunk.index));
+    return communicator_.receive(parameters, ps_.owner_of(chunk), chunk_tag(chunk.index));
   }
   StoreMemory const& memory() const override { return memory_; }
   at::Tensor code(int worker, ServerChunk const& chunk) const override {
@@ -48,11 +48,11 @@ class TwoSided final : public PsTransport {
   Work receive(int worker, ServerChunk const& chunk) override {
     return communicator_.receive(
         codes() ? code(worker, chunk) : in_shard(memory_.slot(worker), chunk),
-        plan().rank_of_worker(worker), chunk_tag(chunk.index));
+        ps_.placement.rank_of_worker(worker), chunk_tag(chunk.index));
   }
   Work send(int worker, ServerChunk const& chunk) override {
     return communicator_.send(in_shard(memory_.outgoing_to(worker), chunk),
-                              plan().rank_of_worker(worker), chunk_tag(chunk.index));
+                              ps_.placement.rank_of_worker(worker), chunk_tag(chunk.index));
   }
 
  private:
@@ -73,9 +73,9 @@ class Rma final : public PsTransport {
  public:
   Rma(PsPlan const& ps, StrategyParts const& parts)
       : ps_(ps),
-        worker_(ps.servers.roles.worker_of(parts.world.all().rank())),
+        worker_(ps.placement.seat_of(parts.world.all().rank()).worker),
         outgoing_(ps.policy.asynchronous() ? ps.workers() : 1) {
-    auto const server = plan().roles.server_of(parts.world.all().rank());
+    auto const server = ps.placement.seat_of(parts.world.all().rank()).server;
     auto const shard = server < 0 ? 0 : plan().shards[static_cast<std::size_t>(server)];
     auto const type = master_type(parts.precision.compute);
     pushed_ = codes()
@@ -98,13 +98,13 @@ class Rma final : public PsTransport {
   }
 
   Work push(at::Tensor const& gradient, ServerChunk const& chunk) override {
-    return pushed_->put(gradient, plan().owner_of(chunk),
+    return pushed_->put(gradient, ps_.owner_of(chunk),
                         codes() ? ps_.code_bytes(place(worker_, chunk)) : place(worker_, chunk),
                         chunk_tag(chunk.index));
   }
   Work pull(at::Tensor const& parameters, ServerChunk const& chunk) override {
-    return pulled_->get(parameters, plan().owner_of(chunk),
-                        place(outgoing_ > 1 ? worker_ : 0, chunk), chunk_tag(chunk.index));
+    return pulled_->get(parameters, ps_.owner_of(chunk), place(outgoing_ > 1 ? worker_ : 0, chunk),
+                        chunk_tag(chunk.index));
   }
   StoreMemory const& memory() const override { return memory_; }
   at::Tensor code(int worker, ServerChunk const& chunk) const override {
@@ -112,11 +112,11 @@ class Rma final : public PsTransport {
                                    ps_.code_bytes(chunk.range.size()));
   }
   Work receive(int worker, ServerChunk const& chunk) override {
-    return pushed_->await_put(plan().rank_of_worker(worker), chunk_tag(chunk.index));
+    return pushed_->await_put(ps_.placement.rank_of_worker(worker), chunk_tag(chunk.index));
   }
   Work send(int worker, ServerChunk const& chunk) override {
     auto const element_size = static_cast<std::int64_t>(pulled_->local().element_size());
-    return pulled_->offer(plan().rank_of_worker(worker), chunk_tag(chunk.index),
+    return pulled_->offer(ps_.placement.rank_of_worker(worker), chunk_tag(chunk.index),
                           chunk.range.size() * element_size);
   }
 
@@ -139,16 +139,15 @@ class Rma final : public PsTransport {
 /// alone knows them; 0 elsewhere.
 double measure(PsTransport& transport, PsPlan const& ps, StrategyParts const& parts) {
   constexpr int repeats = 5;
-  auto const& plan = ps.servers;
-  auto const& chunk = plan.chunks.front();
+  auto const& chunk = ps.servers.chunks.front();
   auto const rank = parts.world.all().rank();
-  if (rank == plan.owner_of(chunk)) {
+  if (rank == ps.owner_of(chunk)) {
     for (int i = 0; i < repeats; ++i) {
       transport.receive(0, chunk).wait_on_host();
       transport.send(0, chunk).wait_on_host();
     }
   }
-  if (rank != plan.rank_of_worker(0)) return 0;
+  if (rank != ps.placement.rank_of_worker(0)) return 0;
   auto const parameters = parts.allocate(gpu::MemoryCategory::workspace, chunk.range.size());
   auto const gradient =
       ps.config.compression.on()

@@ -51,14 +51,14 @@ double time_of(Communicator& communicator, int rounds, Round round) {
   return seconds.max().item<double>();
 }
 
-void serve(ServerPlan const& plan, PsTransport& transport, ParameterStore& store) {
+void serve(PsPlan const& plan, PsTransport& transport, ParameterStore& store) {
   std::vector<std::vector<Work>> arriving(static_cast<std::size_t>(plan.workers()));
   for (int worker = 0; worker < plan.workers(); ++worker)
-    for (auto const& chunk : plan.chunks)
+    for (auto const& chunk : plan.servers.chunks)
       arriving[static_cast<std::size_t>(worker)].push_back(transport.receive(worker, chunk));
   std::vector<Work> leaving;
   store.begin_update();
-  for (auto const& chunk : plan.chunks) {
+  for (auto const& chunk : plan.servers.chunks) {
     for (auto& of_worker : arriving)
       of_worker[static_cast<std::size_t>(chunk.index)].wait_on_host();
     store.add_up(shard_range(chunk));
@@ -82,10 +82,10 @@ void push_and_pull(ServerPlan const& plan, PsTransport& transport, at::Tensor co
 double measure(Bench& bench, PsConfig::Transport kind, int rounds) {
   bench.ps.config.transport = kind;
   auto const transport = make_transport(bench.ps, bench.parts());
-  bool const serves = bench.ps.servers.roles.server_of(bench.communicator.rank()) >= 0;
+  bool const serves = bench.ps.placement.serves(bench.communicator.rank());
   if (serves) {
     ParameterStore store(bench.ps.policy, optimizer, transport->memory());
-    return time_of(bench.communicator, rounds, [&] { serve(bench.ps.servers, *transport, store); });
+    return time_of(bench.communicator, rounds, [&] { serve(bench.ps, *transport, store); });
   }
   auto const allocate = [&] {
     return bench.communicator.allocate(bench.layout.size(), at::kFloat);
@@ -97,19 +97,18 @@ double measure(Bench& bench, PsConfig::Transport kind, int rounds) {
 
 /// On the server alone, while the others wait.
 double measure_bound(Bench& bench, int rounds) {
-  bool const serves = bench.ps.servers.roles.server_of(bench.communicator.rank()) >= 0;
+  bool const serves = bench.ps.placement.serves(bench.communicator.rank());
   if (!serves) return time_of(bench.communicator, rounds, [] {});
   auto const parameters = at::zeros({bench.layout.size()});
-  ParameterStore store(bench.ps.policy, optimizer, bench.ps.servers.workers(), parameters);
+  ParameterStore store(bench.ps.policy, optimizer, bench.ps.workers(), parameters);
   FlatRange const all{0, bench.layout.size()};
   auto const gradient = at::zeros_like(parameters), received = at::zeros_like(parameters);
   return time_of(bench.communicator, rounds, [&] {
-    for (int worker = 0; worker < bench.ps.servers.workers(); ++worker)
-      store.slot(worker).copy_(gradient);
+    for (int worker = 0; worker < bench.ps.workers(); ++worker) store.slot(worker).copy_(gradient);
     store.add_up(all);
     store.begin_update();
-    store.apply_sum(all, lr, 1.0 / bench.ps.servers.workers());
-    for (int worker = 0; worker < bench.ps.servers.workers(); ++worker) received.copy_(parameters);
+    store.apply_sum(all, lr, 1.0 / bench.ps.workers());
+    for (int worker = 0; worker < bench.ps.workers(); ++worker) received.copy_(parameters);
   });
 }
 
