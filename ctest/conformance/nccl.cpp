@@ -64,7 +64,7 @@ TEST(Nccl, FsdpKeptAsAGraphEqualsTheEmulator) {
     }
 }
 
-/// Of a step, the host waits for what comes back in the control record, and for no collective: it
+/// Of a step, the host waits for what comes back in the status, and for no collective: it
 /// could submit the whole step before the device has begun.
 TEST(Nccl, StepsWaitForNoCollectiveOnTheHost) {
   std::vector<StrategyConfig> const strategies{

@@ -11,7 +11,7 @@
 #include "strategy/gossip/mixer.hpp"
 #include "strategy/planned_strategy.hpp"
 #include "strategy/ps/protocol/messages.hpp"
-#include "strategy/shared/control.hpp"
+#include "strategy/shared/step_status.hpp"
 #include "strategy/timing/lanes.hpp"
 #include "support/one_group.hpp"
 #include "support/recording_communicator.hpp"
@@ -22,7 +22,7 @@ namespace {
 
 constexpr int workers = 2;
 constexpr std::int64_t steps = 8;  // asynchronous workers divide them unequally
-constexpr std::int64_t control_bytes = control_room * 4;
+constexpr std::int64_t status_bytes = status_room * 4;
 
 /// A block that tells when its passes begin.
 class Observed final : public Block {
@@ -63,7 +63,7 @@ Events third_step(Events const& all, std::int64_t passes_per_step) {
   return events;
 }
 
-/// Control takes no time in a prediction, so it is left out: the control record, also where it is
+/// Control takes no time in a prediction, so it is left out: the status, also where it is
 /// sent with the bucket of the first block; a push's header, its answer, sends that end, and what
 /// neighbours tell beside parameters. The end of a message is that of one that arrives.
 std::string without_control(std::string const& event, std::int64_t last_bucket_bytes,
@@ -71,8 +71,8 @@ std::string without_control(std::string const& event, std::int64_t last_bucket_b
   auto const told = message_bytes + Mixer::tail * 4;
   if (event == str("send ", told)) return str("send ", message_bytes);
   for (std::string const prefix : {"all_reduce ", "wait all_reduce "}) {
-    if (event == str(prefix, control_bytes)) return {};
-    if (event == str(prefix, control_bytes + last_bucket_bytes))
+    if (event == str(prefix, status_bytes)) return {};
+    if (event == str(prefix, status_bytes + last_bucket_bytes))
       return str(prefix, last_bucket_bytes);
   }
   auto const header_bytes = bytes_of(empty_message());
@@ -182,7 +182,7 @@ void expect_one_order(StrategyConfig const& strategy, int micro_batches) {
   auto const expected = third_step(predicted.events(), passes);
   ASSERT_GT(expected.size(), static_cast<std::size_t>(2 * passes));
   auto const* ddp = std::get_if<DdpConfig>(&strategy);
-  bool const is_beside = ddp != nullptr && ddp->compression.on();  // the control record
+  bool const is_beside = ddp != nullptr && ddp->compression.on();  // the status
   auto const sum = is_beside ? -1 : last_bytes(expected, "all_reduce ");
   bool const mixes = std::holds_alternative<GossipConfig>(strategy);
   auto const message = mixes ? last_bytes(expected, "send ") : -1;
@@ -238,7 +238,7 @@ TEST(StepOrder, GathersOfCodesAreTimedAsTheyAreMade) {
       }
 }
 
-/// Of rank 4, so that no factor has as many bytes as the control record.
+/// Of rank 4, so that no factor has as many bytes as the status.
 TEST(StepOrder, CodesWithoutBlocksAreTimedAsTheyAreSent) {
   for (Compression const& code :
        {Compression{.code = Code::top_k}, Compression{.code = Code::random_k},

@@ -167,7 +167,7 @@ Trained train(Training const& training, Model const& model, World& world) {
     wanted.clients = rounds_of(training, plan);
     wanted.slice = *slice;
     wanted.first_step = training.first_step;
-    wanted.end_step = plan.synchronous ? training.steps : 0;
+    wanted.end_step = plan.synchronous() ? training.steps : 0;
     loader.emplace(data_of(training), input_format(training, model), wanted, nullptr);
   }
   constexpr std::int64_t steps_per_epoch = 10;  // of the schedule

@@ -43,8 +43,8 @@ TEST(FsdpPlan, FullShardsHoldTwelveBytesOfEachOwnedParameter) {
     auto const memory = plan.memory();
     auto const slots = plan.parameter_slots * plan.parameter_slot_bytes() +
                        plan.gradient_slots * plan.gradient_slot_bytes();
-    auto const control = ParameterLayout::alignment * 4;
-    EXPECT_EQ(memory.total(), 12 * plan.shards.owned + slots + control);
+    auto const status = ParameterLayout::alignment * 4;
+    EXPECT_EQ(memory.total(), 12 * plan.shards.owned + slots + status);
     EXPECT_GE(plan.shards.owned * ranks, layout.size());
     // Two rows of alignment per unit and rank at most.
     EXPECT_LE(plan.shards.owned,
@@ -208,11 +208,11 @@ TEST(FsdpPlan, TiedEmbeddingsHaveMemoryOfTheirOwn) {
     EXPECT_NEAR(static_cast<double>(embedding), 4.0 * 768 * (50257 + 1024), 4.0 * 32 * ranks);
     auto const slots = plan.parameter_slots * plan.parameter_slot_bytes() +
                        plan.gradient_slots * plan.gradient_slot_bytes();
-    auto const control = ParameterLayout::alignment * 4;
+    auto const status = ParameterLayout::alignment * 4;
     // Its shard of the parameters lies in its memory.
     auto const shard = embedding / ranks;
     EXPECT_EQ(plan.memory().total(),
-              16 * plan.shards.owned - shard + 2 * embedding + slots + control);
+              16 * plan.shards.owned - shard + 2 * embedding + slots + status);
     EXPECT_LT(plan.parameter_slot_bytes(), 24 * mib) << "slots are those of layers";
   }
   auto const untied =

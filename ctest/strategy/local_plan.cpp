@@ -11,8 +11,8 @@
 #include "base/error.hpp"
 #include "comm/inprocess/inprocess_world.hpp"
 #include "conformance/training.hpp"
-#include "strategy/shared/control.hpp"
 #include "strategy/shared/model_layout.hpp"
+#include "strategy/shared/step_status.hpp"
 
 namespace stratagem::test {
 namespace {
@@ -230,7 +230,7 @@ TEST(LocalPlan, PromisesTheBytesThatAreSent) {
 }
 
 /// Each fragment after its step, in all what an averaging of everything has but for the second
-/// control record.
+/// status.
 TEST(LocalPlan, PromisesTheBytesOfFragments) {
   for (int const ranks : {1, 2, 4})
     for (int const delay : {0, 1}) {
@@ -244,7 +244,7 @@ TEST(LocalPlan, PromisesTheBytesOfFragments) {
                         training.optimizer, training.precision, ranks);
       auto const exchange = local_of(planned)->exchange_bytes;
       EXPECT_EQ(exchange - local_of(of_one)->exchange_bytes,
-                all_reduce_bytes(control_room * 4, ranks));
+                all_reduce_bytes(status_room * 4, ranks));
       EXPECT_EQ(planned.bytes_sent_per_step, exchange / 4);
       run_ranks(ranks, 1, [&](Communicator& communicator) {
         auto const sent = train(training, communicator).bytes_sent;

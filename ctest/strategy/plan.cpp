@@ -9,8 +9,8 @@
 #include "strategy/ps/sync_server.hpp"
 #include "strategy/ps/sync_worker.hpp"
 #include "strategy/registry.hpp"
-#include "strategy/shared/control.hpp"
 #include "strategy/shared/model_layout.hpp"
+#include "strategy/shared/step_status.hpp"
 
 namespace stratagem {
 namespace {
@@ -248,7 +248,7 @@ TEST(Plan, BytesOfCodesThatWriteNoBlocks) {
   }
   auto const sent = [&](Compression const& code, int ranks) {
     return plan_strategy(DdpConfig{.compression = code}, model, {}, {}, ranks).bytes_sent_per_step -
-           all_reduce_bytes(control_room * 4, ranks);
+           all_reduce_bytes(status_room * 4, ranks);
   };
   EXPECT_EQ(sent({.code = Code::top_k, .ratio = 0.1}, 2), 8 * taken);
   EXPECT_EQ(sent({.code = Code::top_k, .ratio = 0.1}, 5), 4 * 8 * taken);

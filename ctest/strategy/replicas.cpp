@@ -7,7 +7,7 @@
 
 #include "base/error.hpp"
 #include "comm/inprocess/inprocess_world.hpp"
-#include "strategy/shared/control.hpp"
+#include "strategy/shared/step_status.hpp"
 #include "strategy/state/device_hash.hpp"
 
 namespace stratagem {
@@ -104,8 +104,8 @@ StepStatus::Agreed result_of(at::Tensor const& sum, Batch const& batch, int rank
 
 /// The sums of what these ranks put into their records.
 bool alike(std::vector<std::uint64_t> const& fingerprints, at::ScalarType type) {
-  auto const sum = at::zeros({control_room}, type);
-  StepStatus record(at::zeros({control_room}, type));
+  auto const sum = at::zeros({status_room}, type);
+  StepStatus record(at::zeros({status_room}, type));
   for (auto const fingerprint : fingerprints) {
     record.begin({});
     record.seal(fingerprint);
@@ -130,8 +130,8 @@ TEST(Replicas, SumsTellWhetherFingerprintsAreEqual) {
 
 TEST(Replicas, ARecordThatIsGarbageIsNotAlike) {
   Batch const batch{.labels = at::zeros({1}, at::kLong)};
-  EXPECT_FALSE(result_of(at::full({control_room}, 0.125), batch, 2).alike);
-  EXPECT_FALSE(result_of(at::full({control_room}, NAN), batch, 2).alike);
+  EXPECT_FALSE(result_of(at::full({status_room}, 0.125), batch, 2).alike);
+  EXPECT_FALSE(result_of(at::full({status_room}, NAN), batch, 2).alike);
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ std::uint64_t StrategyPlan::hash() const {
 }
 
 int StrategyPlan::awake_ranks() const {
-  return placement.workers() + (synchronous ? 0 : placement.servers());
+  return placement.workers() + (synchronous() ? 0 : placement.servers());
 }
 
 PlanInput plan_input(Model const& model, OptimizerConfig const& optimizer,

@@ -22,6 +22,13 @@ namespace stratagem {
 
 class PlannedStrategy;
 
+/// When ranks that make passes know the results of the others.
+enum class Results {
+  each_step,   ///< after every step, which is one of all workers
+  at_meeting,  ///< when all meet after a round of such steps; until then, each knows its own
+  of_pushes,   ///< likewise, and a step is one worker's, made when its share was dealt to it
+};
+
 /// What a strategy will hold and move, known before it runs: a value that all layers above read
 /// without knowing which strategy it is.
 struct StrategyPlan {
@@ -31,10 +38,8 @@ struct StrategyPlan {
   int batches_per_step = 1;  ///< global batches of the configuration: own steps of each worker
   Placement placement{1};    ///< only workers are handed batches
   std::vector<int> holders;  ///< ranks that may want whole tensors
-  bool synchronous = true;   ///< every step is one of all workers; else each steps by itself, and
-                             ///< shares of a round are dealt as it goes
-  int sync_every = 1;        ///< steps from one exchange among the workers to the next
-  bool own_results = false;  ///< such exchanges do not tell the results of steps
+  Results results = Results::each_step;
+  int sync_every = 1;  ///< steps from one exchange among the workers to the next
   /// Where samples belong to clients: a step is one of those drawn for it, each of which is a
   /// worker that is handed its own samples.
   std::optional<ClientConfig> clients;
@@ -72,10 +77,11 @@ struct StrategyPlan {
   std::uint64_t hash() const;
   /// False where the others can continue without this rank: asynchronous servers do without a
   /// worker, but no worker does without a server.
-  bool is_vital(int rank) const { return synchronous || placement.serves(rank); }
-  /// Whether ranks that make passes know the results of all after every step: else each knows its
-  /// own.
-  bool shares_results() const { return synchronous && sync_every == 1 && !own_results; }
+  bool is_vital(int rank) const { return synchronous() || placement.serves(rank); }
+  /// Every step is one of all workers; else each steps by itself, and shares of a round are dealt
+  /// as it goes.
+  bool synchronous() const { return results != Results::of_pushes; }
+  bool shares_results() const { return results == Results::each_step; }
   /// True where some rank does not see the result of every step: all ranks meet after a round.
   bool meets_after_rounds() const { return !shares_results() || placement.servers() > 0; }
   /// Ranks that want a core all the time: workers, and asynchronous servers, which look for

@@ -112,7 +112,7 @@ Setup set_up(RunConfig const& config, mpi::Comm const& world, Log& log) {
   for (auto const& [part, hash] : plan.strategy.hashes)
     require_equal(world, "the plan of " + part, Hash().add(hash).hex(), ExitCode::mismatch,
                   "start the same program everywhere");
-  if (mixed && world.rank() == 0 && plan.strategy.synchronous)
+  if (mixed && world.rank() == 0 && plan.strategy.synchronous())
     log.warning(str("ranks compute with different instructions: ", *mixed,
                     "; the numbers may differ in their last bits from those of ranks that are "
                     "alike; start on equal nodes, with the same environment"));

@@ -130,7 +130,7 @@ std::optional<Loader> Trainer::make_loader() const {
                .global_batch = plan.global_batch,
                .slice = *slice,
                .first_step = position_.step,
-               .end_step = plan.strategy.synchronous ? plan.total_steps : 0,
+               .end_step = plan.strategy.synchronous() ? plan.total_steps : 0,
                .augment = plan.config.data.augment,
                .clients = plan.clients},
       &parts_.recorder);
@@ -195,7 +195,7 @@ Requests Trainer::train_round(std::optional<Loader>& loader) {
 
 StepOptions Trainer::options_of(Batch const& batch) const {
   auto const& plan = parts_.plan;
-  expects(!plan.strategy.synchronous || batch.step == position_.step,
+  expects(!plan.strategy.synchronous() || batch.step == position_.step,
           "the loader hands out the steps in order");
   auto const every = plan.config.integrity.hash_every;
   bool const compares = every > 0 && batch.step % every == 0 && parts_.world.all().size() > 1;
@@ -221,8 +221,8 @@ bool Trainer::note(Batch const& batch, StepResult const& result, EpochSums& sums
   ++own_steps_;
   ++round_steps_;
   auto const& plan = parts_.plan.strategy;
-  if (plan.synchronous) ++position_.step;
-  parts_.reached.step = position_.step + (plan.synchronous ? 0 : round_steps_ / plan.pushes);
+  if (plan.synchronous()) ++position_.step;
+  parts_.reached.step = position_.step + (plan.synchronous() ? 0 : round_steps_ / plan.pushes);
   if (parts_.display != nullptr) {
     // Others' results are not known yet: as many labels as here, and as many applied as before.
     auto const own = static_cast<double>(result.skipped ? 0 : result.labels);
@@ -251,7 +251,7 @@ void Trainer::join(EpochSums& sums, double discarded, Requests& requests) const 
   auto const& plan = parts_.plan.strategy;
   auto const slice = plan.placement.slice_of(parts_.world.all().rank());
   requests |= own_requests();
-  if (!plan.synchronous) requests.save = parts_.checkpoints.due();
+  if (!plan.synchronous()) requests.save = parts_.checkpoints.due();
   // Where results are shared every worker has the sums of all.
   bool const brings = slice && (!plan.shares_results() || slice->rank == 0);
   auto const own = brings ? sums : EpochSums{};
@@ -374,7 +374,7 @@ Requests Trainer::own_requests() const {
   bool const late = limit > 0 && trained_s + seconds_of(monotonic_ns() - round_began_ns_) >= limit;
   return {.stop = late,
           .interrupt = parts_.signals.interrupted(),
-          .save = parts_.plan.strategy.synchronous && parts_.checkpoints.due()};
+          .save = parts_.plan.strategy.synchronous() && parts_.checkpoints.due()};
 }
 
 }  // namespace stratagem

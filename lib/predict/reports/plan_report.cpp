@@ -120,7 +120,7 @@ std::string rank_table(RunPlan const& plan) {
     auto const slice = plan.strategy.placement.slice_of(rank);
     if (!slice) {
       table.add_row({std::to_string(rank), "server", ""});
-    } else if (!plan.strategy.synchronous) {
+    } else if (!plan.strategy.synchronous()) {
       table.add_row({std::to_string(rank), "worker", str(plan.samples_per_pass, " at a time")});
     } else {
       auto const part = slice->of_batch(plan.global_batch);
@@ -169,7 +169,7 @@ std::string plan_json(Forecast const& forecast, Model const& model, Room const& 
     auto const slice = plan.strategy.placement.slice_of(rank);
     json entry{{"rank", rank}, {"role", slice ? "worker" : "server"}};
     if (slice) entry["samples"] = plan.batch_per_rank;
-    if (slice && plan.strategy.synchronous)
+    if (slice && plan.strategy.synchronous())
       entry["first_sample"] = slice->of_batch(plan.global_batch).begin;
     ranks.push_back(entry);
   }

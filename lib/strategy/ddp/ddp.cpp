@@ -19,9 +19,9 @@ Ddp::Ddp(DdpPlan plan, StrategyParts const& parts)
       replica_(parts.model, parts.precision.compute, parts.device, parts.seed),
       buffers_(make_buffers(parts.model, parts.device, parts.precision.compute)),
       reduced_(
-          parts.allocate(gpu::MemoryCategory::gradients, control_room + replica_.layout().size())),
-      control_(reduced_.narrow(0, 0, control_room)),
-      gradients_(reduced_.narrow(0, control_room, replica_.layout().size())),
+          parts.allocate(gpu::MemoryCategory::gradients, status_room + replica_.layout().size())),
+      status_(reduced_.narrow(0, 0, status_room)),
+      gradients_(reduced_.narrow(0, status_room, replica_.layout().size())),
       coded_(make_gradient_sums(plan_, parts, replica_.layout())),
       tape_(parts.model.blocks, parts.recompute),
       update_(optimizer_of(plan_.config.compression, parts.optimizer), parts.precision,
@@ -36,11 +36,11 @@ StepResult Ddp::step(Batch const& batch, StepOptions const& options) {
   step_ = batch.step;
   lr_ = options.lr;
   hash_replicas(options.compare_replicas);
-  control_.begin(options);
-  if (graph_.keeps()) control_.tell(fingerprint(parts_.world.all().collectives(), hashes_));
+  status_.begin(options);
+  if (graph_.keeps()) status_.tell(fingerprint(parts_.world.all().collectives(), hashes_));
   graph_.run(batch, update_.loss_scale(), [this](Batch const& placed) { submit(placed); });
-  control_.fetch_sum();
-  if (update_.way() == Update::Way::guarded) update_all(options.lr, control_.refusal());
+  status_.fetch_sum();
+  if (update_.way() == Update::Way::guarded) update_all(options.lr, status_.refusal());
   auto result = agreed(batch);
   if (update_.way() == Update::Way::by_decision) result.skipped = !update_if_admitted(options.lr);
   if (!update_.finite())
@@ -50,13 +50,13 @@ StepResult Ddp::step(Batch const& batch, StepOptions const& options) {
 }
 
 void Ddp::submit(Batch const& batch) {
-  control_.clear();
+  status_.clear();
   auto const micros = split(batch, plan_.config.micro_batches);
   for (std::size_t i = 0; i < micros.size(); ++i) {
     parts_.recorder.enter(Phase::forward);
     auto const logits = forward(micros[i]);
     auto const loss = cross_entropy(logits, micros[i].labels, update_.loss_scale());
-    control_.note(loss, tape_);
+    status_.note(loss, tape_);
     parts_.recorder.enter(Phase::backward);
     backward(loss.gradient, i == 0 ? GradWrite::overwrite : GradWrite::accumulate,
              i + 1 == micros.size());
@@ -99,18 +99,18 @@ void Ddp::backward(at::Tensor gradient, GradWrite write, bool last_micro_batch) 
 }
 
 void Ddp::launch(std::size_t number) {
-  // Block 0 ends the backward pass; its bucket takes the control record in front of it along.
+  // Block 0 ends the backward pass; its bucket takes the status in front of it along.
   auto const& bucket = plan_.buckets.buckets[number];
   bool const last = bucket.range.begin == 0;
-  if (last) control_.seal(fingerprint(parts_.world.all().collectives(), hashes_));
+  if (last) status_.seal(fingerprint(parts_.world.all().collectives(), hashes_));
   if (coded_) {
     coded_->begin(number, gradients_, step_);
-    if (last) works_.push_back(parts_.world.all().all_reduce(control_.memory()));
+    if (last) works_.push_back(parts_.world.all().all_reduce(status_.memory()));
     return;
   }
-  auto const begin = last ? 0 : control_room + bucket.range.begin;
+  auto const begin = last ? 0 : status_room + bucket.range.begin;
   works_.push_back(parts_.world.all().all_reduce(
-      reduced_.narrow(0, begin, control_room + bucket.range.end - begin)));
+      reduced_.narrow(0, begin, status_room + bucket.range.end - begin)));
 }
 
 void Ddp::await(std::size_t bucket) {
@@ -138,10 +138,10 @@ bool Ddp::update_if_admitted(double lr) {
 
 StepResult Ddp::agreed(Batch const& batch) {
   auto const [result, finite, alike] =
-      control_.result(batch, parts_.world.all().size(), plan_.config.micro_batches);
+      status_.result(batch, parts_.world.all().size(), plan_.config.micro_batches);
   if (!alike) refuse_difference(parts_.world.all(), hashes_, batch.step);
   if (finite) return result;
-  int block = control_.first_bad_block();
+  int block = status_.first_bad_block();
   if (!batch.inputs.is_cpu()) {  // nothing was updated: the same pass again shows the block
     forward(batch);
     block = tape_.first_non_finite();

@@ -7,9 +7,9 @@
 #include "model/block_tape.hpp"
 #include "strategy/ddp/ddp_plan.hpp"
 #include "strategy/ddp/gradient_sums.hpp"
-#include "strategy/shared/control.hpp"
 #include "strategy/shared/replica.hpp"
 #include "strategy/shared/step_graph.hpp"
+#include "strategy/shared/step_status.hpp"
 #include "strategy/shared/update.hpp"
 #include "strategy/state/replicas.hpp"
 #include "strategy/strategy_parts.hpp"
@@ -54,12 +54,12 @@ class Ddp final : public Strategy {
   StrategyParts parts_;
   Replica replica_;
   Buffers buffers_;
-  at::Tensor reduced_;    ///< control record and gradients: what is summed over ranks
+  at::Tensor reduced_;    ///< status and gradients: what is summed over ranks
   ReplicaHashes hashes_;  ///< of this step, where it compares them
-  StepStatus control_;    ///< before the gradients of block 0: the last bucket brings it along
+  StepStatus status_;     ///< before the gradients of block 0: the last bucket brings it along
   at::Tensor gradients_;  ///< the rest of reduced_, laid out as the parameters
   std::vector<std::vector<at::Tensor>> gradient_views_;  ///< by block
-  std::vector<Work> works_;  ///< of this step: by bucket, or of control_ if they are coded
+  std::vector<Work> works_;  ///< of this step: by bucket, or of status_ if they are coded
   std::unique_ptr<GradientSums> coded_;  ///< where gradients travel in a code
   std::int64_t step_ = 0;
   double lr_ = 0;  ///< of this step

@@ -13,7 +13,7 @@
 #include "strategy/ddp/sparse_sums.hpp"
 #include "strategy/planned_strategy.hpp"
 #include "strategy/shared/compressed.hpp"
-#include "strategy/shared/control.hpp"
+#include "strategy/shared/step_status.hpp"
 
 namespace stratagem {
 namespace {
@@ -72,7 +72,7 @@ class PlannedDdp final : public PlannedStrategy {
 
 /// What the sums of gradients take.
 struct PlannedSums {
-  std::int64_t bytes_sent = 0;  ///< with the control record
+  std::int64_t bytes_sent = 0;  ///< with the status
   std::int64_t bytes_held = 0;  ///< beside the gradients
   std::vector<BenchOperation> operations;
 };
@@ -81,11 +81,11 @@ struct PlannedSums {
 PlannedSums plan_sums(DdpPlan& ddp, PlanInput const& input) {
   auto const& compression = ddp.config.compression;
   auto const elements = input.layout.size();
-  auto const control = all_reduce_bytes(control_room * ddp.element_size, input.ranks);
+  auto const status = all_reduce_bytes(status_room * ddp.element_size, input.ranks);
   auto const& buckets = ddp.buckets.buckets;
   if (compression.in_blocks()) {
     ddp.coded = coded_pieces(ddp.buckets, compression.code, input.ranks);
-    return {control + bytes_sent(ddp.coded, input.ranks),
+    return {status + bytes_sent(ddp.coded, input.ranks),
             bytes_held(ddp.coded, compression.error_feedback, input.ranks, elements),
             {BenchOperation::send_receive}};
   }
@@ -93,20 +93,20 @@ PlannedSums plan_sums(DdpPlan& ddp, PlanInput const& input) {
     for (auto const& bucket : buckets)
       ddp.sparse.push_back(sparse_message(compression, input.layout, bucket.range));
     return {
-        control + bytes_sent(compression, ddp.sparse, input.ranks),
+        status + bytes_sent(compression, ddp.sparse, input.ranks),
         bytes_held(compression, ddp.sparse, input.ranks, elements),
         {compression.places_travel() ? BenchOperation::all_gather : BenchOperation::all_reduce}};
   }
   if (compression.low_rank()) {
     for (auto const& bucket : buckets)
       ddp.low_rank.push_back(low_rank_plan(compression.matrix_rank, input.layout, bucket.range));
-    return {control + bytes_sent(ddp.low_rank, input.ranks),
+    return {status + bytes_sent(ddp.low_rank, input.ranks),
             bytes_held(ddp.low_rank, elements),
             {BenchOperation::all_reduce}};
   }
   PlannedSums plain{.operations = {BenchOperation::all_reduce}};
   for (auto const& bucket : buckets) {
-    auto const with = bucket.range.size() + (bucket.range.begin == 0 ? control_room : 0);
+    auto const with = bucket.range.size() + (bucket.range.begin == 0 ? status_room : 0);
     plain.bytes_sent += all_reduce_bytes(with * ddp.element_size, input.ranks);
   }
   return plain;
@@ -124,7 +124,7 @@ StrategyPlan plan_of(DdpConfig const& config, PlanInput const& input) {
   plan_compression(config.compression, SumCode::coded, input, plan);
   auto const gradients = plan_sums(ddp, input);
   plan.memory[gpu::MemoryCategory::gradients] +=
-      control_room * plan.element_size + gradients.bytes_held;
+      status_room * plan.element_size + gradients.bytes_held;
   plan.bytes_sent_per_step = plan.most_bytes_sent_per_step = gradients.bytes_sent;
   plan.operations = gradients.operations;
   plan.steps_can_be_kept = !config.compression.on() && !input.model.waits_for_device;

@@ -51,7 +51,7 @@ FedAvg::FedAvg(FedAvgPlan const& plan, StrategyParts const& parts)
       replica_(parts.model, parts.precision.compute, parts.device, parts.seed),
       begin_(parts.allocate(gpu::MemoryCategory::optimizer, all().size())),
       gradient_(parts.allocate(gpu::MemoryCategory::gradients, all().size())),
-      control_(parts.allocate(gpu::MemoryCategory::gradients, control_room)),
+      status_(parts.allocate(gpu::MemoryCategory::gradients, status_room)),
       tape_(parts.model.blocks, parts.recompute) {
   if (plan_.has_momentum())
     momentum_ = parts.allocate(gpu::MemoryCategory::optimizer, all().size());
@@ -75,8 +75,8 @@ void FedAvg::begin_optimizer() {
 }
 
 StepResult FedAvg::step(Batch const& batch, StepOptions const& options) {
-  control_.begin(options);
-  control_.clear();
+  status_.begin(options);
+  status_.clear();
   hashes_ = options.compare_replicas ? ReplicaHashes(replicas()) : ReplicaHashes();
   auto const clients = clients_of(batch, plan_.drawn);
   auto const answers = answers_of(plan_.drawn, plan_.config.lost, parts_.seed, batch.step);
@@ -125,7 +125,7 @@ void FedAvg::pass(std::size_t place, DrawnClient const& client, Batch const& mic
   auto const logits =
       forward(replica_, buffers_[place], tape_, micro.inputs, parts_.context_of(micro, 1));
   auto const loss = cross_entropy(logits, micro.labels);
-  control_.note(loss, tape_);
+  status_.note(loss, tape_);
   if (!failure_ && !std::isfinite(loss.loss.item<double>()))
     failure_ =
         bad_loss(str("the loss of client ", client.number, " is not finite at step ", micro.step),
@@ -157,13 +157,13 @@ void FedAvg::add_change(std::size_t place, DrawnClient const& client, FixedPoint
 StepResult FedAvg::exchange(Batch const& batch) {
   parts_.recorder.enter(Phase::comm_exposed);
   auto& communicator = parts_.world.all();
-  if (failure_) control_.refuse();
-  control_.seal(fingerprint(communicator.collectives(), hashes_));
-  auto agreement = communicator.all_reduce(control_.memory());
+  if (failure_) status_.refuse();
+  status_.seal(fingerprint(communicator.collectives(), hashes_));
+  auto agreement = communicator.all_reduce(status_.memory());
   communicator.all_reduce(sum_).wait_on_stream();
   agreement.wait_on_stream();
-  control_.fetch_sum();
-  auto const [result, finite, alike] = control_.result(batch, plan_.ranks, plan_.passes_of_rank());
+  status_.fetch_sum();
+  auto const [result, finite, alike] = status_.result(batch, plan_.ranks, plan_.passes_of_rank());
   if (!alike) refuse_difference(communicator, hashes_, batch.step);
   if (!finite) agree(communicator, failure_);
   ensures(finite, "a rank that refuses says why");

@@ -9,8 +9,8 @@
 #include "strategy/fedavg/fedavg_plan.hpp"
 #include "strategy/fedavg/fixed_point.hpp"
 #include "strategy/fedavg/secure/secure_round.hpp"
-#include "strategy/shared/control.hpp"
 #include "strategy/shared/replica.hpp"
+#include "strategy/shared/step_status.hpp"
 #include "strategy/shared/update.hpp"
 #include "strategy/state/replicas.hpp"
 #include "strategy/strategy_parts.hpp"
@@ -74,7 +74,7 @@ class FedAvg final : public Strategy {
   at::Tensor messages_;           ///< of a secure sum, bytes; undefined without
   std::vector<std::vector<at::Tensor>> gradient_views_;  ///< by block
   std::vector<Buffers> buffers_;                         ///< by place of this rank
-  StepStatus control_;
+  StepStatus status_;
   ReplicaHashes hashes_;  ///< of this step, where it compares them
   BlockTape tape_;
   std::int64_t clipped_ = 0, coded_ = 0;  ///< elements of this rank since the last report

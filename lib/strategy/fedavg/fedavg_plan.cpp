@@ -11,8 +11,8 @@
 #include "strategy/fedavg/fedavg.hpp"
 #include "strategy/fedavg/fixed_point.hpp"
 #include "strategy/planned_strategy.hpp"
-#include "strategy/shared/control.hpp"
 #include "strategy/shared/gradient_scale.hpp"
+#include "strategy/shared/step_status.hpp"
 #include "strategy/shared/worker_plan.hpp"
 #include "strategy/timing/lanes.hpp"
 
@@ -250,7 +250,7 @@ gpu::MemoryUse memory_of(FedAvgPlan const& plan, StrategyPlan const& of_replica,
   auto const copy = elements * of_replica.element_size;
   memory[gpu::MemoryCategory::optimizer] += plan.has_momentum() ? 2 * copy : copy;
   memory[gpu::MemoryCategory::gradients] +=
-      control_room * of_replica.element_size + 2 * elements * code_bytes;
+      status_room * of_replica.element_size + 2 * elements * code_bytes;
   if (plan.is_secure()) memory[gpu::MemoryCategory::gradients] += plan.message_room();
   memory[gpu::MemoryCategory::buffers] *= plan.clients_of_rank();
   return memory;
@@ -282,7 +282,7 @@ StrategyPlan plan_of(FedAvgConfig const& config, PlanInput const& input) {
   check(fedavg, input);
   auto const elements = input.layout.size();
   fedavg.exchange_bytes = all_reduce_bytes(elements * code_bytes, input.ranks) +
-                          all_reduce_bytes(control_room * plan.element_size, input.ranks);
+                          all_reduce_bytes(status_room * plan.element_size, input.ranks);
   if (fedavg.is_secure())
     fedavg.exchange_bytes +=
         (input.ranks - 1) * fedavg.clients_of_rank() * SecureBytes(fedavg.neighbourhood()).all();

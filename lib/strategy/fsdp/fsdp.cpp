@@ -21,7 +21,7 @@ Fsdp::Fsdp(FsdpPlan plan, StrategyParts const& parts)
       buffers_(make_buffers(parts.model, parts.device, parts.precision.compute)),
       parameters_(plan_, layout_, parts.world.all(), parts.device, parts.seed, plan_.poison),
       gradients_(plan_, layout_, parts_),
-      control_(parts.allocate(gpu::MemoryCategory::gradients, control_room)),
+      status_(parts.allocate(gpu::MemoryCategory::gradients, status_room)),
       tape_(parts.model.blocks, parts.recompute),
       update_(parts.optimizer, parts.precision, parts.world.all().size(), plan_.micro_batches,
               plan_.owned_by(parts.world.all().rank(), layout_), parts.device),
@@ -29,12 +29,12 @@ Fsdp::Fsdp(FsdpPlan plan, StrategyParts const& parts)
 
 StepResult Fsdp::step(Batch const& batch, StepOptions const& options) {
   hash_replicas(options.compare_replicas);
-  control_.begin(options);
-  if (graph_.keeps()) control_.tell(fingerprint(parts_.world.all().collectives(), hashes_));
+  status_.begin(options);
+  if (graph_.keeps()) status_.tell(fingerprint(parts_.world.all().collectives(), hashes_));
   if (graph_.keeps()) parameters_.reshard_all();
   graph_.run(batch, update_.loss_scale(), [this](Batch const& placed) { submit(placed); });
-  control_.fetch_sum();
-  if (update_.way() == Update::Way::guarded) update(options.lr, control_.refusal());
+  status_.fetch_sum();
+  if (update_.way() == Update::Way::guarded) update(options.lr, status_.refusal());
   auto result = agreed(batch);
   if (update_.way() == Update::Way::by_range) update(options.lr);
   if (update_.way() == Update::Way::by_decision) result.skipped = !update_if_admitted(options.lr);
@@ -56,19 +56,19 @@ void Fsdp::hash_replicas(bool wanted) {
 }
 
 void Fsdp::submit(Batch const& batch) {
-  control_.clear();
+  status_.clear();
   auto const micros = split(batch, plan_.micro_batches);
   for (int i = 0; i < plan_.micro_batches; ++i) {
     auto const& micro = micros[static_cast<std::size_t>(i)];
     auto const logits = forward(micro);
     auto const loss = cross_entropy(logits, micro.labels, update_.loss_scale());
-    control_.note(loss, tape_);
+    status_.note(loss, tape_);
     if (i + 1 == plan_.micro_batches) send_control();
     backward(loss.gradient, i, batch.step);
   }
 
   parts_.recorder.enter(Phase::comm_exposed);
-  control_sum_.wait_on_stream();
+  status_sum_.wait_on_stream();
   if (graph_.keeps()) gradients_.finish(0);  // the last one
 }
 
@@ -135,17 +135,17 @@ void Fsdp::unshard_for_backward(int unit) {
 }
 
 void Fsdp::send_control() {
-  control_.seal(fingerprint(parts_.world.all().collectives(), hashes_));
-  control_sum_ = parts_.world.all().all_reduce(control_.memory());
-  if (!plan_.overlap) control_sum_.wait_on_stream();
+  status_.seal(fingerprint(parts_.world.all().collectives(), hashes_));
+  status_sum_ = parts_.world.all().all_reduce(status_.memory());
+  if (!plan_.overlap) status_sum_.wait_on_stream();
 }
 
 StepResult Fsdp::agreed(Batch const& batch) {
   auto const [result, finite, alike] =
-      control_.result(batch, parts_.world.all().size(), plan_.micro_batches);
+      status_.result(batch, parts_.world.all().size(), plan_.micro_batches);
   if (!alike) refuse_difference(parts_.world.all(), hashes_, batch.step);
   if (finite) return result;
-  int block = control_.first_bad_block();
+  int block = status_.first_bad_block();
   if (!batch.inputs.is_cpu()) {  // nothing was updated: the same pass again shows the block
     forward(batch);
     block = tape_.first_non_finite();

@@ -5,8 +5,8 @@
 #include "strategy/fsdp/fsdp_plan.hpp"
 #include "strategy/fsdp/gradient_units.hpp"
 #include "strategy/fsdp/parameter_units.hpp"
-#include "strategy/shared/control.hpp"
 #include "strategy/shared/step_graph.hpp"
+#include "strategy/shared/step_status.hpp"
 #include "strategy/shared/update.hpp"
 #include "strategy/state/buffers.hpp"
 #include "strategy/state/replicas.hpp"
@@ -61,8 +61,8 @@ class Fsdp final : public Strategy {
   ParameterUnits parameters_;
   GradientUnits gradients_;
   ReplicaHashes hashes_;  ///< of this step, where it compares them
-  StepStatus control_;
-  Work control_sum_;
+  StepStatus status_;
+  Work status_sum_;
   BlockTape tape_;
   Update update_;
   StepGraph graph_;

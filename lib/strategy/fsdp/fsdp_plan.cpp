@@ -11,8 +11,8 @@
 #include "base/error.hpp"
 #include "base/hash/hash.hpp"
 #include "base/text.hpp"
-#include "strategy/shared/control.hpp"
 #include "strategy/shared/model_layout.hpp"
+#include "strategy/shared/step_status.hpp"
 
 namespace stratagem {
 namespace {
@@ -252,7 +252,7 @@ gpu::MemoryUse FsdpPlan::memory() const {
       if (!shard_in_place(i, chunk)) parameters += chunk.shard * master;
   }
   auto& gradients = use[MemoryCategory::gradients];
-  gradients = control_room * master;
+  gradients = status_room * master;
   if (whole_gradients) {
     gradients += shards.elements() * master;
     for (int i = 0; i < units(); ++i) gradients += code_bytes(i);

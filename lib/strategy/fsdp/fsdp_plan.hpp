@@ -97,7 +97,7 @@ struct FsdpPlan {
   OwnedElements owned_by(int rank, ParameterLayout const& layout) const;
   /// Lasting bytes of a rank: all but buffers, activations and workspace.
   gpu::MemoryUse memory() const;
-  /// Of each rank and step, without control record and clipping.
+  /// Of each rank and step, without status and clipping.
   std::int64_t gathered_bytes_sent() const;
   std::int64_t reduced_bytes_sent() const;
 

@@ -11,8 +11,8 @@
 #include "strategy/fsdp/fsdp_plan.hpp"
 #include "strategy/planned_strategy.hpp"
 #include "strategy/shared/compressed.hpp"
-#include "strategy/shared/control.hpp"
 #include "strategy/shared/model_layout.hpp"
+#include "strategy/shared/step_status.hpp"
 #include "strategy/timing/lanes.hpp"
 
 namespace stratagem {
@@ -270,7 +270,7 @@ StrategyPlan plan_of(FsdpConfig const& config, PlanInput const& input) {
   plan.memory[gpu::MemoryCategory::gradients] += residual;
   plan.memory[gpu::MemoryCategory::buffers] = buffers;
   plan.bytes_sent_per_step = fsdp.gathered_bytes_sent() + fsdp.reduced_bytes_sent() +
-                             all_reduce_bytes(control_room * plan.element_size, input.ranks);
+                             all_reduce_bytes(status_room * plan.element_size, input.ranks);
   if (input.optimizer.clip_norm > 0 || scales_loss(input.precision))
     plan.bytes_sent_per_step += all_reduce_bytes(ExactSquareSum::bytes, input.ranks);
   plan.most_bytes_sent_per_step = plan.bytes_sent_per_step;

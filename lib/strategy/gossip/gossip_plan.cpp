@@ -127,7 +127,7 @@ void set_bytes(StrategyPlan& plan, GossipPlan const& gossip) {
 void set_apart(StrategyPlan& plan, GossipPlan const& gossip) {
   auto const& config = gossip.config;
   plan.sync_every = gossip.neighbours.reach() * config.mix_every;
-  plan.own_results = true;
+  plan.results = Results::at_meeting;
   plan.saved_copies = gossip.workers() + 1;
   plan.numbers_of_serial = false;
   plan.choices = {{"strategy.graph", std::string(name_of(config.graph))},

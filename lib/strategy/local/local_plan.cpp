@@ -8,7 +8,7 @@
 #include "strategy/local/local_sgd.hpp"
 #include "strategy/local/outer_step.hpp"
 #include "strategy/planned_strategy.hpp"
-#include "strategy/shared/control.hpp"
+#include "strategy/shared/step_status.hpp"
 #include "strategy/shared/worker_plan.hpp"
 #include "strategy/shared/worker_sum.hpp"
 #include "strategy/timing/lanes.hpp"
@@ -182,13 +182,14 @@ void set_fragments(LocalPlan& plan, PlanInput const& input, std::int64_t element
   for (auto const& range : plan.fragments.ranges())
     plan.exchange_bytes +=
         worker_sum_bytes(range.size() * element_size, plan.workers_of_rank(), input.ranks) +
-        all_reduce_bytes(control_room * element_size, input.ranks);
+        all_reduce_bytes(status_room * element_size, input.ranks);
 }
 
 /// What holds only where workers step on their own.
 void set_apart(StrategyPlan& plan, LocalPlan const& local, PlanInput const& input) {
   auto const& config = local.config;
   plan.sync_every = local.fragments.largest_gap();
+  if (plan.sync_every > 1) plan.results = Results::at_meeting;
   plan.saved_copies = plan.workers + 1;
   if (local.has_outer_step()) ++plan.saved_copies;
   if (config.delay > 0) ++plan.saved_states;

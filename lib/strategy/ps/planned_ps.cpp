@@ -336,7 +336,7 @@ StrategyPlan plan_of(PsConfig const& config, PlanInput const& input) {
   plan.placement = ps.placement;
   plan.holders = {plan.placement.rank_of_worker(0)};
   plan.workers = ps.workers();
-  plan.synchronous = !policy.asynchronous();
+  if (policy.asynchronous()) plan.results = Results::of_pushes;
   plan.pushes = policy.pushes;
   plan.micro_batches = config.micro_batches;
   plan.memory[gpu::MemoryCategory::optimizer] = 0;
@@ -357,7 +357,7 @@ StrategyPlan plan_of(PsConfig const& config, PlanInput const& input) {
       std::max(plan.bytes_sent_per_step,
                std::ranges::max(ps.servers.loads) * plan.element_size * plan.workers);
   plan.order_of_sums =
-      (plan.synchronous ? "" : "asynchronous, ") + order_of_sums(config.micro_batches);
+      (plan.synchronous() ? "" : "asynchronous, ") + order_of_sums(config.micro_batches);
   plan.numbers_of_serial = config.mode == PsMode::sync;
   plan.choices = choices_of(ps);
   plan_compression(compression, SumCode::plain, input, plan);

@@ -9,8 +9,8 @@
 #include "params/initialise.hpp"
 #include "strategy/ps/ps_plan.hpp"
 #include "strategy/shared/compressed.hpp"
-#include "strategy/shared/control.hpp"
 #include "strategy/shared/model_layout.hpp"
+#include "strategy/shared/step_status.hpp"
 
 namespace stratagem {
 PsServer::PsServer(PsPlan plan, StrategyParts const& parts)

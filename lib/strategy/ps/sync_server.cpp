@@ -8,7 +8,7 @@
 #include <ATen/ATen.h>
 
 #include "base/clock.hpp"
-#include "strategy/shared/control.hpp"
+#include "strategy/shared/step_status.hpp"
 #include "strategy/shared/update.hpp"
 #include "strategy/state/replicas.hpp"
 

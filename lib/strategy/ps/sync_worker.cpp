@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "strategy/shared/control.hpp"
+#include "strategy/shared/step_status.hpp"
 
 namespace stratagem {
 

@@ -10,9 +10,9 @@
 #include "base/text.hpp"
 #include "gpu/memory.hpp"
 #include "strategy/shared/compressed.hpp"
-#include "strategy/shared/control.hpp"
 #include "strategy/shared/cross_entropy.hpp"
 #include "strategy/shared/micro_batches.hpp"
+#include "strategy/shared/step_status.hpp"
 
 namespace stratagem {
 
@@ -24,7 +24,7 @@ Serial::Serial(SerialConfig const& config, StrategyParts const& parts)
       replica_(parts.model, parts.precision.compute, parts.device, parts.seed,
                config.parameter_compression),
       sums_(make_worker_sums(config, parts, replica_.layout())),
-      status_(at::zeros({control_room}, replica_.flat().options())),
+      status_(at::zeros({status_room}, replica_.flat().options())),
       tape_(parts.model.blocks, parts.recompute),
       update_(optimizer_of(config.compression, parts.optimizer), parts.precision,
               config.emulate_ranks, config.micro_batches, all_elements(replica_.layout()),

@@ -7,9 +7,9 @@
 #include "model/block_tape.hpp"
 #include "strategy/serial/serial_plan.hpp"
 #include "strategy/serial/worker_sums.hpp"
-#include "strategy/shared/control.hpp"
 #include "strategy/shared/replica.hpp"
 #include "strategy/shared/step_graph.hpp"
+#include "strategy/shared/step_status.hpp"
 #include "strategy/shared/update.hpp"
 #include "strategy/strategy_parts.hpp"
 

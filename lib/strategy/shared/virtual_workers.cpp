@@ -31,7 +31,7 @@ double on_grid(double loss) {
 VirtualWorkers::VirtualWorkers(Counts const& counts, StrategyParts const& parts)
     : counts_(counts),
       parts_(parts),
-      control_(parts.allocate(gpu::MemoryCategory::gradients, control_room)),
+      status_(parts.allocate(gpu::MemoryCategory::gradients, status_room)),
       tape_(parts.model.blocks, parts.recompute) {
   // An update takes the mean over the workers whose gradients it is given: of all, where they never
   // differ, else of one.
@@ -65,8 +65,8 @@ void VirtualWorkers::show_mean() {
   auto& first = learners_.front().replica;
   gradients_.front().copy_(first.flat());
   if (!differ_) return;
-  control_.begin({});
-  control_.clear();
+  status_.begin({});
+  status_.clear();
   hashes_ = {};
   average_parameters({.step = last_step_});
   first.refresh(all());
@@ -76,8 +76,8 @@ StepResult VirtualWorkers::run_passes(Batch const& batch, StepOptions const& opt
                                       ReplicaHashes hashes,
                                       std::function<void(std::size_t)> const& after) {
   last_step_ = batch.step;
-  control_.begin(options);
-  control_.clear();
+  status_.begin(options);
+  status_.clear();
   hashes_ = std::move(hashes);
   StepResult own{.labels = batch.labels.numel()};
   auto const shares = split(batch, counts_.of_rank);
@@ -97,7 +97,7 @@ void VirtualWorkers::pass(std::size_t worker, Batch const& share, StepResult& ow
     auto const logits =
         forward(replica, buffers_[worker], tape_, micro.inputs, parts_.context_of(micro, 1));
     auto const loss = cross_entropy(logits, micro.labels);
-    control_.note(loss, tape_);
+    status_.note(loss, tape_);
     auto const value = loss.loss.item<double>();
     if (!std::isfinite(value) && !failure_)
       failure_ = bad_loss(
@@ -156,14 +156,14 @@ VirtualWorkers::Begun VirtualWorkers::begin_exchange(std::span<at::Tensor const>
                                                      Batch const& batch) {
   parts_.recorder.enter(Phase::comm_exposed);
   auto& communicator = parts_.world.all();
-  if (failure_) control_.refuse();
-  control_.seal(fingerprint(communicator.collectives(), hashes_));
-  auto agreement = communicator.all_reduce(control_.memory());
+  if (failure_) status_.refuse();
+  status_.seal(fingerprint(communicator.collectives(), hashes_));
+  auto agreement = communicator.all_reduce(status_.memory());
   auto sum = begin_sum_over_workers(tensors, communicator);
   agreement.wait_on_stream();
-  control_.fetch_sum();
+  status_.fetch_sum();
   auto const [result, finite, alike] =
-      control_.result(batch, communicator.size(), counts_.of_rank * counts_.micro_batches);
+      status_.result(batch, communicator.size(), counts_.of_rank * counts_.micro_batches);
   if (!alike || !finite) sum.wait_on_stream();  // nothing is under way when the run ends
   if (!alike) refuse_difference(communicator, hashes_, batch.step);
   if (!finite) agree(communicator, failure_);

@@ -7,8 +7,8 @@
 
 #include "base/error.hpp"
 #include "model/block_tape.hpp"
-#include "strategy/shared/control.hpp"
 #include "strategy/shared/replica.hpp"
+#include "strategy/shared/step_status.hpp"
 #include "strategy/shared/update.hpp"
 #include "strategy/state/replicas.hpp"
 #include "strategy/strategy_parts.hpp"
@@ -110,7 +110,7 @@ class VirtualWorkers {
   /// whose own place shows the mean.
   std::vector<at::Tensor> gradients_;
   std::vector<std::vector<std::vector<at::Tensor>>> gradient_views_;  ///< by worker, by block
-  StepStatus control_;
+  StepStatus status_;
   ReplicaHashes hashes_;  ///< of this step
   BlockTape tape_;
   std::int64_t last_step_ = 0;

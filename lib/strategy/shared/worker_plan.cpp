@@ -2,8 +2,8 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "strategy/shared/control.hpp"
 #include "strategy/shared/gradient_scale.hpp"
+#include "strategy/shared/step_status.hpp"
 
 namespace stratagem {
 
@@ -37,7 +37,7 @@ gpu::MemoryUse memory_of_workers(StrategyPlan const& of_replicas, int workers, i
   memory[gpu::MemoryCategory::parameters] *= replicas;
   memory[gpu::MemoryCategory::optimizer] *= replicas;
   memory[gpu::MemoryCategory::gradients] *= workers;
-  memory[gpu::MemoryCategory::gradients] += control_room * of_replicas.element_size;
+  memory[gpu::MemoryCategory::gradients] += status_room * of_replicas.element_size;
   memory[gpu::MemoryCategory::buffers] *= workers;
   return memory;
 }

@@ -13,9 +13,9 @@
 
 namespace stratagem {
 
-/// Elements set aside for the control record, wherever it travels with others; as many as keep
+/// Elements set aside for the status, wherever it travels with others; as many as keep
 /// those aligned.
-inline constexpr std::int64_t control_room = ParameterLayout::alignment;
+inline constexpr std::int64_t status_room = ParameterLayout::alignment;
 
 /// What all ranks learn in every step, as sums over ranks. Who owns one sends it around once per
 /// step, after seal() and before fetch_sum(). Whether a fingerprint is the same on all ranks
@@ -23,7 +23,7 @@ inline constexpr std::int64_t control_room = ParameterLayout::alignment;
 /// exact for 70,000 ranks in fp32. Ranks agree on that as on the rest.
 class StepStatus {
  public:
-  /// `memory`: control_room elements of a floating type.
+  /// `memory`: status_room elements of a floating type.
   explicit StepStatus(at::Tensor memory);
 
   /// What this rank wants; on the host.

@@ -1,4 +1,4 @@
-#include "strategy/shared/control.hpp"
+#include "strategy/shared/step_status.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -19,7 +19,7 @@ StepStatus::StepStatus(at::Tensor memory)
       told_(gpu::Device::of(memory_.device()), (end - first_told) * memory_.element_size()),
       sum_(gpu::Device::of(memory_.device()), memory_.nbytes()),
       arrived_(gpu::Device::of(memory_.device())) {
-  expects(memory_.numel() == control_room, "room for the control record");
+  expects(memory_.numel() == status_room, "room for the status");
 }
 
 void StepStatus::begin(StepOptions const& options) {
@@ -77,7 +77,7 @@ at::Tensor StepStatus::refusal() const {
 StepStatus::Agreed StepStatus::result(Batch const& batch, int ranks, int micro_batches) const {
   arrived_.wait_on_host();
   auto const sums =
-      at::from_blob(sum_.data(), {control_room}, memory_.scalar_type()).to(at::kDouble);
+      at::from_blob(sum_.data(), {status_room}, memory_.scalar_type()).to(at::kDouble);
   auto const* of = sums.data_ptr<double>();
   // N times the sum of squares is the square of the sum where all terms are equal, else more.
   bool alike = true;
