@@ -50,11 +50,11 @@ std::string submit_line(std::string const& site, Forecast const& forecast,
     throw Error(ExitCode::usage, "--site " + site, "it has no scheduler",
                 str("start `mpirun --bind-to none -n ", plan.ranks, " stratagem run ",
                     shell_words(std::array{config}), "`"));
-  auto const& roles = plan.strategy.roles;
+  auto const& placement = plan.strategy.placement;
   std::vector<std::string> words{(slurm / "submit.sh").lexically_normal().string(), "--site", site,
-                                 "--workers", str(roles.workers.size())};
+                                 "--workers", str(placement.workers())};
   auto const add = [&](auto const&... more) { (words.push_back(str(more)), ...); };
-  if (!roles.servers.empty()) add("--servers", roles.servers.size());
+  if (placement.servers() > 0) add("--servers", placement.servers());
   if (auto const& time = forecast.time) add("--time", time->request(), "--lead", time->lead_s());
   add("run", config);
   return shell_words(words);

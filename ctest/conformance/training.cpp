@@ -161,7 +161,7 @@ Trained train(Training const& training, Model const& model, World& world) {
   if (training.before) training.before(participant);
   load_counters(participant.state(), training.counters);
   std::optional<Loader> loader;
-  if (auto const slice = plan.slice_of(communicator.rank())) {
+  if (auto const slice = plan.placement.slice_of(communicator.rank())) {
     auto wanted = load_plan(training);
     wanted.global_batch *= plan.batches_per_step;
     wanted.clients = rounds_of(training, plan);
