@@ -2,6 +2,7 @@
 
 #include "comm/mpi/mpi_world.hpp"
 #include "conformance/expected.hpp"
+#include "strategy/ps/server_ranks.hpp"
 #include "support/fakes/host_communicator.hpp"
 
 // Workers of a parameter server on a device, on fakes: what they push and pull goes through pinned
@@ -16,8 +17,7 @@ constexpr double kib = 1.0 / 1024;
 
 Trained train_on_devices(Training const& training) {
   auto const& ps = std::get<PsConfig>(training.strategy);
-  bool const serves =
-      place_servers(world().size(), ps.servers, ps.server_ranks).serves(world().rank());
+  bool const serves = place_servers(ps, world().size()).serves(world().rank());
   auto const kind = serves ? gpu::DeviceKind::cpu : gpu::DeviceKind::cuda;
   MpiWorld staged(world(), gpu::Device{kind, 0}, nullptr, 60s);
   HostCommunicator communicator(staged.all());

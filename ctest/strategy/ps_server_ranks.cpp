@@ -6,10 +6,15 @@
 namespace stratagem {
 namespace {
 
-std::string refusal(int ranks, int servers, ServerPlacement placement,
+Placement placed(int ranks, int servers, ServerPlacement rule,
+                 std::vector<int> const& listed = {}) {
+  return place_servers({.servers = servers, .server_ranks = rule, .listed_ranks = listed}, ranks);
+}
+
+std::string refusal(int ranks, int servers, ServerPlacement rule,
                     std::vector<int> const& listed = {}) {
   try {
-    place_servers(ranks, servers, placement, listed);
+    placed(ranks, servers, rule, listed);
   } catch (Error const& error) {
     EXPECT_EQ(error.code(), ExitCode::usage);
     return error.what();
@@ -18,19 +23,18 @@ std::string refusal(int ranks, int servers, ServerPlacement placement,
 }
 
 TEST(PsServerRanks, ServersAreTheLastRanks) {
-  EXPECT_EQ(place_servers(5, 2, ServerPlacement::last).server_ranks(), (std::vector{3, 4}));
+  EXPECT_EQ(placed(5, 2, ServerPlacement::last).server_ranks(), (std::vector{3, 4}));
 }
 
 TEST(PsServerRanks, ServersAreSpreadOneToAGroup) {
-  auto const placement = place_servers(8, 2, ServerPlacement::spread);
+  auto const placement = placed(8, 2, ServerPlacement::spread);
   EXPECT_EQ(placement.server_ranks(), (std::vector{3, 7}));
   EXPECT_EQ(placement.worker_ranks(), (std::vector{0, 1, 2, 4, 5, 6}));
 }
 
 TEST(PsServerRanks, ServersCanBeAnyRanks) {
-  EXPECT_EQ(place_servers(4, 2, ServerPlacement::first).server_ranks(), (std::vector{0, 1}));
-  EXPECT_EQ(place_servers(5, 2, ServerPlacement::listed, {3, 0}).server_ranks(),
-            (std::vector{0, 3}));
+  EXPECT_EQ(placed(4, 2, ServerPlacement::first).server_ranks(), (std::vector{0, 1}));
+  EXPECT_EQ(placed(5, 2, ServerPlacement::listed, {3, 0}).server_ranks(), (std::vector{0, 3}));
 }
 
 TEST(PsServerRanks, EveryRankHasOneSeatUpTo1024Ranks) {
@@ -39,7 +43,7 @@ TEST(PsServerRanks, EveryRankHasOneSeatUpTo1024Ranks) {
       for (auto const rule :
            {ServerPlacement::last, ServerPlacement::first, ServerPlacement::spread}) {
         if (servers < 1 || servers >= ranks) continue;
-        auto const placement = place_servers(ranks, servers, rule);
+        auto const placement = placed(ranks, servers, rule);
         ASSERT_EQ(placement.servers(), servers);
         ASSERT_EQ(placement.workers(), ranks - servers);
         ASSERT_EQ(placement.rank_of_worker(0), rule == ServerPlacement::first ? servers : 0);

@@ -7,13 +7,13 @@
 #include "strategy/local/local_plan.hpp"
 #include "strategy/ps/protocol/transport_bench.hpp"
 #include "strategy/ps/ps_plan.hpp"
+#include "strategy/ps/server_ranks.hpp"
 #include "strategy/serial/serial_plan.hpp"
 
 namespace stratagem {
 
 Placement place_ranks(StrategyConfig const& config, int ranks) {
-  if (auto const* ps = std::get_if<PsConfig>(&config))
-    return place_servers(ranks, ps->servers, ps->server_ranks, ps->listed_ranks);
+  if (auto const* ps = std::get_if<PsConfig>(&config)) return place_servers(*ps, ranks);
   return Placement(ranks);
 }
 

@@ -278,7 +278,8 @@ char const* name_of(ServerPolicy::Pulls pulls) {
 /// How a parameter server treats gradients, where that is not what every synchronous training does;
 /// named as the keys are that choose it, whether they or a mode have chosen it.
 std::map<std::string, std::string> choices_of(PsPlan const& plan) {
-  auto const& [config, policy, servers] = plan;
+  auto const& config = plan.config;
+  auto const& policy = plan.policy;
   std::map<std::string, std::string> facts;
   ServerPolicy const synchronous{.gate = ServerPolicy::Gate::bsp};
   auto const add = [&](char const* key, auto part) {

@@ -9,7 +9,6 @@
 #include "compress/compression.hpp"
 #include "keys/key.hpp"
 #include "strategy/ps/policy/server_policy.hpp"
-#include "strategy/ps/server_ranks.hpp"
 
 namespace stratagem {
 
@@ -29,6 +28,14 @@ enum class PsMode {
                  ///< parameters where the momentum leads next (after Xu et al., arXiv 2005.06728)
   softsync,      ///< one update from several gradients, whoever's (Zhang et al., IJCAI 2016)
   backup,        ///< sync that drops the slowest gradients (Chen et al., arXiv 1604.00981)
+};
+
+/// Which ranks are servers.
+enum class ServerPlacement {
+  last,    ///< the highest ranks
+  first,   ///< the lowest ranks
+  spread,  ///< the last rank of each of equal groups: one per node if nodes have equally many ranks
+  listed   ///< as listed
 };
 
 /// Servers hold the parameters, workers compute gradients.

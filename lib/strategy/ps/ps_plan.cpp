@@ -10,6 +10,7 @@
 #include "base/text.hpp"
 #include "strategy/ps/parameter_store.hpp"
 #include "strategy/ps/protocol/transport.hpp"
+#include "strategy/ps/server_ranks.hpp"
 #include "strategy/shared/update.hpp"
 
 namespace stratagem {
@@ -54,7 +55,7 @@ void check_rule(PsPlan const& plan, OptimizerConfig const& optimizer) {
 
 PsPlan plan_ps(PsConfig const& config, ParameterLayout const& layout, int ranks,
                std::int64_t element_size) {
-  auto placement = place_servers(ranks, config.servers, config.server_ranks, config.listed_ranks);
+  auto placement = place_servers(config, ranks);
   auto const bytes = saturated(config.chunk_mb * (1 << 20));
   auto servers = make_server_plan(layout, config.servers, bytes, element_size);
   auto policy = policy_of(config, placement.workers());

@@ -1,7 +1,9 @@
 #include "strategy/ps/server_ranks.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "base/arithmetic.hpp"
 #include "base/error.hpp"
@@ -24,38 +26,37 @@ void check_list(int ranks, int servers, std::vector<int> const& listed) {
                 "each server has one rank", "make the two agree, or leave strategy.servers out");
 }
 
-int server_rank(int ranks, int servers, int server, ServerPlacement placement,
-                std::vector<int> const& listed) {
-  switch (placement) {
+int rank_of(int server, PsConfig const& config, int ranks) {
+  switch (config.server_ranks) {
     case ServerPlacement::last:
-      return ranks - servers + server;
+      return ranks - config.servers + server;
     case ServerPlacement::first:
       return server;
     case ServerPlacement::spread:
-      return static_cast<int>(ceil_div(std::int64_t{server + 1} * ranks, servers)) - 1;
+      return static_cast<int>(ceil_div(std::int64_t{server + 1} * ranks, config.servers)) - 1;
     case ServerPlacement::listed:
-      return listed[static_cast<std::size_t>(server)];
+      return config.listed_ranks[static_cast<std::size_t>(server)];
   }
   return 0;
 }
 
 }  // namespace
 
-Placement place_servers(int ranks, int servers, ServerPlacement placement,
-                        std::vector<int> const& listed) {
-  if (servers < 1)
-    throw Error(ExitCode::usage, str("strategy.servers: ", servers), "no rank would own the model",
-                "take 1 or more");
-  if (servers >= ranks)
-    throw Error(ExitCode::usage, str("strategy.servers: ", servers, " of ", ranks, " ranks"),
+Placement place_servers(PsConfig const& config, int ranks) {
+  if (config.servers < 1)
+    throw Error(ExitCode::usage, str("strategy.servers: ", config.servers),
+                "no rank would own the model", "take 1 or more");
+  if (config.servers >= ranks)
+    throw Error(ExitCode::usage, str("strategy.servers: ", config.servers, " of ", ranks, " ranks"),
                 "no rank is left for workers",
-                str("start ", servers + 1, " ranks or more, or take fewer servers"));
-  if (placement == ServerPlacement::listed) check_list(ranks, servers, listed);
-  std::vector<int> found;
-  for (int server = 0; server < servers; ++server)
-    found.push_back(server_rank(ranks, servers, server, placement, listed));
-  std::ranges::sort(found);
-  return {ranks, std::move(found)};
+                str("start ", config.servers + 1, " ranks or more, or take fewer servers"));
+  if (config.server_ranks == ServerPlacement::listed)
+    check_list(ranks, config.servers, config.listed_ranks);
+  std::vector<int> servers;
+  for (int server = 0; server < config.servers; ++server)
+    servers.push_back(rank_of(server, config, ranks));
+  std::ranges::sort(servers);
+  return {ranks, std::move(servers)};
 }
 
 }  // namespace stratagem
