@@ -17,9 +17,11 @@ import collections
 import importlib
 import importlib.util
 import pathlib
+import shlex
 import subprocess
 import sys
 import time
+import traceback
 
 import outputs
 from model_export import ExportError
@@ -100,10 +102,20 @@ def make_model(name, values):
     if not hasattr(module, function):
         raise ExportError(f"{place} has no {function}")
     made = getattr(module, function)
-    model = made if isinstance(made, torch.nn.Module) else made(**values)
+    model = made if isinstance(made, torch.nn.Module) else called(name, made, values)
     if not isinstance(model, torch.nn.Module):
         raise ExportError(f"{name} returned {type(model).__name__}, not a torch.nn.Module")
     return model
+
+
+def called(name, function, values):
+    """What the user's function returns."""
+    try:
+        return function(**values)
+    except Exception as problem:  # whatever it raises
+        last = traceback.extract_tb(problem.__traceback__)[-1]
+        raise ExportError(f"{name} failed: {type(problem).__name__}: {problem}\n  at {last.filename}:{last.lineno};"
+                          " --args gives the function its arguments") from None
 
 
 def example_of(shape, tokens):
@@ -140,7 +152,7 @@ def count_of(layers):
     return f"{layers[0]} is" if len(layers) == 1 else f"{len(layers)} layers, {layers[0]} first, are"
 
 
-def describe(model, program, ignored, remarks):
+def describe(model, program, outputs_of, remarks):
     parameters = dict(model.named_parameters())
     buffers = dict(model.named_buffers())
     print(f"parameters: {sum(p.numel() for p in parameters.values()):,} in {len(parameters)} tensors;"
@@ -148,8 +160,9 @@ def describe(model, program, ignored, remarks):
     frozen = [name for name, parameter in parameters.items() if not parameter.requires_grad]
     if frozen:
         remarks.append(f"{len(frozen)} parameters do not require gradients, such as {frozen[0]}: they stay as they are")
-    if ignored:
-        remarks.append(f"only the first output is used; {ignored} others (auxiliary heads) are left out")
+    if outputs_of:
+        others = "one other" if outputs_of.others == 1 else f"{outputs_of.others} others"
+        remarks.append(f"only {outputs_of.used} is used; {others} (auxiliary heads) left out")
     for remark in remarks:
         print(f"note: {remark}")
     targets = [str(node.target) for node in program.graph.nodes if node.op == "call_function"]
@@ -194,7 +207,7 @@ def show_blocks(program, file):
     """What stratagem makes of the file. Its exit code."""
     program = program or pathlib.Path(__file__).resolve().parent.parent / "build" / "stratagem"
     if not program.is_file():
-        print(f"next: stratagem model {file}   # its blocks, or what stratagem cannot train")
+        print(f"next: stratagem model {shlex.quote(str(file))}   # its blocks, or what stratagem cannot train")
         return 0
     sys.stdout.flush()
     return subprocess.run([program, "model", file], check=False).returncode
@@ -237,13 +250,13 @@ def write(model, example, options):
 
     model, remarks = prepared(model, example)
     remarks += set_mode(model, options.frozen)
-    program, ignored = export(model, example)
+    program, outputs_of = export(model, example)
     check_logits(program)
     refuse_random(program)
     if (limits := limits_of(program))[1] is not None:
         remarks.append(f"the program takes {max(1, limits[0])} to {limits[1]} samples at once, no more")
     separate(model, program)
-    describe(model, program, ignored, remarks)
+    describe(model, program, outputs_of, remarks)
     record = record_of(model, program, options)
     replaced = " (replaced)" if options.output.exists() else ""
     save(program, options.output, record)

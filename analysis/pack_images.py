@@ -19,6 +19,7 @@ import io
 import os
 import pathlib
 import random
+import shlex
 import signal
 import sys
 import tarfile
@@ -305,7 +306,7 @@ def run(options):
     print(f"wrote {options.output}: {len(classes):,} classes{pixels}, in the order of seed {options.seed}")
     if "val" not in parts:
         print(f"note: {options.source} has no val/; data.holdout can keep some of the training images to evaluate")
-    print(f"next: stratagem data stats {options.output}")
+    print(f"next: stratagem data stats {shlex.quote(str(options.output))}")
 
 
 def main():

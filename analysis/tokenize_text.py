@@ -24,6 +24,7 @@ import mmap
 import os
 import pathlib
 import re
+import shlex
 import signal
 import struct
 import sys
@@ -523,7 +524,7 @@ def run(options):
     print(f"wrote {options.output}: a vocabulary of {coder.vocabulary:,} tokens, of {bits} bits each")
     if coder.start is None:
         print(f"note: {coder.name} has neither {' nor '.join(STARTS)}; nothing tells where a document begins")
-    print(f"next: stratagem data stats {options.output}")
+    print(f"next: stratagem data stats {shlex.quote(str(options.output))}")
 
 
 def main():

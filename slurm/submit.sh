@@ -38,8 +38,8 @@ field_of() { sed -n "s/^  \"$1\": \"\{0,1\}\([a-z0-9]*\).*/\1/p" <<< "$planned";
 # How many ranks have a role there.
 ranks_that_are() { grep -c "\"role\": \"$1\"" <<< "$planned" || true; }
 
-# shape_of CONFIG: sets `workers`, `servers` and `device` from the configuration, unless they are given. The number of ranks is
-# required: one rank would train, too, but without any parallelism.
+# shape_of CONFIG: sets `workers`, `servers` and `device` from the configuration, unless they are given. The number of
+# ranks is required: one rank would train, too, but without any parallelism.
 shape_of() {
   local planned strategy
   find_program

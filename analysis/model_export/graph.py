@@ -1,5 +1,6 @@
 """Traces a module: the program of torch.export, with a dynamic number of samples."""
 
+import collections
 import functools
 import re
 
@@ -18,23 +19,27 @@ CURES = (  # of what torch.export says
      "forward() mixes types: leave out conversions such as x.bfloat16(); precision.compute chooses the type"),
 )
 LAST = 2**63 - 1
+Outputs = collections.namedtuple("Outputs", "used others")  # of a model with several: words, and how many are left out
 
 
 def export(model, example):
-    """The program, and how many outputs were left out: auxiliary heads, for only the first output is trained."""
+    """The program, and what of its outputs is used: only the first is trained, others are auxiliary heads."""
     program = trace(model, example)
     outputs = len(program.graph_signature.user_outputs)
     if program.module_call_graph[0].signature.out_spec.is_leaf():
-        return program, 0
-    plain = model.forward
+        return program, None
+    plain, used = model.forward, ["the first output"]
 
     @functools.wraps(plain)
     def first(*inputs):
-        return first_of(plain(*inputs))
+        found = plain(*inputs)
+        if isinstance(found, dict):
+            used[0] = f"output {next(iter(found))!r}, the first,"
+        return first_of(found)
 
     model.forward = first
     try:
-        return trace(model, example), outputs - 1
+        return trace(model, example), Outputs(used[0], outputs - 1)
     finally:
         model.forward = plain
 

@@ -92,7 +92,7 @@ class Family:
         """Of a measure over the seeds, as the program computed it; unknown where the cells are not of one group."""
         groups = set(cells["group"])
         measured = self.groups.get(groups.pop(), {}).get(quantity) if len(groups) == 1 else None
-        if not measured or not measured["n"]:
+        if not measured or not measured["n"] or measured["n"] > len(cells):  # some cells of it did other work
             return UNKNOWN
         return Spread(measured["median"], measured["least"], measured["greatest"], measured["n"])
 

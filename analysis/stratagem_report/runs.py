@@ -157,6 +157,8 @@ def check(config, manifest):
 def read_run(path, row):
     """ReportError if a part of it is missing or is not what the program writes."""
     manifest = read_json(path / "manifest.json")
+    if not manifest:
+        raise ReportError(f"{path / 'manifest.json'} is missing or damaged", BAD_DATA)
     try:
         config = parse_config((path / "config.yaml").read_text(encoding="utf-8"))
         traced = trace.read_run(path)

@@ -63,6 +63,12 @@ def add_work(cells, runs):
         cells[column] = cells["cell"].map({cell: run.facts[column] for cell, run in runs.items()})
 
 
+def axes_of(row):
+    """{key: text} of the keys that the study varies, but for the seed: also of those that change no result."""
+    settings = (setting.partition("=") for setting in str(row.get("settings", "")).split(";"))
+    return {key: value for key, _, value in settings if "." in key and key != "run.seed"}
+
+
 def tell_apart(cells, runs):
     """Adds settings to the names of variants that would look the same but differ in a setting; the first keeps its
     name."""
@@ -70,7 +76,7 @@ def tell_apart(cells, runs):
     for _, alike in complete.groupby([*FAMILY, "variant", "workers"], sort=False):
         first = None
         for index, row in alike.iterrows():
-            settled = settled_of(runs[row["cell"]].config)
+            settled = {**settled_of(runs[row["cell"]].config), **axes_of(row)}
             first = first or settled
             cells.loc[index, "variant"] += "".join(
                 f" {key.split('.')[1]}={value}"
@@ -86,7 +92,9 @@ def cells_of_folder(folder):
         config, manifest = path / "config.yaml", (
             read_json(path / "manifest.json") if path.is_dir() else {}
         )
-        if config.exists() and manifest:
+        if config.exists() and not manifest:
+            remarks.append((path.name, "left out: its manifest.json is missing or damaged"))
+        elif config.exists():
             try:
                 rows.append(cell_of_run(path, parse_config(config.read_text(encoding="utf-8")), manifest))
             except (KeyError, TypeError, ValueError, OSError) as problem:
@@ -175,6 +183,7 @@ def load(folder, allow_mixed=False, program=None):
     study = Study(folder, name, cells, runs, told.groups, remarks + told.remarks, [])
     if not runs:
         why = f" ({' '.join(told.message.split())})" if told.message else ""
+        why += "".join(f"; {cell}: {remark}" for cell, remark in remarks[:3])
         raise ReportError(f"no complete cell in {folder}" + summary_of_states(cells) + why, USAGE)
     study.marks = mixtures(study)
     if study.marks and not allow_mixed:
@@ -197,7 +206,7 @@ def summary_of_states(cells):
 
 def mixtures(study):
     """Differences between the complete cells that should not exist, one line each."""
-    told = []
+    told = work.replaced(study.runs)[:1]
     shas = {}
     for cell, run in study.runs.items():
         shas.setdefault(run.facts["git_sha"], []).append(cell)

@@ -314,7 +314,7 @@ def t9_prediction(comparison):
             step_measured,
             step_errors[-1],
         )
-    table.remark = "No predictions: the program was not found. Name it with --program."
+    table.remark = "No predictions: there is no program (--program names one), or `stratagem plan` refuses these runs."
     if table.rows:
         table.note += errors_text("Peak", peak_errors) + errors_text("Step", step_errors)
     return table

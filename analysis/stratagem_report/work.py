@@ -23,7 +23,8 @@ def digest_of(section, run):
     if section == "data":
         return run.manifest["dataset"]["fingerprint"]
     facts = run.manifest.get("facts", {})
-    return "-".join(str(facts.get(name, ""))[:DIGITS] for name in ("graph", "initial weights"))
+    names = ("graph",) if run.config.get("model.weights") else ("graph", "initial weights")
+    return "-".join(str(facts.get(name, ""))[:DIGITS] for name in names)
 
 
 def contents_of(section, runs):
@@ -32,6 +33,23 @@ def contents_of(section, runs):
     if section == "data" and len(parts) > 1:  # parts of the same data have different digests
         return [path_of(section, run) for run in runs]
     return [digest_of(section, run) for run in runs]
+
+
+def replaced(runs):
+    """[sentence] for files of the user's that held something else when another cell read them."""
+    first, told = {}, []
+    for cell, run in runs.items():
+        config, facts = run.config, run.manifest.get("facts", {})
+        parts = tuple(str(config.get(f"data.{key}")) for key in ("subset", "holdout", "seq_len"))
+        for key, content in (
+            (("data.path", path_of("data", run), parts), digest_of("data", run)),
+            (("model.file", path_of("model", run), config.get("model.weights")), digest_of("model", run)),
+            (("model.weights", config.get("model.weights"), config.get("model.head")), facts.get("initial weights")),
+        ):
+            other, before = first.setdefault(key, (cell, content))
+            if key[1] and before != content:
+                told.append(f"{other} and {cell} read other content from {key[0]}: {key[1]}")
+    return told
 
 
 def tails(paths):

@@ -129,7 +129,9 @@ class Collection {
     for (auto const& remark : traces.remarks) log_.warning(remark);
     if (must_write) trace::require_replaceable(traces, output);
     if (!output.empty()) write(traces, output, must_write);
-    add(run, summarise(name_of_run(run), traces, read_run_facts(run)));
+    auto const facts = read_run_facts(run);
+    if (!facts.problem.empty()) log_.warning(without_manifest(run, facts));
+    add(run, summarise(name_of_run(run), traces, facts));
   }
 
   std::string render(std::string const& format) const {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iostream>
+#include <map>
 
 #include "app/options.hpp"
 #include "base/error.hpp"
@@ -74,13 +75,15 @@ CellResult result_of(StudyDirectory const& study, CellEntry const& entry, Writer
                     .summary = {},
                     .directory = run.string(),
                     .git_sha = facts.commit,
-                    .same_config = has_same_config(study, entry.name)};
+                    .same_config = has_same_config(study, entry.name),
+                    .files = facts.files};
   std::error_code ignored;
   if (!fs::is_directory(run / "trace", ignored)) return result;
   try {
     auto const traces = trace::collect_run(run);
     for (auto const& remark : traces.remarks) log.warning(entry.name + ": " + remark);
     writer.write([&] { trace::write_collected(traces, run / "collected.h5"); });
+    if (!facts.problem.empty()) log.warning(without_manifest(run, facts));
     result.summary = summarise(entry.name, traces, facts);
   } catch (Error const& error) {
     log.warning(entry.name + ": " + error.what());
@@ -95,6 +98,12 @@ std::string why_mixed(std::vector<CellResult> const& cells) {
   auto const other = std::ranges::find(cells, false, &CellResult::same_config);
   if (other != cells.end())
     return other->entry.name + " was run with another configuration than the study's";
+  std::map<std::string, CellResult const*> first;
+  for (auto const& cell : cells)
+    for (auto const& [file, content] : cell.files)
+      if (auto const* before = first.try_emplace(file, &cell).first->second;
+          before->files.at(file) != content)
+        return str(before->entry.name, " and ", cell.entry.name, " read other content from ", file);
   return {};
 }
 

@@ -10,9 +10,10 @@
 #include "base/system.hpp"
 #include "base/text.hpp"
 #include "data/own_data.hpp"
-#include "data/read_rate.hpp"
-#include "data/survey.hpp"
+#include "data/survey/read_rate.hpp"
+#include "data/survey/survey.hpp"
 #include "data/tokens/text_survey.hpp"
+#include "keys/text_form.hpp"
 
 namespace stratagem::app {
 namespace {
@@ -174,7 +175,7 @@ ExitCode show_statistics(Options const& options, std::string const& path) {
     std::cout
         << "\nWhere three numbers are given, they are the least, the middle and the largest.\n"
            "In a configuration:\n\ndata:\n  path: "
-        << path << "\n  mean: " << text_of(train.pixels.mean)
+        << yaml_quoted(path) << "\n  mean: " << text_of(train.pixels.mean)
         << "\n  stddev: " << text_of(train.pixels.stddev) << '\n';
   return ExitCode::done;
 }

@@ -76,10 +76,11 @@ std::string untrained_text(Untrained const& untrained, char const* what) {
 
 std::string remarks_of(Model const& model) {
   auto const remarks = exported_remarks(model);
-  auto const& evaluation = remarks.evaluation;
-  return untrained_text(remarks.frozen, "frozen") +
-         untrained_text(remarks.unreached, "not reached by a gradient, so not trained") +
-         (evaluation.empty() ? "" : str("warning: ", evaluation, "\n\n"));
+  auto const& [frozen, unreached, evaluation, by_batch] = remarks;
+  return untrained_text(frozen, "frozen") +
+         untrained_text(unreached, "not reached by a gradient, so not trained") +
+         (evaluation.empty() ? "" : str("warning: ", evaluation, "\n\n")) +
+         (by_batch.empty() ? "" : str("warning: ", by_batch, "\n\n"));
 }
 
 }  // namespace

@@ -63,7 +63,9 @@ std::string submission_of(Forecast const& forecast, Options const& options) {
   if (!options.has("site")) return {};
   auto const line = submit_line(options.text("site"), forecast, options.words().front());
   return "\nsubmit: " + line + "\n" +
-         (options.texts("set").empty() ? "" : "        with what -s says in the file itself\n");
+         (options.texts("set").empty() && !options.has("max-steps") && !options.has("out")
+              ? ""
+              : "        with what -s, --max-steps and --out say in the file itself\n");
 }
 
 Room room_of(Options const& options) {

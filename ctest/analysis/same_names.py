@@ -5,6 +5,7 @@ import sys
 import support  # noqa: F401
 import harness
 from stratagem_report import compare, study
+from stratagem_report.errors import ReportError
 
 sys.path.insert(0, str(support.HERE.parent / "support"))
 from images import folder_files, striped  # noqa: E402
@@ -72,6 +73,27 @@ class SameNames(harness.ProgramTest):
         self.assertEqual(
             self.families(study_of(**settings), {**one, **copies}), {("lenet", "own"): ["serial", "ddp"]}
         )
+
+    def test_settings_that_change_no_result(self):
+        text = study_of("comm.node_memory: [auto, "off"], run.seed: [1]", what="name: lenet")
+        self.assertEqual(
+            self.families(text, {}),
+            {("lenet", "synthetic-digits"): ["serial", "serial node_memory=off", "ddp", "ddp node_memory=off"]},
+        )
+
+    def test_a_file_that_was_replaced_between_two_cells(self):
+        text = study_of("run.seed: [1, 2]", what="file: net.pt2")
+        self.folder = self.new_folder({"study.yaml": text, "net.pt2": NET})
+        self.expect(0, "sweep", "study.yaml", "--out", "study", "--index", "0", "-q")
+        (self.folder / "net.pt2").write_bytes(OTHER)
+        self.expect(0, "sweep", "study.yaml", "--out", "study", "--all", "-q")
+        told = "read other content from model.file: net.pt2"
+        self.assertIn(told, self.expect(2, "collect", "study").stderr)
+        self.assertIn("mixed", self.expect(0, "collect", "study", "--allow-mixed").stdout)
+        with self.assertRaisesRegex(ReportError, told):
+            study.load(self.folder / "study", program=self.program)
+        families = compare.compare(study.load(self.folder / "study", True, self.program), {}).families
+        self.assertEqual(len(families), 2)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-#include "data/survey.hpp"
+#include "data/survey/survey.hpp"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include "data/folder/folder_images.hpp"
 #include "data/image_files.hpp"
 #include "data/own_data.hpp"
-#include "data/read_rate.hpp"
+#include "data/survey/read_rate.hpp"
 
 namespace stratagem {
 namespace {

@@ -45,7 +45,7 @@ ACCEPTED = {
     "another rounding in evaluation": Case(nets.Encoder, EQUAL),
     "stochastic depth": Case(nets.Depth, EQUAL),
     "a forward hook": Case(nets.forward_hook, EQUAL),
-    "several outputs": Case(nets.Auxiliary, "1 others (auxiliary heads) are left out"),
+    "several outputs": Case(nets.Auxiliary, "only the first output is used; one other (auxiliary heads) left out"),
     "tied weights": Case(nets.Tied, EQUAL),
     "without gradients inside": Case(nets.NoGrad, EQUAL),
     # Parameters that do not train.

@@ -141,6 +141,9 @@ TEST(Matrix, EveryMistakeHasAPlace) {
                    "s.yaml:9:26: parts.p.matrix.workers: is \"0\", must be a whole number from 1"},
            Mistake{"  p: {matrix: {workers: [1, 1], model.name: [lenet], variant: [ddp]}}\n",
                    "s.yaml:9:29: parts.p.matrix.workers: \"1\" is here twice"},
+           Mistake{
+               "  p: {matrix: {optimizer.lr: [0.1, 0.10], model.name: [lenet], variant: [ddp]}}\n",
+               "s.yaml:9:36: parts.p.matrix.optimizer.lr: \"0.10\" is here twice"},
            Mistake{"  p: {matrix: {model.name: lenet, variant: [ddp]}}\n",
                    "s.yaml:9:28: parts.p.matrix.model.name: a list of values is expected"},
            Mistake{"  p: {matrix: {model.name: [], variant: [ddp]}}\n",

@@ -249,6 +249,12 @@ TEST(Summary, WorkersAndServersHaveTheirOwnMemory) {
   EXPECT_EQ(row.at("server_state_B"), 9 * MiB);
   EXPECT_EQ(row.at("state_B"), 9 * MiB);
   EXPECT_EQ(row.at("total_peak_B"), 16 * MiB);
+  auto const unknown = json_of(summarise("cell", traces, {.problem = "no manifest"}));
+  for (char const* peak : {"peak_B", "worker_peak_B", "total_peak_B", "whole_peak_B"})
+    EXPECT_TRUE(unknown.at(peak).is_null()) << peak << " may have the data set in it";
+  traces.world = 3;
+  EXPECT_TRUE(json_of(summarise("cell", traces)).at("total_peak_B").is_null())
+      << "not without the third rank's";
 }
 
 /// Whether a rank computes on a CPU, which has recorded it, or on a GPU, which has not.

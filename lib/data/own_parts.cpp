@@ -162,7 +162,12 @@ OwnParts parts_of_folder(fs::path const& root) {
   }
   auto val = find_part(root, "val", remarks);
   parts.remarks = std::move(remarks);
-  if (!val) return parts;
+  if (!val) {
+    if (std::error_code ignored; fs::is_directory(root / "test", ignored))
+      parts.remarks.push_back(
+          str((root / "test").string(), " is not read: what is to be evaluated is called val"));
+    return parts;
+  }
   if (val->layout != parts.layout)
     throw Error(ExitCode::bad_data,
                 str(root.string(), ": ", val->name(), " is not of the kind of the training images"),

@@ -21,7 +21,7 @@
 #include "comm/factory.hpp"
 #include "comm/serial/serial_world.hpp"
 #include "data/own_data.hpp"
-#include "data/read_rate.hpp"
+#include "data/survey/read_rate.hpp"
 #include "mpi/session.hpp"
 #include "plan/process_setup.hpp"
 #include "plan/run_plan.hpp"

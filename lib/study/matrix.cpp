@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "base/text.hpp"
@@ -166,9 +167,10 @@ class Expander {
       if (!known) refuse(axis.place, path, "is not an axis; take section.key, variant or workers");
       if (std::ranges::count(derived_keys, axis.name) > 0)
         refuse(axis.place, path, "follows from the matrix; workers says how many train");
-      std::map<std::string, Place> labels;
+      std::set<std::string> labels;
       for (auto const& value : axis.values) {
-        if (!labels.emplace(label({&axis, &value}), value.place).second)
+        auto const number = parse_number(value.scalar.text);  // 0.1 and 0.10 are the same
+        if (!labels.insert(number ? shortest(*number) : label({&axis, &value})).second)
           refuse(value.place, path, abridged(value.scalar.text) + " is here twice");
         if (auto const complaint = complain(axis, value)) refuse(value.place, path, *complaint);
       }

@@ -8,6 +8,8 @@
 
 #include "base/error.hpp"
 #include "base/files/file.hpp"
+#include "base/text.hpp"
+#include "config/document.hpp"
 #include "config/print.hpp"
 #include "gpu/peak_flops.hpp"
 #include "run_files/outcome.hpp"
@@ -23,6 +25,46 @@ std::int64_t common_device_memory(nlohmann::json const& ranks) {
   auto const first = ranks.empty() ? 0 : of(ranks.front());
   return std::ranges::all_of(ranks, [&](auto const& rank) { return of(rank) == first; }) ? first
                                                                                          : 0;
+}
+
+/// Keys that name files of the user's, with those that say which part of them is taken.
+struct FileKey {
+  char const* name;
+  std::vector<char const*> parts;
+};
+std::vector<FileKey> file_keys() {
+  return {{"data.path", {"data.subset", "data.holdout", "data.seq_len"}},
+          {"model.file", {"model.weights"}},
+          {"model.weights", {"model.head"}}};
+}
+
+std::map<std::string, std::string> values_in(std::filesystem::path const& config) {
+  Problems ignored;
+  std::map<std::string, std::string> values;
+  if (auto const document = read_document(read_text(config, ExitCode::io), "", ignored))
+    for (auto const& entry : document->entries) values[entry.path()] = entry.value.text;
+  return values;
+}
+
+/// `trained`: the facts of a manifest.
+void add_contents(std::filesystem::path const& run, nlohmann::json const& trained,
+                  RunFacts& facts) {
+  auto const config = run / "config.yaml";
+  auto values =
+      std::filesystem::exists(config) ? values_in(config) : std::map<std::string, std::string>{};
+  auto const weights = trained.value("initial weights", "");
+  facts.contents = {{"data.path", trained.value("dataset", "")}, {"model.weights", weights}};
+  if (trained.contains("graph"))
+    facts.contents["model.file"] =
+        trained.value("graph", "") + (values["model.weights"].empty() ? " " + weights : "");
+  for (auto const& [name, parts] : file_keys()) {
+    auto const content = facts.contents.find(name);
+    if (values[name].empty() || content == facts.contents.end()) continue;
+    auto said = str(name, ": ", values[name]);
+    for (auto const* part : parts)
+      if (!values[part].empty()) said += str(", ", part, ": ", values[part]);
+    facts.files[said] = content->second;
+  }
 }
 
 }  // namespace
@@ -41,11 +83,7 @@ RunFacts read_run_facts(std::filesystem::path const& run) {
   try {
     auto const manifest = nlohmann::json::parse(read_text(run / "manifest.json", ExitCode::io));
     auto const& dataset = manifest.at("dataset");
-    facts.contents["data.path"] = dataset.at("fingerprint").get<std::string>();
-    auto const trained = manifest.value("facts", nlohmann::json::object());
-    if (trained.contains("graph"))
-      facts.contents["model.file"] =
-          trained.value("graph", "") + " " + trained.value("initial weights", "");
+    add_contents(run, manifest.value("facts", nlohmann::json::object()), facts);
     facts.labels = dataset.value("labels", facts.labels);
     facts.train_labels =
         dataset.value("train_labels", dataset.at("train_images").get<std::int64_t>());
@@ -65,10 +103,15 @@ RunFacts read_run_facts(std::filesystem::path const& run) {
     facts.commit =
         build.at("git_sha").get<std::string>() + (build.at("git_dirty").get<bool>() ? "+" : "");
     if (auto const outcome = read_outcome(run)) facts.wall_time_s = outcome->wall_time_s;
-  } catch (std::exception const&) {
-    return facts;
+  } catch (std::exception const& problem) {
+    facts.problem = problem.what();
   }
   return facts;
+}
+
+std::string without_manifest(std::filesystem::path const& run, RunFacts const& facts) {
+  return str((run / "manifest.json").string(), " is missing or damaged (", facts.problem,
+             "): peaks of memory, and what else follows from it, are not known");
 }
 
 std::map<std::string, std::string> deciding_settings(RunConfig const& config) {

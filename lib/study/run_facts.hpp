@@ -12,9 +12,12 @@ namespace stratagem {
 
 /// Facts from the manifest of a run, and from its outcome, that its traces do not contain.
 struct RunFacts {
-  std::string commit;  ///< of the program, "+" behind it where it had been changed
+  std::string problem;  ///< why the manifest could not be read; empty: it could
+  std::string commit;   ///< of the program, "+" behind it where it had been changed
   /// What the user's files held, in digests, by the key that names them: data.path, model.file.
   std::map<std::string, std::string> contents;
+  /// The same by what the configuration says of them, such as "data.path: photos".
+  std::map<std::string, std::string> files;
   std::string labels = "images";    ///< what is counted: images, or tokens
   std::int64_t train_labels = 0;    ///< of the data set
   double bytes_per_token = 0;       ///< of text; 0: unknown
@@ -37,6 +40,8 @@ struct RunFacts {
 
 /// What is not known stays empty, or 0; of bytes, -1. Of a run that goes on, its time is not known.
 RunFacts read_run_facts(std::filesystem::path const& run);
+/// For people: why, and what that makes of the run's numbers.
+std::string without_manifest(std::filesystem::path const& run, RunFacts const& facts);
 
 /// Whether a key decides what a run computes or how fast.
 bool decides(std::string const& path);

@@ -462,8 +462,10 @@ RunSummary summarise(std::string const& name, trace::RunTraces const& traces,
   if (facts.train_flops > 0 && facts.peak_flops > 0)
     summary.mfu = summary.steady_images_per_s * facts.train_flops / facts.peak_flops;
   if (facts.sent_per_step >= 0) summary.sent_per_step = static_cast<double>(facts.sent_per_step);
-  add_memory(traces.ranks, facts, summary);
+  bool const knows_data = facts.problem.empty();  // which is in the peaks of ranks on a CPU
+  if (knows_data) add_memory(traces.ranks, facts, summary);
   add_devices(workers, summary);
+  if (!whole) summary.total_peak_bytes = summary.energy_J = RunSummary::unknown;
   add_inequality(workers, summary);
   if (facts.device_memory > 0)
     summary.device_memory_bytes = static_cast<double>(facts.device_memory);
@@ -471,7 +473,10 @@ RunSummary summarise(std::string const& name, trace::RunTraces const& traces,
   summary.comm_bytes = mean_bytes_sent(workers);
   summary.servers = servers_of(traces.ranks);
   summary.curve = curve_of(first);
-  for (auto const& rank : traces.ranks) summary.by_rank.push_back(summarise(rank, facts));
+  for (auto const& rank : traces.ranks) {
+    summary.by_rank.push_back(summarise(rank, facts));
+    if (!knows_data) summary.by_rank.back().peak = {};
+  }
   auto const& accuracies = first.table(trace::epochs_table()).reals("test_accuracy");
   summary.train_loss = last_known(first.table(trace::epochs_table()).reals("train_loss"));
   summary.test_accuracy = last_known(accuracies);

@@ -98,9 +98,19 @@ std::string states_of(Group const& group) {
   return join(parts, ", ");
 }
 
-std::string git_and_config(Group const& group, std::string const& usual) {
+/// No file held something else when the other cell read it.
+bool read_alike(CellResult const& one, CellResult const& other) {
+  return std::ranges::all_of(one.files, [&](auto const& file) {
+    auto const found = other.files.find(file.first);
+    return found == other.files.end() || found->second == file.second;
+  });
+}
+
+/// Whether the cells of a group are of one program, the study's configuration and the same files.
+std::string how_mixed(Group const& group, std::string const& usual) {
   bool const same = std::ranges::all_of(group, [&](auto cell) {
-    return (cell->git_sha.empty() || cell->git_sha == usual) && cell->same_config;
+    return (cell->git_sha.empty() || cell->git_sha == usual) && cell->same_config &&
+           read_alike(*cell, *group.front());
   });
   return same ? "" : "mixed";
 }
@@ -160,7 +170,7 @@ Table table_of_groups(std::vector<CellResult> const& cells, bool mark_mixed,
     std::vector<std::string> row{first.group, std::to_string(first.ranks()), complete_in(group)};
     std::ranges::move(numbers(group), std::back_inserter(row));
     row.push_back(states_of(group));
-    if (mark_mixed) row.push_back(git_and_config(group, commits.empty() ? "" : commits.front()));
+    if (mark_mixed) row.push_back(how_mixed(group, commits.empty() ? "" : commits.front()));
     table.add_row(std::move(row));
   }
   return table;

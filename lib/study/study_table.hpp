@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,6 +20,7 @@ struct CellResult {
   std::string directory{};  ///< of the run
   std::string git_sha{};    ///< of the program that ran it, "+" behind it where it had been changed
   bool same_config = true;  ///< it was run with the configuration that the study gave it
+  std::map<std::string, std::string> files{};  ///< see RunFacts
 
   bool is_complete() const { return status.state == CellState::complete && summary.has_value(); }
 };

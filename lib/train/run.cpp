@@ -66,7 +66,9 @@ void say_what_runs(Setup const& setup, Log& log) {
                  " are not the published ones, such as ", sources.front().path,
                  "; manifest.json has their checksums"));
   for (auto const& remark : setup.dataset.remarks) log.warning(remark);
-  auto const evaluation = exported_remarks(setup.model).evaluation;
+  auto const remarks = exported_remarks(setup.model);
+  if (!remarks.by_batch.empty()) log.warning(remarks.by_batch);
+  auto const& evaluation = remarks.evaluation;
   bool const frozen = plan.config.model.frozen;
   if (!evaluation.empty() && !frozen) log.warning(evaluation);
   if (evaluation.empty() && frozen)

@@ -46,6 +46,16 @@ std::string evaluation_text(Flow const& flow) {
              "model.train() before torch.export, or set model.frozen: true if that is meant");
 }
 
+std::string by_batch_text(Flow const& flow) {
+  for (auto const& instruction : flow.instructions())
+    if (instruction.kind() == Instruction::Kind::batch_norm && !instruction.tensor("running_mean"))
+      return str(describe(instruction.node()), " of ", flow.program().path,
+                 " keeps no running statistics: it takes those of its batch in evaluation, too, so "
+                 "test results depend on the batches, which other strategies and numbers of ranks "
+                 "cut otherwise");
+  return "";
+}
+
 }  // namespace
 
 ExportedRemarks exported_remarks(Model const& model) {
@@ -61,6 +71,7 @@ ExportedRemarks exported_remarks(Model const& model) {
     untrained.elements += c10::multiply_integers(graph.program.value(state.value).fixed_shape());
   }
   remarks.evaluation = evaluation_text(graph.flow);
+  remarks.by_batch = by_batch_text(graph.flow);
   return remarks;
 }
 

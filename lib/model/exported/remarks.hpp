@@ -20,6 +20,8 @@ struct ExportedRemarks {
   Untrained unreached;  ///< the first output does not use them, or only past detach()
   /// Which batch norms and dropouts are in evaluation mode, in training too; empty: none.
   std::string evaluation;
+  /// Which batch norms have no running statistics; empty: none.
+  std::string by_batch;
 };
 ExportedRemarks exported_remarks(Model const& model);
 

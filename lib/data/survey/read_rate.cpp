@@ -1,4 +1,4 @@
-#include "data/read_rate.hpp"
+#include "data/survey/read_rate.hpp"
 
 #include <algorithm>
 #include <span>

@@ -1,4 +1,4 @@
-#include "data/survey.hpp"
+#include "data/survey/survey.hpp"
 
 #include <algorithm>
 #include <cmath>
