@@ -136,7 +136,7 @@ class OwnData(harness.ProgramTest):
 
     def test_statistics(self):
         shown = self.succeed("data", "stats", "own").stdout
-        for words in "48", "12", "3", "data:\n  path: own\n  mean: ":
+        for words in "48", "12", "3", 'data:\n  path: "own"\n  mean: ':
             self.assertIn(words, shown)
         rows = self.succeed("data", "stats", "own", "--format", "csv").stdout.splitlines()
         self.assertEqual([row.split(",")[0] for row in rows], ["part", "train", "val"])
