@@ -87,7 +87,9 @@ class RunDirectory(harness.ProgramTest):
             self.expect(CELLS_MISSING, "status", "out", "--check")
         rows = self.expect(0, "status", "out", "--format", "csv").stdout.splitlines()
         self.assertEqual((len(rows), rows[0].split(",")[:2]), (2, ["run", "state"]))
-        self.check_refused(self.run_program("status", "."), USAGE, ["not a study directory"])
+        self.assertRegex(self.expect(0, "status", ".").stdout, r"(?m)^\./out +lost ")
+        (self.folder / "empty").mkdir()
+        self.check_refused(self.run_program("status", "empty"), USAGE, ["not a study directory"])
 
     def test_options_that_contradict(self):
         self.refused(["--resume and --overwrite"], "--resume", "--overwrite")
