@@ -169,9 +169,12 @@ class Calibrations(harness.ProgramTest):
 
 
 def alike(line, other):
-    """Whether two lines have the same words, and nearly the same numbers."""
-    words, numbers = zip(*((NUMBER.sub("#", one).split(), map(float, NUMBER.findall(one))) for one in (line, other)))
-    return words[0] == words[1] and all(abs(a - b) <= NEAR * max(a, b) for a, b in zip(*numbers))
+    """Whether two lines have the same words, and nearly the same numbers. Whole percents may be rounded otherwise."""
+    words, numbers = zip(*((NUMBER.sub("#", one).split(), list(NUMBER.finditer(one))) for one in (line, other)))
+    return words[0] == words[1] and all(
+        abs(float(a[0]) - float(b[0])) <= max(NEAR * max(float(a[0]), float(b[0])), line[a.end() :].startswith(" %"))
+        for a, b in zip(*numbers)
+    )
 
 
 if __name__ == "__main__":

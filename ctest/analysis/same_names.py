@@ -66,16 +66,17 @@ class SameNames(harness.ProgramTest):
             ["own path=a/own", "own path=b/own"],
         )
 
-    def test_copies_are_the_same(self):
+    def test_copies_are_the_same_work(self):
         one = folder_files(8, 4, edge=28, path="a/own")
         copies = {name.replace("a/", "b/", 1): content for name, content in one.items()}
         settings = {"axis": "data.path: [a/own, b/own]", "where": "", "what": "name: lenet"}
         self.assertEqual(
-            self.families(study_of(**settings), {**one, **copies}), {("lenet", "own"): ["serial", "ddp"]}
+            self.families(study_of(**settings), {**one, **copies}),
+            {("lenet", "own"): ["serial", "serial path=b/own", "ddp", "ddp path=b/own"]},
         )
 
     def test_settings_that_change_no_result(self):
-        text = study_of("comm.node_memory: [auto, "off"], run.seed: [1]", what="name: lenet")
+        text = study_of("comm.node_memory: [auto, 'off'], run.seed: [1]", what="name: lenet")
         self.assertEqual(
             self.families(text, {}),
             {("lenet", "synthetic-digits"): ["serial", "serial node_memory=off", "ddp", "ddp node_memory=off"]},
