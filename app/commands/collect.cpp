@@ -121,7 +121,7 @@ class Collection {
   }
 
   /// Of a run without traces, how it stands.
-  void add_state(fs::path const& run) { add(run, std::nullopt); }
+  void add_state(fs::path const& run) { add(run, read_run_facts(run), std::nullopt); }
 
   /// `output`: the collected file; empty: none.
   void add(fs::path const& run, fs::path const& output, bool must_write) {
@@ -131,7 +131,7 @@ class Collection {
     if (!output.empty()) write(traces, output, must_write);
     auto const facts = read_run_facts(run);
     if (!facts.problem.empty()) log_.warning(without_manifest(run, facts));
-    add(run, summarise(name_of_run(run), traces, facts));
+    add(run, facts, summarise(name_of_run(run), traces, facts));
   }
 
   std::string render(std::string const& format) const {
@@ -145,8 +145,7 @@ class Collection {
   }
 
  private:
-  void add(fs::path const& run, std::optional<RunSummary> summary) {
-    auto const facts = read_run_facts(run);
+  void add(fs::path const& run, RunFacts const& facts, std::optional<RunSummary> summary) {
     CellResult result{.entry = entry_of(run, facts),
                       .status = status_of_run(run),
                       .summary = std::move(summary),

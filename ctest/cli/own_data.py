@@ -138,6 +138,10 @@ class OwnData(harness.ProgramTest):
         shown = self.succeed("data", "stats", "own").stdout
         for words in "48", "12", "3", 'data:\n  path: "own"\n  mean: ':
             self.assertIn(words, shown)
+        (self.folder / "tested/test").mkdir(parents=True)
+        (self.folder / "own/train").rename(self.folder / "tested/train")
+        self.assertIn("tested/test is not read", self.succeed("data", "stats", "tested").stderr)
+        (self.folder / "tested/train").rename(self.folder / "own/train")
         rows = self.succeed("data", "stats", "own", "--format", "csv").stdout.splitlines()
         self.assertEqual([row.split(",")[0] for row in rows], ["part", "train", "val"])
         lines = shown.splitlines()[shown.splitlines().index("data:"):]

@@ -199,6 +199,8 @@ class Sweep(harness.ProgramTest):
         self.assertEqual(self.state_of("p-ddp-w1-s1"), "missing")
         self.expect(0, *SWEEP, "--index", "1", "-q")
         self.assertEqual(self.state_of("p-ddp-w1-s1"), "complete")
+        (self.folder / "d/p-ddp-w1-s1/manifest.json").unlink()
+        self.assertIn("p-ddp-w1-s1/manifest.json is missing or damaged", self.expect(0, "collect", "d").stderr)
 
     def test_nothing_complete(self):
         self.expect(0, *SWEEP, "--prepare")

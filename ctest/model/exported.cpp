@@ -428,6 +428,20 @@ TEST(Exported, SaysWhatIsInEvaluationMode) {
   EXPECT_EQ(exported_remarks(tiny()).evaluation, "");
 }
 
+TEST(Exported, SaysWhichBatchNormsTakeTheirBatchInEvaluation) {
+  test::Scratch const scratch;
+  auto const file = scratch / "by_batch.pt2";
+  test::write_changed(file, graph([](Json&, Json& nodes) {
+                        auto& norm = node_of(nodes, "torch.ops.aten.batch_norm.default");
+                        for (char const* statistic : {"running_mean", "running_var"})
+                          argument_of(norm, statistic) = {{"as_none", true}};
+                      }));
+  auto const said =
+      exported_remarks(make_model(config_of(file), {.channels = 1, .size = 28})).by_batch;
+  EXPECT_NE(said.find("keeps no running statistics"), std::string::npos) << said;
+  EXPECT_EQ(exported_remarks(tiny()).by_batch, "");
+}
+
 /// In channels_last they would be others than in Python.
 TEST(Exported, TakesContiguousWhereStridesMatter) {
   test::Scratch const scratch;

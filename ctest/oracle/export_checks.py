@@ -28,6 +28,7 @@ sys.path[:0] = [str(ROOT / "analysis")]
 
 import export_model  # noqa: E402
 from model_export import ExportError  # noqa: E402
+from model_export.graph import first_of  # noqa: E402
 from model_export.module import unwrapped  # noqa: E402
 
 SHAPE, STEPS, RATE = "3x8x8", 3, 0.1
@@ -46,6 +47,7 @@ ACCEPTED = {
     "stochastic depth": Case(nets.Depth, EQUAL),
     "a forward hook": Case(nets.forward_hook, EQUAL),
     "several outputs": Case(nets.Auxiliary, "only the first output is used; one other (auxiliary heads) left out"),
+    "outputs by name": Case(nets.NamedOutputs, "only output 'logits', the first, is used; one other"),
     "tied weights": Case(nets.Tied, EQUAL),
     "without gradients inside": Case(nets.NoGrad, EQUAL),
     # Parameters that do not train.
@@ -178,7 +180,7 @@ def train(module, seed):
         x, labels = torch.randn(6, 3, 8, 8, generator=random), torch.randint(10, (6,), generator=random)
         torch.manual_seed(seed + step)
         outputs = module(x)
-        logits = outputs if isinstance(outputs, torch.Tensor) else outputs[0]
+        logits = first_of(outputs)
         optimizer.zero_grad()
         cross_entropy(logits, labels).backward()
         optimizer.step()

@@ -45,6 +45,12 @@ class LazyUnused(Base):
         self.unused = nn.LazyLinear(4)
 
 
+class NamedOutputs(Base):
+    def forward(self, x):
+        features = self.features(x)
+        return {"logits": self.head(features), "features": features}
+
+
 def not_finite():
     net = Base()
     net.head.bias.data[3] = float("nan")

@@ -11,7 +11,6 @@
 #include "base/files/file.hpp"
 #include "base/system.hpp"
 #include "base/text.hpp"
-#include "config/document.hpp"
 #include "config/print.hpp"
 #include "run_files/run_owner.hpp"
 #include "study/run_facts.hpp"
@@ -101,12 +100,10 @@ CellStatus by_launch(CellStatus status, std::filesystem::path const& launch_file
 
 /// Those of a printed configuration that decide what a run computes, and its seed.
 std::map<std::string, std::string> settings_in(std::string const& printed) {
-  Problems ignored;
-  std::map<std::string, std::string> settings;
-  if (auto const document = read_document(printed, "", ignored))
-    for (auto const& entry : document->entries)
-      if (decides(entry.path()) || entry.path() == "run.seed")
-        settings[entry.path()] = entry.value.text;
+  auto settings = values_in(printed);
+  std::erase_if(settings, [](auto const& setting) {
+    return !decides(setting.first) && setting.first != "run.seed";
+  });
   return settings;
 }
 

@@ -38,20 +38,11 @@ std::vector<FileKey> file_keys() {
           {"model.weights", {"model.head"}}};
 }
 
-std::map<std::string, std::string> values_in(std::filesystem::path const& config) {
-  Problems ignored;
-  std::map<std::string, std::string> values;
-  if (auto const document = read_document(read_text(config, ExitCode::io), "", ignored))
-    for (auto const& entry : document->entries) values[entry.path()] = entry.value.text;
-  return values;
-}
-
 /// `trained`: the facts of a manifest.
 void add_contents(std::filesystem::path const& run, nlohmann::json const& trained,
                   RunFacts& facts) {
   auto const config = run / "config.yaml";
-  auto values =
-      std::filesystem::exists(config) ? values_in(config) : std::map<std::string, std::string>{};
+  auto values = values_in(std::filesystem::exists(config) ? read_text(config, ExitCode::io) : "");
   auto const weights = trained.value("initial weights", "");
   facts.contents = {{"data.path", trained.value("dataset", "")}, {"model.weights", weights}};
   if (trained.contains("graph"))
@@ -68,6 +59,14 @@ void add_contents(std::filesystem::path const& run, nlohmann::json const& traine
 }
 
 }  // namespace
+
+std::map<std::string, std::string> values_in(std::string const& printed) {
+  Problems ignored;
+  std::map<std::string, std::string> values;
+  if (auto const document = read_document(printed, "", ignored))
+    for (auto const& entry : document->entries) values[entry.path()] = entry.value.text;
+  return values;
+}
 
 bool decides(std::string const& path) {
   constexpr std::array<std::string_view, 6> keys{"run.name",  "run.seed",         "run.out",

@@ -43,6 +43,9 @@ RunFacts read_run_facts(std::filesystem::path const& run);
 /// For people: why, and what that makes of the run's numbers.
 std::string without_manifest(std::filesystem::path const& run, RunFacts const& facts);
 
+/// The values of a printed configuration, by path, as texts.
+std::map<std::string, std::string> values_in(std::string const& printed);
+
 /// Whether a key decides what a run computes or how fast.
 bool decides(std::string const& path);
 
