@@ -115,14 +115,16 @@ class BadTraces(harness.ProgramTest):
         self.expect(0, "collect", "out", "-o", "joined.h5")
         self.expect(0, *harness.overridden("run.out=other", "run.seed=2"), "-q")
         shutil.copy(self.traces[0], self.folder / "rank.h5")
-        (self.folder / "thesis.tex").write_text("years of work")
+        for name in "thesis.tex", "thesis.h5":
+            (self.folder / name).write_text("years of work")
         before = harness.snapshot(self.folder)
         for run, file, why in [
-            ("other", "joined.h5", "traces of another run"),
-            ("out", "rank.h5", "is no file of collected traces"),
-            ("out", "thesis.tex", "is no file of collected traces"),
+            ("other", "joined.h5", "is there already, and holds traces of another run"),
+            ("out", "rank.h5", "is there already, and is no file of collected traces"),
+            ("out", "thesis.h5", "is there already, and is no file of collected traces"),
+            ("out", "thesis.tex", "would be HDF5"),
         ]:
-            self.check_refused(self.run_program("collect", run, "-o", file), USAGE, [file, "is there already", why])
+            self.check_refused(self.run_program("collect", run, "-o", file), USAGE, [file, why])
         self.assertEqual(harness.snapshot(self.folder), before)
 
     def test_collect_needs_one_good_file(self):
