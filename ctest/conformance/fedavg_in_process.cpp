@@ -9,7 +9,7 @@
 #include "conformance/in_process.hpp"
 #include "crypto/primitives.hpp"
 #include "strategy/fedavg/answers.hpp"
-#include "strategy/shared/micro_batches.hpp"
+#include "strategy/pass/micro_batches.hpp"
 
 namespace stratagem::test {
 namespace {

@@ -10,7 +10,7 @@
 #include "comm/serial/serial_communicator.hpp"
 #include "conformance/in_process.hpp"
 #include "strategy/local/fragments.hpp"
-#include "strategy/shared/model_layout.hpp"
+#include "strategy/state/model_layout.hpp"
 
 namespace stratagem::test {
 namespace {

@@ -11,7 +11,7 @@
 #include "conformance/expected.hpp"
 #include "conformance/one_process.hpp"
 #include "strategy/ps/ps_plan.hpp"
-#include "strategy/shared/model_layout.hpp"
+#include "strategy/state/model_layout.hpp"
 #include "support/scratch.hpp"
 #include "trace/rank_trace.hpp"
 #include "trace/schema.hpp"

@@ -16,7 +16,7 @@
 #include "conformance/expected.hpp"
 #include "strategy/ps/async_server.hpp"
 #include "strategy/ps/sync_server.hpp"
-#include "strategy/shared/model_layout.hpp"
+#include "strategy/state/model_layout.hpp"
 
 // Real servers and transports, and gradients that tell whose they are: small whole numbers, whose
 // sums show which pushes are in the parameters, and whether all elements have the same ones.

@@ -18,7 +18,7 @@
 #include "conformance/training.hpp"
 #include "strategy/ps/ps_plan.hpp"
 #include "strategy/ps/server.hpp"
-#include "strategy/shared/model_layout.hpp"
+#include "strategy/state/model_layout.hpp"
 #include "strategy/state/replicas.hpp"
 
 // Whole trainings under simulated disorder: the order in which ranks go on, when what they send

@@ -58,7 +58,7 @@ class LintTest(unittest.TestCase):
             ("lib/strategy/registry.cpp", '#include "strategy/ddp/ddp_plan.hpp"', None),
             ("lib/train/x.cpp", "auto one = config;  // a DdpConfig", None),
             ("app/x.cpp", "std::get_if<DdpConfig>(&strategy);", "DdpConfig belongs to lib/strategy/ddp"),
-            ("lib/train/x.cpp", '#include "strategy/ddp/ddp.hpp"', "belongs to lib/strategy/ddp"),
+            ("lib/train/x.cpp", '#include "strategy/ddp/replicated.hpp"', "belongs to lib/strategy/ddp"),
             ("lib/strategy/fsdp/x.cpp", "auto const* plan = ddp_of(other);", "belongs to lib/strategy/ddp"),
         ]:
             with self.subTest(path=path, line=line):

@@ -12,7 +12,7 @@
 #include "model/layers.hpp"
 #include "model/support.hpp"
 #include "strategy/registry.hpp"
-#include "strategy/shared/model_layout.hpp"
+#include "strategy/state/model_layout.hpp"
 
 namespace stratagem::test {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "gpu/memory.hpp"
 #include "model/block_tape.hpp"
-#include "strategy/shared/replica.hpp"
+#include "strategy/pass/replica.hpp"
 #include "strategy/state/buffers.hpp"
 
 namespace stratagem {

@@ -9,7 +9,7 @@
 #include "strategy/ddp/ddp_plan.hpp"
 #include "strategy/fsdp/fsdp_plan.hpp"
 #include "strategy/local/local_plan.hpp"
-#include "strategy/shared/model_layout.hpp"
+#include "strategy/state/model_layout.hpp"
 #include "support/scratch.hpp"
 
 namespace stratagem {

@@ -6,8 +6,8 @@
 #include <gtest/gtest.h>
 
 #include "conformance/training.hpp"
-#include "strategy/shared/compressed.hpp"
-#include "strategy/shared/model_layout.hpp"
+#include "strategy/codes/compressed.hpp"
+#include "strategy/state/model_layout.hpp"
 
 namespace stratagem {
 namespace {

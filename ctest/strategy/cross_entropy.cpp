@@ -1,4 +1,4 @@
-#include "strategy/shared/cross_entropy.hpp"
+#include "strategy/pass/cross_entropy.hpp"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>

@@ -8,7 +8,7 @@
 
 #include "base/error.hpp"
 #include "model/model.hpp"
-#include "strategy/shared/model_layout.hpp"
+#include "strategy/state/model_layout.hpp"
 
 namespace stratagem {
 namespace {

@@ -11,8 +11,8 @@
 #include "base/error.hpp"
 #include "comm/inprocess/inprocess_world.hpp"
 #include "conformance/training.hpp"
-#include "strategy/shared/model_layout.hpp"
 #include "strategy/shared/step_status.hpp"
+#include "strategy/state/model_layout.hpp"
 
 namespace stratagem::test {
 namespace {

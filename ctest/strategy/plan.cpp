@@ -9,8 +9,8 @@
 #include "strategy/ps/sync_server.hpp"
 #include "strategy/ps/sync_worker.hpp"
 #include "strategy/registry.hpp"
-#include "strategy/shared/model_layout.hpp"
 #include "strategy/shared/step_status.hpp"
+#include "strategy/state/model_layout.hpp"
 
 namespace stratagem {
 namespace {

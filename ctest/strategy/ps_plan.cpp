@@ -6,7 +6,7 @@
 #include "base/error.hpp"
 #include "strategy/ps/parameter_store.hpp"
 #include "strategy/server_work.hpp"
-#include "strategy/shared/model_layout.hpp"
+#include "strategy/state/model_layout.hpp"
 #include "support/tiny_models.hpp"
 
 namespace stratagem {

@@ -1,4 +1,4 @@
-#include "strategy/shared/replica.hpp"
+#include "strategy/pass/replica.hpp"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>

@@ -99,7 +99,7 @@ TEST(Replicas, DifferenceEndsAllRanksAlike) {
 StepStatus::Agreed result_of(at::Tensor const& sum, Batch const& batch, int ranks) {
   StepStatus record(sum);
   record.fetch_sum();
-  return record.result(batch, ranks, 1);
+  return record.result(batch, {.ranks = ranks, .reporters = ranks});
 }
 
 /// The sums of what these ranks put into their records.

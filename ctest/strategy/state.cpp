@@ -5,7 +5,7 @@
 
 #include "comm/inprocess/inprocess_world.hpp"
 #include "conformance/training.hpp"
-#include "strategy/shared/model_layout.hpp"
+#include "strategy/state/model_layout.hpp"
 
 namespace stratagem {
 namespace {

@@ -10,7 +10,7 @@
 #include "comm/inprocess/inprocess_world.hpp"
 #include "conformance/training.hpp"
 #include "params/initialise.hpp"
-#include "strategy/shared/replica.hpp"
+#include "strategy/pass/replica.hpp"
 
 namespace stratagem {
 namespace {

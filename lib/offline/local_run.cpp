@@ -9,8 +9,8 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "optim/schedule.hpp"
+#include "strategy/pass/cross_entropy.hpp"
 #include "strategy/planned_strategy.hpp"
-#include "strategy/shared/cross_entropy.hpp"
 
 namespace stratagem {
 namespace {

@@ -47,8 +47,7 @@ std::int64_t TextSampler::next(std::span<std::int64_t const> text, Sampling cons
   at::NoGradGuard const no_grad;
   auto const seen = text.last(std::min(text.size(), static_cast<std::size_t>(length_)));
   auto const inputs = at::tensor(at::ArrayRef<std::int64_t>(seen.data(), seen.size()), at::kLong);
-  auto const logits =
-      infer(replica_, buffers_, tape_, inputs.unsqueeze(0), {})[0][-1].to(at::kDouble);
+  auto const logits = logits_of(inputs);
   if (sampling.temperature == 0) return logits.argmax().item<std::int64_t>();
   auto const all = logits.numel();
   auto const k = sampling.top_k > 0 ? std::min(sampling.top_k, all) : all;
@@ -57,6 +56,14 @@ std::int64_t TextSampler::next(std::span<std::int64_t const> text, Sampling cons
   CounterRandom const random(sampling.seed, "sample");
   auto const place = drawn(probabilities, to_positive_unit(random.word(text.size())));
   return tokens[place].item<std::int64_t>();
+}
+
+at::Tensor TextSampler::logits_of(at::Tensor const& text) {
+  at::Tensor x = text.unsqueeze(0);
+  for (int block = 0; block < tape_.blocks(); ++block)
+    x = tape_.infer(block, x,
+                    {replica_.parameters(block), buffers_[static_cast<std::size_t>(block)], {}});
+  return x[0][-1].to(at::kDouble);
 }
 
 }  // namespace stratagem

@@ -6,7 +6,7 @@
 #include "model/block_tape.hpp"
 #include "model/weights.hpp"
 #include "plan/run_config.hpp"
-#include "strategy/shared/replica.hpp"
+#include "strategy/pass/replica.hpp"
 
 namespace stratagem {
 
@@ -30,6 +30,9 @@ class TextSampler {
   std::int64_t next(std::span<std::int64_t const> text, Sampling const& sampling);
 
  private:
+  /// Of the token that follows `text`, int64 [tokens]: fp64 [vocabulary].
+  at::Tensor logits_of(at::Tensor const& text);
+
   Model model_;
   Replica replica_;
   Buffers buffers_;

@@ -9,7 +9,7 @@
 #include "data/sampler.hpp"
 #include "plan/process_setup.hpp"
 #include "strategy/planned_strategy.hpp"
-#include "strategy/shared/model_layout.hpp"
+#include "strategy/state/model_layout.hpp"
 
 namespace stratagem {
 namespace {

@@ -14,9 +14,9 @@
 #include "gpu/memory.hpp"
 #include "model/block_tape.hpp"
 #include "model/convolution.hpp"
-#include "strategy/shared/cross_entropy.hpp"
-#include "strategy/shared/model_layout.hpp"
+#include "strategy/pass/cross_entropy.hpp"
 #include "strategy/state/buffers.hpp"
+#include "strategy/state/model_layout.hpp"
 
 namespace stratagem {
 namespace {

@@ -5,8 +5,8 @@
 #include "gpu/memory.hpp"
 #include "model/block_tape.hpp"
 #include "predict/flop_counter.hpp"
-#include "strategy/shared/model_layout.hpp"
 #include "strategy/state/buffers.hpp"
+#include "strategy/state/model_layout.hpp"
 
 namespace stratagem {
 namespace {

@@ -30,7 +30,7 @@
 #include "strategy/registry.hpp"
 #include "strategy/round.hpp"
 #include "strategy/server_work.hpp"
-#include "strategy/shared/model_layout.hpp"
+#include "strategy/state/model_layout.hpp"
 #include "trace/rank_trace.hpp"
 #include "trace/recorder.hpp"
 

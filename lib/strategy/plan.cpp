@@ -2,8 +2,8 @@
 
 #include "base/hash/hash.hpp"
 #include "base/text.hpp"
-#include "strategy/shared/model_layout.hpp"
 #include "strategy/state/buffers.hpp"
+#include "strategy/state/model_layout.hpp"
 
 namespace stratagem {
 

@@ -1,6 +1,6 @@
 #include "strategy/strategy_parts.hpp"
 
-#include "strategy/shared/model_layout.hpp"
+#include "strategy/state/model_layout.hpp"
 
 namespace stratagem {
 

@@ -6,7 +6,7 @@
 
 #include "base/arithmetic.hpp"
 #include "data/sampler.hpp"
-#include "strategy/shared/cross_entropy.hpp"
+#include "strategy/pass/cross_entropy.hpp"
 
 namespace stratagem {
 

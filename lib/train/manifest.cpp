@@ -15,7 +15,7 @@
 #include "base/text.hpp"
 #include "crypto/primitives.hpp"
 #include "h5/error.hpp"
-#include "strategy/shared/model_layout.hpp"
+#include "strategy/state/model_layout.hpp"
 
 extern char** environ;
 

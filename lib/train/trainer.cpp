@@ -12,7 +12,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "gpu/memory.hpp"
-#include "strategy/shared/replica.hpp"
+#include "strategy/pass/replica.hpp"
 #include "strategy/state/replicas.hpp"
 
 namespace stratagem {

@@ -7,7 +7,7 @@
 
 #include "base/contract.hpp"
 #include "base/error.hpp"
-#include "strategy/shared/compressed.hpp"
+#include "strategy/codes/compressed.hpp"
 
 namespace stratagem {
 namespace {
@@ -22,9 +22,9 @@ int tag_of(std::size_t piece) {
 }  // namespace
 
 CodedSums::CodedSums(std::vector<CodedPiece> pieces, Compression const& compression,
-                     StrategyParts const& parts, ParameterLayout const& layout)
+                     StrategyParts const& parts, ParameterLayout const& layout, Communicator& group)
     : pieces_(std::move(pieces)),
-      parts_(parts),
+      group_(group),
       layout_(layout),
       codec_(compression.code, compression.rounding, parts.seed),
       exchanges_(pieces_.size()) {
@@ -37,7 +37,7 @@ CodedSums::CodedSums(std::vector<CodedPiece> pieces, Compression const& compress
   }
   gpu::MemoryScope const scope(gpu::MemoryCategory::gradients, parts.device);
   for (auto* const codes : {&sending_, &receiving_, &summed_})
-    *codes = parts.world.all().allocate(bytes, at::kByte);
+    *codes = group_.allocate(bytes, at::kByte);
   if (!compression.error_feedback) return;
   residual_ = at::zeros({layout.size()}, at::kFloat);
   residual_of_sum_ = at::zeros({elements}, at::kFloat);
@@ -54,16 +54,15 @@ void CodedSums::begin_piece(std::size_t piece) {
   auto& exchange = exchanges_[piece];
   exchange.stage = Stage::exchanging;
   auto const tag = tag_of(piece);
-  auto& communicator = parts_.world.all();
   for (int peer = 0; peer < ranks(); ++peer) {
     auto const range = pieces_[piece].slice_of(peer);
     auto const lost =
         residual_.defined() ? residual_.narrow(0, range.begin, range.size()) : at::Tensor();
     encode(piece, peer, lost, rank(), code(sending_, piece, peer, peer));
     if (peer == rank()) continue;
-    exchange.arriving.push_back(communicator.receive(room(receiving_, piece, peer), peer, tag));
-    exchange.returning.push_back(communicator.receive(room(summed_, piece, peer), peer, tag + 1));
-    exchange.sent.push_back(communicator.send(room(sending_, piece, peer), peer, tag));
+    exchange.arriving.push_back(group_.receive(room(receiving_, piece, peer), peer, tag));
+    exchange.returning.push_back(group_.receive(room(summed_, piece, peer), peer, tag + 1));
+    exchange.sent.push_back(group_.send(room(sending_, piece, peer), peer, tag));
   }
 }
 
@@ -91,8 +90,7 @@ void CodedSums::add_up(std::size_t piece) {
   encode(piece, rank(), own_residual(piece), ranks(), code(summed_, piece, rank(), rank()));
   for (int peer = 0; peer < ranks(); ++peer)
     if (peer != rank())
-      exchange.sent.push_back(
-          parts_.world.all().send(room(summed_, piece, rank()), peer, tag_of(piece) + 1));
+      exchange.sent.push_back(group_.send(room(summed_, piece, rank()), peer, tag_of(piece) + 1));
   exchange.stage = Stage::returning;
 }
 
@@ -153,7 +151,7 @@ std::vector<ParameterState> CodedSums::state() const {
   for (std::size_t piece = 0; piece < pieces_.size(); ++piece)
     std::ranges::move(pieces_of(layout_, pieces_[piece].slice_of(rank()), own_residual(piece)),
                       std::back_inserter(of_sum.pieces));
-  auto states = of_each_worker(Compression::residual, layout_, residual_, parts_.world.all());
+  auto states = of_each_worker(Compression::residual, layout_, residual_, group_);
   states.push_back(std::move(of_sum));
   return states;
 }

@@ -20,7 +20,7 @@ namespace stratagem {
 class CodedSums final : public GradientSums {
  public:
   CodedSums(std::vector<CodedPiece> pieces, Compression const& compression,
-            StrategyParts const& parts, ParameterLayout const& layout);
+            StrategyParts const& parts, ParameterLayout const& layout, Communicator& group);
 
   void begin(std::size_t bucket, at::Tensor const& gradients, std::int64_t step) override;
   void advance() override;
@@ -37,8 +37,8 @@ class CodedSums final : public GradientSums {
 
   void begin_piece(std::size_t piece);
   void finish_piece(std::size_t piece);
-  int rank() const { return parts_.world.all().rank(); }
-  int ranks() const { return parts_.world.all().size(); }
+  int rank() const { return group_.rank(); }
+  int ranks() const { return group_.size(); }
   /// Room for a code to or from rank `peer`.
   at::Tensor room(at::Tensor const& of, std::size_t piece, int peer) const;
   /// The part of it that the code of the slice of rank `owner` fills.
@@ -55,7 +55,7 @@ class CodedSums final : public GradientSums {
   bool arrived(Exchange const& exchange) const;
 
   std::vector<CodedPiece> pieces_;
-  StrategyParts parts_;
+  Communicator& group_;
   ParameterLayout layout_;
   Codec codec_;
   std::vector<std::int64_t> first_byte_, first_of_sums_;  ///< by piece, in what is below

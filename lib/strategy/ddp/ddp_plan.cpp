@@ -7,12 +7,13 @@
 #include "base/arithmetic.hpp"
 #include "base/console/table.hpp"
 #include "base/text.hpp"
-#include "strategy/ddp/ddp.hpp"
+#include "strategy/codes/compressed.hpp"
+#include "strategy/data_parallel/data_parallel_worker.hpp"
 #include "strategy/ddp/ddp_step.hpp"
 #include "strategy/ddp/low_rank_sums.hpp"
+#include "strategy/ddp/replicated.hpp"
 #include "strategy/ddp/sparse_sums.hpp"
 #include "strategy/planned_strategy.hpp"
-#include "strategy/shared/compressed.hpp"
 #include "strategy/shared/step_status.hpp"
 
 namespace stratagem {
@@ -25,7 +26,10 @@ class PlannedDdp final : public PlannedStrategy {
   DdpPlan const& plan() const { return plan_; }
 
   Member make(StrategyParts const& parts) const override {
-    return {.strategy = std::make_unique<Ddp>(plan_, parts)};
+    auto& group = parts.world.all();
+    return {.strategy = std::make_unique<DataParallelWorker>(
+                std::make_unique<Replicated>(plan_, parts, group), plan_.config.micro_batches,
+                parts, group)};
   }
 
   StepTime time(StepParts const& parts) const override {

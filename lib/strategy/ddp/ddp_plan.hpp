@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "params/bucket_plan.hpp"
+#include "strategy/codes/low_rank_gradients.hpp"
+#include "strategy/codes/sparse_gradients.hpp"
 #include "strategy/ddp/coded_piece.hpp"
 #include "strategy/ddp/ddp_config.hpp"
 #include "strategy/plan.hpp"
-#include "strategy/shared/low_rank_gradients.hpp"
-#include "strategy/shared/sparse_gradients.hpp"
 
 namespace stratagem {
 

@@ -12,14 +12,17 @@
 
 namespace stratagem {
 
-/// Sums over ranks of gradients that travel in a code, bucket by bucket. Whatever travels: all
-/// ranks end with the same sums, so replicas stay alike, and `serial` with `compression` makes the
-/// same, bit for bit.
+/// Sums over ranks of gradients, bucket by bucket, as they are or in a code. Whatever travels: all
+/// ranks end with the same sums, so replicas stay alike, and `serial` with the same `compression`
+/// makes the same, bit for bit.
 class GradientSums {
  public:
   virtual ~GradientSums() = default;
 
-  /// Codes a bucket of `gradients`, which are laid out as the parameters, and begins to send it.
+  /// Whether the last bucket takes the status along.
+  virtual bool takes_status() const { return false; }
+
+  /// Begins the sum of a bucket of `gradients`, which are laid out as the parameters.
   /// Buckets in their order; not before finish() of the step before.
   virtual void begin(std::size_t bucket, at::Tensor const& gradients, std::int64_t step) = 0;
   /// Goes on with what has arrived.
@@ -31,8 +34,10 @@ class GradientSums {
   virtual std::vector<ParameterState> state() const = 0;
 };
 
-/// As the plan has it; nothing without a code. AgreedError(environment) on a GPU.
+/// As the plan has it, over the ranks of `group`. `reduced`: status and gradients, one behind the
+/// other. AgreedError(environment) for a code on a GPU.
 std::unique_ptr<GradientSums> make_gradient_sums(DdpPlan const& plan, StrategyParts const& parts,
-                                                 ParameterLayout const& layout);
+                                                 ParameterLayout const& layout,
+                                                 at::Tensor const& reduced, Communicator& group);
 
 }  // namespace stratagem

@@ -7,7 +7,7 @@
 
 #include <ATen/ATen.h>
 
-#include "strategy/shared/compressed.hpp"
+#include "strategy/codes/compressed.hpp"
 
 namespace stratagem {
 namespace {
@@ -30,9 +30,10 @@ std::int64_t bytes_held(std::span<LowRankPlan const> buckets, std::int64_t eleme
 }
 
 LowRankSums::LowRankSums(std::vector<LowRankPlan> buckets, Compression const& compression,
-                         StrategyParts const& parts, ParameterLayout const& layout)
+                         StrategyParts const& parts, ParameterLayout const& layout,
+                         Communicator& group)
     : buckets_(std::move(buckets)),
-      parts_(parts),
+      group_(group),
       layout_(layout),
       code_(compression.matrix_rank, parts.seed) {
   std::int64_t first = 0, second = 0;
@@ -41,8 +42,8 @@ LowRankSums::LowRankSums(std::vector<LowRankPlan> buckets, Compression const& co
     second_begin_.push_back(std::exchange(second, second + bucket.second));
   }
   gpu::MemoryScope const scope(gpu::MemoryCategory::gradients, parts.device);
-  first_ = parts.world.all().allocate(first, at::kFloat);
-  second_ = parts.world.all().allocate(second, at::kFloat);
+  first_ = group_.allocate(first, at::kFloat);
+  second_ = group_.allocate(second, at::kFloat);
   residual_ = at::zeros({layout.size()}, at::kFloat);
 }
 
@@ -63,7 +64,7 @@ void LowRankSums::begin(std::size_t bucket, at::Tensor const& gradients, std::in
   gradients_ = gradients;
   code_.revive(buckets_[bucket], second_of(bucket), step);
   code_.add(buckets_[bucket], gradients, residual_, second_of(bucket), first_of(bucket));
-  first_sums_.push_back(parts_.world.all().all_reduce(first_of(bucket)));
+  first_sums_.push_back(group_.all_reduce(first_of(bucket)));
   half_ = bucket;
 }
 
@@ -72,8 +73,8 @@ void LowRankSums::send_second() {
   first_sums_[bucket].wait_on_host();
   code_.orthogonalise(buckets_[bucket], first_of(bucket));
   code_.subtract(buckets_[bucket], first_of(bucket), residual_, second_of(bucket));
-  second_sums_.push_back(
-      buckets_[bucket].second == 0 ? Work() : parts_.world.all().all_reduce(second_of(bucket)));
+  second_sums_.push_back(buckets_[bucket].second == 0 ? Work()
+                                                      : group_.all_reduce(second_of(bucket)));
 }
 
 void LowRankSums::finish(std::size_t bucket) {
@@ -83,7 +84,7 @@ void LowRankSums::finish(std::size_t bucket) {
 }
 
 std::vector<ParameterState> LowRankSums::state() const {
-  auto states = of_each_worker(Compression::residual, layout_, residual_, parts_.world.all());
+  auto states = of_each_worker(Compression::residual, layout_, residual_, group_);
   ParameterState factors{.kind = std::string(Compression::right_factor), .pieces = {}};
   for (std::size_t bucket = 0; bucket < buckets_.size(); ++bucket)
     std::ranges::move(code_.pieces_of(buckets_[bucket], second_of(bucket)),

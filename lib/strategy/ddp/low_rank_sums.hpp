@@ -9,8 +9,8 @@
 #include <ATen/core/Tensor.h>
 
 #include "comm/work/work.hpp"
+#include "strategy/codes/low_rank_gradients.hpp"
 #include "strategy/ddp/gradient_sums.hpp"
-#include "strategy/shared/low_rank_gradients.hpp"
 
 namespace stratagem {
 
@@ -24,7 +24,7 @@ std::int64_t bytes_held(std::span<LowRankPlan const> buckets, std::int64_t eleme
 class LowRankSums final : public GradientSums {
  public:
   LowRankSums(std::vector<LowRankPlan> buckets, Compression const& compression,
-              StrategyParts const& parts, ParameterLayout const& layout);
+              StrategyParts const& parts, ParameterLayout const& layout, Communicator& group);
 
   void begin(std::size_t bucket, at::Tensor const& gradients, std::int64_t step) override;
   void finish(std::size_t bucket) override;
@@ -37,7 +37,7 @@ class LowRankSums final : public GradientSums {
   at::Tensor second_of(std::size_t bucket) const;
 
   std::vector<LowRankPlan> buckets_;
-  StrategyParts parts_;
+  Communicator& group_;
   ParameterLayout layout_;
   LowRankGradients code_;
   std::vector<std::int64_t> first_begin_, second_begin_;  ///< by bucket, in what is below

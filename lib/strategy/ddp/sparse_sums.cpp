@@ -5,7 +5,7 @@
 
 #include <ATen/ATen.h>
 
-#include "strategy/shared/compressed.hpp"
+#include "strategy/codes/compressed.hpp"
 
 namespace stratagem {
 namespace {
@@ -40,9 +40,10 @@ std::int64_t bytes_held(Compression const& compression, std::span<SparseMessage 
 }
 
 SparseSums::SparseSums(std::vector<SparseMessage> messages, Compression const& compression,
-                       StrategyParts const& parts, ParameterLayout const& layout)
+                       StrategyParts const& parts, ParameterLayout const& layout,
+                       Communicator& group)
     : messages_(std::move(messages)),
-      parts_(parts),
+      group_(group),
       layout_(layout),
       code_(compression, parts.optimizer, parts.seed),
       memory_([&] {
@@ -56,9 +57,9 @@ SparseSums::SparseSums(std::vector<SparseMessage> messages, Compression const& c
   }
   gpu::MemoryScope const scope(gpu::MemoryCategory::gradients, parts.device);
   if (compression.places_travel())
-    gathered_ = parts.world.all().allocate(ranks() * bytes, at::kByte);
+    gathered_ = group_.allocate(ranks() * bytes, at::kByte);
   else
-    reduced_ = parts.world.all().allocate(bytes / std::int64_t{sizeof(float)}, at::kFloat);
+    reduced_ = group_.allocate(bytes / std::int64_t{sizeof(float)}, at::kFloat);
 }
 
 at::Tensor SparseSums::room(std::size_t bucket, int rank) const {
@@ -72,15 +73,15 @@ void SparseSums::begin(std::size_t bucket, at::Tensor const& gradients, std::int
   if (bucket == 0) works_.clear();
   gradients_ = gradients;
   step_ = step;
-  auto const own = room(bucket, parts_.world.all().rank());
+  auto const own = room(bucket, group_.rank());
   code_.encode(messages_[bucket], numbers_of(gradients), memory_, step, bytes_in(own));
   if (!gathers()) {
-    works_.push_back(parts_.world.all().all_reduce(own));
+    works_.push_back(group_.all_reduce(own));
     return;
   }
   auto const bytes = messages_[bucket].bytes;
   auto const all = gathered_.narrow(0, ranks() * first_byte_[bucket], ranks() * bytes);
-  works_.push_back(parts_.world.all().all_gather(all, own));
+  works_.push_back(group_.all_gather(all, own));
 }
 
 void SparseSums::finish(std::size_t bucket) {
@@ -94,8 +95,7 @@ void SparseSums::finish(std::size_t bucket) {
 std::vector<ParameterState> SparseSums::state() const {
   std::vector<ParameterState> states;
   for (auto const& [kind, own] : kinds_of(memory_))
-    std::ranges::move(of_each_worker(kind, layout_, own, parts_.world.all()),
-                      std::back_inserter(states));
+    std::ranges::move(of_each_worker(kind, layout_, own, group_), std::back_inserter(states));
   return states;
 }
 

@@ -8,8 +8,8 @@
 #include <ATen/core/Tensor.h>
 
 #include "comm/work/work.hpp"
+#include "strategy/codes/sparse_gradients.hpp"
 #include "strategy/ddp/gradient_sums.hpp"
-#include "strategy/shared/sparse_gradients.hpp"
 
 namespace stratagem {
 
@@ -24,7 +24,7 @@ std::int64_t bytes_held(Compression const& compression, std::span<SparseMessage 
 class SparseSums final : public GradientSums {
  public:
   SparseSums(std::vector<SparseMessage> messages, Compression const& compression,
-             StrategyParts const& parts, ParameterLayout const& layout);
+             StrategyParts const& parts, ParameterLayout const& layout, Communicator& group);
 
   void begin(std::size_t bucket, at::Tensor const& gradients, std::int64_t step) override;
   void finish(std::size_t bucket) override;
@@ -32,12 +32,12 @@ class SparseSums final : public GradientSums {
 
  private:
   bool gathers() const { return gathered_.defined(); }
-  int ranks() const { return parts_.world.all().size(); }
+  int ranks() const { return group_.size(); }
   /// Where a rank's message is, or the sum of all.
   at::Tensor room(std::size_t bucket, int rank) const;
 
   std::vector<SparseMessage> messages_;  ///< by bucket
-  StrategyParts parts_;
+  Communicator& group_;
   ParameterLayout layout_;
   SparseGradients code_;
   SparseMemory memory_;

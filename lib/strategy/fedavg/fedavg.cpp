@@ -12,8 +12,7 @@
 #include "base/contract.hpp"
 #include "base/text.hpp"
 #include "comm/agreement.hpp"
-#include "strategy/shared/cross_entropy.hpp"
-#include "strategy/shared/micro_batches.hpp"
+#include "strategy/pass/micro_batches.hpp"
 
 namespace stratagem {
 
@@ -51,8 +50,9 @@ FedAvg::FedAvg(FedAvgPlan const& plan, StrategyParts const& parts)
       replica_(parts.model, parts.precision.compute, parts.device, parts.seed),
       begin_(parts.allocate(gpu::MemoryCategory::optimizer, all().size())),
       gradient_(parts.allocate(gpu::MemoryCategory::gradients, all().size())),
+      store_(replica_, gradient_),
       status_(parts.allocate(gpu::MemoryCategory::gradients, status_room)),
-      tape_(parts.model.blocks, parts.recompute) {
+      passes_(parts) {
   if (plan_.has_momentum())
     momentum_ = parts.allocate(gpu::MemoryCategory::optimizer, all().size());
   {
@@ -61,8 +61,6 @@ FedAvg::FedAvg(FedAvgPlan const& plan, StrategyParts const& parts)
     sum_ = parts.world.all().allocate(all().size(), at::kInt);
     if (plan_.is_secure()) messages_ = parts.world.all().allocate(plan_.message_room(), at::kByte);
   }
-  for (int block = 0; block < tape_.blocks(); ++block)
-    gradient_views_.push_back(views_of(gradient_, replica_.layout(), block));
   for (int place = 0; place < plan_.clients_of_rank(); ++place)
     buffers_.push_back(make_buffers(parts.model, parts.device, parts.precision.compute));
   begin_optimizer();
@@ -75,9 +73,8 @@ void FedAvg::begin_optimizer() {
 }
 
 StepResult FedAvg::step(Batch const& batch, StepOptions const& options) {
-  status_.begin(options);
+  status_.begin(options, options.compare_replicas ? ReplicaHashes(replicas()) : ReplicaHashes());
   status_.clear();
-  hashes_ = options.compare_replicas ? ReplicaHashes(replicas()) : ReplicaHashes();
   auto const clients = clients_of(batch, plan_.drawn);
   auto const answers = answers_of(plan_.drawn, plan_.config.lost, parts_.seed, batch.step);
   FixedPoint const codes(samples_of(clients), plan_.config.largest_change);
@@ -107,11 +104,7 @@ void FedAvg::train(std::size_t place, DrawnClient const& client, Batch const& sh
   replica_.refresh(all());
   begin_optimizer();
   for (auto const& of_step : split(share, plan_.config.local_steps)) {
-    auto write = GradWrite::overwrite;
-    for (auto const& micro : split(of_step, plan_.config.micro_batches)) {
-      pass(place, client, micro, write);
-      write = GradWrite::accumulate;
-    }
+    pass(place, client, of_step);
     parts_.recorder.enter(Phase::optimizer);
     update_->begin();
     update_->apply(all(), replica_.flat(), gradient_, lr);
@@ -119,22 +112,17 @@ void FedAvg::train(std::size_t place, DrawnClient const& client, Batch const& sh
   }
 }
 
-void FedAvg::pass(std::size_t place, DrawnClient const& client, Batch const& micro,
-                  GradWrite write) {
-  parts_.recorder.enter(Phase::forward);
-  auto const logits =
-      forward(replica_, buffers_[place], tape_, micro.inputs, parts_.context_of(micro, 1));
-  auto const loss = cross_entropy(logits, micro.labels);
-  status_.note(loss, tape_);
-  if (!failure_ && !std::isfinite(loss.loss.item<double>()))
-    failure_ =
-        bad_loss(str("the loss of client ", client.number, " is not finite at step ", micro.step),
-                 parts_.model, tape_.first_non_finite());
-  parts_.recorder.enter(Phase::backward);
-  at::Tensor gradient = loss.gradient;
-  for (int block = tape_.blocks() - 1; block >= 0; --block)
-    gradient =
-        tape_.backward(block, gradient, gradient_views_[static_cast<std::size_t>(block)], write);
+void FedAvg::pass(std::size_t place, DrawnClient const& client, Batch const& of_step) {
+  auto const noted = [&](CrossEntropy const& loss) {
+    status_.note(loss, passes_.tape());
+    if (!failure_ && !std::isfinite(loss.loss.item<double>()))
+      failure_ = bad_loss(
+          str("the loss of client ", client.number, " is not finite at step ", of_step.step),
+          parts_.model, passes_.tape().first_non_finite());
+  };
+  passes_.run_all(
+      store_, buffers_[place], of_step, plan_.config.micro_batches,
+      [this](Batch const& micro) { return parts_.context_of(micro, 1); }, noted);
 }
 
 void FedAvg::add_change(std::size_t place, DrawnClient const& client, FixedPoint const& codes,
@@ -158,13 +146,14 @@ StepResult FedAvg::exchange(Batch const& batch) {
   parts_.recorder.enter(Phase::comm_exposed);
   auto& communicator = parts_.world.all();
   if (failure_) status_.refuse();
-  status_.seal(fingerprint(communicator.collectives(), hashes_));
+  status_.seal(status_.fingerprint(communicator.collectives()));
   auto agreement = communicator.all_reduce(status_.memory());
   communicator.all_reduce(sum_).wait_on_stream();
   agreement.wait_on_stream();
   status_.fetch_sum();
-  auto const [result, finite, alike] = status_.result(batch, plan_.ranks, plan_.passes_of_rank());
-  if (!alike) refuse_difference(communicator, hashes_, batch.step);
+  auto const [result, finite, alike] = status_.result(
+      batch, {.ranks = plan_.ranks, .reporters = plan_.ranks, .passes = plan_.passes_of_rank()});
+  if (!alike) refuse_difference(communicator, status_.hashes(), batch.step);
   if (!finite) agree(communicator, failure_);
   ensures(finite, "a rank that refuses says why");
   return result;

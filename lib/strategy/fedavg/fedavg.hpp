@@ -4,15 +4,14 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "model/block_tape.hpp"
 #include "strategy/fedavg/answers.hpp"
 #include "strategy/fedavg/fedavg_plan.hpp"
 #include "strategy/fedavg/fixed_point.hpp"
 #include "strategy/fedavg/secure/secure_round.hpp"
-#include "strategy/shared/replica.hpp"
+#include "strategy/pass/passes.hpp"
+#include "strategy/pass/replica_gradients.hpp"
 #include "strategy/shared/step_status.hpp"
 #include "strategy/shared/update.hpp"
-#include "strategy/state/replicas.hpp"
 #include "strategy/strategy_parts.hpp"
 
 namespace stratagem {
@@ -32,7 +31,7 @@ class FedAvg final : public Strategy {
 
   StepResult step(Batch const& batch, StepOptions const& options) override;
   at::Tensor predict(at::Tensor const& images, Buffers const& statistics) override {
-    return infer(replica_, statistics, tape_, images, parts_.evaluation());
+    return passes_.predict(store_, statistics, images);
   }
   State state() override;
   void state_replaced() override { replica_.refresh(all()); }
@@ -51,8 +50,8 @@ class FedAvg final : public Strategy {
   /// A new one, that has seen nothing.
   void begin_optimizer();
   void train(std::size_t place, DrawnClient const& client, Batch const& share, double lr);
-  /// Forward and backward.
-  void pass(std::size_t place, DrawnClient const& client, Batch const& micro, GradWrite write);
+  /// The passes of one of its steps.
+  void pass(std::size_t place, DrawnClient const& client, Batch const& of_step);
   /// Where the server shall see sums alone: the clients of this rank as parties of a secure sum.
   std::optional<SecureRound> begin_secure(std::int64_t round) const;
   /// Adds what the client has made of the parameters to the sum, masked where that is secure.
@@ -72,11 +71,10 @@ class FedAvg final : public Strategy {
   at::Tensor gradient_;           ///< of the client; then its change, and the mean of all
   at::Tensor codes_, sum_;        ///< int32
   at::Tensor messages_;           ///< of a secure sum, bytes; undefined without
-  std::vector<std::vector<at::Tensor>> gradient_views_;  ///< by block
-  std::vector<Buffers> buffers_;                         ///< by place of this rank
+  ReplicaGradients store_;        ///< gradient_, and the parameters
+  std::vector<Buffers> buffers_;  ///< by place of this rank
   StepStatus status_;
-  ReplicaHashes hashes_;  ///< of this step, where it compares them
-  BlockTape tape_;
+  Passes passes_;
   std::int64_t clipped_ = 0, coded_ = 0;  ///< elements of this rank since the last report
   std::optional<Error> failure_;          ///< why this rank cannot continue, until all know
 };

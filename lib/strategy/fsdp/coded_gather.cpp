@@ -9,7 +9,7 @@
 
 #include "base/contract.hpp"
 #include "comm/communicator.hpp"
-#include "strategy/shared/compressed.hpp"
+#include "strategy/codes/compressed.hpp"
 
 namespace stratagem {
 

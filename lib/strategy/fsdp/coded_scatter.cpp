@@ -6,15 +6,15 @@
 
 #include "base/contract.hpp"
 #include "gpu/memory.hpp"
-#include "strategy/shared/compressed.hpp"
+#include "strategy/codes/compressed.hpp"
 
 namespace stratagem {
 
 CodedScatter::CodedScatter(FsdpPlan const& plan, ParameterLayout const& layout,
-                           StrategyParts const& parts)
+                           StrategyParts const& parts, Communicator& group)
     : plan_(plan),
       layout_(layout),
-      parts_(parts),
+      group_(group),
       codec_(plan.compression.code, plan.compression.rounding, parts.seed) {
   refuse_codes_on_gpu(parts.device);
   expects(2 * plan.units() < Communicator::max_tag, "fewer units than tags");
@@ -24,7 +24,7 @@ CodedScatter::CodedScatter(FsdpPlan const& plan, ParameterLayout const& layout,
 }
 
 at::Tensor CodedScatter::make_room(std::int64_t bytes) const {
-  return parts_.world.all().allocate(bytes, at::kByte).zero_();  // padding is never written
+  return group_.allocate(bytes, at::kByte).zero_();  // padding is never written
 }
 
 CodedScatter::Exchange CodedScatter::begin(int unit, std::size_t chunk, at::Tensor const& whole,
@@ -35,9 +35,8 @@ CodedScatter::Exchange CodedScatter::begin(int unit, std::size_t chunk, at::Tens
     auto const code = sending(room, unit, chunk, peer);
     encode(chunk_of(unit, chunk), peer, whole, code, step);
     if (peer == rank()) continue;
-    exchange.arriving.push_back(
-        parts_.world.all().receive(receiving(room, unit, chunk, peer), peer, tag));
-    exchange.sent.push_back(parts_.world.all().send(code, peer, tag));
+    exchange.arriving.push_back(group_.receive(receiving(room, unit, chunk, peer), peer, tag));
+    exchange.sent.push_back(group_.send(code, peer, tag));
   }
   return exchange;
 }
@@ -114,7 +113,7 @@ std::span<std::byte> CodedScatter::code(at::Tensor const& of_shard, Part const& 
 
 std::vector<ParameterState> CodedScatter::state() const {
   if (!residual_.defined()) return {};
-  return of_each_worker(Compression::residual, layout_, residual_, parts_.world.all());
+  return of_each_worker(Compression::residual, layout_, residual_, group_);
 }
 
 }  // namespace stratagem

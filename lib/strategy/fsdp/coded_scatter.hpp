@@ -25,7 +25,8 @@ class CodedScatter {
   };
 
   /// `plan` has a compression. AgreedError(environment) on a GPU.
-  CodedScatter(FsdpPlan const& plan, ParameterLayout const& layout, StrategyParts const& parts);
+  CodedScatter(FsdpPlan const& plan, ParameterLayout const& layout, StrategyParts const& parts,
+               Communicator& group);
 
   /// Room for a unit's codes, to be handed to begin() and finish(): [`bytes`].
   at::Tensor make_room(std::int64_t bytes) const;
@@ -47,7 +48,7 @@ class CodedScatter {
     std::int64_t padding = 0;  ///< the last so many belong to no parameter
   };
 
-  int rank() const { return parts_.world.all().rank(); }
+  int rank() const { return group_.rank(); }
   int ranks() const { return plan_.shards.ranks; }
   Chunk const& chunk_of(int unit, std::size_t chunk) const {
     return plan_.unit(unit).chunks[chunk];
@@ -65,7 +66,7 @@ class CodedScatter {
 
   FsdpPlan const& plan_;
   ParameterLayout const& layout_;
-  StrategyParts const& parts_;
+  Communicator& group_;
   Codec codec_;
   at::Tensor
       residual_;  ///< of this rank's gradients, in the flat space; undefined without feedback

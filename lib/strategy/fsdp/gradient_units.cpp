@@ -13,8 +13,8 @@ namespace stratagem {
 using Kind = UnitViews::Kind;
 
 GradientUnits::GradientUnits(FsdpPlan const& plan, ParameterLayout const& layout,
-                             StrategyParts const& parts)
-    : plan_(plan), parts_(parts) {
+                             StrategyParts const& parts, Communicator& group)
+    : plan_(plan), parts_(parts), group_(group) {
   for (int unit = 0; unit < plan.units(); ++unit) {
     units_.push_back({.views = {plan, unit, Kind::gradients, layout, parts.device}});
     for (auto const& chunk : plan.unit(unit).chunks)
@@ -23,36 +23,35 @@ GradientUnits::GradientUnits(FsdpPlan const& plan, ParameterLayout const& layout
   std::vector<UnitViews const*> views;
   for (auto const& unit : units_) views.push_back(&unit.views);
   by_block_ = tensors_by_block(views, plan, layout);
-  if (plan.compression.on()) coded_.emplace(plan, layout, parts);
+  if (plan.compression.on()) coded_.emplace(plan, layout, parts, group);
   allocate();
 }
 
 void GradientUnits::allocate() {
   gpu::MemoryScope const scope(gpu::MemoryCategory::gradients, parts_.device);
-  auto& communicator = parts_.world.all();
   for (int index = 0; index < plan_.units(); ++index) {
     auto& unit = units_[static_cast<std::size_t>(index)];
     if (plan_.whole_gradients || plan_.lends(index)) {
-      unit.slot.memory = communicator.allocate(plan_.gradient_bytes(index), at::kByte);
+      unit.slot.memory = group_.allocate(plan_.gradient_bytes(index), at::kByte);
       if (coded_) unit.slot.codes = coded_->make_room(plan_.code_bytes(index));
     }
     if (plan_.lends(index) && plan_.reduces_into_scratch())
-      unit.slot.scratch = communicator.allocate(plan_.scratch_bytes(index), at::kByte);
+      unit.slot.scratch = group_.allocate(plan_.scratch_bytes(index), at::kByte);
     if (plan_.whole_gradients) unit.views.point_to(unit.slot.memory);
     for (std::size_t c = 0; c < plan_.unit(index).chunks.size(); ++c) {
       auto const& chunk = plan_.unit(index).chunks[c];
       unit.shards.push_back(
           plan_.whole_gradients
               ? own_part(chunk_of(unit.slot.memory, plan_, index, c, Kind::gradients), chunk,
-                         communicator.rank())
-              : communicator.allocate(chunk.shard, plan_.types.master));
+                         group_.rank())
+              : group_.allocate(chunk.shard, plan_.types.master));
     }
   }
   for (int i = 0; i < plan_.gradient_slots; ++i) {
     auto& slot = free_slots_.emplace_back();
-    slot.memory = communicator.allocate(plan_.gradient_slot_bytes(), at::kByte);
+    slot.memory = group_.allocate(plan_.gradient_slot_bytes(), at::kByte);
     if (plan_.reduces_into_scratch())
-      slot.scratch = communicator.allocate(plan_.scratch_slot_bytes(), at::kByte);
+      slot.scratch = group_.allocate(plan_.scratch_slot_bytes(), at::kByte);
     if (coded_) slot.codes = coded_->make_room(plan_.code_slot_bytes());
   }
 }
@@ -99,7 +98,7 @@ void GradientUnits::reduce_scatter(int index, GradWrite write, std::int64_t step
       continue;
     }
     reduction.summed.push_back(destination(index, c, write));
-    reduction.works.push_back(parts_.world.all().reduce_scatter(reduction.summed.back(), whole));
+    reduction.works.push_back(group_.reduce_scatter(reduction.summed.back(), whole));
   }
   if (!plan_.whole_gradients) unit.views.point_nowhere();
   reductions_.push_back(std::move(reduction));

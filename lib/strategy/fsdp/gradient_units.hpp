@@ -18,7 +18,8 @@ namespace stratagem {
 class GradientUnits {
  public:
   /// The references outlive this object.
-  GradientUnits(FsdpPlan const& plan, ParameterLayout const& layout, StrategyParts const& parts);
+  GradientUnits(FsdpPlan const& plan, ParameterLayout const& layout, StrategyParts const& parts,
+                Communicator& group);
 
   /// Makes room for the gradients of a pass through the unit; waits for a slot, where slots are
   /// shared. Lenders are opened first of all.
@@ -71,6 +72,7 @@ class GradientUnits {
 
   FsdpPlan const& plan_;
   StrategyParts const& parts_;
+  Communicator& group_;
   std::optional<CodedScatter> coded_;
   std::vector<Summed> units_;
   std::vector<std::vector<at::Tensor>> by_block_;

@@ -7,12 +7,12 @@
 #include "base/console/table.hpp"
 #include "base/text.hpp"
 #include "optim/exact_square_sum.hpp"
-#include "strategy/fsdp/fsdp.hpp"
+#include "strategy/codes/compressed.hpp"
 #include "strategy/fsdp/fsdp_plan.hpp"
+#include "strategy/fsdp/sharded.hpp"
 #include "strategy/planned_strategy.hpp"
-#include "strategy/shared/compressed.hpp"
-#include "strategy/shared/model_layout.hpp"
 #include "strategy/shared/step_status.hpp"
+#include "strategy/state/model_layout.hpp"
 #include "strategy/timing/lanes.hpp"
 
 namespace stratagem {
@@ -20,7 +20,7 @@ namespace {
 
 /// Gathers go ahead of the blocks as far as the plan says; each unit's reduce-scatter begins when
 /// its blocks are back, and is awaited before its shard is updated or another unit needs its slot:
-/// Fsdp::step() on lanes.
+/// A step of FSDP on lanes, in the order of DataParallelWorker and Sharded.
 class FsdpStep {
  public:
   FsdpStep(FsdpPlan const& plan, StepParts const& parts)
@@ -225,7 +225,9 @@ class PlannedFsdp final : public PlannedStrategy {
   FsdpPlan const& plan() const { return plan_; }
 
   Member make(StrategyParts const& parts) const override {
-    return {.strategy = std::make_unique<Fsdp>(plan_, parts)};
+    auto& group = parts.world.all();
+    return {.strategy = std::make_unique<DataParallelWorker>(
+                std::make_unique<Sharded>(plan_, parts, group), plan_.micro_batches, parts, group)};
   }
 
   StepTime time(StepParts const& parts) const override {

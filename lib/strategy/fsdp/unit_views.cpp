@@ -3,7 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "comm/communicator.hpp"
-#include "strategy/shared/model_layout.hpp"
+#include "strategy/state/model_layout.hpp"
 
 namespace stratagem {
 namespace {

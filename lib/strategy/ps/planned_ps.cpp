@@ -7,6 +7,7 @@
 #include "base/console/table.hpp"
 #include "base/text.hpp"
 #include "comm/agreement.hpp"
+#include "strategy/codes/compressed.hpp"
 #include "strategy/planned_strategy.hpp"
 #include "strategy/ps/async_server.hpp"
 #include "strategy/ps/async_worker.hpp"
@@ -15,7 +16,6 @@
 #include "strategy/ps/policy/pull_schedule.hpp"
 #include "strategy/ps/sync_server.hpp"
 #include "strategy/ps/sync_worker.hpp"
-#include "strategy/shared/compressed.hpp"
 #include "strategy/timing/lanes.hpp"
 
 namespace stratagem {

@@ -7,10 +7,10 @@
 
 #include "base/text.hpp"
 #include "params/initialise.hpp"
+#include "strategy/codes/compressed.hpp"
 #include "strategy/ps/ps_plan.hpp"
-#include "strategy/shared/compressed.hpp"
-#include "strategy/shared/model_layout.hpp"
 #include "strategy/shared/step_status.hpp"
+#include "strategy/state/model_layout.hpp"
 
 namespace stratagem {
 PsServer::PsServer(PsPlan plan, StrategyParts const& parts)

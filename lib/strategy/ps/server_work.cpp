@@ -11,9 +11,9 @@
 #include "base/clock.hpp"
 #include "base/contract.hpp"
 #include "compress/codec.hpp"
+#include "strategy/codes/compressed.hpp"
 #include "strategy/ps/parameter_store.hpp"
 #include "strategy/ps/ps_config.hpp"
-#include "strategy/shared/compressed.hpp"
 
 namespace stratagem {
 namespace {

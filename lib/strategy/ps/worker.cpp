@@ -9,9 +9,9 @@
 
 #include "base/arithmetic.hpp"
 #include "base/clock.hpp"
+#include "strategy/codes/compressed.hpp"
+#include "strategy/pass/micro_batches.hpp"
 #include "strategy/ps/round_counts.hpp"
-#include "strategy/shared/compressed.hpp"
-#include "strategy/shared/micro_batches.hpp"
 
 namespace stratagem {
 
@@ -26,13 +26,12 @@ PsWorker::PsWorker(PsPlan plan, StrategyParts const& parts)
       worker_(plan_.placement.seat_of(parts.world.all().rank()).worker),
       buffers_(make_buffers(parts.model, parts.device, parts.precision.compute)),
       gradients_(parts.allocate(gpu::MemoryCategory::gradients, replica_.layout().size())),
-      tape_(parts.model.blocks, parts.recompute),
+      store_(replica_, gradients_),
+      passes_(parts),
       code_(make_push_code(plan_.config.compression, replica_.layout(), parts.seed)),
       line_(empty_message()),
       answer_(empty_message()),
       pulls_(plan_.servers.chunks.size()) {
-  for (int block = 0; block < tape_.blocks(); ++block)
-    gradient_views_.push_back(views_of(gradients_, replica_.layout(), block));
   if (!code_) return;
   gpu::MemoryScope const scope(gpu::MemoryCategory::gradients, parts.device);
   residual_ = code_->make_residual();
@@ -48,62 +47,60 @@ StepResult PsWorker::step(Batch const& batch, StepOptions const& options) {
                   .requests = options.requests};
   auto const micros = split(batch, plan_.config.micro_batches);
   for (std::size_t i = 0; i < micros.size(); ++i) {
-    bool const last = i + 1 == micros.size();
-    auto const pass = cross_entropy(forward(micros[i]), micros[i].labels, scale_.loss_scale());
-    note(pass, micros[i], line);
-    if (i == 0) sends_.clear();  // of the step before: what they carry is about to be overwritten
-    if (last) {
-      be_slow(monotonic_ns() - begin - waited_ns_ + backward_ns_);
-      ++pushes_;
-      line.collectives = in_message(parts_.world.all().collectives().fingerprint());
-      describe_push(line, options);
-      announce(line);
-    }
-    backward(pass.gradient, i == 0 ? GradWrite::overwrite : GradWrite::accumulate,
-             last ? &batch : nullptr, line.pulls);
+    std::int64_t backward_begin = 0;
+    auto const noted = [&](CrossEntropy const& loss) {
+      note(loss, micros[i], line);
+      if (i == 0) sends_.clear();  // of the step before: what they carry is about to be overwritten
+      if (i + 1 == micros.size()) {
+        be_slow(monotonic_ns() - begin - waited_ns_ + backward_ns_);
+        begin_push(batch, options, line);
+      }
+      backward_begin = monotonic_ns();
+    };
+    store_.write(i == 0 ? GradWrite::overwrite : GradWrite::accumulate);
+    passes_.run(*this, buffers_, micros[i], parts_.context_of(micros[i], scale_.loss_scale()),
+                noted);
+    backward_ns_ = monotonic_ns() - backward_begin;
   }
+  pushing_.reset();
   return result_of(batch, line);
+}
+
+void PsWorker::begin_push(Batch const& batch, StepOptions const& options, PushHeader& line) {
+  ++pushes_;
+  line.collectives = in_message(parts_.world.all().collectives().fingerprint());
+  describe_push(line, options);
+  announce(line);
+  pushing_.emplace(Pushing{batch, line.pulls});
 }
 
 void PsWorker::note(CrossEntropy const& pass, Batch const& micro, PushHeader& line) {
   auto const loss = pass.loss.item<double>();
-  if (!std::isfinite(loss)) note_bad_loss(micro, tape_.first_non_finite());
+  if (!std::isfinite(loss)) note_bad_loss(micro, passes_.tape().first_non_finite());
   line.loss += loss / plan_.config.micro_batches;
   line.correct += pass.correct.item<std::int64_t>();
 }
 
-at::Tensor PsWorker::forward(Batch const& micro) {
-  auto const context = parts_.context_of(micro, scale_.loss_scale());
-  // Autograd would take rounding what came late for a change of what the pass has kept.
-  auto const precision = parts_.precision.compute;
-  if (compute_type(precision) != master_type(precision)) await_parameters(replica_.layout().size());
-  at::Tensor x = micro.inputs;
-  for (int block = 0; block < tape_.blocks(); ++block) {
-    await_parameters(replica_.layout().range(block).end);
-    parts_.recorder.enter(Phase::forward);
-    auto const& buffers = buffers_[static_cast<std::size_t>(block)];
-    x = tape_.forward(block, x, {replica_.parameters(block), buffers, context});
+std::span<at::Tensor const> PsWorker::unshard(int block, Direction direction) {
+  if (direction == Direction::forward) {
+    // Autograd would take rounding what came late for a change of what the pass has kept.
+    auto const precision = parts_.precision.compute;
+    bool const rounds = compute_type(precision) != master_type(precision);
+    await_parameters(rounds ? replica_.layout().size() : replica_.layout().range(block).end);
   }
-  return x;
+  return replica_.parameters(block);
 }
 
-void PsWorker::backward(at::Tensor gradient, GradWrite write, Batch const* pushed, bool pulls) {
-  parts_.recorder.enter(Phase::backward);
-  auto const begin = monotonic_ns();
-  auto next = plan_.servers.chunks.begin();
-  for (int block = tape_.blocks() - 1; block >= 0; --block) {
-    gradient =
-        tape_.backward(block, gradient, gradient_views_[static_cast<std::size_t>(block)], write);
-    if (pushed == nullptr) continue;
-    // What lies beyond the block's begin is complete, and its parameters have served.
-    for (; next != plan_.servers.chunks.end() &&
-           next->range.begin >= replica_.layout().range(block).begin;
-         ++next) {
-      push(*next, *pushed);
-      if (pulls) pull(*next);
-    }
+void PsWorker::landed(int block) {
+  if (!pushing_) return;
+  // What lies beyond the block's begin is complete, and its parameters have served.
+  auto const& chunks = plan_.servers.chunks;
+  auto const complete = replica_.layout().range(block).begin;
+  for (auto& next = pushing_->next; next < chunks.size(); ++next) {
+    if (chunks[next].range.begin < complete) return;
+    push(chunks[next], pushing_->of);
+    if (pushing_->pulls) pull(chunks[next]);
   }
-  backward_ns_ = monotonic_ns() - begin;
 }
 
 void PsWorker::send_to_servers(at::Tensor const& message, int tag) {

@@ -4,13 +4,12 @@
 #include <vector>
 
 #include "comm/work/work.hpp"
-#include "model/block_tape.hpp"
+#include "strategy/pass/passes.hpp"
+#include "strategy/pass/replica_gradients.hpp"
 #include "strategy/ps/protocol/messages.hpp"
 #include "strategy/ps/protocol/push_code.hpp"
 #include "strategy/ps/protocol/transport.hpp"
 #include "strategy/ps/ps_plan.hpp"
-#include "strategy/shared/cross_entropy.hpp"
-#include "strategy/shared/replica.hpp"
 #include "strategy/strategy_parts.hpp"
 
 namespace stratagem {
@@ -20,7 +19,7 @@ namespace stratagem {
 /// last. Chunks of the gradient leave while the backward pass goes on, and chunks of parameters
 /// arrive while the next forward pass does. What synchronous and asynchronous workers do otherwise
 /// is what they say about a push, and what they make of the answer.
-class PsWorker : public Strategy {
+class PsWorker : public Strategy, private BlockStore {
  public:
   PsWorker(PsPlan plan, StrategyParts const& parts);
 
@@ -28,7 +27,7 @@ class PsWorker : public Strategy {
   StepResult step(Batch const& batch, StepOptions const& options) final;
   void drain() final;
   at::Tensor predict(at::Tensor const& images, Buffers const& statistics) final {
-    return infer(replica_, statistics, tape_, images, parts_.evaluation());
+    return passes_.predict(store_, statistics, images);
   }
   std::string report() final;
   /// Its parameters: between two rounds, and in a synchronous one, all workers have the same. What
@@ -66,9 +65,13 @@ class PsWorker : public Strategy {
   std::int64_t pushes_ = 0;  ///< in this round, the one under way included
 
  private:
-  at::Tensor forward(Batch const& micro);
-  /// Pushes, and pulls if the push does, what the last pass of `pushed` completes; null before it.
-  void backward(at::Tensor gradient, GradWrite write, Batch const* pushed, bool pulls);
+  /// Waits for the parameters of the block where they are still arriving.
+  std::span<at::Tensor const> unshard(int block, Direction direction) override;
+  GradientTarget gradients(int block) override { return store_.gradients(block); }
+  /// In the last pass of a step: pushes what is complete, and pulls it if the push does.
+  void landed(int block) override;
+  /// The last pass of `batch` follows: its gradients are announced, then pushed as they land.
+  void begin_push(Batch const& batch, StepOptions const& options, PushHeader& line);
   /// Tells all servers what follows, and asks server 0 for its answer.
   void announce(PushHeader const& line);
   void push(ServerChunk const& chunk, Batch const& of);
@@ -79,8 +82,16 @@ class PsWorker : public Strategy {
   /// Sleeps as long as a slower processor would have computed more.
   void be_slow(std::int64_t busy_ns) const;
 
-  std::vector<std::vector<at::Tensor>> gradient_views_;  ///< by block
-  BlockTape tape_;
+  /// What the backward pass under way pushes.
+  struct Pushing {
+    Batch const& of;
+    bool pulls = false;
+    std::size_t next = 0;  ///< chunk
+  };
+
+  ReplicaGradients store_;  ///< gradients_, and the parameters
+  Passes passes_;
+  std::optional<Pushing> pushing_;
   std::optional<PushCode> code_;
   at::Tensor residual_, codes_;  ///< of gradients_, where there is a code
   at::Tensor line_, answer_;     ///< messages

@@ -2,12 +2,12 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "strategy/codes/compressed.hpp"
+#include "strategy/codes/low_rank_gradients.hpp"
+#include "strategy/codes/sparse_gradients.hpp"
 #include "strategy/planned_strategy.hpp"
 #include "strategy/serial/serial.hpp"
 #include "strategy/serial/worker_sums.hpp"
-#include "strategy/shared/compressed.hpp"
-#include "strategy/shared/low_rank_gradients.hpp"
-#include "strategy/shared/sparse_gradients.hpp"
 #include "strategy/timing/lanes.hpp"
 
 namespace stratagem {

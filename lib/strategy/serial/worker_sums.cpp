@@ -6,9 +6,9 @@
 #include <ATen/ATen.h>
 
 #include "compress/codec.hpp"
-#include "strategy/shared/compressed.hpp"
-#include "strategy/shared/low_rank_gradients.hpp"
-#include "strategy/shared/sparse_gradients.hpp"
+#include "strategy/codes/compressed.hpp"
+#include "strategy/codes/low_rank_gradients.hpp"
+#include "strategy/codes/sparse_gradients.hpp"
 
 namespace stratagem {
 namespace {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <utility>
 
 #include <ATen/ATen.h>
 
@@ -22,8 +23,9 @@ StepStatus::StepStatus(at::Tensor memory)
   expects(memory_.numel() == status_room, "room for the status");
 }
 
-void StepStatus::begin(StepOptions const& options) {
+void StepStatus::begin(StepOptions const& options, ReplicaHashes hashes) {
   requests_ = options.requests;
+  hashes_ = std::move(hashes);
   first_bad_block_ = -1;
   refuses_ = false;
 }
@@ -74,7 +76,7 @@ at::Tensor StepStatus::refusal() const {
   return memory_[not_finite].ne(0).to(at::kFloat);
 }
 
-StepStatus::Agreed StepStatus::result(Batch const& batch, int ranks, int micro_batches) const {
+StepStatus::Agreed StepStatus::result(Batch const& batch, StatusTerms const& terms) const {
   arrived_.wait_on_host();
   auto const sums =
       at::from_blob(sum_.data(), {status_room}, memory_.scalar_type()).to(at::kDouble);
@@ -82,10 +84,10 @@ StepStatus::Agreed StepStatus::result(Batch const& batch, int ranks, int micro_b
   // N times the sum of squares is the square of the sum where all terms are equal, else more.
   bool alike = true;
   for (std::int64_t i = 0; i < parts; ++i)
-    alike = alike && ranks * of[first_square + i] == of[first_part + i] * of[first_part + i];
-  return {.result = {.loss = of[loss] / (ranks * micro_batches),
+    alike = alike && terms.ranks * of[first_square + i] == of[first_part + i] * of[first_part + i];
+  return {.result = {.loss = of[loss] / (terms.reporters * terms.passes),
                      .correct = static_cast<std::int64_t>(of[correct]),
-                     .labels = batch.labels.numel() * ranks,
+                     .labels = batch.labels.numel() * terms.reporters,
                      .requests = {.stop = of[stop] > 0,
                                   .interrupt = of[interrupt] > 0,
                                   .save = of[save] > 0}},

@@ -8,7 +8,8 @@
 #include "model/block_tape.hpp"
 #include "model/model.hpp"
 #include "params/parameter_layout.hpp"
-#include "strategy/shared/cross_entropy.hpp"
+#include "strategy/pass/cross_entropy.hpp"
+#include "strategy/state/replicas.hpp"
 #include "strategy/strategy.hpp"
 
 namespace stratagem {
@@ -16,6 +17,13 @@ namespace stratagem {
 /// Elements set aside for the status, wherever it travels with others; as many as keep
 /// those aligned.
 inline constexpr std::int64_t status_room = ParameterLayout::alignment;
+
+/// What is added up in a status.
+struct StatusTerms {
+  int ranks = 1;      ///< whose statuses are added up
+  int reporters = 1;  ///< of them: those that note the losses of their passes
+  int passes = 1;     ///< noted by each
+};
 
 /// What all ranks learn in every step, as sums over ranks. Who owns one sends it around once per
 /// step, after seal() and before fetch_sum(). Whether a fingerprint is the same on all ranks
@@ -26,8 +34,13 @@ class StepStatus {
   /// `memory`: status_room elements of a floating type.
   explicit StepStatus(at::Tensor memory);
 
-  /// What this rank wants; on the host.
-  void begin(StepOptions const& options);
+  /// What this rank wants, and the replicas that it compares; on the host.
+  void begin(StepOptions const& options, ReplicaHashes hashes = {});
+  ReplicaHashes const& hashes() const { return hashes_; }
+  /// Of what ranks must have alike: the collectives called so far, and the hashes.
+  std::uint64_t fingerprint(CollectiveLog const& collectives) const {
+    return stratagem::fingerprint(collectives, hashes_);
+  }
   /// That, and a fingerprint of what ranks must have alike, where the device will read it. seal()
   /// does it, too, unless a graph runs it again: then this comes first.
   void tell(std::uint64_t fingerprint);
@@ -53,7 +66,7 @@ class StepStatus {
     bool finite = true;  ///< and no rank has refused
     bool alike = true;
   };
-  Agreed result(Batch const& batch, int ranks, int micro_batches) const;
+  Agreed result(Batch const& batch, StatusTerms const& terms) const;
 
   /// Of this rank's passes, the first block whose output was not finite; -1 for none. Known at once
   /// on the CPU, never on a GPU.
@@ -78,6 +91,7 @@ class StepStatus {
 
   at::Tensor memory_;
   Requests requests_;       ///< of this rank
+  ReplicaHashes hashes_;    ///< of this step, where ranks compare them
   gpu::PinnedBuffer told_;  ///< fields from first_told on, on their way to the device
   gpu::PinnedBuffer sum_;   ///< on the host
   gpu::Event arrived_;      ///< there

@@ -7,7 +7,7 @@
 #include "base/error.hpp"
 #include "gpu/memory.hpp"
 #include "optim/exact_square_sum.hpp"
-#include "strategy/shared/model_layout.hpp"
+#include "strategy/state/model_layout.hpp"
 
 namespace stratagem {
 namespace {

@@ -12,8 +12,8 @@
 #include "comm/communicator.hpp"
 #include "gpu/device.hpp"
 #include "optim/optimizer.hpp"
+#include "strategy/pass/replica.hpp"
 #include "strategy/shared/gradient_scale.hpp"
-#include "strategy/shared/replica.hpp"
 
 namespace stratagem {
 

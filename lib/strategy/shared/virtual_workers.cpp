@@ -10,8 +10,7 @@
 #include "base/contract.hpp"
 #include "base/text.hpp"
 #include "comm/agreement.hpp"
-#include "strategy/shared/cross_entropy.hpp"
-#include "strategy/shared/micro_batches.hpp"
+#include "strategy/pass/micro_batches.hpp"
 #include "strategy/shared/worker_sum.hpp"
 
 namespace stratagem {
@@ -32,7 +31,7 @@ VirtualWorkers::VirtualWorkers(Counts const& counts, StrategyParts const& parts)
     : counts_(counts),
       parts_(parts),
       status_(parts.allocate(gpu::MemoryCategory::gradients, status_room)),
-      tape_(parts.model.blocks, parts.recompute) {
+      passes_(parts) {
   // An update takes the mean over the workers whose gradients it is given: of all, where they never
   // differ, else of one.
   int const summed = counts.apart ? 1 : counts.all;
@@ -46,9 +45,7 @@ VirtualWorkers::VirtualWorkers(Counts const& counts, StrategyParts const& parts)
     with_tails_.push_back(
         parts.allocate(gpu::MemoryCategory::gradients, layout.size() + counts.tail));
     gradients_.push_back(with_tails_.back().narrow(0, 0, layout.size()));
-    auto& views = gradient_views_.emplace_back();
-    for (int block = 0; block < tape_.blocks(); ++block)
-      views.push_back(views_of(gradients_.back(), learners_.front().replica.layout(), block));
+    stores_.emplace_back(learner_of(static_cast<std::size_t>(i)).replica, gradients_.back());
   }
   if (counts.apart) gradients_.front().copy_(learners_.front().replica.flat());
 }
@@ -67,7 +64,6 @@ void VirtualWorkers::show_mean() {
   if (!differ_) return;
   status_.begin({});
   status_.clear();
-  hashes_ = {};
   average_parameters({.step = last_step_});
   first.refresh(all());
 }
@@ -76,9 +72,8 @@ StepResult VirtualWorkers::run_passes(Batch const& batch, StepOptions const& opt
                                       ReplicaHashes hashes,
                                       std::function<void(std::size_t)> const& after) {
   last_step_ = batch.step;
-  status_.begin(options);
+  status_.begin(options, std::move(hashes));
   status_.clear();
-  hashes_ = std::move(hashes);
   StepResult own{.labels = batch.labels.numel()};
   auto const shares = split(batch, counts_.of_rank);
   for (std::size_t worker = 0; worker < shares.size(); ++worker) {
@@ -90,29 +85,24 @@ StepResult VirtualWorkers::run_passes(Batch const& batch, StepOptions const& opt
 }
 
 void VirtualWorkers::pass(std::size_t worker, Batch const& share, StepResult& own) {
-  auto const& replica = learner_of(worker).replica;
-  auto write = GradWrite::overwrite;
-  for (auto const& micro : split(share, counts_.micro_batches)) {
-    parts_.recorder.enter(Phase::forward);
-    auto const logits =
-        forward(replica, buffers_[worker], tape_, micro.inputs, parts_.context_of(micro, 1));
-    auto const loss = cross_entropy(logits, micro.labels);
-    status_.note(loss, tape_);
+  auto const noted = [&](CrossEntropy const& loss) {
+    status_.note(loss, passes_.tape());
     auto const value = loss.loss.item<double>();
     if (!std::isfinite(value) && !failure_)
       failure_ = bad_loss(
-          str("the loss is not finite at step ", micro.step, ", of worker ", number_of(worker)),
-          parts_.model, tape_.first_non_finite());
+          str("the loss is not finite at step ", share.step, ", of worker ", number_of(worker)),
+          parts_.model, passes_.tape().first_non_finite());
     own.loss += value;
     own.correct += loss.correct.item<std::int64_t>();
+  };
+  passes_.run_all(
+      stores_[worker], buffers_[worker], share, counts_.micro_batches,
+      [this](Batch const& micro) { return parts_.context_of(micro, 1); }, noted);
+}
 
-    parts_.recorder.enter(Phase::backward);
-    at::Tensor gradient = loss.gradient;
-    for (int block = tape_.blocks() - 1; block >= 0; --block)
-      gradient = tape_.backward(block, gradient,
-                                gradient_views_[worker][static_cast<std::size_t>(block)], write);
-    write = GradWrite::accumulate;
-  }
+StatusTerms VirtualWorkers::terms() const {
+  auto const ranks = counts_.all / counts_.of_rank;
+  return {.ranks = ranks, .reporters = ranks, .passes = counts_.of_rank * counts_.micro_batches};
 }
 
 void VirtualWorkers::apply(Learner& learner, at::Tensor const& gradients, double lr) {
@@ -157,15 +147,14 @@ VirtualWorkers::Begun VirtualWorkers::begin_exchange(std::span<at::Tensor const>
   parts_.recorder.enter(Phase::comm_exposed);
   auto& communicator = parts_.world.all();
   if (failure_) status_.refuse();
-  status_.seal(fingerprint(communicator.collectives(), hashes_));
+  status_.seal(status_.fingerprint(communicator.collectives()));
   auto agreement = communicator.all_reduce(status_.memory());
   auto sum = begin_sum_over_workers(tensors, communicator);
   agreement.wait_on_stream();
   status_.fetch_sum();
-  auto const [result, finite, alike] =
-      status_.result(batch, communicator.size(), counts_.of_rank * counts_.micro_batches);
+  auto const [result, finite, alike] = status_.result(batch, terms());
   if (!alike || !finite) sum.wait_on_stream();  // nothing is under way when the run ends
-  if (!alike) refuse_difference(communicator, hashes_, batch.step);
+  if (!alike) refuse_difference(communicator, status_.hashes(), batch.step);
   if (!finite) agree(communicator, failure_);
   ensures(finite, "a rank that refuses says why");
   return {result, std::move(sum)};

@@ -6,11 +6,10 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "model/block_tape.hpp"
-#include "strategy/shared/replica.hpp"
+#include "strategy/pass/passes.hpp"
+#include "strategy/pass/replica_gradients.hpp"
 #include "strategy/shared/step_status.hpp"
 #include "strategy/shared/update.hpp"
-#include "strategy/state/replicas.hpp"
 #include "strategy/strategy_parts.hpp"
 
 namespace stratagem {
@@ -80,7 +79,7 @@ class VirtualWorkers {
 
   /// As the first learner has it.
   at::Tensor predict(at::Tensor const& images, Buffers const& statistics) {
-    return infer(learners_.front().replica, statistics, tape_, images, parts_.evaluation());
+    return passes_.predict(stores_.front(), statistics, images);
   }
   /// Between two rounds: root mean square of the workers' distances from the mean, divided by the
   /// mean's length. Collective.
@@ -94,8 +93,9 @@ class VirtualWorkers {
   void state_replaced();
 
  private:
-  /// Forward and backward; adds loss and correct samples to `own`.
+  /// All passes of a worker's share; adds loss and correct samples to `own`.
   void pass(std::size_t worker, Batch const& share, StepResult& own);
+  StatusTerms terms() const;
   /// Replaces the parameters of the first learner by the mean of all workers'. Collective.
   void average_parameters(Batch const& batch);
   /// What worker `number` has of its own, of which this rank may hold nothing.
@@ -109,10 +109,9 @@ class VirtualWorkers {
   /// Between rounds, where workers are apart, the first one holds the first worker's parameters,
   /// whose own place shows the mean.
   std::vector<at::Tensor> gradients_;
-  std::vector<std::vector<std::vector<at::Tensor>>> gradient_views_;  ///< by worker, by block
+  std::vector<ReplicaGradients> stores_;  ///< by worker: gradients_, and its learner's parameters
   StepStatus status_;
-  ReplicaHashes hashes_;  ///< of this step
-  BlockTape tape_;
+  Passes passes_;
   std::int64_t last_step_ = 0;
   bool differ_ = false;           ///< workers have made own steps since all continued alike
   std::optional<Error> failure_;  ///< until all know

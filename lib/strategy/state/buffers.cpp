@@ -10,7 +10,7 @@
 #include "base/text.hpp"
 #include "comm/agreement.hpp"
 #include "gpu/memory.hpp"
-#include "strategy/shared/model_layout.hpp"
+#include "strategy/state/model_layout.hpp"
 
 namespace stratagem {
 namespace {

@@ -9,7 +9,7 @@
 #include "base/contract.hpp"
 #include "base/text.hpp"
 #include "comm/agreement.hpp"
-#include "strategy/shared/model_layout.hpp"
+#include "strategy/state/model_layout.hpp"
 
 namespace stratagem {
 namespace {

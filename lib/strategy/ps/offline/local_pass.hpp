@@ -1,9 +1,7 @@
 #pragma once
 
-#include <vector>
-
-#include "model/block_tape.hpp"
-#include "strategy/shared/replica.hpp"
+#include "strategy/pass/passes.hpp"
+#include "strategy/pass/replica_gradients.hpp"
 #include "strategy/strategy_parts.hpp"
 
 namespace stratagem {
@@ -25,20 +23,19 @@ class LocalPass {
   /// Forward and backward; updates the running statistics in `buffers`.
   Result run(Batch const& batch, Buffers const& buffers, double loss_scale);
   /// Summed over micro-batches, of the scaled loss; laid out as replica().flat().
-  at::Tensor const& gradients() const { return gradients_; }
+  at::Tensor const& gradients() const { return store_.flat(); }
 
   /// Logits in evaluation mode.
   at::Tensor predict(at::Tensor const& images, Buffers const& buffers) {
-    return infer(replica_, buffers, tape_, images, parts_.evaluation());
+    return passes_.predict(store_, buffers, images);
   }
 
  private:
   StrategyParts parts_;
   int micro_batches_;
   Replica replica_;
-  at::Tensor gradients_;
-  std::vector<std::vector<at::Tensor>> views_;  ///< of gradients_, by block
-  BlockTape tape_;
+  ReplicaGradients store_;
+  Passes passes_;
 };
 
 }  // namespace stratagem

@@ -3,7 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "comm/communicator.hpp"
-#include "strategy/shared/compressed.hpp"
+#include "strategy/codes/compressed.hpp"
 
 namespace stratagem {
 namespace {

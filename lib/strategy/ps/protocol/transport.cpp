@@ -11,7 +11,7 @@
 #include "base/text.hpp"
 #include "comm/remote_memory.hpp"
 #include "strategy/ps/ps_plan.hpp"
-#include "strategy/shared/model_layout.hpp"
+#include "strategy/state/model_layout.hpp"
 
 namespace stratagem {
 namespace {

@@ -10,9 +10,9 @@
 
 #include "compress/codec.hpp"
 #include "gpu/device.hpp"
-#include "model/block_tape.hpp"
+#include "model/model.hpp"
 #include "optim/optimizer.hpp"
-#include "strategy/shared/model_layout.hpp"
+#include "strategy/state/model_layout.hpp"
 #include "strategy/state/state.hpp"
 
 namespace stratagem {
@@ -59,12 +59,5 @@ class Replica {
   at::Tensor rounded_;  ///< undefined where passes run with flat_
   std::vector<std::vector<at::Tensor>> parameters_;
 };
-
-/// Logits of a training pass, which the tape keeps for the backward pass.
-at::Tensor forward(Replica const& replica, Buffers const& buffers, BlockTape& tape,
-                   at::Tensor const& images, Context const& context);
-/// Logits in evaluation mode, with `buffers` as running statistics.
-at::Tensor infer(Replica const& replica, Buffers const& buffers, BlockTape& tape,
-                 at::Tensor const& images, Context const& context);
 
 }  // namespace stratagem

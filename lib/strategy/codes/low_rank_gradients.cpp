@@ -1,9 +1,9 @@
-#include "strategy/shared/low_rank_gradients.hpp"
+#include "strategy/codes/low_rank_gradients.hpp"
 
 #include <ATen/ATen.h>
 
 #include "compress/low_rank_code.hpp"
-#include "strategy/shared/compressed.hpp"
+#include "strategy/codes/compressed.hpp"
 
 namespace stratagem {
 namespace {

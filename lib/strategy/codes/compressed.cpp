@@ -1,4 +1,4 @@
-#include "strategy/shared/compressed.hpp"
+#include "strategy/codes/compressed.hpp"
 
 #include <algorithm>
 #include <map>

@@ -1,4 +1,4 @@
-#include "strategy/shared/replica.hpp"
+#include "strategy/pass/replica.hpp"
 
 #include <algorithm>
 
@@ -6,7 +6,7 @@
 
 #include "gpu/memory.hpp"
 #include "params/initialise.hpp"
-#include "strategy/shared/compressed.hpp"
+#include "strategy/codes/compressed.hpp"
 
 namespace stratagem {
 
@@ -87,24 +87,6 @@ std::vector<ParameterState> Replica::state(OptimizerState const& kept) const {
   for (auto const& [kind, flat] : kept)
     state.push_back({kind, flat.scalar_type(), pieces_of(layout_, all, flat)});
   return state;
-}
-
-at::Tensor forward(Replica const& replica, Buffers const& buffers, BlockTape& tape,
-                   at::Tensor const& images, Context const& context) {
-  at::Tensor x = images;
-  for (int block = 0; block < tape.blocks(); ++block)
-    x = tape.forward(
-        block, x, {replica.parameters(block), buffers[static_cast<std::size_t>(block)], context});
-  return x;
-}
-
-at::Tensor infer(Replica const& replica, Buffers const& buffers, BlockTape& tape,
-                 at::Tensor const& images, Context const& context) {
-  at::Tensor x = images;
-  for (int block = 0; block < tape.blocks(); ++block)
-    x = tape.infer(block, x,
-                   {replica.parameters(block), buffers[static_cast<std::size_t>(block)], context});
-  return x;
 }
 
 }  // namespace stratagem

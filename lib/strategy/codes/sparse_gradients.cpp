@@ -1,4 +1,4 @@
-#include "strategy/shared/sparse_gradients.hpp"
+#include "strategy/codes/sparse_gradients.hpp"
 
 #include <cstring>
 #include <limits>
@@ -8,7 +8,7 @@
 
 #include "base/contract.hpp"
 #include "compress/sparse_code.hpp"
-#include "strategy/shared/compressed.hpp"
+#include "strategy/codes/compressed.hpp"
 
 namespace stratagem {
 namespace {

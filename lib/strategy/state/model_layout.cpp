@@ -1,4 +1,4 @@
-#include "strategy/shared/model_layout.hpp"
+#include "strategy/state/model_layout.hpp"
 
 #include <string>
 #include <vector>
