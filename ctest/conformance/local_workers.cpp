@@ -18,9 +18,9 @@ struct OuterElement {
 std::vector<OuterElement> outer_elements(NamedTensors const& parameters) {
   std::vector<OuterElement> elements;
   for (auto const& [name, tensor] : parameters) {
-    auto const values = tensor.contiguous();
+    auto const values = tensor.to(at::kDouble).contiguous();
     for (std::int64_t i = 0; i < values.numel(); ++i)
-      elements.push_back({.begin = values.data_ptr<float>()[i], .differences = {}});
+      elements.push_back({.begin = values.data_ptr<double>()[i], .differences = {}});
   }
   return elements;
 }
@@ -30,17 +30,17 @@ NamedTensors outer_step(std::vector<OuterElement>& elements, NamedTensors const&
   NamedTensors moved;
   auto element = elements.begin();
   for (auto const& [name, tensor] : mean) {
-    auto const values = tensor.contiguous().clone();
+    auto const values = tensor.to(at::kDouble).contiguous().clone();
     for (std::int64_t i = 0; i < values.numel(); ++i, ++element) {
       auto& [begin, differences] = *element;
-      differences.push_back(begin - values.data_ptr<float>()[i]);
+      differences.push_back(begin - values.data_ptr<double>()[i]);
       double sum = 0, weight = 1;
       for (auto d = differences.rbegin(); d != differences.rend(); ++d, weight *= outer.momentum)
         sum += weight * *d;
       begin -= outer.lr * (differences.back() + outer.momentum * sum);
-      values.data_ptr<float>()[i] = static_cast<float>(begin);
+      values.data_ptr<double>()[i] = begin;
     }
-    moved.emplace_back(name, values);
+    moved.emplace_back(name, values.to(tensor.scalar_type()));
   }
   return moved;
 }

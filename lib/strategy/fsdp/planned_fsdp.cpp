@@ -8,6 +8,7 @@
 #include "base/text.hpp"
 #include "optim/exact_square_sum.hpp"
 #include "strategy/codes/compressed.hpp"
+#include "strategy/data_parallel/data_parallel_worker.hpp"
 #include "strategy/fsdp/fsdp_plan.hpp"
 #include "strategy/fsdp/sharded.hpp"
 #include "strategy/planned_strategy.hpp"
