@@ -387,9 +387,12 @@ CELLS = ["serial", "ddp-no-overlap", "ddp", "fsdp", "ps-sync"]
 
 class Demo(harness.ProgramTest):
     def test_demo(self):
+        """Interrupted and continued, it is as good as in one go."""
         words = [self.program, "demo", "--epochs", "1", "--rounds", "2", "--out", "demo", "--progress", "none"]
+        self.interrupt(words)
         ended = self.wait(self.start(words), timeout=300)
         self.assertEqual(ended.code, 0, str(ended))
+        self.assertIn("serial is complete already", ended.stderr)
         for cell in CELLS:
             for again in "", "-2":
                 self.assertTrue((self.folder / "demo" / f"{cell}{again}" / "collected.h5").exists())
@@ -400,6 +403,16 @@ class Demo(harness.ProgramTest):
         again = self.expect(0, *words[1:])
         self.assertEqual(again.stderr.count("is complete already"), 2 * len(CELLS))
         self.refuse_another("--epochs", "2", "--rounds", "2")
+
+    def interrupt(self, words):
+        """In its second run."""
+        process = self.start(words)
+        comes_true((self.folder / "demo" / "ddp-no-overlap" / "outcome.json").exists)
+        process.send_signal(signal.SIGINT)
+        ended = self.wait(process)
+        self.assertEqual(ended.code, SAVED, str(ended))
+        self.assertRegex(ended.stderr, r"signal 2 ended the demo in [\w-]+, which is \w+; .*--out demo continues")
+        self.assertNotEqual(self.outcome("demo/ddp-no-overlap")["status"], "RUNNING")
 
     def check_turns(self):
         """All strategies ran once before one ran again; what a rank had of its core is known."""
@@ -444,19 +457,6 @@ class Demo(harness.ProgramTest):
         self.assertEqual(self.wait(process).code, SAVED)
         rows = csv.DictReader((self.folder / "three" / "cells.csv").read_text().splitlines())
         self.assertEqual([row["global_batch"] for row in rows], ["66"] * len(CELLS))
-
-    def test_an_interrupted_demo_goes_on(self):
-        words = ["demo", "--out", "demo", "--epochs", "1", "--rounds", "1", "--progress", "none"]
-        process = self.start([self.program, *words])
-        comes_true((self.folder / "demo" / "ddp-no-overlap" / "outcome.json").exists)
-        process.send_signal(signal.SIGINT)
-        ended = self.wait(process)
-        self.assertEqual(ended.code, SAVED, str(ended))
-        self.assertRegex(ended.stderr, r"signal 2 ended the demo in [\w-]+, which is \w+; .*--out demo continues")
-        self.assertNotEqual(self.outcome("demo/ddp-no-overlap")["status"], "RUNNING")
-        ended = self.wait(self.start([self.program, *words]), timeout=150)
-        self.assertEqual(ended.code, 0, str(ended))
-        self.assertIn("serial is complete already", ended.stderr)
 
 
 if __name__ == "__main__":

@@ -55,9 +55,11 @@ ELSEWHERE = {
     "analysis/tokenize_text.py": "analysis.tokenize_text",
 }
 INIT = "stratagem init my.yaml --model mlp --dataset synthetic-digits"
+# What a test measures is smaller than what a reader does.
+SMALLER = {r"commbench$": "commbench -e 16K", r" -e 16M ": " -e 16K "}
 # What the reader of a guide has before its first command; each is a command, too.
 BEFORE = {
-    "README.md": [INIT, "stratagem run my.yaml --out runs/demo-1 -q"],
+    "README.md": [INIT, "stratagem run my.yaml --out runs/demo-1 -q --max-steps 20"],
     "inputs/YOUR_IMAGES.md": [INIT],
     "analysis/README.md": ["stratagem sweep inputs/study/study-mini.yaml --all"],
     "slurm/README.md": [
@@ -162,7 +164,10 @@ class Examples(harness.ProgramTest):
 
     def example(self, line, code=0):
         with self.subTest(line):
-            ended = self.wait(self.start(["bash", "-c", line], environment=self.environment), timeout=300)
+            command = line
+            for words, smaller in SMALLER.items():
+                command = re.sub(words, smaller, command)
+            ended = self.wait(self.start(["bash", "-c", command], environment=self.environment), timeout=300)
             self.assertEqual(ended.code, code, f"{line}\n{ended}")
 
     def test_of_help(self):
@@ -202,12 +207,17 @@ class Examples(harness.ProgramTest):
     def test_of_guides(self):
         """Of each guide in a folder of its own, with the files that it shows."""
         unused = set(ELSEWHERE)
+        planned = set()  # commands that write nothing are run once
         for guide in GUIDES:
             self.enter_folder()
             self.write(files_of(guide))
             for line in BEFORE.get(guide, []) + commands_of(guide):
                 elsewhere = {begin for begin in ELSEWHERE if line.startswith(begin)}
                 unused -= elsewhere
+                if line in planned:
+                    continue
+                if line.startswith("build/stratagem plan inputs/"):
+                    planned.add(line)
                 if not elsewhere and (len(self.pythons) == 2 or "analysis/" not in line):
                     self.example(line)
         self.assertEqual(unused, set(), "no guide has these any longer")

@@ -1,5 +1,7 @@
 #include "predict/block_costs.hpp"
 
+#include <algorithm>
+
 #include <ATen/ATen.h>
 
 #include "gpu/memory.hpp"
@@ -12,7 +14,13 @@ namespace stratagem {
 namespace {
 
 constexpr gpu::Device host{};
-constexpr std::int64_t few = 2;  ///< samples: BatchNorm refuses one
+
+/// Samples that every block takes: BatchNorm refuses one, and so may the program of a file.
+std::int64_t few_samples(Model const& model, ModelConfig const& config) {
+  bool const has_statistics = std::ranges::any_of(
+      model.blocks, [](auto const& block) { return !block->declaration().buffers().empty(); });
+  return has_statistics || !config.file.empty() ? 2 : 1;
+}
 
 /// What the forward pass of each block adds to live memory [B], and its FLOPs.
 struct Passed {
@@ -52,6 +60,7 @@ Passed pass(Model const& model, Context const& context, InputShape const& input,
 std::vector<BlockCost> block_costs(Model const& model, ModelConfig const& config,
                                    InputShape const& input) {
   Context const context{.training = true, .dropout = config.dropout, .fused = config.fused};
+  auto const few = few_samples(model, config);
   auto const one = pass(model, context, input, few), two = pass(model, context, input, 2 * few);
   std::vector<BlockCost> costs;
   for (std::size_t i = 0; i < model.blocks.size(); ++i) {
