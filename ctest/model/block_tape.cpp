@@ -129,7 +129,7 @@ void expect_same_bits_as_whole_graph(Blocks const& blocks, at::Tensor const& ima
   auto const grad_output = at::randn({images.size(0), classes});
   test::State const whole(blocks), own(blocks);
   auto const expected = whole_graph_gradients(blocks, whole, images, grad_output, context);
-  BlockTape tape(blocks);
+  test::OnePass tape(blocks);
   test::forward(tape, own, images, context);
   EXPECT_FALSE(test::backward(tape, own, grad_output).defined());
   std::size_t next = 0;
@@ -159,7 +159,7 @@ TEST(BlockTape, PartsAreOneLayer) {
   auto const images = at::randn({4, 3, 6, 6});
   auto const grad_output = at::randn({4, 5});
   test::State const state(blocks);
-  BlockTape tape(blocks);
+  test::OnePass tape(blocks);
   auto const logits = test::forward(tape, state, images, context);
   test::backward(tape, state, grad_output);
 
@@ -187,7 +187,7 @@ TEST(BlockTape, InputGradientOfPartsIsSummedFromTheLastToTheFirst) {
   for (int i = 0; i < 3; ++i) blocks.push_back(std::make_unique<Rows>(i, 3, 4 * 6 * 6, 4));
   Context const context{.training = true};
   test::State const state(blocks);
-  BlockTape tape(blocks);
+  test::OnePass tape(blocks);
   test::forward(tape, state, at::randn({2, 3, 6, 6}), context);
   auto const grad_output = at::randn({2, 12});
   auto joined = grad_output;
@@ -207,7 +207,7 @@ TEST(BlockTape, InferIsForwardWithoutAGraph) {
   Context const context{};
   auto const images = at::randn({4, 3, 6, 6});
   test::State const state(blocks);
-  BlockTape tape(blocks);
+  test::OnePass tape(blocks);
   auto x = images;
   for (int i = 0; i < tape.blocks(); ++i) x = tape.infer(i, x, state.frame(i, context));
   EXPECT_TRUE(at::equal(x, test::forward(tape, state, images, context)));
@@ -220,7 +220,7 @@ TEST(BlockTape, AddsToWhatAMicroBatchLeft) {
   test::State const state(blocks);
   auto const images = at::randn({4, 3, 6, 6});
   auto const grad_output = at::randn({4, 5});
-  BlockTape tape(blocks);
+  test::OnePass tape(blocks);
   test::forward(tape, state, images, context);
   test::backward(tape, state, grad_output);
   std::vector<at::Tensor> once;
@@ -237,7 +237,7 @@ TEST(BlockTape, GradientsOfALayerThatIsUsedTwiceAddUp) {
   Context const context{.training = true};
   test::State const state(blocks);
   auto const x = at::randn({4, 6}), grad_output = at::randn({4, 6});
-  BlockTape tape(blocks);
+  test::OnePass tape(blocks);
   test::forward(tape, state, x, context);
   test::backward(tape, state, grad_output);
   auto const frame = state.frame(0, context);
@@ -253,7 +253,7 @@ TEST(BlockTape, CountsThePassesOfATraining) {
   test::State const state(blocks);
   Context const context{.training = true}, evaluation;
   auto const images = at::randn({4, 3, 6, 6});
-  BlockTape tape(blocks);
+  test::OnePass tape(blocks);
   auto const counted = [&] {
     std::vector<std::int64_t> counts;
     for (int block = 0; block < tape.blocks(); ++block)
@@ -272,7 +272,7 @@ TEST(BlockTape, LandsSixteenBitGradientsInWiderViews) {
   auto const model = make_model({.name = "mlp"}, {.channels = 1, .size = 4});
   Context const context{.training = true};
   test::State const narrow(model.blocks, at::kBFloat16), wide(model.blocks);
-  BlockTape tape(model.blocks);
+  test::OnePass tape(model.blocks);
   auto const images = at::randn({4, 1, 4, 4}).to(at::kBFloat16);
   auto const grad_output = at::randn({4, 10}).to(at::kBFloat16);
   test::forward(tape, narrow, images, context);
@@ -290,7 +290,7 @@ TEST(BlockTape, NamesTheFirstBlockThatIsNotFinite) {
   auto const blocks = residual_net();
   Context const context{.training = true};
   test::State const state(blocks);
-  BlockTape tape(blocks);
+  test::OnePass tape(blocks);
   EXPECT_EQ(tape.first_non_finite(), -1);
   test::forward(tape, state, at::randn({2, 3, 6, 6}), context);
   EXPECT_EQ(tape.first_non_finite(), -1);
@@ -302,7 +302,7 @@ TEST(BlockTape, NamesTheFirstBlockThatIsNotFinite) {
 /// Logits, gradients, and the statistics they leave, of two passes one after the other.
 std::vector<at::Tensor> two_passes(Blocks const& blocks, Recompute recompute) {
   test::State const state(blocks);
-  BlockTape tape(blocks, recompute);
+  test::OnePass tape(blocks, recompute);
   std::vector<at::Tensor> results;
   for (std::int64_t step : {4, 5}) {
     Context const context{.training = true, .seed = 3, .step = step};
@@ -340,7 +340,7 @@ TEST(BlockTape, ARecomputedBlockKeepsItsInputAlone) {
   auto const before = activations();
   std::int64_t kept_before = 0;
   for (int const every : {1, 2, 3, 0}) {
-    BlockTape tape(blocks, {every});
+    test::OnePass tape(blocks, {every});
     {
       auto const logits = test::forward(tape, state, images, context);
       auto const kept = activations() - before;
@@ -362,7 +362,7 @@ TEST(BlockTape, FreesWhatABlockKept) {
   auto const images = at::randn({4, 3, 6, 6});
   auto const activations = [] { return gpu::live_memory({})[gpu::MemoryCategory::activations]; };
   auto const before = activations();
-  BlockTape tape(blocks);
+  test::OnePass tape(blocks);
   {
     auto const logits = test::forward(tape, state, images, context);
     EXPECT_GT(activations(), before);
@@ -372,6 +372,83 @@ TEST(BlockTape, FreesWhatABlockKept) {
   test::forward(tape, state, images, context);
   tape.clear();
   EXPECT_EQ(activations(), before);
+}
+
+std::vector<at::Tensor> all_of(test::State const& state, int blocks) {
+  std::vector<at::Tensor> tensors;
+  for (int block = 0; block < blocks; ++block)
+    for (auto const* of : {&state.gradients(block), &state.buffers(block)})
+      for (auto const& tensor : *of) tensors.push_back(tensor);
+  return tensors;
+}
+
+void expect_equal(std::vector<at::Tensor> const& a, std::vector<at::Tensor> const& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(at::equal(a[i], b[i])) << i;
+}
+
+/// The passes of micro-batches have the same bits whether one ends before the next begins or not.
+TEST(BlockTape, SeveralPassesAreInFlight) {
+  auto const blocks = residual_net();
+  Context const context{.training = true};
+  std::vector<at::Tensor> images, grad_outputs;
+  for (int i = 0; i < 3; ++i) {
+    images.push_back(at::randn({4, 3, 6, 6}));
+    grad_outputs.push_back(at::randn({4, 5}));
+  }
+  auto const write = [](std::size_t i) {
+    return i == 0 ? GradWrite::overwrite : GradWrite::accumulate;
+  };
+  for (auto const recompute : {Recompute{}, Recompute{.every = 2}}) {
+    test::State const one_by_one(blocks), together(blocks);
+    test::OnePass alone(blocks, recompute);
+    for (std::size_t i = 0; i < images.size(); ++i) {
+      test::forward(alone, one_by_one, images[i], context);
+      test::backward(alone, one_by_one, grad_outputs[i], write(i));
+    }
+
+    BlockTape const tape(blocks, recompute);
+    std::vector<TapePass> passes;
+    for (auto x : images) {
+      auto& pass = passes.emplace_back(tape.begin());
+      for (int block = 0; block < tape.blocks(); ++block)
+        x = tape.forward(pass, block, x, together.frame(block, context));
+    }
+    for (std::size_t i = 0; i < passes.size(); ++i) {
+      auto gradient = grad_outputs[i];
+      for (int block = tape.blocks() - 1; block >= 0; --block)
+        gradient = tape.backward(passes[i], block, gradient, together.gradients(block), write(i));
+    }
+    expect_equal(all_of(together, tape.blocks()), all_of(one_by_one, tape.blocks()));
+  }
+}
+
+/// Wherever a model is cut, the passes through its ranges are the pass through all of it.
+TEST(BlockTape, RangesOfBlocksMakeThePassOfTheWhole) {
+  Context const context{.training = true};
+  auto const images = at::randn({4, 3, 6, 6});
+  auto const grad_output = at::randn({4, 5});
+  for (auto const& blocks : {residual_net(), net_with_parts()}) {
+    test::State const whole(blocks);
+    test::OnePass alone(blocks);
+    auto const logits = test::forward(alone, whole, images, context);
+    test::backward(alone, whole, grad_output);
+    BlockTape const tape(blocks);
+    for (int const cut : {1, tape.blocks() - 1}) {
+      test::State const own(blocks);
+      auto begin = tape.begin({0, cut}, false), end = tape.begin({cut, tape.blocks()}, true);
+      auto const pass_of = [&](int block) -> TapePass& { return block < cut ? begin : end; };
+      auto x = images, gradient = grad_output;
+      for (int block = 0; block < tape.blocks(); ++block)
+        x = tape.forward(pass_of(block), block, x, own.frame(block, context));
+      EXPECT_TRUE(at::equal(x, logits));
+      for (int block = tape.blocks() - 1; block >= 0; --block)
+        gradient = tape.backward(pass_of(block), block, gradient, own.gradients(block),
+                                 GradWrite::overwrite);
+      EXPECT_FALSE(gradient.defined());
+      expect_equal(all_of(own, tape.blocks()), all_of(whole, tape.blocks()));
+    }
+  }
 }
 
 /// The gradient of a tied embedding is that of the head plus that of the embedding, with the bits
@@ -394,7 +471,7 @@ TEST(BlockTape, GradientsOfBorrowedParametersAddUp) {
   auto const expected = torch::autograd::grad({x}, wanted, {grad_output});
 
   for (auto const recompute : {Recompute{}, Recompute{.every = 1}}) {
-    BlockTape tape(model.blocks, recompute);
+    test::OnePass tape(model.blocks, recompute);
     auto const logits = test::forward(tape, state, tokens, context);
     EXPECT_TRUE(at::equal(logits, x));
     EXPECT_FALSE(test::backward(tape, state, grad_output).defined());
@@ -405,6 +482,19 @@ TEST(BlockTape, GradientsOfBorrowedParametersAddUp) {
     for (std::size_t i = 0; i < wanted.size(); ++i)
       EXPECT_TRUE(at::allclose(state.gradients(0)[i], 2 * expected[i])) << i;
   }
+
+  // Each in a range of its own: the head's are there alone, then the embedding's.
+  BlockTape const tape(model.blocks);
+  auto begin = tape.begin({0, last}, false), end = tape.begin({last, last + 1}, true);
+  at::Tensor y = tokens;
+  for (int block = 0; block <= last; ++block)
+    y = tape.forward(block < last ? begin : end, block, y, state.frame(block, context));
+  auto gradient =
+      tape.backward(end, last, grad_output, state.gradients(last), GradWrite::overwrite);
+  auto const of_head = state.gradients(0)[0].clone();
+  for (int block = last - 1; block >= 0; --block)
+    gradient = tape.backward(begin, block, gradient, state.gradients(block), GradWrite::overwrite);
+  EXPECT_TRUE(at::equal(of_head + state.gradients(0)[0], expected[0]));
 }
 
 }  // namespace

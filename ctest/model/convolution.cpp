@@ -7,7 +7,6 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include "base/text.hpp"
-#include "model/block_tape.hpp"
 #include "model/layers.hpp"
 #include "model/support.hpp"
 
@@ -181,7 +180,7 @@ TEST(Convolution, GradientsLandWhereTheyAreWanted) {
   auto const expected =
       torch::autograd::grad({whole}, {frame.parameters[0], frame.parameters[1]}, {begin});
   for (auto const format : {at::MemoryFormat::Contiguous, at::MemoryFormat::ChannelsLast}) {
-    BlockTape tape(blocks);
+    test::OnePass tape(blocks);
     std::vector<at::Tensor> const places{
         at::full({5, 6, 3, 3}, 7.0, at::kDouble).contiguous(format),
         at::full({5}, 7.0, at::kDouble)};

@@ -114,7 +114,7 @@ TEST(Model, SmallModelsTakeBothDatasets) {
     for (InputShape const input : {InputShape{1, 28}, InputShape{3, 32}}) {
       auto const model = make_model({.name = name}, input);
       test::State const state(model.blocks);
-      BlockTape tape(model.blocks);
+      test::OnePass tape(model.blocks);
       Context const context{};
       auto const images = at::randn({2, input.channels, input.size, input.size});
       EXPECT_EQ(test::forward(tape, state, images, context).sizes(), at::IntArrayRef({2, 10}));
@@ -126,7 +126,7 @@ TEST(Model, SmallModelsTakeBothDatasets) {
 at::Tensor logits_of(Model const& model, std::int64_t samples, std::int64_t size) {
   Context const context{.training = true};
   auto x = at::ones({samples, 3, size, size});
-  BlockTape tape(model.blocks);
+  test::OnePass tape(model.blocks);
   for (int i = 0; i < tape.blocks(); ++i) {
     auto const& declaration = model.blocks[static_cast<std::size_t>(i)]->declaration();
     std::vector<at::Tensor> parameters, buffers;
@@ -173,7 +173,7 @@ TEST(Model, FormatIsTheFastestUnlessAsked) {
 TEST(Model, FormatChangesTheWayNotTheResult) {
   auto const model = make_model({.name = "lenet"}, {});
   test::State const state(model.blocks, at::kDouble);
-  BlockTape tape(model.blocks);
+  test::OnePass tape(model.blocks);
   Context const context{.training = true};
   auto const images = at::randn({4, 3, 32, 32}, at::kDouble);
   auto const logits = test::forward(tape, state, images, context);

@@ -8,6 +8,7 @@
 
 #include "model/block_tape.hpp"
 #include "model/model.hpp"
+#include "support/one_pass.hpp"
 
 namespace stratagem::test {
 
@@ -61,14 +62,13 @@ class State {
 };
 
 /// Output of all blocks through the tape.
-inline at::Tensor forward(BlockTape& tape, State const& state, at::Tensor x,
-                          Context const& context) {
+inline at::Tensor forward(OnePass& tape, State const& state, at::Tensor x, Context const& context) {
   for (int i = 0; i < tape.blocks(); ++i) x = tape.forward(i, x, state.frame(i, context));
   return x;
 }
 
 /// Gradients of all blocks into the state's; returns that of the input of block 0.
-inline at::Tensor backward(BlockTape& tape, State const& state, at::Tensor gradient,
+inline at::Tensor backward(OnePass& tape, State const& state, at::Tensor gradient,
                            GradWrite write = GradWrite::overwrite) {
   for (int i = tape.blocks() - 1; i >= 0; --i)
     gradient = tape.backward(i, gradient, state.gradients(i), write);

@@ -20,10 +20,10 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "model/block_tape.hpp"
 #include "model/layers.hpp"
 #include "model/weights.hpp"
 #include "optim/optimizer.hpp"
+#include "support/one_pass.hpp"
 
 namespace stratagem {
 namespace {
@@ -73,7 +73,7 @@ class Replica {
   };
   Result forward_backward(at::Tensor const& images, at::Tensor const& labels,
                           Context const& context) {
-    BlockTape tape(model_.blocks);
+    test::OnePass tape(model_.blocks);
     auto x = images;
     for (std::size_t i = 0; i < blocks_.size(); ++i)
       x = tape.forward(static_cast<int>(i), x,

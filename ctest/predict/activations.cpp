@@ -76,7 +76,7 @@ std::int64_t measured_kept(Case const& of, std::int64_t samples) {
       if (parameter.dim() == 4)
         parameter = parameter.detach().contiguous(at::MemoryFormat::ChannelsLast).requires_grad_();
   }
-  BlockTape tape(of.model.blocks, of.config.recompute);
+  OnePass tape(of.model.blocks, of.config.recompute);
   auto const x = images(of, samples);
   Context const context{
       .training = true, .dropout = of.config.dropout, .as_on_gpu = of.device == DeviceChoice::cuda};

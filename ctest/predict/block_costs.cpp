@@ -6,9 +6,9 @@
 #include <gtest/gtest.h>
 
 #include "gpu/memory.hpp"
-#include "model/block_tape.hpp"
 #include "strategy/pass/replica.hpp"
 #include "strategy/state/buffers.hpp"
+#include "support/one_pass.hpp"
 
 namespace stratagem {
 namespace {
@@ -90,7 +90,7 @@ TEST(BlockCosts, RecomputedLayersKeepTheirInput) {
   gpu::Device const host;
   Replica const replica(model, Precision::fp32, host, 1);
   auto const buffers = make_buffers(model, host, Precision::fp32);
-  BlockTape tape(model.blocks, {.every = 1});
+  test::OnePass tape(model.blocks, {.every = 1});
   Context const context{.training = true};
   auto x = blank_input(input, samples);
   auto const bytes = static_cast<std::int64_t>(4 * samples * tokens * width);

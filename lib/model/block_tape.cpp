@@ -26,17 +26,62 @@ std::vector<at::Tensor> gradients_of(at::Tensor const& output, std::vector<at::T
 
 }  // namespace
 
-BlockTape::BlockTape(Blocks const& blocks, Recompute recompute)
-    : blocks_(blocks), recompute_(recompute), uses_(uses_of(blocks)), kept_(blocks.size()) {
-  for (std::size_t i = 0; i < blocks.size(); ++i)
+TapePass::TapePass(Blocks const& all, BlockRange blocks, bool input_gradient)
+    : blocks_(blocks),
+      input_gradient_(input_gradient),
+      uses_(uses_of(all, blocks)),
+      kept_(static_cast<std::size_t>(blocks.size())) {
+  for (int i = 0; i < blocks.size(); ++i)
     places_.push_back(c10::make_intrusive<GradientPlaces>(branch_));
 }
 
-at::Tensor BlockTape::forward(int block, at::Tensor const& x, Frame const& frame) {
+std::vector<std::vector<TapePass::Use>> TapePass::uses_of(Blocks const& all, BlockRange blocks) {
+  std::set<std::string> later;  // borrowed by the blocks after the present one
+  std::vector<std::vector<Use>> uses(static_cast<std::size_t>(blocks.size()));
+  for (int block = blocks.end - 1; block >= blocks.first; --block) {
+    auto& of_block = uses[static_cast<std::size_t>(block - blocks.first)];
+    auto const& declaration = all[static_cast<std::size_t>(block)]->declaration();
+    for (auto const& spec : declaration.parameters())
+      of_block.push_back(later.contains(spec.name) ? Use::first : Use::alone);
+    for (auto const& name : declaration.borrowed())
+      of_block.push_back(later.insert(name).second ? Use::last : Use::between);
+  }
+  return uses;
+}
+
+int TapePass::first_non_finite() const {
+  for (int block = blocks_.first; block < blocks_.end; ++block)
+    if (auto const& output = of(block).output;
+        output.defined() && !at::isfinite(output).all().item<bool>())
+      return block;
+  return -1;
+}
+
+void TapePass::clear() {
+  kept_.assign(kept_.size(), {});
+  counters_.clear();
+  of_parts_.reset();
+  begun_.clear();
+}
+
+BlockTape::BlockTape(Blocks const& blocks, Recompute recompute)
+    : blocks_(blocks), recompute_(recompute) {}
+
+TapePass BlockTape::begin(BlockRange range, bool input_gradient) const {
+  expects(0 <= range.first && range.first < range.end && range.end <= blocks(),
+          "blocks of the model");
+  auto const last = block_at(range.end - 1).part();
+  expects(block_at(range.first).part().index == 0 && last.index == last.count - 1, "whole layers");
+  return {blocks_, range, input_gradient};
+}
+
+at::Tensor BlockTape::forward(TapePass& pass, int block, at::Tensor const& x,
+                              Frame const& frame) const {
   gpu::MemoryScope const scope(gpu::MemoryCategory::activations);
   bool const again = recompute_.applies_to(block);
-  auto& kept = slot(block);
-  kept.input = x.detach().requires_grad_(block - part(block).index > 0);
+  bool const is_first = block - block_at(block).part().index == pass.blocks_.first;
+  auto& kept = pass.of(block);
+  kept.input = x.detach().requires_grad_(!is_first || pass.input_gradient_);
   kept.parameters.assign(frame.parameters.begin(), frame.parameters.end());
   if (again) {
     kept.buffers.assign(frame.buffers.begin(), frame.buffers.end());
@@ -44,111 +89,100 @@ at::Tensor BlockTape::forward(int block, at::Tensor const& x, Frame const& frame
   }
   at::AutoGradMode const graph(!again);
   auto of_block = frame;
-  of_block.places = places_[static_cast<std::size_t>(block)].get();
-  kept.output = blocks_[static_cast<std::size_t>(block)]->forward(kept.input, of_block);
+  of_block.places = &pass.places(block);
+  kept.output = block_at(block).forward(kept.input, of_block);
   at::NoGradGuard const joining;
-  if (frame.context.training) count_pass(block, frame);
-  return join(block, x);
+  if (frame.context.training) count_pass(pass, block, frame);
+  return join(pass, block, x);
 }
 
-void BlockTape::count_pass(int block, Frame const& frame) {
-  auto const& specs = blocks_[static_cast<std::size_t>(block)]->declaration().buffers();
+void BlockTape::count_pass(TapePass& pass, int block, Frame const& frame) const {
+  auto& counters = pass.counters_;
+  auto const& specs = block_at(block).declaration().buffers();
   for (std::size_t i = 0; i < specs.size(); ++i)
-    if (specs[i].counts_passes) counters_.push_back(frame.buffers[i]);
-  if (block + 1 < blocks() || counters_.empty()) return;
-  at::_foreach_add_(counters_, 1);
-  counters_.clear();
+    if (specs[i].counts_passes) counters.push_back(frame.buffers[i]);
+  if (block + 1 < pass.blocks_.end || counters.empty()) return;
+  at::_foreach_add_(counters, 1);
+  counters.clear();
 }
 
-at::Tensor BlockTape::infer(int block, at::Tensor const& x, Frame const& frame) {
+at::Tensor BlockTape::infer(TapePass& pass, int block, at::Tensor const& x,
+                            Frame const& frame) const {
   at::NoGradGuard const no_gradients;
-  auto const [index, count] = part(block);
-  slot(block).output = blocks_[static_cast<std::size_t>(block)]->forward(x, frame);
-  auto result = join(block, x);
+  auto const [index, count] = block_at(block).part();
+  pass.of(block).output = block_at(block).forward(x, frame);
+  auto result = join(pass, block, x);
   if (index == count - 1)
-    for (int i = block - index; i <= block; ++i) slot(i) = {};
+    for (int i = block - index; i <= block; ++i) pass.of(i) = {};
   return result;
 }
 
-at::Tensor BlockTape::backward(int block, at::Tensor const& grad_output,
-                               std::span<at::Tensor const> gradients, GradWrite write) {
-  auto const [index, count] = part(block);
-  expects(slot(block).output.defined(), "backward follows forward");
-  expects(gradients.size() == slot(block).parameters.size(), "one gradient per parameter");
-  auto const own_gradient = own_slice(block, grad_output);
-  auto kept = std::exchange(slot(block), {});
-  if (recompute_.applies_to(block)) recompute(block, kept);
+at::Tensor BlockTape::backward(TapePass& pass, int block, at::Tensor const& grad_output,
+                               std::span<at::Tensor const> gradients, GradWrite write) const {
+  auto const [index, count] = block_at(block).part();
+  expects(pass.of(block).output.defined(), "backward follows forward");
+  expects(gradients.size() == pass.of(block).parameters.size(), "one gradient per parameter");
+  auto const own_gradient = own_slice(pass, block, grad_output);
+  auto kept = std::exchange(pass.of(block), {});
+  if (recompute_.applies_to(block)) recompute(pass, block, kept);
 
   auto wanted = std::move(kept.parameters);
   if (kept.input.requires_grad()) wanted.push_back(kept.input);
   if (!wanted.empty()) {
-    open_places(block, kept.input, gradients, write);
+    open_places(pass, block, kept.input, gradients, write);
     auto fresh = gradients_of(kept.output, wanted, own_gradient);
-    branch_->join();
+    pass.branch_->join();
     if (kept.input.requires_grad()) {
       if (index == count - 1)
-        input_gradient_ = std::move(fresh.back());
+        pass.of_parts_ = std::move(fresh.back());
       else if (fresh.back().defined())
-        input_gradient_.add_(fresh.back());
+        pass.of_parts_.add_(fresh.back());
       fresh.pop_back();
     }
-    land(block, gradients, fresh, write);
-    places_[static_cast<std::size_t>(block)]->close();
+    land(pass, block, gradients, fresh, write);
+    pass.places(block).close();
   }
-  return index > 0 ? grad_output : std::exchange(input_gradient_, {});
+  return index > 0 ? grad_output : std::exchange(pass.of_parts_, {});
 }
 
 std::string const& BlockTape::name_of(int block, std::size_t parameter) const {
-  auto const& declaration = blocks_[static_cast<std::size_t>(block)]->declaration();
+  auto const& declaration = block_at(block).declaration();
   auto const own = declaration.parameters().size();
   return parameter < own ? declaration.parameters()[parameter].name
                          : declaration.borrowed()[parameter - own];
 }
 
-std::vector<std::vector<BlockTape::Use>> BlockTape::uses_of(Blocks const& blocks) {
-  std::set<std::string> later;  // borrowed by the blocks after the present one
-  std::vector<std::vector<Use>> uses(blocks.size());
-  for (auto i = blocks.size(); i-- > 0;) {
-    auto const& declaration = blocks[i]->declaration();
-    for (auto const& spec : declaration.parameters())
-      uses[i].push_back(later.contains(spec.name) ? Use::first : Use::alone);
-    for (auto const& name : declaration.borrowed())
-      uses[i].push_back(later.insert(name).second ? Use::last : Use::between);
-  }
-  return uses;
-}
-
 /// Of parameters, those that replace others and come from this block alone. The input's is added
 /// to those of later parts in one kernel only on a GPU: a CPU keeps the bits of an addition apart.
-void BlockTape::open_places(int block, at::Tensor const& input,
-                            std::span<at::Tensor const> gradients, GradWrite write) {
-  auto& places = *places_[static_cast<std::size_t>(block)];
+void BlockTape::open_places(TapePass& pass, int block, at::Tensor const& input,
+                            std::span<at::Tensor const> gradients, GradWrite write) const {
+  auto& places = pass.places(block);
   places.open(gradients.size());
-  if (input_gradient_.defined() && input_gradient_.is_cuda()) {
+  if (pass.of_parts_.defined() && pass.of_parts_.is_cuda()) {
     places.input = input;
-    places.of_input = input_gradient_;
+    places.of_input = pass.of_parts_;
   }
   if (write == GradWrite::accumulate) return;
   for (std::size_t i = 0; i < gradients.size(); ++i)
-    if (uses_[static_cast<std::size_t>(block)][i] == Use::alone) places.places[i] = gradients[i];
+    if (pass.use(block, i) == TapePass::Use::alone) places.places[i] = gradients[i];
 }
 
 /// Together, all gradients that replace others, and all that are added. An undefined gradient means
 /// zero.
-void BlockTape::land(int block, std::span<at::Tensor const> gradients, std::span<at::Tensor> fresh,
-                     GradWrite write) {
+void BlockTape::land(TapePass& pass, int block, std::span<at::Tensor const> gradients,
+                     std::span<at::Tensor> fresh, GradWrite write) const {
   std::vector<at::Tensor> to, from, sums, terms;
   for (std::size_t i = 0; i < gradients.size(); ++i) {
-    auto const use = uses_[static_cast<std::size_t>(block)][i];
-    bool const landed = places_[static_cast<std::size_t>(block)]->landed[i];
-    bool const begins = use == Use::alone || use == Use::last;
-    if (write == GradWrite::accumulate && use != Use::alone) {
-      auto& begun = begun_[name_of(block, i)];
-      if (use == Use::last)
+    auto const use = pass.use(block, i);
+    bool const landed = pass.places(block).landed[i];
+    bool const begins = use == TapePass::Use::alone || use == TapePass::Use::last;
+    if (write == GradWrite::accumulate && use != TapePass::Use::alone) {
+      auto& begun = pass.begun_[name_of(block, i)];
+      if (use == TapePass::Use::last)
         begun = fresh[i].to(gradients[i].scalar_type());
       else
         begun.add_(fresh[i]);
-      if (use != Use::first) continue;
+      if (use != TapePass::Use::first) continue;
       sums.push_back(gradients[i]);
       terms.push_back(std::exchange(begun, {}));
     } else if (!fresh[i].defined()) {
@@ -164,50 +198,32 @@ void BlockTape::land(int block, std::span<at::Tensor const> gradients, std::span
 }
 
 /// Replaces the output by one that is connected to the graph.
-void BlockTape::recompute(int block, Kept& kept) const {
+void BlockTape::recompute(TapePass& pass, int block, TapePass::Kept& kept) const {
   gpu::MemoryScope const scope(gpu::MemoryCategory::activations);
   at::AutoGradMode const graph(true);
   kept.output.reset();
   for (auto& buffer : kept.buffers) buffer = buffer.clone();
-  kept.output = blocks_[static_cast<std::size_t>(block)]->forward(
-      kept.input, {kept.parameters, kept.buffers, kept.context,
-                   places_[static_cast<std::size_t>(block)].get()});
+  kept.output = block_at(block).forward(
+      kept.input, {kept.parameters, kept.buffers, kept.context, &pass.places(block)});
 }
 
 /// The result of forward, after the block's own output was kept.
-at::Tensor BlockTape::join(int block, at::Tensor const& x) const {
-  auto const [index, count] = part(block);
-  if (count == 1) return kept_[static_cast<std::size_t>(block)].output.detach();
+at::Tensor BlockTape::join(TapePass const& pass, int block, at::Tensor const& x) const {
+  auto const [index, count] = block_at(block).part();
+  if (count == 1) return pass.of(block).output.detach();
   if (index < count - 1) return x;
   std::vector<at::Tensor> outputs;
-  for (int i = block - index; i <= block; ++i)
-    outputs.push_back(kept_[static_cast<std::size_t>(i)].output);
+  for (int i = block - index; i <= block; ++i) outputs.push_back(pass.of(i).output);
   return at::cat(outputs, 1);
 }
 
 /// The columns of the joined output (or of its gradient) that belong to this part.
-at::Tensor BlockTape::own_slice(int block, at::Tensor const& joined) const {
-  auto const [index, count] = part(block);
+at::Tensor BlockTape::own_slice(TapePass const& pass, int block, at::Tensor const& joined) const {
+  auto const [index, count] = block_at(block).part();
   if (count == 1 || !joined.defined()) return joined;
   std::int64_t begin = 0;
-  for (int i = block - index; i < block; ++i)
-    begin += kept_[static_cast<std::size_t>(i)].output.size(1);
-  return joined.narrow(1, begin, kept_[static_cast<std::size_t>(block)].output.size(1));
-}
-
-int BlockTape::first_non_finite() const {
-  for (std::size_t i = 0; i < kept_.size(); ++i)
-    if (auto const& output = kept_[i].output;
-        output.defined() && !at::isfinite(output).all().item<bool>())
-      return static_cast<int>(i);
-  return -1;
-}
-
-void BlockTape::clear() {
-  kept_.assign(kept_.size(), {});
-  counters_.clear();
-  input_gradient_.reset();
-  begun_.clear();
+  for (int i = block - index; i < block; ++i) begin += pass.of(i).output.size(1);
+  return joined.narrow(1, begin, pass.of(block).output.size(1));
 }
 
 }  // namespace stratagem

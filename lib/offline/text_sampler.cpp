@@ -38,6 +38,7 @@ TextSampler::TextSampler(RunConfig const& config, TensorMap weights)
       replica_(model_, Precision::fp32, {}, config.run.seed),
       buffers_(make_buffers(model_, {}, Precision::fp32)),
       tape_(model_.blocks),
+      pass_(tape_.begin()),
       length_(config.data.seq_len) {
   replica_.load(match_weights(model_, std::move(weights), HeadWeights::strict, "of the run"));
 }
@@ -61,7 +62,7 @@ std::int64_t TextSampler::next(std::span<std::int64_t const> text, Sampling cons
 at::Tensor TextSampler::logits_of(at::Tensor const& text) {
   at::Tensor x = text.unsqueeze(0);
   for (int block = 0; block < tape_.blocks(); ++block)
-    x = tape_.infer(block, x,
+    x = tape_.infer(pass_, block, x,
                     {replica_.parameters(block), buffers_[static_cast<std::size_t>(block)], {}});
   return x[0][-1].to(at::kDouble);
 }

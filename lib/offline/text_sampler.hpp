@@ -37,6 +37,7 @@ class TextSampler {
   Replica replica_;
   Buffers buffers_;
   BlockTape tape_;
+  TapePass pass_;
   std::int64_t length_;  ///< of sequences [tokens]
 };
 

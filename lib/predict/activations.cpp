@@ -114,6 +114,7 @@ class ActivationPredictor::Probe {
   Context context_;
   Buffers buffers_;
   BlockTape tape_;
+  TapePass pass_;
   at::Tensor zeros_;    ///< the parameters of whichever block
   at::Tensor landing_;  ///< and their gradients
 };
@@ -130,7 +131,8 @@ ActivationPredictor::Probe::Probe(Model const& model, ModelConfig const& config,
                .small_maps = small_maps,
                .as_on_gpu = as_on_gpu},
       buffers_(make_buffers(model, host, precision)),
-      tape_(model.blocks, config.recompute) {
+      tape_(model.blocks, config.recompute),
+      pass_(tape_.begin()) {
   std::int64_t largest = 0;
   for (int block = 0; block < tape_.blocks(); ++block)
     largest = std::max(largest, layout_of_block(model, block).size());
@@ -153,7 +155,7 @@ ActivationPass ActivationPredictor::Probe::run(std::int64_t samples) {
   gpu::reset_peak_memory(host);
   at::Tensor x = inputs;
   for (int block = 0; block < tape_.blocks(); ++block) {
-    x = tape_.forward(block, x,
+    x = tape_.forward(pass_, block, x,
                       {parameters(block), buffers_[static_cast<std::size_t>(block)], context_});
     note();
   }
@@ -162,7 +164,7 @@ ActivationPass ActivationPredictor::Probe::run(std::int64_t samples) {
   note();
   auto gradient = loss.gradient;
   for (int block = tape_.blocks() - 1; block >= 0; --block) {
-    gradient = tape_.backward(block, gradient, gradients(block), GradWrite::overwrite);
+    gradient = tape_.backward(pass_, block, gradient, gradients(block), GradWrite::overwrite);
     note();
   }
   return pass;

@@ -41,14 +41,15 @@ Passed pass(Model const& model, Context const& context, InputShape const& input,
   if (model.memory_format == MemoryFormat::channels_last)
     x = x.contiguous(at::MemoryFormat::ChannelsLast);
   auto const buffers = make_buffers(model, host, Precision::fp32);
-  BlockTape tape(model.blocks);
+  BlockTape const tape(model.blocks);
+  auto kept = tape.begin();
   FlopCounter counter;
   Passed passed;
   for (int block = 0; block < tape.blocks(); ++block) {
     auto const place = static_cast<std::size_t>(block);
     auto const parameters = zero_parameters(model, block);
     auto const before = gpu::live_memory(host).total();
-    x = tape.forward(block, x, {parameters, buffers[place], context});
+    x = tape.forward(kept, block, x, {parameters, buffers[place], context});
     passed.kept.push_back(gpu::live_memory(host).total() - before);
     passed.flops.push_back(counter.take());
   }

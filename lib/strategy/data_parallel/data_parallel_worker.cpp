@@ -20,7 +20,7 @@ void DataParallelWorker::submit(Batch const& batch) {
   for (auto const& micro : split(batch, micro_batches_)) {
     model_->begin_pass(number++);
     passes_.run(*model_, buffers_, micro, context_of(micro), [this](CrossEntropy const& loss) {
-      model_->status().note(loss, passes_.tape());
+      model_->status().note(loss, passes_.kept());
       model_->begin_backward();
     });
   }
@@ -31,7 +31,7 @@ void DataParallelWorker::refuse_loss(Batch const& batch) {
   int block = model_->status().first_bad_block();
   if (!batch.inputs.is_cpu()) {  // nothing was updated: the same pass again shows the block
     passes_.forward(*model_, buffers_, batch.inputs, context_of(batch));
-    block = passes_.tape().first_non_finite();
+    block = passes_.kept().first_non_finite();
   }
   stratagem::refuse_loss(parts().model, group(), batch.step, block);
 }

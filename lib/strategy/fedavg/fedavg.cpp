@@ -114,11 +114,11 @@ void FedAvg::train(std::size_t place, DrawnClient const& client, Batch const& sh
 
 void FedAvg::pass(std::size_t place, DrawnClient const& client, Batch const& of_step) {
   auto const noted = [&](CrossEntropy const& loss) {
-    status_.note(loss, passes_.tape());
+    status_.note(loss, passes_.kept());
     if (!failure_ && !std::isfinite(loss.loss.item<double>()))
       failure_ = bad_loss(
           str("the loss of client ", client.number, " is not finite at step ", of_step.step),
-          parts_.model, passes_.tape().first_non_finite());
+          parts_.model, passes_.kept().first_non_finite());
   };
   passes_.run_all(
       store_, buffers_[place], of_step, plan_.config.micro_batches,

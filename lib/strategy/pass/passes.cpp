@@ -9,7 +9,8 @@ using trace::Phase;
 Passes::Passes(StrategyParts const& parts)
     : recorder_(parts.recorder),
       evaluation_(parts.evaluation()),
-      tape_(parts.model.blocks, parts.recompute) {}
+      tape_(parts.model.blocks, parts.recompute),
+      pass_(tape_.begin()) {}
 
 void Passes::run(BlockStore& store, Buffers const& buffers, Batch const& micro,
                  Context const& context, Noted const& noted) {
@@ -36,7 +37,8 @@ at::Tensor Passes::forward(BlockStore& store, Buffers const& buffers, at::Tensor
   for (int block = 0; block < tape_.blocks(); ++block) {
     auto const parameters = store.unshard(block, Direction::forward);
     recorder_.enter(Phase::forward);
-    x = tape_.forward(block, x, {parameters, buffers[static_cast<std::size_t>(block)], context});
+    x = tape_.forward(pass_, block, x,
+                      {parameters, buffers[static_cast<std::size_t>(block)], context});
     store.reshard(block, Direction::forward);
   }
   return x;
@@ -47,7 +49,7 @@ void Passes::backward(BlockStore& store, at::Tensor gradient) {
     store.unshard(block, Direction::backward);
     auto const [tensors, write] = store.gradients(block);
     recorder_.enter(Phase::backward);
-    gradient = tape_.backward(block, gradient, tensors, write);
+    gradient = tape_.backward(pass_, block, gradient, tensors, write);
     store.landed(block);
     store.reshard(block, Direction::backward);
   }
@@ -57,7 +59,7 @@ at::Tensor Passes::predict(BlockStore& store, Buffers const& statistics, at::Ten
   at::Tensor x = inputs;
   for (int block = 0; block < tape_.blocks(); ++block) {
     auto const parameters = store.unshard(block, Direction::inference);
-    x = tape_.infer(block, x,
+    x = tape_.infer(pass_, block, x,
                     {parameters, statistics[static_cast<std::size_t>(block)], evaluation_});
     store.reshard(block, Direction::inference);
   }

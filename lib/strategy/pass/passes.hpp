@@ -20,8 +20,8 @@ class Passes {
   /// The model of `parts` and its recorder outlive it.
   explicit Passes(StrategyParts const& parts);
 
-  /// Told of the loss of a pass between its forward and its backward pass, while the tape keeps the
-  /// outputs of all blocks.
+  /// Told of the loss of a pass between its forward and its backward pass, while the
+  /// outputs of all blocks are kept.
   using Noted = std::function<void(CrossEntropy const&)>;
 
   /// Forward pass, loss (scaled as `context` says), backward pass. Updates the running statistics
@@ -39,7 +39,8 @@ class Passes {
   /// Logits in evaluation mode, with `statistics` as running statistics.
   at::Tensor predict(BlockStore& store, Buffers const& statistics, at::Tensor const& inputs);
 
-  BlockTape const& tape() const { return tape_; }
+  /// What the last forward pass has kept.
+  TapePass const& kept() const { return pass_; }
 
  private:
   void backward(BlockStore& store, at::Tensor gradient);
@@ -47,6 +48,7 @@ class Passes {
   trace::Recorder& recorder_;
   Context evaluation_;
   BlockTape tape_;
+  TapePass pass_;
 };
 
 }  // namespace stratagem

@@ -76,7 +76,7 @@ void PsWorker::begin_push(Batch const& batch, StepOptions const& options, PushHe
 
 void PsWorker::note(CrossEntropy const& pass, Batch const& micro, PushHeader& line) {
   auto const loss = pass.loss.item<double>();
-  if (!std::isfinite(loss)) note_bad_loss(micro, passes_.tape().first_non_finite());
+  if (!std::isfinite(loss)) note_bad_loss(micro, passes_.kept().first_non_finite());
   line.loss += loss / plan_.config.micro_batches;
   line.correct += pass.correct.item<std::int64_t>();
 }

@@ -59,7 +59,7 @@ void Serial::pass(int worker, Batch const& share, int micro_batches, ReplicaGrad
       gradients, buffers_[static_cast<std::size_t>(worker)], share, micro_batches,
       [this](Batch const& micro) { return context_of(micro); },
       [&](CrossEntropy const& loss) {
-        status.note(loss, passes_.tape());
+        status.note(loss, passes_.kept());
         if (status.knows_refusal()) refuse_loss_of(worker, share.step, status.first_bad_block());
       });
 }
@@ -72,7 +72,7 @@ void Serial::refuse_loss(Batch const& batch) {
           passes_.forward(model_.sum(), buffers_[worker], micro.inputs, context_of(micro));
       auto const loss = cross_entropy(logits, micro.labels).loss.item<double>();
       if (!std::isfinite(loss))
-        refuse_loss_of(static_cast<int>(worker), micro.step, passes_.tape().first_non_finite());
+        refuse_loss_of(static_cast<int>(worker), micro.step, passes_.kept().first_non_finite());
     }
   refuse_loss_of(0, batch.step, -1);
 }

@@ -34,13 +34,13 @@ void StepStatus::clear() {
   memory_.zero_();
 }
 
-void StepStatus::note(CrossEntropy const& pass, BlockTape const& tape) {
+void StepStatus::note(CrossEntropy const& pass, TapePass const& kept) {
   memory_[loss].add_(pass.loss);
   memory_[correct].add_(pass.correct);
   memory_[not_finite].add_(pass.loss.sub(pass.loss).ne(0));  // NaN where it is not finite
   if (!pass.loss.is_cpu() || std::isfinite(pass.loss.item<double>())) return;
   refuses_ = true;
-  if (first_bad_block_ < 0) first_bad_block_ = tape.first_non_finite();
+  if (first_bad_block_ < 0) first_bad_block_ = kept.first_non_finite();
 }
 
 void StepStatus::refuse() {

@@ -46,8 +46,8 @@ class StepStatus {
   void tell(std::uint64_t fingerprint);
   /// No pass has been noted; on the device.
   void clear();
-  /// Of one forward pass, whose outputs the tape still keeps.
-  void note(CrossEntropy const& loss, BlockTape const& tape);
+  /// Of one forward pass, whose outputs `kept` still has.
+  void note(CrossEntropy const& loss, TapePass const& kept);
   /// This rank cannot continue, for another reason than the losses noted: no rank will.
   void refuse();
   /// Comes last: tells, and what was told sets out for the device.

@@ -86,12 +86,12 @@ StepResult VirtualWorkers::run_passes(Batch const& batch, StepOptions const& opt
 
 void VirtualWorkers::pass(std::size_t worker, Batch const& share, StepResult& own) {
   auto const noted = [&](CrossEntropy const& loss) {
-    status_.note(loss, passes_.tape());
+    status_.note(loss, passes_.kept());
     auto const value = loss.loss.item<double>();
     if (!std::isfinite(value) && !failure_)
       failure_ = bad_loss(
           str("the loss is not finite at step ", share.step, ", of worker ", number_of(worker)),
-          parts_.model, passes_.tape().first_non_finite());
+          parts_.model, passes_.kept().first_non_finite());
     own.loss += value;
     own.correct += loss.correct.item<std::int64_t>();
   };
