@@ -108,7 +108,7 @@ def strategy_problems(path, text, names):
     for name in names:
         if path.is_relative_to(f"lib/strategy/{name}"):
             continue
-        of_it = re.compile(rf"\"strategy/{name}/|\b{name.capitalize()}(Config|Plan|Mode)\b|\b{name}_of\(")
+        of_it = re.compile(rf"\"strategy/{name}/|(?i:\b{name}(Config|Plan|Mode)\b)|\b{name}_of\(")
         for number, line in enumerate(text.splitlines(), 1):
             if match := of_it.search(line.split("//")[0]):
                 yield f"{path}:{number}: {match[0]} belongs to lib/strategy/{name}; say it through the registry"

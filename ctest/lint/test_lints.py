@@ -5,6 +5,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
+import circles
 import headers
 import layers
 import one_truth
@@ -50,19 +51,39 @@ class LintTest(unittest.TestCase):
                 self.check(layers, path, f"#include {include}\n", finding)
 
     def test_a_strategy_is_named_by_the_registry_alone(self):
-        config = self.root / "lib/strategy/ddp/ddp_config.hpp"
-        config.parent.mkdir(parents=True)
-        config.write_text("struct DdpConfig {};\n")
+        for name, type_name in ("ddp", "DdpConfig"), ("fedavg", "FedAvgConfig"):
+            config = self.root / f"lib/strategy/{name}/{name}_config.hpp"
+            config.parent.mkdir(parents=True)
+            config.write_text(f"struct {type_name} {{}};\n")
         for path, line, finding in [
             ("lib/strategy/ddp/x.cpp", "DdpPlan const plan;", None),
             ("lib/strategy/registry.cpp", '#include "strategy/ddp/ddp_plan.hpp"', None),
             ("lib/train/x.cpp", "auto one = config;  // a DdpConfig", None),
             ("app/x.cpp", "std::get_if<DdpConfig>(&strategy);", "DdpConfig belongs to lib/strategy/ddp"),
+            ("app/x.cpp", "std::get_if<FedAvgConfig>(&strategy);", "FedAvgConfig belongs to lib/strategy/fedavg"),
             ("lib/train/x.cpp", '#include "strategy/ddp/replicated.hpp"', "belongs to lib/strategy/ddp"),
             ("lib/strategy/fsdp/x.cpp", "auto const* plan = ddp_of(other);", "belongs to lib/strategy/ddp"),
         ]:
             with self.subTest(path=path, line=line):
                 self.check(layers, path, line + "\n", finding)
+
+    def test_modules_do_not_need_each_other(self):
+        """A factory's source may include its products, whose headers lead back to its own."""
+        for files, finding in [
+            ({"a.cpp": "b.hpp", "b.cpp": "c.hpp", "c.cpp": "d.hpp"}, None),
+            ({"a.cpp": "b.hpp", "b.hpp": "a.hpp"}, None),
+            ({"a.cpp": "c.hpp", "c.hpp": "b.hpp", "b.hpp": "a.hpp"}, None),
+            ({"a.cpp": "b.hpp", "b.cpp": "a.hpp"}, "trace/a -> trace/b -> trace/a"),
+            ({"a.hpp": "b.hpp", "b.cpp": "c.hpp", "c.cpp": "a.hpp"}, "trace/a -> trace/b -> trace/c -> trace/a"),
+        ]:
+            with self.subTest(files=files), tempfile.TemporaryDirectory() as folder:
+                trace = Path(folder) / "lib/trace"
+                trace.mkdir(parents=True)
+                for file, include in files.items():
+                    (trace / file).write_text(f'#include "trace/{include}"\n')
+                problems = circles.find_problems(Path(folder))
+                self.assertEqual(len(problems), 0 if finding is None else 1, problems)
+                self.assertIn(finding or "", "".join(problems))
 
     def test_a_folder_can_be_overlooked(self):
         folder = self.root / "lib/trace"

@@ -3,6 +3,9 @@
 #include <optional>
 #include <string>
 
+#include "model/model.hpp"
+#include "plan/run_plan.hpp"
+#include "predict/calibration.hpp"
 #include "strategy/timing/step_time.hpp"
 
 namespace stratagem {
@@ -36,5 +39,8 @@ struct PredictedTime {
   /// minute for launcher and scheduler.
   int lead_s() const;
 };
+
+/// `model` is that of the plan. Error where the calibration does not tell.
+PredictedTime predict_time(RunPlan const& plan, Model const& model, Calibration const& calibration);
 
 }  // namespace stratagem
