@@ -19,8 +19,8 @@
 #include "predict/reports/comparison_report.hpp"
 #include "predict/reports/plan_report.hpp"
 #include "predict/room.hpp"
-#include "predict/step_costs.hpp"
-#include "predict/step_time.hpp"
+#include "predict/time/step_costs.hpp"
+#include "predict/time/step_time.hpp"
 #include "strategy/server_work.hpp"
 
 namespace stratagem::app {

@@ -14,7 +14,7 @@
 #include "config/study_file.hpp"
 #include "config/yaml_file.hpp"
 #include "predict/reports/plan_report.hpp"
-#include "predict/step_time.hpp"
+#include "predict/time/step_time.hpp"
 #include "study/matrix.hpp"
 #include "study/study_directory.hpp"
 

@@ -135,7 +135,7 @@ class Ratios(unittest.TestCase):
         with contextlib.redirect_stdout(io.StringIO()) as told:
             step_time.ratios(rows)
         self.assertIn(told.getvalue(), text)
-        source = support.text_of("lib/predict/step_time.cpp")
+        source = support.text_of("lib/predict/time/step_time.cpp")
         (said,) = re.findall(r"short_step_s \? ([\d.]+) : ([\d.]+);", source)
         errors = step_time.ratio_errors(rows)
         for short, error in zip((True, False), map(float, said)):

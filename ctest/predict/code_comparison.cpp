@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "predict/link.hpp"
-#include "predict/step_costs.hpp"
-#include "predict/step_time.hpp"
+#include "predict/time/step_costs.hpp"
+#include "predict/time/step_time.hpp"
 
 namespace stratagem {
 namespace {

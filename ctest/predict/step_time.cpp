@@ -1,4 +1,4 @@
-#include "predict/step_time.hpp"
+#include "predict/time/step_time.hpp"
 
 #include <algorithm>
 

@@ -12,8 +12,8 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "predict/link.hpp"
-#include "predict/step_costs.hpp"
-#include "predict/step_time.hpp"
+#include "predict/time/step_costs.hpp"
+#include "predict/time/step_time.hpp"
 
 namespace stratagem {
 namespace {

@@ -8,8 +8,8 @@
 #include "plan/run_plan.hpp"
 #include "predict/activations.hpp"
 #include "predict/code_comparison.hpp"
-#include "predict/predicted_time.hpp"
 #include "predict/server_load.hpp"
+#include "predict/time/predicted_time.hpp"
 
 namespace stratagem {
 

@@ -4,7 +4,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "predict/step_time.hpp"
+#include "predict/time/step_time.hpp"
 
 namespace stratagem {
 namespace {

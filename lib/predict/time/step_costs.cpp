@@ -1,4 +1,4 @@
-#include "predict/step_costs.hpp"
+#include "predict/time/step_costs.hpp"
 
 #include <algorithm>
 #include <cstdlib>

@@ -3,7 +3,7 @@
 #include "model/model.hpp"
 #include "plan/run_plan.hpp"
 #include "predict/calibration.hpp"
-#include "predict/step_costs.hpp"
+#include "predict/time/step_costs.hpp"
 
 namespace stratagem {
 

@@ -1,11 +1,11 @@
-#include "predict/predicted_time.hpp"
+#include "predict/time/predicted_time.hpp"
 
 #include <algorithm>
 #include <cmath>
 
 #include "base/arithmetic.hpp"
 #include "base/text.hpp"
-#include "predict/step_time.hpp"
+#include "predict/time/step_time.hpp"
 
 namespace stratagem {
 namespace {
