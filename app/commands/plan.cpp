@@ -39,10 +39,10 @@ std::optional<ServerLoad> server_load_of(Forecast const& forecast, Model const& 
   auto const& plan = forecast.plan;
   int const servers = plan.strategy.placement.servers();
   if (servers == 0) return std::nullopt;
-  auto const shard = plan.strategy.server_elements;
+  auto const shard = plan.strategy.servers.elements;
   auto const& compression = *compression_of(plan.config.strategy);
   auto const load = [&](double pass_s, double push_s) {
-    return predict_load(pass_s, push_s, plan.strategy.workers, servers);
+    return predict_load(pass_s, push_s, plan.strategy.shares.workers, servers);
   };
   if (forecast.time) {
     auto const costs = step_costs(plan, model, *calibration);
@@ -55,7 +55,7 @@ std::optional<ServerLoad> server_load_of(Forecast const& forecast, Model const& 
   return load(
       ActivationPredictor::time_pass(model, config.model, plan.input, config.precision.compute,
                                      plan.samples_per_pass, config.run.threads),
-      time_push(plan.strategy.server_work, config.optimizer, shard, compression));
+      time_push(plan.strategy.servers.work, config.optimizer, shard, compression));
 }
 
 /// "" where no site is named.

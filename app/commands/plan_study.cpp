@@ -99,7 +99,7 @@ StudyPlan plan_study(std::vector<PlannedCell> const& cells, ActivationPredictor*
       auto const forecast = forecast_of(config, model, predictor, calibration);
       auto const& plan = forecast.plan;
       document[name] = nlohmann::json::parse(plan_json(forecast, model, room));
-      auto const server = plan.strategy.server_memory.total();
+      auto const server = plan.strategy.servers.memory.total();
       std::vector<std::string> row{
           name,
           std::to_string(plan.ranks),
@@ -107,7 +107,7 @@ StudyPlan plan_study(std::vector<PlannedCell> const& cells, ActivationPredictor*
           bytes_or_dash(plan.strategy.memory.total()),
           forecast.activations ? bytes_or_dash(forecast.peak_bytes()) : "-",
           bytes_or_dash(server),
-          bytes_or_dash(plan.strategy.bytes_sent_per_step)};
+          bytes_or_dash(plan.strategy.traffic.bytes_sent)};
       if (calibration != nullptr) {
         row.push_back(forecast.time ? format_duration(forecast.time->step.total()) : "-");
         row.push_back(forecast.time ? format_duration(forecast.time->run_s) : "-");

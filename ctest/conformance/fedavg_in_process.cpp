@@ -60,7 +60,7 @@ NamedTensors averaged_clients(Training const& training, bool weighted = true) {
     double weights = 0;
     for (auto const& [name, tensor] : parameters)
       mean.emplace_back(name, at::zeros_like(tensor, tensor.options().dtype(at::kDouble)));
-    auto const answers = answers_of(plan.workers, fedavg.lost, training_seed, round);
+    auto const answers = answers_of(plan.shares.workers, fedavg.lost, training_seed, round);
     for (int const place : answers.living) {
       auto const share = client_batch(training, plan, round, place);
       auto const& client = share.clients[static_cast<std::size_t>(place)];

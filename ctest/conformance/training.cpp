@@ -15,6 +15,7 @@
 #include "model/zoo/lenet.hpp"
 #include "model/zoo/vit.hpp"
 #include "optim/schedule.hpp"
+#include "strategy/planned_clients.hpp"
 #include "strategy/registry.hpp"
 #include "strategy/round.hpp"
 #include "strategy/state/counters.hpp"
@@ -88,20 +89,21 @@ InputFormat input_format(Training const& training, Model const& model) {
 }  // namespace
 
 std::shared_ptr<ClientRounds const> rounds_of(Training const& training, StrategyPlan const& plan) {
-  if (!plan.clients) return nullptr;
+  if (!plan.shares.clients) return nullptr;
   auto const& samples = data_of(training).train;
-  ClientSplit split(*plan.clients, training_seed, samples.size(), samples.labels);
-  return std::make_shared<ClientRounds const>(*plan.clients, training_seed, std::move(split));
+  ClientSplit split(plan.shares.clients->config(), training_seed, samples.size(), samples.labels);
+  return std::make_shared<ClientRounds const>(plan.shares.clients->config(), training_seed,
+                                              std::move(split));
 }
 
 Batch client_batch(Training const& training, StrategyPlan const& plan, std::int64_t round,
                    int place) {
   auto wanted = load_plan(training);
-  wanted.global_batch *= plan.batches_per_step;
+  wanted.global_batch *= plan.shares.batches_per_step;
   wanted.clients = rounds_of(training, plan);
   Loader loader(data_of(training), input_format(training, test_model(training.model)), wanted,
                 nullptr);
-  loader.ask({round, {place, plan.workers}});
+  loader.ask({round, {place, plan.shares.workers}});
   return *loader.next();
 }
 
@@ -163,7 +165,7 @@ Trained train(Training const& training, Model const& model, World& world) {
   std::optional<Loader> loader;
   if (auto const slice = plan.placement.slice_of(communicator.rank())) {
     auto wanted = load_plan(training);
-    wanted.global_batch *= plan.batches_per_step;
+    wanted.global_batch *= plan.shares.batches_per_step;
     wanted.clients = rounds_of(training, plan);
     wanted.slice = *slice;
     wanted.first_step = training.first_step;
@@ -199,7 +201,7 @@ Trained train(Training const& training, Model const& model, World& world) {
   }
   if (training.after) training.after(participant, communicator);
   auto const state = participant.state();
-  bool const holds = std::ranges::count(plan.holders, communicator.rank()) > 0;
+  bool const holds = std::ranges::count(plan.saved.holders, communicator.rank()) > 0;
   auto const wanted = [holds](std::string const&) { return holds; };
   trained.parameters = gather(state, State::parameters, model, wanted, communicator);
   std::set<std::string> kinds;

@@ -60,7 +60,7 @@ TEST_F(CodeComparison, HasEveryCodeBesideFp32) {
     EXPECT_EQ(one.compression.code, static_cast<Code>(i));
     EXPECT_TRUE(one.compression.error_feedback);
     auto const coded = plan(DdpConfig{.compression = one.compression});
-    EXPECT_EQ(one.bytes_sent, coded.strategy.bytes_sent_per_step);
+    EXPECT_EQ(one.bytes_sent, coded.strategy.traffic.bytes_sent);
     EXPECT_EQ(one.held, coded.strategy.memory.total());
     EXPECT_LT(one.bytes_sent, none.bytes_sent);
     EXPECT_GT(one.held, none.held);
@@ -125,7 +125,7 @@ TEST_F(CodeComparison, KnowsPushesToServers) {
     if (!compression.on()) continue;
     SCOPED_TRACE(name_of(compression.code));
     PsConfig const coded{.compression = compression};
-    EXPECT_EQ(bytes_sent, plan(coded).strategy.bytes_sent_per_step);
+    EXPECT_EQ(bytes_sent, plan(coded).strategy.traffic.bytes_sent);
     EXPECT_LT(seconds(coded, 0.97 * pays_below), seconds(PsConfig{}, 0.97 * pays_below));
     EXPECT_GT(seconds(coded, 1.03 * pays_below), seconds(PsConfig{}, 1.03 * pays_below));
   }

@@ -68,7 +68,7 @@ TEST(PlanComparison, HasEveryStrategyWithTheSameWorkers) {
   for (auto const& one : compared.strategies) {
     names.push_back(one.name);
     ASSERT_TRUE(one.forecast) << one.problem;
-    EXPECT_EQ(one.forecast->plan.strategy.workers, 3) << one.name;
+    EXPECT_EQ(one.forecast->plan.strategy.shares.workers, 3) << one.name;
     EXPECT_EQ(one.forecast->plan.ranks, one.name.starts_with("ps") ? 4 : 3);
   }
   EXPECT_EQ(names, (std::vector<std::string>{"ddp", "fsdp optimizer", "fsdp gradients", "fsdp full",
@@ -79,7 +79,7 @@ TEST(PlanComparison, HasEveryStrategyWithTheSameWorkers) {
 TEST(PlanComparison, AServerSendsToAllWorkers) {
   auto const compared = compare(lenet_on_digits(), 4);
   auto const& ps = named(compared, "ps sync");
-  EXPECT_EQ(ps.busiest_bytes(), 4 * ps.forecast->plan.strategy.bytes_sent_per_step);
+  EXPECT_EQ(ps.busiest_bytes(), 4 * ps.forecast->plan.strategy.traffic.bytes_sent);
   auto config = lenet_on_digits();
   config.strategy = PsConfig{.servers = 2, .chunk_mb = 0.25};
   auto const two = compare(config, 4);
@@ -279,8 +279,8 @@ Comparison at_random(Comparison compared, std::mt19937& random) {
   for (auto& one : compared.strategies) {
     one.forecast->activations = ActivationUse{.peak = (1 + below(40)) << 26};
     auto& strategy = one.forecast->plan.strategy;
-    strategy.most_bytes_sent_per_step = below(std::int64_t{1} << below(31));
-    strategy.numbers_of_serial = below(4) > 0;
+    strategy.traffic.most_bytes_sent = below(std::int64_t{1} << below(31));
+    strategy.numbers.of_serial = below(4) > 0;
     one.same_numbers = below(8) > 0;
     if (timed && below(20) > 0)
       one.forecast->time =

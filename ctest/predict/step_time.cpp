@@ -380,7 +380,7 @@ TEST(StepTime, ChunksOfTheirOwnVersionsComeBackDuringThePass) {
 
 TEST(StepTime, TwoPushesOfAShareAreTwoPasses) {
   Planned one(PsConfig{.mode = PsMode::modified}, 3);
-  ASSERT_EQ(one.plan().strategy.pushes, 2);
+  ASSERT_EQ(one.plan().strategy.shares.pushes, 2);
   expect_step(one.step(), 18, 0, 0);
   Planned micro(PsConfig{.micro_batches = 2}, 3);
   micro.costs.message = micro.of_all(0.5);

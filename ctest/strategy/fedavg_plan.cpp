@@ -42,11 +42,11 @@ TEST(FedavgPlan, DealsDrawnClientsToRanks) {
   EXPECT_EQ(shared.workers, 12);
   EXPECT_EQ(shared.placement.workers(), 4);
   EXPECT_EQ(shared.micro_batches, 10) << "passes of a client in a round";
-  EXPECT_EQ(shared.batches_per_step, 5);
+  EXPECT_EQ(shared.shares.batches_per_step, 5);
   EXPECT_EQ(fedavg_of(shared)->clients_of_rank(), 3);
   EXPECT_EQ(fedavg_of(shared)->passes_of_rank(), 30);
   EXPECT_TRUE(shared.shares_results());
-  EXPECT_FALSE(shared.numbers_of_serial);
+  EXPECT_FALSE(shared.numbers.of_serial);
 }
 
 TEST(FedavgPlan, RefusesClientsThatCannotBeDrawnOrDealt) {
@@ -138,10 +138,10 @@ TEST(FedavgPlan, SaysOnWhatItsNumbersDepend) {
 void expect_bytes_as_planned(Training const& training, int ranks) {
   auto const planned = plan_strategy(training.strategy, test_model(training.model),
                                      training.optimizer, training.precision, ranks);
-  EXPECT_EQ(planned.bytes_sent_per_step, fedavg_of(planned)->exchange_bytes);
+  EXPECT_EQ(planned.traffic.bytes_sent, fedavg_of(planned)->exchange_bytes);
   run_ranks(ranks, 1, [&](Communicator& communicator) {
     for (auto const sent : train(training, communicator).bytes_sent)
-      EXPECT_EQ(sent, planned.bytes_sent_per_step) << training.model << ", " << ranks << " ranks";
+      EXPECT_EQ(sent, planned.traffic.bytes_sent) << training.model << ", " << ranks << " ranks";
   });
 }
 
@@ -161,7 +161,7 @@ TEST(FedavgPlan, PromisesTheBytesOfKeysAndShares) {
   for (int const ranks : {1, 2, 4})
     for (auto const& config : {secure(4), secure(4, 2), secure(8, 4, 3, 2)})
       expect_bytes_as_planned({.model = "tiny_residual", .strategy = config, .steps = 2}, ranks);
-  auto const bytes = [](FedAvgConfig const& config) { return plan(config, 2).bytes_sent_per_step; };
+  auto const bytes = [](FedAvgConfig const& config) { return plan(config, 2).traffic.bytes_sent; };
   auto plain = secure(4);
   plain.secure = SecureSum::none;
   // 68 of keys, 89 for each of 3 others, 42 for each of 4 members; of two clients to one rank.

@@ -54,11 +54,11 @@ TEST(GossipPlan, AMatrixWhoseRowsDoNotAddUpTo1TakesPushSum) {
 
 TEST(GossipPlan, SaysOnWhatItsNumbersDepend) {
   auto const ring = plan({.workers = 8, .graph = Graph::ring, .mix_every = 3}, 2);
-  EXPECT_FALSE(ring.numbers_of_serial);
+  EXPECT_FALSE(ring.numbers.of_serial);
   EXPECT_FALSE(ring.shares_results());
   EXPECT_EQ(ring.workers, 8);
   EXPECT_EQ(ring.sync_every, 4 * 3) << "until a request has gone half around";
-  EXPECT_EQ(ring.saved_copies, 9);
+  EXPECT_EQ(ring.saved.copies, 9);
   EXPECT_EQ(ring.choices.at("strategy.graph"), "ring");
   EXPECT_EQ(ring.choices.at("strategy.push_sum"), "false");
   EXPECT_EQ(ring.choices.at("strategy.mix_every"), "3");
@@ -66,10 +66,10 @@ TEST(GossipPlan, SaysOnWhatItsNumbersDepend) {
   EXPECT_FALSE(plan({}, 2).shares_results()) << "a neighbour's message does not tell its loss";
 
   auto const alone = plan({.mix_every = 3}, 1);
-  EXPECT_TRUE(alone.numbers_of_serial);
+  EXPECT_TRUE(alone.numbers.of_serial);
   EXPECT_TRUE(alone.shares_results());
   EXPECT_TRUE(alone.choices.empty());
-  EXPECT_EQ(alone.bytes_sent_per_step, 0);
+  EXPECT_EQ(alone.traffic.bytes_sent, 0);
 }
 
 TEST(GossipPlan, SendsOnlyWhatANeighbourElsewhereHears) {
@@ -77,7 +77,7 @@ TEST(GossipPlan, SendsOnlyWhatANeighbourElsewhereHears) {
   auto const sent = [&](GossipConfig const& gossip, int ranks) {
     auto const planned = plan(gossip, ranks);
     EXPECT_EQ(gossip_of(planned)->message_bytes, message);
-    return std::pair(planned.bytes_sent_per_step, planned.most_bytes_sent_per_step);
+    return std::pair(planned.traffic.bytes_sent, planned.traffic.most_bytes_sent);
   };
   EXPECT_EQ(sent({.graph = Graph::exponential}, 4), std::pair(message, message));
   EXPECT_EQ(sent({.graph = Graph::ring}, 4), std::pair(2 * message, 2 * message));
@@ -115,10 +115,10 @@ TEST(GossipPlan, PromisesTheBytesThatAreSent) {
         }
       });
       EXPECT_EQ(*std::ranges::max_element(totals) / training.steps,
-                planned.most_bytes_sent_per_step);
+                planned.traffic.most_bytes_sent);
       EXPECT_EQ(
           std::accumulate(totals.begin(), totals.end(), std::int64_t(0)) / (ranks * training.steps),
-          planned.bytes_sent_per_step);
+          planned.traffic.bytes_sent);
     }
 }
 

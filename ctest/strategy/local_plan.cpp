@@ -61,7 +61,7 @@ TEST(LocalPlan, TheOuterStepNeedsMeansOfParameters) {
             2 * 4 * layout);
   EXPECT_EQ(outer.choices.at("strategy.outer_lr"), "0.7");
   EXPECT_NE(outer.hash(), plain.hash());
-  EXPECT_EQ(outer.saved_copies, plain.saved_copies + 1);
+  EXPECT_EQ(outer.saved.copies, plain.saved.copies + 1);
 }
 
 /// Blocks of one vector each.
@@ -170,11 +170,11 @@ TEST(LocalPlan, StreamingHoldsWhatIsUnderWay) {
   EXPECT_EQ(at_once.memory.bytes, plain.memory.bytes);
   EXPECT_EQ(later.memory[MemoryCategory::optimizer] - plain.memory[MemoryCategory::optimizer],
             4 * layout);
-  EXPECT_EQ(at_once.saved_states, 0);
-  EXPECT_EQ(later.saved_states, 1);
-  EXPECT_EQ(later.saved_copies, plain.saved_copies);
+  EXPECT_EQ(at_once.saved.states, 0);
+  EXPECT_EQ(later.saved.states, 1);
+  EXPECT_EQ(later.saved.copies, plain.saved.copies);
   EXPECT_EQ(later.sync_every, 4);
-  EXPECT_EQ(later.begins_like->memory.bytes, plan({.inner_steps = 1}, 2).memory.bytes);
+  EXPECT_EQ(later.warm_start.like->memory.bytes, plan({.inner_steps = 1}, 2).memory.bytes);
   EXPECT_EQ(later.choices.at("strategy.fragments"), "4");
   EXPECT_EQ(later.choices.at("strategy.delay"), "2");
   EXPECT_EQ(later.choices.at("strategy.mixing_factor"), "0.5");
@@ -187,22 +187,22 @@ TEST(LocalPlan, StreamingHoldsWhatIsUnderWay) {
 
 TEST(LocalPlan, SaysOnWhatItsNumbersDepend) {
   auto const local = plan({.inner_steps = 8, .begin_step = 100}, 2);
-  EXPECT_FALSE(local.numbers_of_serial);
+  EXPECT_FALSE(local.numbers.of_serial);
   EXPECT_EQ(local.choices.at("strategy.inner_steps"), "8");
   EXPECT_EQ(local.choices.at("strategy.begin_step"), "100");
   EXPECT_EQ(local.sync_every, 8);
   EXPECT_FALSE(local.shares_results());
   EXPECT_TRUE(local.meets_after_rounds());
-  EXPECT_EQ(local.saved_copies, 3);
+  EXPECT_EQ(local.saved.copies, 3);
   EXPECT_EQ(local.warm_start, 100);
-  EXPECT_EQ(local.begins_like->sync_every, 1);
+  EXPECT_EQ(local.warm_start.like->sync_every, 1);
   EXPECT_NE(local.hash(), plan({.inner_steps = 9, .begin_step = 100}, 2).hash());
 
   for (auto const& alike : {plan({.inner_steps = 1}, 2), plan({.inner_steps = 8}, 1)}) {
-    EXPECT_TRUE(alike.numbers_of_serial);
+    EXPECT_TRUE(alike.numbers.of_serial);
     EXPECT_TRUE(alike.choices.empty());
     EXPECT_TRUE(alike.shares_results());
-    EXPECT_EQ(alike.saved_copies, 1);
+    EXPECT_EQ(alike.saved.copies, 1);
     EXPECT_EQ(alike.warm_start, 0);
   }
 }
@@ -219,7 +219,7 @@ TEST(LocalPlan, PromisesTheBytesThatAreSent) {
             plan_strategy(local, test_model(model), training.optimizer, training.precision, ranks);
         auto const exchange = local_of(planned)->exchange_bytes;
         bool const apart = local_of(planned)->apart();
-        EXPECT_EQ(planned.bytes_sent_per_step, apart ? exchange / 4 : exchange);
+        EXPECT_EQ(planned.traffic.bytes_sent, apart ? exchange / 4 : exchange);
         run_ranks(ranks, 1, [&](Communicator& communicator) {
           auto const sent = train(training, communicator).bytes_sent;
           for (std::int64_t step = 0; step < 9; ++step)
@@ -245,7 +245,7 @@ TEST(LocalPlan, PromisesTheBytesOfFragments) {
       auto const exchange = local_of(planned)->exchange_bytes;
       EXPECT_EQ(exchange - local_of(of_one)->exchange_bytes,
                 all_reduce_bytes(status_room * 4, ranks));
-      EXPECT_EQ(planned.bytes_sent_per_step, exchange / 4);
+      EXPECT_EQ(planned.traffic.bytes_sent, exchange / 4);
       run_ranks(ranks, 1, [&](Communicator& communicator) {
         auto const sent = train(training, communicator).bytes_sent;
         for (std::size_t step = 0; step < 8; ++step)

@@ -226,7 +226,7 @@ TEST(Plan, PromisesTheBytesThatAStepSends) {
           // A step gathers for the next one what the step before gathered for it; the first has no
           // step before it.
           for (auto const step : {1U, 2U})
-            EXPECT_EQ(sent[step], plan.bytes_sent_per_step)
+            EXPECT_EQ(sent[step], plan.traffic.bytes_sent)
                 << name << ", strategy " << (&strategy - sending) << ", " << ranks << " ranks";
         });
       }
@@ -247,7 +247,7 @@ TEST(Plan, BytesOfCodesThatWriteNoBlocks) {
     rooms += is_matrix ? 2 : 1;
   }
   auto const sent = [&](Compression const& code, int ranks) {
-    return plan_strategy(DdpConfig{.compression = code}, model, {}, {}, ranks).bytes_sent_per_step -
+    return plan_strategy(DdpConfig{.compression = code}, model, {}, {}, ranks).traffic.bytes_sent -
            all_reduce_bytes(status_room * 4, ranks);
   };
   EXPECT_EQ(sent({.code = Code::top_k, .ratio = 0.1}, 2), 8 * taken);
@@ -272,7 +272,7 @@ TEST(Plan, PromisesTheBytesThatAWorkerPushes) {
       auto const lines = ps.servers * static_cast<std::int64_t>(empty_message().nbytes());
       run_ranks(4, 1, [&](Communicator& communicator) {
         for (auto const sent : test::train(training, communicator).bytes_sent)
-          EXPECT_EQ(sent, plan.bytes_sent_per_step + lines) << name_of(compression.code);
+          EXPECT_EQ(sent, plan.traffic.bytes_sent + lines) << name_of(compression.code);
       });
     }
 }
@@ -337,7 +337,7 @@ TEST(Plan, PromisesTheBytesThatWorkersAndServersAllocate) {
         }
       }
       if (server >= 0) {
-        EXPECT_EQ(held, plan.server_bytes[static_cast<std::size_t>(server)])
+        EXPECT_EQ(held, plan.servers.bytes[static_cast<std::size_t>(server)])
             << name_of(compression.code);
       }
     });
@@ -350,7 +350,7 @@ TEST(Plan, WorkersAreRanksOrEmulated) {
       plan_strategy(SerialConfig{.emulate_ranks = 3, .micro_batches = 2}, model, {}, {}, 1);
   EXPECT_EQ(emulator.workers, 3);
   EXPECT_EQ(emulator.micro_batches, 2);
-  EXPECT_EQ(emulator.bytes_sent_per_step, 0);
+  EXPECT_EQ(emulator.traffic.bytes_sent, 0);
   EXPECT_EQ(plan_strategy(DdpConfig{}, model, {}, {}, 1000).workers, 1000);
   try {
     plan_strategy(SerialConfig{}, model, {}, {}, 2);

@@ -73,7 +73,7 @@ Trained train_and_save(Training training, Way const& way, int workers, fs::path 
                                .run_directory = run,
                                .model = model,
                                .workers = workers,
-                               .dealt = deal_tensors(model, plan.holders),
+                               .dealt = deal_tensors(model, plan.saved.holders),
                                .facts = {},
                                .communicator = communicator,
                                .log = log});

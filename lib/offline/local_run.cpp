@@ -5,12 +5,11 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
-#include "base/contract.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "optim/schedule.hpp"
+#include "strategy/offline.hpp"
 #include "strategy/pass/cross_entropy.hpp"
-#include "strategy/planned_strategy.hpp"
 
 namespace stratagem {
 namespace {
@@ -109,10 +108,10 @@ Replayed replay_run(RunConfig const& config, trace::RunTraces const& traces) {
   std::vector<trace::RankTrace> servers;
   for (int const rank : run.plan().strategy.placement.server_ranks())
     servers.push_back(traces.ranks.at(static_cast<std::size_t>(rank)));
-  auto const replay = run.plan().strategy.strategy->replay(run.parts(), servers);
-  ensures(replay != nullptr, "what has servers can be replayed");
+  auto const& planned = run.plan().strategy;
+  auto const replay = planned.servers.offline->replay(run.parts(), servers);
   replay->load(run.weights());
-  auto const parts = run.plan().strategy.workers * run.plan().strategy.pushes;
+  auto const parts = planned.shares.workers * planned.shares.pushes;
   auto const samples = run.plan().global_batch / parts;
   auto const parameters = replay->run([&](std::int64_t step, std::int64_t first_slot) {
     auto const part = static_cast<int>(first_slot / samples);
@@ -130,11 +129,10 @@ SimulatedEpoch simulate_run(RunConfig const& config, ClusterModel const& cluster
   LocalRun run(config, workers + servers_of(config.strategy));
   auto const& plan = run.plan();
   Schedule const schedule(config.optimizer, workers, plan.steps_per_epoch, plan.total_steps);
-  auto const simulation = plan.strategy.strategy->simulate(
+  auto const simulation = plan.strategy.servers.offline->simulate(
       cluster, run.parts(),
       {.batch = [&](Share const& share) { return run.batch(share); },
        .lr = [&](std::int64_t step) { return schedule.lr(step); }});
-  ensures(simulation != nullptr, "what has servers can be simulated");
   simulation->load(run.weights());
   SimulatedEpoch last{.cluster = simulation->cluster()};
   for (std::int64_t begin = 0; begin < plan.total_steps; begin += plan.steps_per_epoch) {

@@ -8,26 +8,28 @@
 #include "base/text.hpp"
 #include "data/sampler.hpp"
 #include "plan/process_setup.hpp"
-#include "strategy/planned_strategy.hpp"
+#include "strategy/planned_clients.hpp"
 #include "strategy/state/model_layout.hpp"
 
 namespace stratagem {
 namespace {
 
 std::int64_t passes_per_step(RunPlan const& plan) {
-  return std::int64_t{plan.strategy.workers} * plan.strategy.pushes * plan.strategy.micro_batches;
+  auto const& shares = plan.strategy.shares;
+  return std::int64_t{shares.workers} * shares.pushes * shares.micro_batches;
 }
 
 void check_batch(RunPlan const& plan) {
-  auto const batches = plan.strategy.batches_per_step;
+  auto const& shares = plan.strategy.shares;
+  auto const batches = shares.batches_per_step;
   auto const samples = plan.global_batch / batches, parts = passes_per_step(plan) / batches;
   if (samples % parts != 0) {
     auto const below = samples / parts * parts, above = below + parts;
     throw Error(
         ExitCode::usage,
-        str("data.global_batch: ", samples, " samples cannot be divided by ", plan.strategy.workers,
-            " workers x ", plan.strategy.pushes > 1 ? str(plan.strategy.pushes, " pushes x ") : "",
-            plan.strategy.micro_batches / batches, " micro-batches"),
+        str("data.global_batch: ", samples, " samples cannot be divided by ", shares.workers,
+            " workers x ", shares.pushes > 1 ? str(shares.pushes, " pushes x ") : "",
+            shares.micro_batches / batches, " micro-batches"),
         "every pass has the same number of samples",
         below > 0 ? str("the nearest values are ", below, " and ", above)
                   : str("the least value is ", above));
@@ -109,17 +111,17 @@ void check_length(RunPlan const& plan) {
 }
 
 void check_labels(RunPlan const& plan) {
-  auto const& clients = plan.strategy.clients;
-  if (clients && clients->needs_labels() && plan.input.is_text())
+  auto const& clients = plan.strategy.shares.clients;
+  if (clients && clients->config().needs_labels() && plan.input.is_text())
     throw Error(ExitCode::usage, "strategy.split: text has no label for each sample",
                 "this split deals samples by their labels", "take split: iid");
 }
 
 void deal(RunPlan& plan, at::Tensor const& labels) {
-  auto const& clients = *plan.strategy.clients;
+  auto const clients = plan.strategy.shares.clients->config();
   auto const seed = plan.config.run.seed;
   ClientSplit split(clients, seed, plan.images.train, labels);
-  plan.strategy.strategy->check(split);
+  plan.strategy.shares.clients->check(split);
   plan.clients = std::make_shared<ClientRounds const>(clients, seed, std::move(split));
 }
 
@@ -165,8 +167,8 @@ RunPlan make_run_plan(RunConfig const& config, Model const& model, DatasetSize c
   static_cast<void>(comm_of(config.strategy, config.comm));
   plan.strategy = plan_strategy(config.strategy, model, config.optimizer, config.precision, ranks);
   check_labels(plan);
-  plan.global_batch =
-      plan.strategy.batches_per_step * config.data.global_batch_for(plan.strategy.workers);
+  plan.global_batch = plan.strategy.shares.batches_per_step *
+                      config.data.global_batch_for(plan.strategy.shares.workers);
   plan = with_images(std::move(plan), images);
   plan.batch_per_rank = plan.global_batch / plan.strategy.placement.workers();
   plan.samples_per_pass = plan.global_batch / passes_per_step(plan);
@@ -181,16 +183,16 @@ RunPlan with_images(RunPlan plan, DatasetSize const& images) {
   check_batch(plan);
   check_length(plan);
   plan.total_steps = steps_of(plan);
-  if (plan.strategy.clients && !needs_labels(plan)) deal(plan, {});
+  if (plan.strategy.shares.clients && !needs_labels(plan)) deal(plan, {});
   return plan;
 }
 
 bool needs_labels(RunPlan const& plan) {
-  return plan.strategy.clients && plan.strategy.clients->needs_labels();
+  return plan.strategy.shares.clients && plan.strategy.shares.clients->config().needs_labels();
 }
 
 RunPlan with_labels(RunPlan plan, SampleSet const& train) {
-  if (plan.strategy.clients) deal(plan, train.labels);
+  if (plan.strategy.shares.clients) deal(plan, train.labels);
   return plan;
 }
 

@@ -86,7 +86,7 @@ class BreakEven {
 
 ComparedCode described(Costed const& one, Model const& model, Compression const& compression) {
   return {.compression = compression,
-          .bytes_sent = one.plan.strategy.bytes_sent_per_step,
+          .bytes_sent = one.plan.strategy.traffic.bytes_sent,
           .held = one.plan.strategy.memory.total(),
           .step = predict_step(one.plan, model, one.costs)};
 }

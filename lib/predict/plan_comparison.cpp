@@ -37,7 +37,7 @@ void find_savings(Comparison& comparison, Model const& model, ActivationPredicto
 }  // namespace
 
 std::int64_t ComparedPlan::busiest_bytes() const {
-  return forecast->plan.strategy.most_bytes_sent_per_step;
+  return forecast->plan.strategy.traffic.most_bytes_sent;
 }
 
 double ComparedPlan::step_s() const {
@@ -45,7 +45,7 @@ double ComparedPlan::step_s() const {
 }
 
 bool ComparedPlan::trains_alike() const {
-  return same_numbers && forecast->plan.strategy.numbers_of_serial;
+  return same_numbers && forecast->plan.strategy.numbers.of_serial;
 }
 
 Comparison compare_strategies(RunConfig const& config, Model const& model, int workers,

@@ -31,8 +31,8 @@ Saving saving_of(std::string change, Forecast const& before, Forecast const& aft
   }
   if (is.config.model.recompute.every != was.config.model.recompute.every)
     prices.emplace_back("about a third more computing");
-  auto const sent = is.strategy.most_bytes_sent_per_step;
-  if (100 * sent > 101 * was.strategy.most_bytes_sent_per_step)
+  auto const sent = is.strategy.traffic.most_bytes_sent;
+  if (100 * sent > 101 * was.strategy.traffic.most_bytes_sent)
     prices.push_back("sends " + format_bytes(static_cast<double>(sent)));
   saving.price_text = prices.empty() ? "rounding only" : join(prices, ", ");
   return saving;

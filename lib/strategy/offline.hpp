@@ -2,12 +2,19 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <vector>
 
 #include "data/batch.hpp"
 #include "data/sampler.hpp"
 #include "model/safetensors.hpp"
 #include "strategy/state/named_tensors.hpp"
+#include "strategy/strategy_parts.hpp"
 #include "trace/lag_counts.hpp"
+
+namespace stratagem::trace {
+class RankTrace;
+}
 
 namespace stratagem {
 
@@ -73,6 +80,19 @@ class Replay {
   /// The parameters at the end. Error(bad_data) when the records are not those of a whole training
   /// of this kind.
   virtual NamedTensors run(BatchOf const& batch_of) = 0;
+};
+
+/// How a strategy whose result depends on the order of things trains in one process.
+class PlannedOffline {
+ public:
+  virtual ~PlannedOffline() = default;
+
+  virtual std::unique_ptr<Simulation> simulate(ClusterModel const& cluster,
+                                               StrategyParts const& parts,
+                                               SimulationInputs inputs) const = 0;
+  /// Of what the servers recorded.
+  virtual std::unique_ptr<Replay> replay(StrategyParts const& parts,
+                                         std::vector<trace::RankTrace> const& servers) const = 0;
 };
 
 }  // namespace stratagem

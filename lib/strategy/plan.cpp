@@ -25,9 +25,9 @@ PlanInput plan_input(Model const& model, OptimizerConfig const& optimizer,
 StrategyPlan plan_of_replicas(PlanInput const& input) {
   auto const compute = size_of(compute_type(input.precision.compute));
   auto const size = input.layout.size();
-  StrategyPlan plan{.workers = input.ranks, .placement = Placement(input.ranks)};
+  StrategyPlan plan{.placement = Placement(input.ranks), .shares = {.workers = input.ranks}};
   auto const master = plan.element_size = size_of(master_type(input.precision.compute));
-  plan.holders = plan.placement.worker_ranks();
+  plan.saved.holders = plan.placement.worker_ranks();
   plan.memory[gpu::MemoryCategory::parameters] = size * (master + (compute < master ? compute : 0));
   plan.memory[gpu::MemoryCategory::gradients] = size * master;
   plan.memory[gpu::MemoryCategory::optimizer] = state_count(input.optimizer) * size * master;

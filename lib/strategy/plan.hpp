@@ -3,13 +3,11 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "comm/bench.hpp"
-#include "data/clients.hpp"
 #include "data/sampler.hpp"
 #include "gpu/memory.hpp"
 #include "model/model.hpp"
@@ -21,6 +19,8 @@
 namespace stratagem {
 
 class PlannedStrategy;
+class PlannedClients;
+class PlannedOffline;
 
 /// When ranks that make passes know the results of the others.
 enum class Results {
@@ -29,46 +29,72 @@ enum class Results {
   of_pushes,   ///< likewise, and a step is one worker's, made when its share was dealt to it
 };
 
-/// What a strategy will hold and move, known before it runs: a value that all layers above read
-/// without knowing which strategy it is.
-struct StrategyPlan {
+/// How a global batch is divided among passes.
+struct Shares {
   int workers = 1;           ///< that compute gradients, each on a part of the global batch
   int pushes = 1;            ///< of a worker per step: parts of its share
   int micro_batches = 1;     ///< passes for each of them
   int batches_per_step = 1;  ///< global batches of the configuration: own steps of each worker
-  Placement placement{1};    ///< only workers are handed batches
-  std::vector<int> holders;  ///< ranks that may want whole tensors
-  Results results = Results::each_step;
-  int sync_every = 1;  ///< steps from one exchange among the workers to the next
   /// Where samples belong to clients: a step is one of those drawn for it, each of which is a
-  /// worker that is handed its own samples.
-  std::optional<ClientConfig> clients;
+  /// worker that is handed its own samples. Else empty.
+  std::shared_ptr<PlannedClients const> clients;
+};
 
-  gpu::MemoryUse memory;         ///< lasting bytes per rank; activations and workspace are 0 here
-  gpu::MemoryUse server_memory;  ///< the same of the server with the most
-  std::vector<std::int64_t> server_bytes;  ///< the same of each server, in all
-  std::int64_t element_size = 4;           ///< of parameters and gradients [B]
-  int saved_copies = 1;  ///< of parameters and optimizer state that a checkpoint has
-  int saved_states = 0;  ///< that it has for each parameter besides
-  std::int64_t bytes_sent_per_step = 0;       ///< by each rank that computes
-  std::int64_t most_bytes_sent_per_step = 0;  ///< by the rank that sends most
+/// What a checkpoint has, and whole tensors are made by.
+struct Saved {
+  int copies = 1;            ///< of parameters and optimizer state
+  int states = 0;            ///< for each parameter besides
+  std::vector<int> holders;  ///< ranks that may want whole tensors
+};
 
-  /// On what the numbers of a training depend: the order in which gradients are added, whether they
-  /// are those of `serial` with the same options and codes, and what else is chosen, by its key.
-  std::string order_of_sums;
-  bool numbers_of_serial = true;
-  std::map<std::string, std::string> choices;
-
-  // On what its time depends.
+/// What a step moves.
+struct Traffic {
+  std::int64_t bytes_sent = 0;             ///< by each rank that computes
+  std::int64_t most_bytes_sent = 0;        ///< by the rank that sends most
   std::vector<BenchOperation> operations;  ///< that a step consists of
-  std::string server_work;           ///< of a push, as calibrations name it; empty: no servers
-  std::int64_t server_elements = 0;  ///< of the largest shard
-  std::int64_t warm_start = 0;       ///< first steps, which are like those of `begins_like`
-  std::shared_ptr<StrategyPlan const> begins_like;
+};
 
+/// On what the numbers of a training depend.
+struct Numbers {
+  std::string order_of_sums;  ///< in which gradients are added
+  bool of_serial = true;      ///< they are those of `serial` with the same options and codes
+  std::map<std::string, std::string> choices;  ///< what else is chosen, by its key
+};
+
+/// The servers of a plan that has some.
+struct Servers {
+  gpu::MemoryUse memory;            ///< as StrategyPlan::memory, of the server with the most
+  std::vector<std::int64_t> bytes;  ///< the same of each server, in all
+  std::string work;                 ///< of a push, as calibrations name it; empty: no servers
+  std::int64_t elements = 0;        ///< of the largest shard
+  /// Trainings of them in one process; empty where the result follows from the configuration.
+  std::shared_ptr<PlannedOffline const> offline;
+};
+
+struct StrategyPlan;
+
+/// First steps that are like those of another plan.
+struct WarmStart {
+  std::int64_t steps = 0;
+  std::shared_ptr<StrategyPlan const> like;
+};
+
+/// What a strategy will hold and move, known before it runs: a value that all layers above read
+/// without knowing which strategy it is.
+struct StrategyPlan {
+  Placement placement{1};  ///< only workers are handed batches
+  Shares shares;
+  Results results = Results::each_step;
+  int sync_every = 1;             ///< steps from one exchange among the workers to the next
+  gpu::MemoryUse memory;          ///< lasting bytes per rank; activations and workspace are 0 here
+  std::int64_t element_size = 4;  ///< of parameters and gradients [B]
+  Saved saved;
+  Traffic traffic;
+  Numbers numbers;
+  Servers servers;
+  WarmStart warm_start;
   /// On a GPU, as a graph: a step waits for nothing before its passes are made and summed.
   bool steps_can_be_kept = false;
-
   /// Of the parts of the plan, by name; equal on all ranks.
   std::vector<std::pair<std::string, std::uint64_t>> hashes;
   std::shared_ptr<PlannedStrategy const> strategy;  ///< never empty
@@ -103,7 +129,7 @@ PlanInput plan_input(Model const& model, OptimizerConfig const& optimizer,
 /// Of ranks that all compute and hold everything: what strategies change from.
 StrategyPlan plan_of_replicas(PlanInput const& input);
 
-/// "2 micro-batches", and whether they are summed over workers first: StrategyPlan::order_of_sums.
+/// "2 micro-batches", and whether they are summed over workers first: Numbers::order_of_sums.
 std::string order_of_sums(int micro_batches, Accumulate accumulate = Accumulate::unsharded);
 
 /// Of each rank, on average [B].

@@ -2,18 +2,11 @@
 
 #include <memory>
 #include <string>
-#include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "data/clients.hpp"
-#include "strategy/offline.hpp"
 #include "strategy/strategy_parts.hpp"
 #include "strategy/timing/step_time.hpp"
-
-namespace stratagem::trace {
-class RankTrace;
-}
 
 namespace stratagem {
 
@@ -32,25 +25,6 @@ class PlannedStrategy {
   /// For people, each with a line's end; and the same for programs, as entries of `document`.
   virtual std::string tables(Model const& /*model*/) const { return {}; }
   virtual void add_to(nlohmann::json& /*document*/) const {}
-
-  // Where samples belong to clients, once it is known whose they are.
-  /// Error(usage) where this strategy cannot train with them.
-  virtual void check(ClientSplit const& /*split*/) const {}
-  /// As above.
-  virtual std::string client_tables(ClientSplit const& /*split*/) const { return {}; }
-  virtual void add_clients_to(nlohmann::json& /*document*/, ClientSplit const& /*split*/) const {}
-
-  /// Nothing where the result follows from the configuration alone.
-  virtual std::unique_ptr<Simulation> simulate(ClusterModel const& /*cluster*/,
-                                               StrategyParts const& /*parts*/,
-                                               SimulationInputs /*inputs*/) const {
-    return nullptr;
-  }
-  /// Likewise; of what the servers recorded.
-  virtual std::unique_ptr<Replay> replay(StrategyParts const& /*parts*/,
-                                         std::vector<trace::RankTrace> const& /*servers*/) const {
-    return nullptr;
-  }
 };
 
 }  // namespace stratagem

@@ -12,7 +12,7 @@ namespace stratagem {
 std::string digest_of_parameters(Communicator& communicator, State const& state, Model const& model,
                                  StrategyPlan const& plan) {
   gpu::MemoryScope const scope(gpu::MemoryCategory::workspace);
-  auto const dealt = deal_tensors(model, plan.holders);
+  auto const dealt = deal_tensors(model, plan.saved.holders);
   auto const mine = [&](std::string const& name) { return dealt.at(name) == communicator.rank(); };
   return digest_of(communicator, gather(state, State::parameters, model, mine, communicator));
 }
@@ -20,7 +20,7 @@ std::string digest_of_parameters(Communicator& communicator, State const& state,
 std::optional<Error> save_weights(std::filesystem::path const& file, Communicator& communicator,
                                   State const& state, Model const& model,
                                   StrategyPlan const& plan) {
-  bool const holds = communicator.rank() == plan.holders.front();
+  bool const holds = communicator.rank() == plan.saved.holders.front();
   auto const wanted = [holds](std::string const&) { return holds; };
   auto const parameters = gather(state, State::parameters, model, wanted, communicator);
   auto const statistics = average(state.buffers, communicator);

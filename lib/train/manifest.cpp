@@ -129,7 +129,7 @@ std::string to_json(Manifest const& manifest, RunPlan const& plan, Model const& 
         {"steps_per_epoch", plan.steps_per_epoch},
         {"total_steps", plan.total_steps},
         {"buckets", decided.value("buckets", json::array()).size()},
-        {"bytes_sent_per_step", plan.strategy.bytes_sent_per_step}}},
+        {"bytes_sent_per_step", plan.strategy.traffic.bytes_sent}}},
   };
   return document.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }

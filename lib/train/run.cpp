@@ -328,7 +328,7 @@ TrainingProgress Run::start_of(Communicator& communicator, Participant& particip
   if (!checkpoint_) return {};
   std::optional<Error> own;
   try {
-    restore(*checkpoint_, setup_.plan.strategy.workers, setup_.model, participant);
+    restore(*checkpoint_, setup_.plan.strategy.shares.workers, setup_.model, participant);
   } catch (Error const& error) {
     own = error;
   }
@@ -347,8 +347,8 @@ CheckpointWriter::Parts Run::writer_parts(Communicator& communicator) {
           .began_from = checkpoint_ ? std::optional(checkpoint_->folder()) : std::nullopt,
           .attempt = directory_.attempt,
           .model = setup_.model,
-          .workers = plan.workers,
-          .dealt = deal_tensors(setup_.model, plan.holders),
+          .workers = plan.shares.workers,
+          .dealt = deal_tensors(setup_.model, plan.saved.holders),
           .facts = training_facts(request_.values, setup_),
           .communicator = communicator,
           .log = log_,

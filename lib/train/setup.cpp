@@ -91,7 +91,7 @@ Setup set_up(RunConfig const& config, mpi::Comm const& world, Log& log) {
   auto plan = on_all_ranks(world, [&] {
     auto made =
         make_run_plan(config, model, own ? own->size() : known_size(config.data), world.size());
-    if (world.rank() == made.strategy.holders.front()) try_weights_file(config.run);
+    if (world.rank() == made.strategy.saved.holders.front()) try_weights_file(config.run);
     return made;
   });
   mpi::Session::enter(world, "the reading of weights and data");

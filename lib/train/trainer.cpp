@@ -62,7 +62,7 @@ std::string describe_epoch(trace::EpochRecord const& epoch, RunPlan const& plan,
 
 Trainer::Trainer(TrainerParts const& parts, TrainingProgress const& start)
     : parts_(parts),
-      schedule_(parts.plan.config.optimizer, parts.plan.strategy.workers,
+      schedule_(parts.plan.config.optimizer, parts.plan.strategy.shares.workers,
                 parts.plan.steps_per_epoch, parts.plan.total_steps),
       evaluation_maker_(parts.dataset, for_evaluation(parts.format)),
       telemetry_(gpu::make_telemetry(parts.device)),
@@ -184,7 +184,8 @@ Requests Trainer::train_round(std::optional<Loader>& loader) {
     applied_share_ = static_cast<double>(sums.applied) / static_cast<double>(sums.labels);
   auto const made = sums.steps - steps_before;
   std::int64_t const bringing = plan.placement.workers();
-  position_.step = first_step + (plan.shares_results() ? made : made / (bringing * plan.pushes));
+  position_.step =
+      first_step + (plan.shares_results() ? made : made / (bringing * plan.shares.pushes));
   parts_.reached.step = position_.step;
   if (!plan.shares_results()) sums += position_.epoch;
   position_.epoch = sums;
@@ -222,7 +223,8 @@ bool Trainer::note(Batch const& batch, StepResult const& result, EpochSums& sums
   ++round_steps_;
   auto const& plan = parts_.plan.strategy;
   if (plan.synchronous()) ++position_.step;
-  parts_.reached.step = position_.step + (plan.synchronous() ? 0 : round_steps_ / plan.pushes);
+  parts_.reached.step =
+      position_.step + (plan.synchronous() ? 0 : round_steps_ / plan.shares.pushes);
   if (parts_.display != nullptr) {
     // Others' results are not known yet: as many labels as here, and as many applied as before.
     auto const own = static_cast<double>(result.skipped ? 0 : result.labels);

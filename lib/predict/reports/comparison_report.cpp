@@ -104,7 +104,7 @@ std::string legend(Comparison const& comparison, Room const& room) {
   auto const& placement = sync->forecast->plan.strategy.placement;
   auto const servers = placement.servers();
   auto const held = [](ComparedPlan const* one) {
-    return bytes_text(one->forecast->plan.strategy.server_memory.total());
+    return bytes_text(one->forecast->plan.strategy.servers.memory.total());
   };
   return text +
          paragraph(str("ps takes ", sync->forecast->plan.ranks, " ranks: ", placement.workers(),
@@ -188,7 +188,8 @@ std::string why_little(Comparison const& comparison, ComparedPlan const& full) {
 std::string fsdp_text(Comparison const& comparison) {
   auto const& ddp = comparison.ddp();
   auto const* full = named(comparison, "fsdp full");
-  if (!ddp.forecast || full == nullptr || full->forecast->plan.strategy.workers == 1) return "";
+  if (!ddp.forecast || full == nullptr || full->forecast->plan.strategy.shares.workers == 1)
+    return "";
   auto const before = ddp.forecast->peak_bytes(), saved = before - full->forecast->peak_bytes();
   auto const more = over(full->busiest_bytes() - ddp.busiest_bytes(), ddp.busiest_bytes());
   auto const gain = over(saved, before);
@@ -354,7 +355,7 @@ std::string comparison_json(Comparison const& comparison, Room const& room) {
     }
     entry["ranks"] = one.forecast->plan.ranks;
     entry["lasting_B"] = one.forecast->plan.strategy.memory.total();
-    entry["server_B"] = one.forecast->plan.strategy.server_memory.total();
+    entry["server_B"] = one.forecast->plan.strategy.servers.memory.total();
     entry["busiest_rank_sends_B"] = one.busiest_bytes();
     if (one.forecast->activations) entry["peak_B"] = one.forecast->peak_bytes();
     if (ddp.forecast) {

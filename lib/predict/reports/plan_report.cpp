@@ -11,6 +11,7 @@
 #include "data/sampler.hpp"
 #include "model/exported/remarks.hpp"
 #include "predict/reports/time_report.hpp"
+#include "strategy/planned_clients.hpp"
 #include "strategy/planned_strategy.hpp"
 
 namespace stratagem {
@@ -37,9 +38,10 @@ std::string run_table(RunPlan const& plan, Model const& model) {
       {"data", str(config.data.dataset, ", ", format_count(plan.images.train), " training and ",
                    format_count(plan.images.test),
                    config.data.holdout > 0 ? " held-out " : " test ", plan.samples_name())});
-  table.add_row({"strategy", str(name_of(config.strategy), ", ", plan.ranks,
-                                 plan.ranks == 1 ? " rank, " : " ranks, ", plan.strategy.workers,
-                                 plan.strategy.workers == 1 ? " worker" : " workers")});
+  table.add_row(
+      {"strategy", str(name_of(config.strategy), ", ", plan.ranks,
+                       plan.ranks == 1 ? " rank, " : " ranks, ", plan.strategy.shares.workers,
+                       plan.strategy.shares.workers == 1 ? " worker" : " workers")});
   table.add_row(
       {"batch", str(plan.global_batch, " per step, ", plan.batch_per_rank,
                     plan.strategy.placement.servers() == 0 ? " per rank, " : " per worker, ",
@@ -48,7 +50,7 @@ std::string run_table(RunPlan const& plan, Model const& model) {
                               format_count(plan.steps_per_epoch), " per epoch")});
   table.add_row(
       {"sent per step",
-       str(format_bytes(static_cast<double>(plan.strategy.bytes_sent_per_step)), " by each rank")});
+       str(format_bytes(static_cast<double>(plan.strategy.traffic.bytes_sent)), " by each rank")});
   table.add_row({"plan hash", Hash().add(plan.strategy.hash()).hex()});
   return table.render();
 }
@@ -147,12 +149,12 @@ std::string plan_text(Forecast const& forecast, Model const& model, Room const& 
   auto text = run_table(plan, model) + "\n" + remarks_text(plan, model) +
               memory_table(serves ? "worker" : "rank", plan.strategy.memory, forecast, true) +
               room_text(forecast, room) + "\n";
-  if (serves) text += memory_table("server", plan.strategy.server_memory, forecast, false) + "\n";
+  if (serves) text += memory_table("server", plan.strategy.servers.memory, forecast, false) + "\n";
   if (auto tables = plan.strategy.strategy->tables(model); !tables.empty()) {
     if (forecast.server_load) tables += load_text(*forecast.server_load, forecast.time.has_value());
     text += tables + "\n";
   }
-  if (plan.clients) text += plan.strategy.strategy->client_tables(plan.clients->split()) + "\n";
+  if (plan.clients) text += plan.strategy.shares.clients->tables(plan.clients->split()) + "\n";
   text += rank_table(plan);
   auto const time = time_text(forecast);
   if (!time.empty()) text += "\n" + time;
@@ -185,18 +187,18 @@ std::string plan_json(Forecast const& forecast, Model const& model, Room const& 
                 {"ranks", plan.ranks},
                 {"run_ranks", plan.config.run.ranks},
                 {"run_device", device_names.at(static_cast<std::size_t>(plan.config.run.device))},
-                {"workers", plan.strategy.workers},
+                {"workers", plan.strategy.shares.workers},
                 {"global_batch", plan.global_batch},
                 {"samples_per_pass", plan.samples_per_pass},
                 {"steps_per_epoch", plan.steps_per_epoch},
                 {"total_steps", plan.total_steps},
-                {"bytes_sent_per_step", plan.strategy.bytes_sent_per_step},
+                {"bytes_sent_per_step", plan.strategy.traffic.bytes_sent},
                 {"memory_B", memory_json(plan.strategy.memory)},
                 {"buckets", json::array()},
                 {"rank_map", ranks},
                 {"hash", Hash().add(plan.strategy.hash()).hex()}};
   plan.strategy.strategy->add_to(document);
-  if (plan.clients) plan.strategy.strategy->add_clients_to(document, plan.clients->split());
+  if (plan.clients) plan.strategy.shares.clients->add_to(document, plan.clients->split());
   if (forecast.activations) {
     document["activations_B"] = forecast.activations->kept;
     document["workspace_B"] = forecast.activations->peak - forecast.activations->kept;
@@ -204,7 +206,7 @@ std::string plan_json(Forecast const& forecast, Model const& model, Room const& 
   }
   if (room.known()) document["room"] = room.json(forecast.peak_bytes());
   if (plan.strategy.placement.servers() > 0)
-    document["ps"]["server_memory_B"] = memory_json(plan.strategy.server_memory);
+    document["ps"]["server_memory_B"] = memory_json(plan.strategy.servers.memory);
   if (auto const& load = forecast.server_load)
     document["ps"]["load"] = {{"pass_s", load->pass_s},
                               {"push_s", load->push_s},

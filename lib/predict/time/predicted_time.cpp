@@ -12,22 +12,23 @@ namespace {
 
 /// Each rank that holds whole tensors saves its part of parameters, and of what is kept for them.
 double save_time(RunPlan const& plan, Model const& model, Calibration const& calibration) {
-  auto const ranks = static_cast<int>(plan.strategy.holders.size());
+  auto const ranks = static_cast<int>(plan.strategy.saved.holders.size());
   auto const& strategy = plan.strategy;
-  auto const bytes = strategy.saved_copies * saved_bytes(model, plan.config) +
-                     strategy.saved_states * model.parameter_count() * strategy.element_size;
+  auto const bytes = strategy.saved.copies * saved_bytes(model, plan.config) +
+                     strategy.saved.states * model.parameter_count() * strategy.element_size;
   return calibration.save_s(ranks, static_cast<double>(bytes) / ranks);
 }
 
 /// Of all steps, the first of which may be a warm start.
 double training_time(RunPlan const& plan, Model const& model, Calibration const& calibration,
                      StepTime const& usual) {
-  auto const warm = std::min(plan.strategy.warm_start, plan.total_steps);
+  auto const warm = std::min(plan.strategy.warm_start.steps, plan.total_steps);
   auto const rest = static_cast<double>(plan.total_steps - warm) * usual.total();
   if (warm == 0) return rest;
   auto like = plan;
-  like.strategy = *plan.strategy.begins_like;
-  like.samples_per_pass = plan.samples_per_pass * plan.strategy.pushes / like.strategy.pushes;
+  like.strategy = *plan.strategy.warm_start.like;
+  like.samples_per_pass =
+      plan.samples_per_pass * plan.strategy.shares.pushes / like.strategy.shares.pushes;
   auto const step = predict_step(like, model, step_costs(like, model, calibration));
   return static_cast<double>(warm) * (step.total() + usual.images_s) + rest;
 }
@@ -64,7 +65,7 @@ double run_time(RunPlan const& plan, StepCosts const& costs, double training) {
   auto const evaluations =
       std::max(std::ceil(epochs / static_cast<double>(run.evaluate_every)), 1.0);
   auto const passes = static_cast<double>(plan.images.test) /
-                      static_cast<double>(plan.samples_per_pass * plan.strategy.workers);
+                      static_cast<double>(plan.samples_per_pass * plan.strategy.shares.workers);
   int const on_node = std::max(costs.ranks_on_node * costs.threads, 1);
   auto const sharing =
       costs.cores > 0 ? std::max(1.0, static_cast<double>(on_node) / costs.cores) : 1.0;

@@ -83,7 +83,7 @@ void set_operations(StepCosts& costs, RunPlan const& plan, Calibration const& ca
     return operation_among(calibration, operation, plan.ranks);
   };
   auto const needs = [&](BenchOperation operation) {
-    return std::ranges::count(plan.strategy.operations, operation) > 0;
+    return std::ranges::count(plan.strategy.traffic.operations, operation) > 0;
   };
   if (needs(BenchOperation::all_gather)) costs.all_gather = among(BenchOperation::all_gather);
   if (needs(BenchOperation::reduce_scatter))
@@ -113,8 +113,8 @@ StepCosts step_costs(RunPlan const& plan, Model const& model, Calibration const&
   costs.codecs = calibration.codecs(together);
   set_operations(costs, plan, calibration);
   if (calibration.link && plan.ranks > 1) costs = over_link(costs, *calibration.link, plan.ranks);
-  if (!plan.strategy.server_work.empty())
-    costs.push = push_of(calibration, plan.strategy.server_work);
+  if (!plan.strategy.servers.work.empty())
+    costs.push = push_of(calibration, plan.strategy.servers.work);
   return costs;
 }
 

@@ -112,11 +112,11 @@ void plan_compression(Compression const& compression, SumCode of_sum, PlanInput 
   Hash hash;
   for (auto& [key, choice] : choices_of(compression)) {
     hash.add(key).add(choice);
-    plan.choices[key] = choice;
+    plan.numbers.choices[key] = choice;
   }
   plan.hashes.emplace_back("codes", hash.value());
-  if (of_sum == SumCode::plain) plan.choices["strategy.compressed_sums"] = "false";
-  plan.saved_states += saved_states_of(compression, of_sum, plan.workers);
+  if (of_sum == SumCode::plain) plan.numbers.choices["strategy.compressed_sums"] = "false";
+  plan.saved.states += saved_states_of(compression, of_sum, plan.shares.workers);
   if (compression.momentum_correction)
     plan.memory[gpu::MemoryCategory::optimizer] =
         state_count(optimizer_of(compression, input.optimizer)) * input.layout.size() *
@@ -130,7 +130,7 @@ void plan_parameter_compression(Code code, PlanInput const& input, StrategyPlan&
                 str("strategy.parameter_compression: ", name_of(code),
                     " together with precision.compute: fp64"),
                 "codes are made of fp32 numbers", "leave one of the two out");
-  plan.choices["strategy.parameter_compression"] = name_of(code);
+  plan.numbers.choices["strategy.parameter_compression"] = name_of(code);
   plan.hashes.emplace_back("code of parameters", Hash().add(name_of(code)).value());
 }
 

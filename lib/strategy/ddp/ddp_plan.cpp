@@ -123,14 +123,14 @@ StrategyPlan plan_of(DdpConfig const& config, PlanInput const& input) {
   DdpPlan ddp{.config = config, .buckets = {}, .element_size = plan.element_size};
   ddp.buckets =
       make_bucket_plan(input.layout, saturated(config.bucket_mb * (1 << 20)), plan.element_size);
-  plan.micro_batches = config.micro_batches;
-  plan.order_of_sums = order_of_sums(config.micro_batches);
+  plan.shares.micro_batches = config.micro_batches;
+  plan.numbers.order_of_sums = order_of_sums(config.micro_batches);
   plan_compression(config.compression, SumCode::coded, input, plan);
   auto const gradients = plan_sums(ddp, input);
   plan.memory[gpu::MemoryCategory::gradients] +=
       status_room * plan.element_size + gradients.bytes_held;
-  plan.bytes_sent_per_step = plan.most_bytes_sent_per_step = gradients.bytes_sent;
-  plan.operations = gradients.operations;
+  plan.traffic.bytes_sent = plan.traffic.most_bytes_sent = gradients.bytes_sent;
+  plan.traffic.operations = gradients.operations;
   plan.steps_can_be_kept = !config.compression.on() && !input.model.waits_for_device;
   plan.hashes.emplace_back("buckets", ddp.buckets.hash());
   plan.strategy = std::make_shared<PlannedDdp>(std::move(ddp));

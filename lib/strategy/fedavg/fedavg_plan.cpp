@@ -10,6 +10,7 @@
 #include "crypto/shamir.hpp"
 #include "strategy/fedavg/fedavg.hpp"
 #include "strategy/fedavg/fixed_point.hpp"
+#include "strategy/planned_clients.hpp"
 #include "strategy/planned_strategy.hpp"
 #include "strategy/shared/gradient_scale.hpp"
 #include "strategy/shared/step_status.hpp"
@@ -126,11 +127,27 @@ class PlannedFedAvg final : public PlannedStrategy {
                                     {"shares_B", sent.shares + sent.revealed}};
   }
 
+ private:
+  FedAvgPlan plan_;
+};
+
+/// Of those whose samples a round trains on.
+class FedAvgClients final : public PlannedClients {
+ public:
+  explicit FedAvgClients(FedAvgPlan const& plan) : plan_(plan) {}
+
+  ClientConfig config() const override {
+    return {.clients = plan_.config.clients,
+            .per_round = plan_.drawn,
+            .split = plan_.config.split,
+            .alpha = plan_.config.split_alpha};
+  }
+
   void check(ClientSplit const& split) const override {
     check_weights(plan_, split.most_samples(plan_.drawn));
   }
 
-  std::string client_tables(ClientSplit const& split) const override {
+  std::string tables(ClientSplit const& split) const override {
     auto const codes = codes_of(split);
     Table table({{"clients", Align::left}, {format_count(split.clients()), Align::left}});
     table.add_row({"samples of a client", spread_text(split.samples())});
@@ -141,7 +158,7 @@ class PlannedFedAvg final : public PlannedStrategy {
     return table.render();
   }
 
-  void add_clients_to(nlohmann::json& document, ClientSplit const& split) const override {
+  void add_to(nlohmann::json& document, ClientSplit const& split) const override {
     auto& fedavg = document["fedavg"];
     fedavg["samples_of_client"] = spread_json(split.samples());
     if (split.labels().most > 0) fedavg["labels_of_client"] = spread_json(split.labels());
@@ -286,27 +303,24 @@ StrategyPlan plan_of(FedAvgConfig const& config, PlanInput const& input) {
   if (fedavg.is_secure())
     fedavg.exchange_bytes +=
         (input.ranks - 1) * fedavg.clients_of_rank() * SecureBytes(fedavg.neighbourhood()).all();
-  plan.workers = fedavg.drawn;
-  plan.micro_batches = config.local_steps * config.micro_batches;
-  plan.batches_per_step = config.local_steps;
-  plan.clients = ClientConfig{.clients = config.clients,
-                              .per_round = fedavg.drawn,
-                              .split = config.split,
-                              .alpha = config.split_alpha};
+  plan.shares.workers = fedavg.drawn;
+  plan.shares.micro_batches = config.local_steps * config.micro_batches;
+  plan.shares.batches_per_step = config.local_steps;
+  plan.shares.clients = std::make_shared<FedAvgClients const>(fedavg);
   plan.memory = memory_of(fedavg, plan, elements);
-  plan.saved_copies = 0;  // no optimizer's state is: only these
-  plan.saved_states = fedavg.has_momentum() ? 2 : 1;
-  plan.bytes_sent_per_step = plan.most_bytes_sent_per_step = fedavg.exchange_bytes;
-  plan.order_of_sums = order_of_sums(config.micro_batches);
-  plan.numbers_of_serial = false;
-  plan.choices = choices_of(fedavg);
-  plan.operations = {BenchOperation::all_reduce};
-  if (fedavg.is_secure()) plan.operations.push_back(BenchOperation::all_gather);
+  plan.saved.copies = 0;  // no optimizer's state is: only these
+  plan.saved.states = fedavg.has_momentum() ? 2 : 1;
+  plan.traffic.bytes_sent = plan.traffic.most_bytes_sent = fedavg.exchange_bytes;
+  plan.numbers.order_of_sums = order_of_sums(config.micro_batches);
+  plan.numbers.of_serial = false;
+  plan.numbers.choices = choices_of(fedavg);
+  plan.traffic.operations = {BenchOperation::all_reduce};
+  if (fedavg.is_secure()) plan.traffic.operations.push_back(BenchOperation::all_gather);
   Hash hash;
   hash.add(std::uint64_t(fedavg.drawn));
   hash.add(std::uint64_t(fedavg.is_secure() ? fedavg.neighbourhood().neighbours() : 0))
       .add(std::uint64_t(fedavg.is_secure() ? fedavg.neighbourhood().threshold() : 0));
-  for (auto const& [key, value] : plan.choices) hash.add(key).add(value);
+  for (auto const& [key, value] : plan.numbers.choices) hash.add(key).add(value);
   plan.hashes.emplace_back("clients and rounds", hash.value());
   plan.strategy = std::make_shared<PlannedFedAvg>(fedavg);
   return plan;

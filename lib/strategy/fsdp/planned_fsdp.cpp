@@ -268,22 +268,23 @@ StrategyPlan plan_of(FsdpConfig const& config, PlanInput const& input) {
   plan_parameter_compression(config.parameter_compression, input, plan);
   auto fsdp = plan_fsdp(config, input.layout, input.optimizer, input.precision.compute, input.ranks,
                         buffers + residual);
-  plan.micro_batches = config.micro_batches;
+  plan.shares.micro_batches = config.micro_batches;
   plan.memory = fsdp.memory();
   plan.memory[gpu::MemoryCategory::gradients] += residual;
   plan.memory[gpu::MemoryCategory::buffers] = buffers;
-  plan.bytes_sent_per_step = fsdp.gathered_bytes_sent() + fsdp.reduced_bytes_sent() +
-                             all_reduce_bytes(status_room * plan.element_size, input.ranks);
+  plan.traffic.bytes_sent = fsdp.gathered_bytes_sent() + fsdp.reduced_bytes_sent() +
+                            all_reduce_bytes(status_room * plan.element_size, input.ranks);
   if (input.optimizer.clip_norm > 0 || scales_loss(input.precision))
-    plan.bytes_sent_per_step += all_reduce_bytes(ExactSquareSum::bytes, input.ranks);
-  plan.most_bytes_sent_per_step = plan.bytes_sent_per_step;
-  plan.order_of_sums = order_of_sums(config.micro_batches, config.accumulate) +
-                       (config.reduce == ReduceType::compute ? ", in the compute type" : "");
+    plan.traffic.bytes_sent += all_reduce_bytes(ExactSquareSum::bytes, input.ranks);
+  plan.traffic.most_bytes_sent = plan.traffic.bytes_sent;
+  plan.numbers.order_of_sums =
+      order_of_sums(config.micro_batches, config.accumulate) +
+      (config.reduce == ReduceType::compute ? ", in the compute type" : "");
   plan.steps_can_be_kept = !config.compression.on() && config.parameter_compression == Code::none &&
                            !input.model.waits_for_device;
-  plan.operations = {BenchOperation::all_gather, config.compression.on()
-                                                     ? BenchOperation::send_receive
-                                                     : BenchOperation::reduce_scatter};
+  plan.traffic.operations = {BenchOperation::all_gather, config.compression.on()
+                                                             ? BenchOperation::send_receive
+                                                             : BenchOperation::reduce_scatter};
   plan.hashes.emplace_back("shards", fsdp.shards.hash());
   plan.hashes.emplace_back("slots and order of gathering", fsdp.hash());
   plan.strategy = std::make_shared<PlannedFsdp>(std::move(fsdp));

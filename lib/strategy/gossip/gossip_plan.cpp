@@ -119,8 +119,8 @@ void set_bytes(StrategyPlan& plan, GossipPlan const& gossip) {
     all += messages;
   }
   auto const steps = gossip.neighbours.period() * gossip.config.mix_every;
-  plan.bytes_sent_per_step = all * gossip.message_bytes / (steps * gossip.ranks);
-  plan.most_bytes_sent_per_step = most * gossip.message_bytes / steps;
+  plan.traffic.bytes_sent = all * gossip.message_bytes / (steps * gossip.ranks);
+  plan.traffic.most_bytes_sent = most * gossip.message_bytes / steps;
 }
 
 /// What holds only where there are several workers.
@@ -128,11 +128,11 @@ void set_apart(StrategyPlan& plan, GossipPlan const& gossip) {
   auto const& config = gossip.config;
   plan.sync_every = gossip.neighbours.reach() * config.mix_every;
   plan.results = Results::at_meeting;
-  plan.saved_copies = gossip.workers() + 1;
-  plan.numbers_of_serial = false;
-  plan.choices = {{"strategy.graph", std::string(name_of(config.graph))},
-                  {"strategy.push_sum", config.push_sum ? "true" : "false"},
-                  {"strategy.mix_every", std::to_string(config.mix_every)}};
+  plan.saved.copies = gossip.workers() + 1;
+  plan.numbers.of_serial = false;
+  plan.numbers.choices = {{"strategy.graph", std::string(name_of(config.graph))},
+                          {"strategy.push_sum", config.push_sum ? "true" : "false"},
+                          {"strategy.mix_every", std::to_string(config.mix_every)}};
 }
 
 }  // namespace
@@ -178,13 +178,13 @@ StrategyPlan plan_of(GossipConfig const& config, PlanInput const& input) {
       gossip.inbox =
           std::max(gossip.inbox, std::min(gossip.received_by(rank, mixing), most_posted));
   auto const own = gossip.workers_of_rank();
-  plan.workers = gossip.workers();
-  plan.micro_batches = config.micro_batches;
+  plan.shares.workers = gossip.workers();
+  plan.shares.micro_batches = config.micro_batches;
   plan.memory = memory_of_workers(plan, own, own);
   plan.memory[gpu::MemoryCategory::gradients] +=
       own * Mixer::tail * plan.element_size + gossip.inbox * gossip.message_bytes;
-  plan.order_of_sums = order_of_sums(config.micro_batches);
-  plan.operations = {BenchOperation::send_receive};
+  plan.numbers.order_of_sums = order_of_sums(config.micro_batches);
+  plan.traffic.operations = {BenchOperation::send_receive};
   plan.hashes.emplace_back("workers and graph", Hash()
                                                     .add(std::uint64_t(gossip.workers()))
                                                     .add(name_of(config.graph))

@@ -190,25 +190,25 @@ void set_apart(StrategyPlan& plan, LocalPlan const& local, PlanInput const& inpu
   auto const& config = local.config;
   plan.sync_every = local.fragments.largest_gap();
   if (plan.sync_every > 1) plan.results = Results::at_meeting;
-  plan.saved_copies = plan.workers + 1;
-  if (local.has_outer_step()) ++plan.saved_copies;
-  if (config.delay > 0) ++plan.saved_states;
-  plan.bytes_sent_per_step /= config.inner_steps;
-  plan.numbers_of_serial = false;
-  plan.choices = {{"strategy.inner_steps", std::to_string(config.inner_steps)},
-                  {"strategy.begin_step", std::to_string(config.begin_step)},
-                  {"strategy.outer_lr", shortest(config.outer_lr)},
-                  {"strategy.outer_momentum", shortest(config.outer_momentum)},
-                  {"strategy.fragments", std::to_string(config.fragments)},
-                  {"strategy.delay", std::to_string(config.delay)},
-                  {"strategy.mixing_factor", shortest(config.mixing_factor)}};
+  plan.saved.copies = plan.shares.workers + 1;
+  if (local.has_outer_step()) ++plan.saved.copies;
+  if (config.delay > 0) ++plan.saved.states;
+  plan.traffic.bytes_sent /= config.inner_steps;
+  plan.numbers.of_serial = false;
+  plan.numbers.choices = {{"strategy.inner_steps", std::to_string(config.inner_steps)},
+                          {"strategy.begin_step", std::to_string(config.begin_step)},
+                          {"strategy.outer_lr", shortest(config.outer_lr)},
+                          {"strategy.outer_momentum", shortest(config.outer_momentum)},
+                          {"strategy.fragments", std::to_string(config.fragments)},
+                          {"strategy.delay", std::to_string(config.delay)},
+                          {"strategy.mixing_factor", shortest(config.mixing_factor)}};
   if (config.begin_step == 0) return;
   LocalConfig const synchronous{.workers = config.workers,
                                 .inner_steps = 1,
                                 .begin_step = config.begin_step,
                                 .micro_batches = config.micro_batches};
-  plan.warm_start = config.begin_step;
-  plan.begins_like = std::make_shared<StrategyPlan const>(plan_of(synchronous, input));
+  plan.warm_start.steps = config.begin_step;
+  plan.warm_start.like = std::make_shared<StrategyPlan const>(plan_of(synchronous, input));
 }
 
 }  // namespace
@@ -220,12 +220,12 @@ StrategyPlan plan_of(LocalConfig const& config, PlanInput const& input) {
                   .ranks = input.ranks};
   check(local, input);
   set_fragments(local, input, plan.element_size);
-  plan.workers = local.workers;
-  plan.micro_batches = config.micro_batches;
+  plan.shares.workers = local.workers;
+  plan.shares.micro_batches = config.micro_batches;
   plan.memory = memory_of(local, plan);
-  plan.bytes_sent_per_step = local.exchange_bytes;
-  plan.order_of_sums = order_of_sums(config.micro_batches);
-  plan.operations = {BenchOperation::all_reduce};
+  plan.traffic.bytes_sent = local.exchange_bytes;
+  plan.numbers.order_of_sums = order_of_sums(config.micro_batches);
+  plan.traffic.operations = {BenchOperation::all_reduce};
   plan.hashes.emplace_back("workers and averagings", Hash()
                                                          .add(std::uint64_t(local.workers))
                                                          .add(std::uint64_t(config.inner_steps))
@@ -237,7 +237,7 @@ StrategyPlan plan_of(LocalConfig const& config, PlanInput const& input) {
                                                          .add(shortest(config.mixing_factor))
                                                          .value());
   if (local.apart()) set_apart(plan, local, input);
-  plan.most_bytes_sent_per_step = plan.bytes_sent_per_step;
+  plan.traffic.most_bytes_sent = plan.traffic.bytes_sent;
   plan.strategy = std::make_shared<PlannedLocal>(local);
   return plan;
 }

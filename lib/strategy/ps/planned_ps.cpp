@@ -62,9 +62,9 @@ class PsStep {
 
   void run(Lanes& lanes) {
     for (int push = 0; push < policy_.pushes; ++push)
-      for (int micro = 1; micro <= parts_.plan.micro_batches; ++micro) {
+      for (int micro = 1; micro <= parts_.plan.shares.micro_batches; ++micro) {
         forward(lanes);  // but for the first all is there
-        backward(lanes, micro == parts_.plan.micro_batches);
+        backward(lanes, micro == parts_.plan.shares.micro_batches);
       }
   }
 
@@ -235,6 +235,16 @@ class PlannedPs final : public PlannedStrategy {
                       {"server_B", server_bytes_}};
   }
 
+ private:
+  PsPlan plan_;
+  std::int64_t element_size_;               ///< of parameters [B]
+  std::vector<std::int64_t> server_bytes_;  ///< lasting, of each server
+};
+
+class OfflinePs final : public PlannedOffline {
+ public:
+  explicit OfflinePs(PsPlan plan) : plan_(std::move(plan)) {}
+
   std::unique_ptr<Simulation> simulate(ClusterModel const& cluster, StrategyParts const& parts,
                                        SimulationInputs inputs) const override {
     auto with_slow = cluster;
@@ -252,8 +262,6 @@ class PlannedPs final : public PlannedStrategy {
 
  private:
   PsPlan plan_;
-  std::int64_t element_size_;               ///< of parameters [B]
-  std::vector<std::int64_t> server_bytes_;  ///< lasting, of each server
 };
 
 char const* name_of(ServerPolicy::Gate gate) {
@@ -335,42 +343,45 @@ StrategyPlan plan_of(PsConfig const& config, PlanInput const& input) {
   check_ps(ps, input.optimizer);
   auto const& policy = ps.policy;
   plan.placement = ps.placement;
-  plan.holders = {plan.placement.rank_of_worker(0)};
-  plan.workers = ps.workers();
+  plan.saved.holders = {plan.placement.rank_of_worker(0)};
+  plan.shares.workers = ps.workers();
   if (policy.asynchronous()) plan.results = Results::of_pushes;
-  plan.pushes = policy.pushes;
-  plan.micro_batches = config.micro_batches;
+  plan.shares.pushes = policy.pushes;
+  plan.shares.micro_batches = config.micro_batches;
   plan.memory[gpu::MemoryCategory::optimizer] = 0;
   for (auto const shard : ps.servers.shards) {
-    auto use = server_memory(policy, input.optimizer, shard, plan.workers, plan.element_size);
-    use[gpu::MemoryCategory::gradients] += plan.workers * ps.code_bytes(shard);
-    plan.server_bytes.push_back(use.total());
-    if (use.total() > plan.server_memory.total()) plan.server_memory = use;
+    auto use =
+        server_memory(policy, input.optimizer, shard, plan.shares.workers, plan.element_size);
+    use[gpu::MemoryCategory::gradients] += plan.shares.workers * ps.code_bytes(shard);
+    plan.servers.bytes.push_back(use.total());
+    if (use.total() > plan.servers.memory.total()) plan.servers.memory = use;
   }
-  plan.saved_states = static_cast<int>(policy.state_kinds().size());
+  plan.saved.states = static_cast<int>(policy.state_kinds().size());
   auto const& compression = config.compression;
   refuse_codes_without_blocks(compression, PsConfig::name);
   auto const pushed = input.layout.size() * plan.element_size;
   auto const coded = ps.code_bytes(input.layout.size());
   plan.memory[gpu::MemoryCategory::gradients] += coded + (compression.error_feedback ? pushed : 0);
-  plan.bytes_sent_per_step = compression.on() ? coded : pushed;
-  plan.most_bytes_sent_per_step =
-      std::max(plan.bytes_sent_per_step,
-               std::ranges::max(ps.servers.loads) * plan.element_size * plan.workers);
-  plan.order_of_sums =
+  plan.traffic.bytes_sent = compression.on() ? coded : pushed;
+  plan.traffic.most_bytes_sent =
+      std::max(plan.traffic.bytes_sent,
+               std::ranges::max(ps.servers.loads) * plan.element_size * plan.shares.workers);
+  plan.numbers.order_of_sums =
       (plan.synchronous() ? "" : "asynchronous, ") + order_of_sums(config.micro_batches);
-  plan.numbers_of_serial = config.mode == PsMode::sync;
-  plan.choices = choices_of(ps);
+  plan.numbers.of_serial = config.mode == PsMode::sync;
+  plan.numbers.choices = choices_of(ps);
   plan_compression(compression, SumCode::plain, input, plan);
-  plan.operations = {BenchOperation::send_receive};
-  plan.server_work = policy.work();
-  plan.server_elements = std::ranges::max(ps.servers.shards);
-  plan.warm_start = config.warm_start;
+  plan.traffic.operations = {BenchOperation::send_receive};
+  plan.servers.work = policy.work();
+  plan.servers.elements = std::ranges::max(ps.servers.shards);
+  plan.warm_start.steps = config.warm_start;
   if (config.warm_start > 0)
-    plan.begins_like = std::make_shared<StrategyPlan const>(plan_of(synchronous(config), input));
+    plan.warm_start.like =
+        std::make_shared<StrategyPlan const>(plan_of(synchronous(config), input));
   plan.hashes.emplace_back("placement", ps.placement.hash());
   plan.hashes.emplace_back("servers", ps.servers.hash());
-  plan.strategy = std::make_shared<PlannedPs>(std::move(ps), plan.element_size, plan.server_bytes);
+  plan.servers.offline = std::make_shared<OfflinePs const>(ps);
+  plan.strategy = std::make_shared<PlannedPs>(std::move(ps), plan.element_size, plan.servers.bytes);
   return plan;
 }
 

@@ -65,12 +65,12 @@ StrategyPlan plan_of(SerialConfig const& config, PlanInput const& input) {
     throw Error(ExitCode::usage, str("strategy serial on ", input.ranks, " ranks"),
                 "it is one process", "start one rank, or take strategy ddp");
   auto plan = plan_of_replicas(input);
-  plan.workers = config.emulate_ranks;
-  plan.micro_batches = config.micro_batches;
+  plan.shares.workers = config.emulate_ranks;
+  plan.shares.micro_batches = config.micro_batches;
   plan.memory[gpu::MemoryCategory::gradients] *=
       1 + (config.emulate_ranks > 1 ? 1 : 0) + (config.sums_micro_batches() ? 1 : 0);
   plan.memory[gpu::MemoryCategory::buffers] *= config.emulate_ranks;
-  plan.order_of_sums = order_of_sums(config.micro_batches, config.accumulate);
+  plan.numbers.order_of_sums = order_of_sums(config.micro_batches, config.accumulate);
   if (config.compression.on() && config.accumulate == Accumulate::sharded)
     throw Error(ExitCode::usage, "strategy.compression together with strategy.accumulate: sharded",
                 "strategies that code gradients add up a worker's own first",
@@ -92,7 +92,7 @@ StrategyPlan plan_of(SerialConfig const& config, PlanInput const& input) {
   plan.memory[gpu::MemoryCategory::gradients] += bytes_held_by_sums(config, input.layout);
   plan.steps_can_be_kept = !config.compression.on() && config.parameter_compression == Code::none &&
                            !input.model.waits_for_device;
-  plan.operations = {BenchOperation::all_reduce};
+  plan.traffic.operations = {BenchOperation::all_reduce};
   plan.strategy = std::make_shared<PlannedSerial>(config);
   return plan;
 }

@@ -89,9 +89,9 @@ Facts training_facts(std::map<std::string, std::string> const& values, Setup con
   facts["global batch"] = std::to_string(plan.global_batch);
   facts["memory format"] =
       setup.model.memory_format == MemoryFormat::channels_last ? "channels_last" : "contiguous";
-  facts["workers"] = std::to_string(plan.strategy.workers);
-  facts["order of sums"] = plan.strategy.order_of_sums;
-  facts.insert(plan.strategy.choices.begin(), plan.strategy.choices.end());
+  facts["workers"] = std::to_string(plan.strategy.shares.workers);
+  facts["order of sums"] = plan.strategy.numbers.order_of_sums;
+  facts.insert(plan.strategy.numbers.choices.begin(), plan.strategy.numbers.choices.end());
   facts["threads"] = std::to_string(setup.threads);
   facts["device"] = gpu::device_name(setup.process.device);
   facts["LibTorch"] = build_info().libtorch;
