@@ -9,6 +9,7 @@
 #include <string>
 
 #include "comm/world.hpp"
+#include "data/clients.hpp"
 #include "model/model.hpp"
 #include "optim/optim_config.hpp"
 #include "strategy/registry.hpp"

@@ -10,6 +10,7 @@
 #include "strategy/fsdp/fsdp_plan.hpp"
 #include "strategy/local/local_plan.hpp"
 #include "strategy/state/model_layout.hpp"
+#include "support/decided.hpp"
 #include "support/scratch.hpp"
 
 namespace stratagem {
@@ -69,7 +70,7 @@ TEST(StepTime, DdpWaitsForAllOfASumThatNothingHides) {
   expect_step(one.step(), 9, 2, 0);
   expect_step(micro.step(), 18, 2, 0);
   // The update of each bucket goes on while the next is summed.
-  auto const& buckets = ddp_of(one.plan().strategy)->buckets.buckets;
+  auto const& buckets = decided<DdpPlan>(one.plan().strategy).buckets.buckets;
   auto const first =
       static_cast<double>(buckets.front().range.size()) / static_cast<double>(one.elements);
   one.costs.optimizer_s = 1;
@@ -81,7 +82,7 @@ TEST(StepTime, OverlappedDdpWaitsForItsLastBucketAlone) {
   Planned one(DdpConfig{.bucket_mb = 0.05}, 2);
   one.costs.all_reduce = one.of_all(2);
   one.costs.optimizer_s = 0;
-  auto const& buckets = ddp_of(one.plan().strategy)->buckets.buckets;
+  auto const& buckets = decided<DdpPlan>(one.plan().strategy).buckets.buckets;
   ASSERT_GT(buckets.size(), 1U);
   auto const last =
       static_cast<double>(buckets.back().range.size()) / static_cast<double>(one.elements);
@@ -113,7 +114,7 @@ TEST(StepTime, CodesAreSentToTheOwnersOfSlicesAndBack) {
   ddp.costs.exchange = ddp.of_all(1);
   ddp.costs.optimizer_s = 0;
   double wire = 0;
-  for (auto const& piece : ddp_of(ddp.plan().strategy)->coded)
+  for (auto const& piece : decided<DdpPlan>(ddp.plan().strategy).coded)
     wire += static_cast<double>(piece.wire);
   expect_step(ddp.step(), 9, 2 * 2 * wire / static_cast<double>(4 * ddp.elements), 0);
 }
@@ -126,7 +127,7 @@ TEST(StepTime, SparseCodesTakeTimeForAllElementsAndForThoseThatArrive) {
     ddp.costs.codecs = {{code, Rounding::nearest, {4e-6, 2e-6, 1e-6}}};
     auto const bytes = static_cast<double>(4 * ddp.elements);
     double taken = 0;
-    for (auto const& message : ddp_of(ddp.plan().strategy)->sparse)
+    for (auto const& message : decided<DdpPlan>(ddp.plan().strategy).sparse)
       taken += 4 * static_cast<double>(message.count);
     EXPECT_NEAR(taken, 0.1 * bytes, 0.01 * bytes);
     auto const arrive = code == Code::top_k ? 3 : 1;
@@ -147,7 +148,7 @@ TEST(StepTime, FactorsTakeTimeForMatricesAndForTwoSums) {
   Planned ddp(DdpConfig{.overlap = false, .compression = compression}, 2);
   ddp.costs.codecs = {{Code::low_rank, Rounding::nearest, {4e-6, 2e-6, 1e-6}}};
   double matrices = 0, first = 0, second = 0;
-  for (auto const& bucket : ddp_of(ddp.plan().strategy)->low_rank) {
+  for (auto const& bucket : decided<DdpPlan>(ddp.plan().strategy).low_rank) {
     matrices += 4 * static_cast<double>(bucket.matrix_elements());
     first += 4 * static_cast<double>(bucket.first);
     second += 4 * static_cast<double>(bucket.second);
@@ -168,7 +169,7 @@ TEST(StepTime, FsdpCodesGradientsOnTheirWayIntoShards) {
       {Code::int8, Rounding::nearest, {.encode = 4e-6, .decode = 2e-6, .decode_and_add = 1e-6}}};
   full.costs.exchange = full.of_all(1);
   full.costs.optimizer_s = 0;
-  auto const& plan = *fsdp_of(full.plan().strategy);
+  auto const& plan = decided<FsdpPlan>(full.plan().strategy);
   double bytes = 0, wire = 0;
   for (int unit = 0; unit < plan.units(); ++unit) {
     bytes += static_cast<double>(plan.gradient_bytes(unit));
@@ -234,7 +235,7 @@ TEST(StepTime, ADelayHidesAFragment) {
   expect_step(step({.inner_steps = 4, .outer_lr = 0.7, .fragments = 2}), 10.25, 25 / 4.0, 0);
   Planned planned(LocalConfig{.inner_steps = 4, .fragments = 2}, 2);
   double exposed = 0;
-  for (auto const& range : local_of(planned.plan().strategy)->fragments.ranges())
+  for (auto const& range : decided<LocalPlan>(planned.plan().strategy).fragments.ranges())
     exposed += std::max(
         0.0, 25.0 * static_cast<double>(range.size()) / static_cast<double>(planned.elements) - 10);
   ASSERT_GT(exposed, 1);
@@ -284,7 +285,7 @@ TEST(StepTime, FedAvgCountsMasksAndTheirMessages) {
 
 TEST(StepTime, FsdpGathersAndScattersWhatItsPlanSays) {
   Planned zero1(FsdpConfig{.shard = Shard::optimizer, .unit_mb = 0.05, .overlap = false}, 2);
-  auto const& plan = *fsdp_of(zero1.plan().strategy);
+  auto const& plan = decided<FsdpPlan>(zero1.plan().strategy);
   ASSERT_GT(plan.units(), 1);
   zero1.costs.all_gather = zero1.of_all(2);
   zero1.costs.reduce_scatter = zero1.of_all(4);
@@ -294,7 +295,7 @@ TEST(StepTime, FsdpGathersAndScattersWhatItsPlanSays) {
 
   Planned full(FsdpConfig{.unit_mb = 0.05, .overlap = false}, 2);
   full.costs.all_gather = full.of_all(2);
-  auto const& sharded = *fsdp_of(full.plan().strategy);
+  auto const& sharded = decided<FsdpPlan>(full.plan().strategy);
   double gathered = 0;
   for (int unit = 0; unit < sharded.units(); ++unit)
     gathered += static_cast<double>(sharded.parameter_bytes(unit)) *
@@ -307,7 +308,7 @@ TEST(StepTime, GathersAheadHideBehindBlocks) {
   Planned full(FsdpConfig{.unit_mb = 0.05}, 2);
   full.costs.all_gather = full.of_all(0.01);
   full.costs.optimizer_s = 0;
-  auto const plan = *fsdp_of(full.plan().strategy);
+  auto const plan = decided<FsdpPlan>(full.plan().strategy);
   // Every unit's but the first, which is gathered when the update is over.
   auto const first =
       0.01 * static_cast<double>(plan.parameter_bytes(0)) / static_cast<double>(4 * full.elements);

@@ -7,6 +7,7 @@
 #include "conformance/training.hpp"
 #include "crypto/primitives.hpp"
 #include "strategy/planned_strategy.hpp"
+#include "support/decided.hpp"
 
 namespace stratagem::test {
 namespace {
@@ -37,14 +38,14 @@ void expect_words(std::string const& text, char const* words) {
 }
 
 TEST(FedavgPlan, DealsDrawnClientsToRanks) {
-  EXPECT_EQ(plan({}, 4).workers, 4);
+  EXPECT_EQ(plan({}, 4).shares.workers, 4);
   auto const shared = plan({.per_round = 12, .local_steps = 5, .micro_batches = 2}, 4);
-  EXPECT_EQ(shared.workers, 12);
+  EXPECT_EQ(shared.shares.workers, 12);
   EXPECT_EQ(shared.placement.workers(), 4);
-  EXPECT_EQ(shared.micro_batches, 10) << "passes of a client in a round";
+  EXPECT_EQ(shared.shares.micro_batches, 10) << "passes of a client in a round";
   EXPECT_EQ(shared.shares.batches_per_step, 5);
-  EXPECT_EQ(fedavg_of(shared)->clients_of_rank(), 3);
-  EXPECT_EQ(fedavg_of(shared)->passes_of_rank(), 30);
+  EXPECT_EQ(decided<FedAvgPlan>(shared).clients_of_rank(), 3);
+  EXPECT_EQ(decided<FedAvgPlan>(shared).passes_of_rank(), 30);
   EXPECT_TRUE(shared.shares_results());
   EXPECT_FALSE(shared.numbers.of_serial);
 }
@@ -107,7 +108,7 @@ TEST(FedavgPlan, RefusesWhatGoesByTheGradientsOfAll) {
 TEST(FedavgPlan, RefusesWeightsThatLeaveNoBits) {
   auto const planned = plan({.per_round = 2}, 1);
   auto const check = [&](std::int64_t samples) {
-    return refusal_of([&] { check_weights(*fedavg_of(planned), samples); });
+    return refusal_of([&] { check_weights(decided<FedAvgPlan>(planned), samples); });
   };
   EXPECT_EQ(check(1 << 24), "not refused");
   auto const refused = check((1 << 24) + 1);
@@ -119,10 +120,10 @@ TEST(FedavgPlan, RefusesWeightsThatLeaveNoBits) {
 TEST(FedavgPlan, SaysOnWhatItsNumbersDepend) {
   FedAvgConfig const usual{.per_round = 4};
   auto const base = plan(usual, 2);
-  EXPECT_FALSE(base.choices.contains("experiment.lost_clients"));
+  EXPECT_FALSE(base.numbers.choices.contains("experiment.lost_clients"));
   EXPECT_EQ(base.hash(), plan(usual, 2).hash());
-  EXPECT_EQ(base.choices.at("strategy.local_steps"), "4");
-  EXPECT_FALSE(base.choices.contains("strategy.split_alpha"));
+  EXPECT_EQ(base.numbers.choices.at("strategy.local_steps"), "4");
+  EXPECT_FALSE(base.numbers.choices.contains("strategy.split_alpha"));
   for (auto const change : std::initializer_list<void (*)(FedAvgConfig&)>{
            [](auto& c) { c.clients = 50; }, [](auto& c) { c.per_round = 8; },
            [](auto& c) { c.local_steps = 5; }, [](auto& c) { c.split = Split::shards; },
@@ -138,7 +139,7 @@ TEST(FedavgPlan, SaysOnWhatItsNumbersDepend) {
 void expect_bytes_as_planned(Training const& training, int ranks) {
   auto const planned = plan_strategy(training.strategy, test_model(training.model),
                                      training.optimizer, training.precision, ranks);
-  EXPECT_EQ(planned.traffic.bytes_sent, fedavg_of(planned)->exchange_bytes);
+  EXPECT_EQ(planned.traffic.bytes_sent, decided<FedAvgPlan>(planned).exchange_bytes);
   run_ranks(ranks, 1, [&](Communicator& communicator) {
     for (auto const sent : train(training, communicator).bytes_sent)
       EXPECT_EQ(sent, planned.traffic.bytes_sent) << training.model << ", " << ranks << " ranks";

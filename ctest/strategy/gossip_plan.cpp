@@ -12,6 +12,7 @@
 #include "conformance/training.hpp"
 #include "strategy/gossip/mixer.hpp"
 #include "strategy/state/model_layout.hpp"
+#include "support/decided.hpp"
 
 namespace stratagem::test {
 namespace {
@@ -56,19 +57,19 @@ TEST(GossipPlan, SaysOnWhatItsNumbersDepend) {
   auto const ring = plan({.workers = 8, .graph = Graph::ring, .mix_every = 3}, 2);
   EXPECT_FALSE(ring.numbers.of_serial);
   EXPECT_FALSE(ring.shares_results());
-  EXPECT_EQ(ring.workers, 8);
+  EXPECT_EQ(ring.shares.workers, 8);
   EXPECT_EQ(ring.sync_every, 4 * 3) << "until a request has gone half around";
   EXPECT_EQ(ring.saved.copies, 9);
-  EXPECT_EQ(ring.choices.at("strategy.graph"), "ring");
-  EXPECT_EQ(ring.choices.at("strategy.push_sum"), "false");
-  EXPECT_EQ(ring.choices.at("strategy.mix_every"), "3");
+  EXPECT_EQ(ring.numbers.choices.at("strategy.graph"), "ring");
+  EXPECT_EQ(ring.numbers.choices.at("strategy.push_sum"), "false");
+  EXPECT_EQ(ring.numbers.choices.at("strategy.mix_every"), "3");
   EXPECT_NE(ring.hash(), plan({.workers = 8, .mix_every = 3}, 2).hash());
   EXPECT_FALSE(plan({}, 2).shares_results()) << "a neighbour's message does not tell its loss";
 
   auto const alone = plan({.mix_every = 3}, 1);
   EXPECT_TRUE(alone.numbers.of_serial);
   EXPECT_TRUE(alone.shares_results());
-  EXPECT_TRUE(alone.choices.empty());
+  EXPECT_TRUE(alone.numbers.choices.empty());
   EXPECT_EQ(alone.traffic.bytes_sent, 0);
 }
 
@@ -76,7 +77,7 @@ TEST(GossipPlan, SendsOnlyWhatANeighbourElsewhereHears) {
   auto const message = (make_layout(test_model("lenet")).size() + Mixer::tail) * 4;
   auto const sent = [&](GossipConfig const& gossip, int ranks) {
     auto const planned = plan(gossip, ranks);
-    EXPECT_EQ(gossip_of(planned)->message_bytes, message);
+    EXPECT_EQ(decided<GossipPlan>(planned).message_bytes, message);
     return std::pair(planned.traffic.bytes_sent, planned.traffic.most_bytes_sent);
   };
   EXPECT_EQ(sent({.graph = Graph::exponential}, 4), std::pair(message, message));
@@ -101,7 +102,7 @@ TEST(GossipPlan, PromisesTheBytesThatAreSent) {
     for (int const ranks : {1, 2, 4, 12}) {
       Training const training{.model = "tiny_residual", .strategy = gossip, .steps = 8};
       auto const planned = plan_strategy(gossip, test_model(training.model), {}, {}, ranks);
-      auto const& own = *gossip_of(planned);
+      auto const& own = decided<GossipPlan>(planned);
       std::vector<std::int64_t> totals(static_cast<std::size_t>(ranks));
       run_ranks(ranks, 1, [&](Communicator& communicator) {
         auto const sent = train(training, communicator).bytes_sent;

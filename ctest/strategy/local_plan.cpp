@@ -13,6 +13,7 @@
 #include "conformance/training.hpp"
 #include "strategy/shared/step_status.hpp"
 #include "strategy/state/model_layout.hpp"
+#include "support/decided.hpp"
 
 namespace stratagem::test {
 namespace {
@@ -34,11 +35,11 @@ std::string refusal(LocalConfig const& local, int ranks, OptimizerConfig const& 
 }
 
 TEST(LocalPlan, DealsWorkersToRanks) {
-  EXPECT_EQ(plan({}, 4).workers, 4);
+  EXPECT_EQ(plan({}, 4).shares.workers, 4);
   auto const shared = plan({.workers = 12}, 4);
-  EXPECT_EQ(shared.workers, 12);
+  EXPECT_EQ(shared.shares.workers, 12);
   EXPECT_EQ(shared.placement.workers(), 4);
-  EXPECT_EQ(local_of(shared)->workers_of_rank(), 3);
+  EXPECT_EQ(decided<LocalPlan>(shared).workers_of_rank(), 3);
   EXPECT_NE(refusal({.workers = 6}, 4).find("a multiple of 4"), std::string::npos);
   EXPECT_NE(refusal({.workers = 2}, 4).find("2 workers on 4 ranks"), std::string::npos);
 }
@@ -59,7 +60,7 @@ TEST(LocalPlan, TheOuterStepNeedsMeansOfParameters) {
   auto const layout = static_cast<std::int64_t>(make_layout(test_model("lenet")).size());
   EXPECT_EQ(outer.memory[MemoryCategory::optimizer] - plain.memory[MemoryCategory::optimizer],
             2 * 4 * layout);
-  EXPECT_EQ(outer.choices.at("strategy.outer_lr"), "0.7");
+  EXPECT_EQ(outer.numbers.choices.at("strategy.outer_lr"), "0.7");
   EXPECT_NE(outer.hash(), plain.hash());
   EXPECT_EQ(outer.saved.copies, plain.saved.copies + 1);
 }
@@ -175,9 +176,9 @@ TEST(LocalPlan, StreamingHoldsWhatIsUnderWay) {
   EXPECT_EQ(later.saved.copies, plain.saved.copies);
   EXPECT_EQ(later.sync_every, 4);
   EXPECT_EQ(later.warm_start.like->memory.bytes, plan({.inner_steps = 1}, 2).memory.bytes);
-  EXPECT_EQ(later.choices.at("strategy.fragments"), "4");
-  EXPECT_EQ(later.choices.at("strategy.delay"), "2");
-  EXPECT_EQ(later.choices.at("strategy.mixing_factor"), "0.5");
+  EXPECT_EQ(later.numbers.choices.at("strategy.fragments"), "4");
+  EXPECT_EQ(later.numbers.choices.at("strategy.delay"), "2");
+  EXPECT_EQ(later.numbers.choices.at("strategy.mixing_factor"), "0.5");
   std::set<std::uint64_t> hashes;
   for (auto const& local : {LocalConfig{}, LocalConfig{.fragments = 2}, LocalConfig{.delay = 1},
                             LocalConfig{.mixing_factor = 0.5}, LocalConfig{.mixing_factor = 0.25}})
@@ -188,22 +189,22 @@ TEST(LocalPlan, StreamingHoldsWhatIsUnderWay) {
 TEST(LocalPlan, SaysOnWhatItsNumbersDepend) {
   auto const local = plan({.inner_steps = 8, .begin_step = 100}, 2);
   EXPECT_FALSE(local.numbers.of_serial);
-  EXPECT_EQ(local.choices.at("strategy.inner_steps"), "8");
-  EXPECT_EQ(local.choices.at("strategy.begin_step"), "100");
+  EXPECT_EQ(local.numbers.choices.at("strategy.inner_steps"), "8");
+  EXPECT_EQ(local.numbers.choices.at("strategy.begin_step"), "100");
   EXPECT_EQ(local.sync_every, 8);
   EXPECT_FALSE(local.shares_results());
   EXPECT_TRUE(local.meets_after_rounds());
   EXPECT_EQ(local.saved.copies, 3);
-  EXPECT_EQ(local.warm_start, 100);
+  EXPECT_EQ(local.warm_start.steps, 100);
   EXPECT_EQ(local.warm_start.like->sync_every, 1);
   EXPECT_NE(local.hash(), plan({.inner_steps = 9, .begin_step = 100}, 2).hash());
 
   for (auto const& alike : {plan({.inner_steps = 1}, 2), plan({.inner_steps = 8}, 1)}) {
     EXPECT_TRUE(alike.numbers.of_serial);
-    EXPECT_TRUE(alike.choices.empty());
+    EXPECT_TRUE(alike.numbers.choices.empty());
     EXPECT_TRUE(alike.shares_results());
     EXPECT_EQ(alike.saved.copies, 1);
-    EXPECT_EQ(alike.warm_start, 0);
+    EXPECT_EQ(alike.warm_start.steps, 0);
   }
 }
 
@@ -217,8 +218,8 @@ TEST(LocalPlan, PromisesTheBytesThatAreSent) {
         Training const training{.model = model, .strategy = local, .steps = 9};
         auto const planned =
             plan_strategy(local, test_model(model), training.optimizer, training.precision, ranks);
-        auto const exchange = local_of(planned)->exchange_bytes;
-        bool const apart = local_of(planned)->apart();
+        auto const exchange = decided<LocalPlan>(planned).exchange_bytes;
+        bool const apart = decided<LocalPlan>(planned).apart();
         EXPECT_EQ(planned.traffic.bytes_sent, apart ? exchange / 4 : exchange);
         run_ranks(ranks, 1, [&](Communicator& communicator) {
           auto const sent = train(training, communicator).bytes_sent;
@@ -242,8 +243,8 @@ TEST(LocalPlan, PromisesTheBytesOfFragments) {
       auto const of_one =
           plan_strategy(LocalConfig{.workers = 4, .inner_steps = 4}, test_model(training.model),
                         training.optimizer, training.precision, ranks);
-      auto const exchange = local_of(planned)->exchange_bytes;
-      EXPECT_EQ(exchange - local_of(of_one)->exchange_bytes,
+      auto const exchange = decided<LocalPlan>(planned).exchange_bytes;
+      EXPECT_EQ(exchange - decided<LocalPlan>(of_one).exchange_bytes,
                 all_reduce_bytes(status_room * 4, ranks));
       EXPECT_EQ(planned.traffic.bytes_sent, exchange / 4);
       run_ranks(ranks, 1, [&](Communicator& communicator) {

@@ -11,6 +11,7 @@
 #include "strategy/registry.hpp"
 #include "strategy/shared/step_status.hpp"
 #include "strategy/state/model_layout.hpp"
+#include "support/decided.hpp"
 
 namespace stratagem {
 namespace {
@@ -322,9 +323,9 @@ TEST(Plan, PromisesTheBytesThatWorkersAndServersAllocate) {
       auto const server = plan.placement.seat_of(communicator.rank()).server;
       std::unique_ptr<Participant> member;
       if (server < 0)
-        member = std::make_unique<SyncPsWorker>(*ps_of(plan), parts);
+        member = std::make_unique<SyncPsWorker>(decided<PsPlan>(plan), parts);
       else
-        member = std::make_unique<SyncPsServer>(*ps_of(plan), parts);
+        member = std::make_unique<SyncPsServer>(decided<PsPlan>(plan), parts);
       auto const now = gpu::live_memory({});
       std::int64_t held = 0;
       for (auto const category : lasting) {
@@ -348,10 +349,10 @@ TEST(Plan, WorkersAreRanksOrEmulated) {
   auto const model = test::test_model("lenet");
   auto const emulator =
       plan_strategy(SerialConfig{.emulate_ranks = 3, .micro_batches = 2}, model, {}, {}, 1);
-  EXPECT_EQ(emulator.workers, 3);
-  EXPECT_EQ(emulator.micro_batches, 2);
+  EXPECT_EQ(emulator.shares.workers, 3);
+  EXPECT_EQ(emulator.shares.micro_batches, 2);
   EXPECT_EQ(emulator.traffic.bytes_sent, 0);
-  EXPECT_EQ(plan_strategy(DdpConfig{}, model, {}, {}, 1000).workers, 1000);
+  EXPECT_EQ(plan_strategy(DdpConfig{}, model, {}, {}, 1000).shares.workers, 1000);
   try {
     plan_strategy(SerialConfig{}, model, {}, {}, 2);
     FAIL() << "serial is one process";

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -25,6 +26,18 @@ class PlannedStrategy {
   /// For people, each with a line's end; and the same for programs, as entries of `document`.
   virtual std::string tables(Model const& /*model*/) const { return {}; }
   virtual void add_to(nlohmann::json& /*document*/) const {}
+};
+
+/// One whose decisions are a value of its own type.
+template <class Plan>
+class PlannedAs : public PlannedStrategy {
+ public:
+  explicit PlannedAs(Plan plan) : plan_(std::move(plan)) {}
+
+  Plan const& plan() const { return plan_; }
+
+ protected:
+  Plan plan_;
 };
 
 }  // namespace stratagem

@@ -19,11 +19,9 @@
 namespace stratagem {
 namespace {
 
-class PlannedDdp final : public PlannedStrategy {
+class PlannedDdp final : public PlannedAs<DdpPlan> {
  public:
-  explicit PlannedDdp(DdpPlan plan) : plan_(std::move(plan)) {}
-
-  DdpPlan const& plan() const { return plan_; }
+  using PlannedAs::PlannedAs;
 
   Member make(StrategyParts const& parts) const override {
     auto& group = parts.world.all();
@@ -145,11 +143,6 @@ std::int64_t DdpPlan::coded_bytes(std::size_t bucket) const {
   for (auto const& piece : coded)
     if (piece.bucket == bucket) bytes += ceil_div(piece.range.size(), piece.slice) * piece.wire;
   return bytes;
-}
-
-DdpPlan const* ddp_of(StrategyPlan const& plan) {
-  auto const* planned = dynamic_cast<PlannedDdp const*>(plan.strategy.get());
-  return planned == nullptr ? nullptr : &planned->plan();
 }
 
 }  // namespace stratagem

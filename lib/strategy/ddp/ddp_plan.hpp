@@ -28,7 +28,5 @@ struct DdpPlan {
 };
 
 StrategyPlan plan_of(DdpConfig const& config, PlanInput const& input);
-/// Nothing where the plan is another strategy's.
-DdpPlan const* ddp_of(StrategyPlan const& plan);
 
 }  // namespace stratagem

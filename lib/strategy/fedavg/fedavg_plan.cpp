@@ -45,11 +45,9 @@ double seconds_of_masks(FedAvgPlan const& plan, double bytes) {
   return plan.clients_of_rank() * (streams * bytes * stream_s_per_byte + agreements * agreement_s);
 }
 
-class PlannedFedAvg final : public PlannedStrategy {
+class PlannedFedAvg final : public PlannedAs<FedAvgPlan> {
  public:
-  explicit PlannedFedAvg(FedAvgPlan const& plan) : plan_(plan) {}
-
-  FedAvgPlan const& plan() const { return plan_; }
+  using PlannedAs::PlannedAs;
 
   Member make(StrategyParts const& parts) const override {
     return {.strategy = std::make_unique<FedAvg>(plan_, parts)};
@@ -126,9 +124,6 @@ class PlannedFedAvg final : public PlannedStrategy {
                                     {"keys_B", sent.keys},
                                     {"shares_B", sent.shares + sent.revealed}};
   }
-
- private:
-  FedAvgPlan plan_;
 };
 
 /// Of those whose samples a round trains on.
@@ -334,11 +329,6 @@ void check_weights(FedAvgPlan const& plan, std::int64_t samples) {
                     format_count(samples), " samples"),
                 str("sums are weighted by these in 32 bits, which leaves ", bits, " for a change"),
                 str("draw fewer clients: ", FixedPoint::least_bits, " bits are the least"));
-}
-
-FedAvgPlan const* fedavg_of(StrategyPlan const& plan) {
-  auto const* planned = dynamic_cast<PlannedFedAvg const*>(plan.strategy.get());
-  return planned == nullptr ? nullptr : &planned->plan();
 }
 
 }  // namespace stratagem

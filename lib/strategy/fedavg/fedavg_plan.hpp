@@ -35,7 +35,5 @@ StrategyPlan plan_of(FedAvgConfig const& config, PlanInput const& input);
 /// Error(usage) where the drawn clients have so many samples together that sums, which are weighted
 /// by these, leave a change less than FixedPoint::least_bits.
 void check_weights(FedAvgPlan const& plan, std::int64_t samples);
-/// Nothing where the plan is another strategy's.
-FedAvgPlan const* fedavg_of(StrategyPlan const& plan);
 
 }  // namespace stratagem

@@ -114,7 +114,5 @@ FsdpPlan plan_fsdp(FsdpConfig const& config, ParameterLayout const& layout,
                    std::int64_t other_bytes);
 
 StrategyPlan plan_of(FsdpConfig const& config, PlanInput const& input);
-/// Nothing where the plan is another strategy's.
-FsdpPlan const* fsdp_of(StrategyPlan const& plan);
 
 }  // namespace stratagem

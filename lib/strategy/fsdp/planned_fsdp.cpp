@@ -219,11 +219,9 @@ nlohmann::json units_json(FsdpPlan const& plan) {
   return units;
 }
 
-class PlannedFsdp final : public PlannedStrategy {
+class PlannedFsdp final : public PlannedAs<FsdpPlan> {
  public:
-  explicit PlannedFsdp(FsdpPlan plan) : plan_(std::move(plan)) {}
-
-  FsdpPlan const& plan() const { return plan_; }
+  using PlannedAs::PlannedAs;
 
   Member make(StrategyParts const& parts) const override {
     auto& group = parts.world.all();
@@ -251,9 +249,6 @@ class PlannedFsdp final : public PlannedStrategy {
                         {"gathered_bytes_per_step", plan_.gathered_bytes_sent()},
                         {"reduced_bytes_per_step", plan_.reduced_bytes_sent()}};
   }
-
- private:
-  FsdpPlan plan_;
 };
 
 }  // namespace
@@ -289,11 +284,6 @@ StrategyPlan plan_of(FsdpConfig const& config, PlanInput const& input) {
   plan.hashes.emplace_back("slots and order of gathering", fsdp.hash());
   plan.strategy = std::make_shared<PlannedFsdp>(std::move(fsdp));
   return plan;
-}
-
-FsdpPlan const* fsdp_of(StrategyPlan const& plan) {
-  auto const* planned = dynamic_cast<PlannedFsdp const*>(plan.strategy.get());
-  return planned == nullptr ? nullptr : &planned->plan();
 }
 
 }  // namespace stratagem

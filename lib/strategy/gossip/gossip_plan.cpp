@@ -51,11 +51,9 @@ class GossipSteps {
   StepParts const& parts_;
 };
 
-class PlannedGossip final : public PlannedStrategy {
+class PlannedGossip final : public PlannedAs<GossipPlan> {
  public:
-  explicit PlannedGossip(GossipPlan const& plan) : plan_(plan) {}
-
-  GossipPlan const& plan() const { return plan_; }
+  using PlannedAs::PlannedAs;
 
   Member make(StrategyParts const& parts) const override {
     return {.strategy = std::make_unique<Gossip>(plan_, parts)};
@@ -89,9 +87,6 @@ class PlannedGossip final : public PlannedStrategy {
         {"mix_every", plan_.config.mix_every},  {"reach", plan_.neighbours.reach()},
         {"message_B", plan_.message_bytes}};
   }
-
- private:
-  GossipPlan plan_;
 };
 
 void check(GossipPlan const& plan, PlanInput const& input) {
@@ -195,11 +190,6 @@ StrategyPlan plan_of(GossipConfig const& config, PlanInput const& input) {
   if (gossip.workers() > 1) set_apart(plan, gossip);
   plan.strategy = std::make_shared<PlannedGossip>(gossip);
   return plan;
-}
-
-GossipPlan const* gossip_of(StrategyPlan const& plan) {
-  auto const* planned = dynamic_cast<PlannedGossip const*>(plan.strategy.get());
-  return planned == nullptr ? nullptr : &planned->plan();
 }
 
 }  // namespace stratagem

@@ -35,7 +35,5 @@ struct GossipPlan {
 /// Error(usage) where workers cannot be dealt to the ranks evenly, where the matrix needs push-sum,
 /// and naming what goes by the gradients of all workers.
 StrategyPlan plan_of(GossipConfig const& config, PlanInput const& input);
-/// Nothing where the plan is another strategy's.
-GossipPlan const* gossip_of(StrategyPlan const& plan);
 
 }  // namespace stratagem

@@ -71,11 +71,9 @@ class LocalSteps {
   double arrival_ = 0;     ///< of what is under way
 };
 
-class PlannedLocal final : public PlannedStrategy {
+class PlannedLocal final : public PlannedAs<LocalPlan> {
  public:
-  explicit PlannedLocal(LocalPlan const& plan) : plan_(plan) {}
-
-  LocalPlan const& plan() const { return plan_; }
+  using PlannedAs::PlannedAs;
 
   Member make(StrategyParts const& parts) const override {
     return {.strategy = std::make_unique<LocalSgd>(plan_, parts)};
@@ -240,11 +238,6 @@ StrategyPlan plan_of(LocalConfig const& config, PlanInput const& input) {
   plan.traffic.most_bytes_sent = plan.traffic.bytes_sent;
   plan.strategy = std::make_shared<PlannedLocal>(local);
   return plan;
-}
-
-LocalPlan const* local_of(StrategyPlan const& plan) {
-  auto const* planned = dynamic_cast<PlannedLocal const*>(plan.strategy.get());
-  return planned == nullptr ? nullptr : &planned->plan();
 }
 
 }  // namespace stratagem

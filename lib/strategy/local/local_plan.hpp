@@ -34,7 +34,5 @@ struct LocalPlan {
 /// Error(usage) where workers cannot be dealt to the ranks evenly, and naming what goes by the
 /// gradients of all workers: clipping, loss scaling, sums in place of means.
 StrategyPlan plan_of(LocalConfig const& config, PlanInput const& input);
-/// Nothing where the plan is another strategy's.
-LocalPlan const* local_of(StrategyPlan const& plan);
 
 }  // namespace stratagem

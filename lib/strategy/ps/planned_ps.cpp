@@ -185,14 +185,12 @@ void refuse_codes_on_any_gpu(StrategyParts const& parts) {
   agree(parts.world.all(), own);
 }
 
-class PlannedPs final : public PlannedStrategy {
+class PlannedPs final : public PlannedAs<PsPlan> {
  public:
   PlannedPs(PsPlan plan, std::int64_t element_size, std::vector<std::int64_t> server_bytes)
-      : plan_(std::move(plan)),
+      : PlannedAs(std::move(plan)),
         element_size_(element_size),
         server_bytes_(std::move(server_bytes)) {}
-
-  PsPlan const& plan() const { return plan_; }
 
   Member make(StrategyParts const& parts) const override {
     if (plan_.config.compression.on()) refuse_codes_on_any_gpu(parts);
@@ -236,7 +234,6 @@ class PlannedPs final : public PlannedStrategy {
   }
 
  private:
-  PsPlan plan_;
   std::int64_t element_size_;               ///< of parameters [B]
   std::vector<std::int64_t> server_bytes_;  ///< lasting, of each server
 };
@@ -383,11 +380,6 @@ StrategyPlan plan_of(PsConfig const& config, PlanInput const& input) {
   plan.servers.offline = std::make_shared<OfflinePs const>(ps);
   plan.strategy = std::make_shared<PlannedPs>(std::move(ps), plan.element_size, plan.servers.bytes);
   return plan;
-}
-
-PsPlan const* ps_of(StrategyPlan const& plan) {
-  auto const* planned = dynamic_cast<PlannedPs const*>(plan.strategy.get());
-  return planned == nullptr ? nullptr : &planned->plan();
 }
 
 }  // namespace stratagem

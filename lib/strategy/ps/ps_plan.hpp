@@ -64,7 +64,5 @@ GradientScale make_gradient_scale(PsPlan const& plan, OptimizerConfig const& opt
 void check_ps(PsPlan const& plan, OptimizerConfig const& optimizer);
 
 StrategyPlan plan_of(PsConfig const& config, PlanInput const& input);
-/// Nothing where the plan is another strategy's.
-PsPlan const* ps_of(StrategyPlan const& plan);
 
 }  // namespace stratagem
