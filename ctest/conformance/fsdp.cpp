@@ -20,7 +20,8 @@ std::string const& expected(Training const& training, SerialConfig const& serial
   auto config = training.optimizer;
   for (auto const& each : keys_of(config)) optimizer += each.value.get() + " ";
   auto const key = training.model + std::to_string(serial.micro_batches) +
-                   std::to_string(static_cast<int>(serial.accumulate)) + optimizer +
+                   std::to_string(static_cast<int>(serial.accumulate)) + "/" +
+                   std::to_string(serial.groups) + optimizer +
                    std::to_string(static_cast<int>(training.precision.compute));
   auto& result = known[key];
   if (result.empty() && world().rank() == 0) result = emulated(training, world().size(), serial);
@@ -108,6 +109,50 @@ TEST(Fsdp, AccumulatesShardedAsTheEmulatorInThatOrder) {
               with({.shard = shard, .prefetch = prefetch, .micro_batches = 2}, "tiny_residual")};
       expect_result(training, expected(training, serial), on_rank_0);
     }
+}
+
+/// Those of the ranks of the test.
+std::vector<int> numbers_of_replicas() {
+  std::vector<int> divisors;
+  for (int replicas = 2; replicas <= world().size(); ++replicas)
+    if (world().size() % replicas == 0) divisors.push_back(replicas);
+  return divisors;
+}
+
+TEST(Fsdp, ReplicasEqualTheEmulatorInGroups) {
+  for (int const replicas : numbers_of_replicas())
+    for (auto const* model : {"tiny_residual", "tiny_odd"})
+      for (auto const shard : every_shard)
+        for (bool const overlap : {true, false}) {
+          Training const training{
+              .model = model,
+              .strategy = with({.shard = shard, .replicas = replicas, .overlap = overlap}, model)};
+          expect_result(training, expected(training, {.groups = replicas}), on_rank_0);
+        }
+}
+
+TEST(Fsdp, ReplicasAccumulateClipAndRoundAsTheEmulatorInGroups) {
+  for (int const replicas : numbers_of_replicas())
+    for (auto const shard : every_shard)
+      for (auto const accumulate : {Accumulate::sharded, Accumulate::unsharded})
+        for (auto optimizer :
+             {OptimizerConfig{.rule = SgdConfig{.nesterov = true}, .clip_norm = 0.5},
+              OptimizerConfig{.lr = 0.002, .rule = AdamWConfig{}}})
+          for (auto const compute : {Precision::fp32, Precision::bf16}) {
+            auto const as = shard == Shard::optimizer ? Accumulate::unsharded : accumulate;
+            Training const training{.model = "tiny_residual",
+                                    .strategy = with({.shard = shard,
+                                                      .replicas = replicas,
+                                                      .accumulate = accumulate,
+                                                      .micro_batches = 2},
+                                                     "tiny_residual"),
+                                    .optimizer = optimizer,
+                                    .precision = {.compute = compute}};
+            expect_result(
+                training,
+                expected(training, {.groups = replicas, .micro_batches = 2, .accumulate = as}),
+                on_rank_0);
+          }
 }
 
 TEST(Fsdp, TheOrderOfAdditionsIsNotTheSame) {

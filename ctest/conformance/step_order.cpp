@@ -13,8 +13,7 @@
 #include "strategy/ps/protocol/messages.hpp"
 #include "strategy/shared/step_status.hpp"
 #include "strategy/timing/lanes.hpp"
-#include "support/one_group.hpp"
-#include "support/recording_communicator.hpp"
+#include "support/recording_world.hpp"
 #include "support/tiny_models.hpp"
 
 namespace stratagem::test {
@@ -83,14 +82,12 @@ std::string without_control(std::string const& event, std::int64_t last_bucket_b
 }
 
 /// What rank 0 does, a worker.
-Events done_by_member(StrategyConfig const& strategy) {
-  auto const ranks = workers + servers_of(strategy);
+Events done_by_member(StrategyConfig const& strategy, int ranks) {
   std::vector<Events> events(static_cast<std::size_t>(ranks));
-  run_ranks(ranks, 0, [&](Communicator& inner) {
-    auto& own = events[static_cast<std::size_t>(inner.rank())];
+  run_worlds(ranks, 0, [&](World& inner) {
+    auto& own = events[static_cast<std::size_t>(inner.all().rank())];
     auto const model = observed_model(own);
-    RecordingCommunicator communicator(inner, own);
-    OneGroup world(communicator);
+    RecordingWorld world(inner, own);
     static_cast<void>(train({.strategy = strategy, .steps = steps}, model, world));
   });
   return events.front();
@@ -100,7 +97,7 @@ Events done_by_member(StrategyConfig const& strategy) {
 /// message takes a second per byte, and a fraction of one that tells its kind.
 class Predicted {
  public:
-  explicit Predicted(StrategyConfig const& strategy) : model_(tiny_residual(1, 10)) {
+  Predicted(StrategyConfig const& strategy, int ranks) : model_(tiny_residual(1, 10)) {
     auto const blocks = static_cast<double>(model_.blocks.size());
     auto const of_bytes = [](double kind) { return Curve({{0, kind}, {1e9, 1e9 + kind}}); };
     StepCosts const costs{.forward_s = blocks,
@@ -116,7 +113,7 @@ class Predicted {
                                      {Code::top_k, Rounding::nearest, {}},
                                      {Code::random_k, Rounding::nearest, {}},
                                      {Code::low_rank, Rounding::nearest, {}}}};
-    auto const plan = plan_strategy(strategy, model_, {}, {}, workers + servers_of(strategy));
+    auto const plan = plan_strategy(strategy, model_, {}, {}, ranks);
     awaits_chunks_ = plan.placement.servers() > 0;
     StepParts const parts(plan, model_, costs, [this](Lanes::Event const& event) { hear(event); });
     static_cast<void>(plan.strategy->time(parts));
@@ -176,8 +173,10 @@ std::int64_t last_bytes(Events const& events, std::string const& name) {
   return bytes;
 }
 
-void expect_one_order(StrategyConfig const& strategy, int micro_batches) {
-  Predicted const predicted(strategy);
+/// `members`: that compute.
+void expect_one_order(StrategyConfig const& strategy, int micro_batches, int members = workers) {
+  auto const ranks = members + servers_of(strategy);
+  Predicted const predicted(strategy, ranks);
   auto const passes = predicted.blocks() * micro_batches;
   auto const expected = third_step(predicted.events(), passes);
   ASSERT_GT(expected.size(), static_cast<std::size_t>(2 * passes));
@@ -187,7 +186,7 @@ void expect_one_order(StrategyConfig const& strategy, int micro_batches) {
   bool const mixes = std::holds_alternative<GossipConfig>(strategy);
   auto const message = mixes ? last_bytes(expected, "send ") : -1;
   Events done;
-  for (auto const& event : third_step(done_by_member(strategy), passes))
+  for (auto const& event : third_step(done_by_member(strategy, ranks), passes))
     if (auto text = without_control(event, sum, message); !text.empty())
       done.push_back(std::move(text));
   EXPECT_EQ(text_of(done), text_of(expected));
@@ -295,6 +294,23 @@ TEST(StepOrder, FsdpIsTimedAsItSteps) {
                 .shard = shard, .unit_mb = kib, .overlap = overlap, .micro_batches = micro_batches},
             micro_batches);
       }
+}
+
+TEST(StepOrder, SumsOverReplicasAreTimedAsTheyAreMade) {
+  for (int const members : {2, 4})
+    for (auto const shard : {Shard::optimizer, Shard::full})
+      for (bool const overlap : {true, false})
+        for (int const micro_batches : {1, 2}) {
+          SCOPED_TRACE(str(members, " ranks, shard ", static_cast<int>(shard),
+                           overlap ? ", overlap, " : ", in turn, ", micro_batches,
+                           " micro-batches"));
+          expect_one_order(FsdpConfig{.shard = shard,
+                                      .replicas = 2,
+                                      .unit_mb = kib,
+                                      .overlap = overlap,
+                                      .micro_batches = micro_batches},
+                           micro_batches, members);
+        }
 }
 
 TEST(StepOrder, WorkersOfServersAreTimedAsTheyStep) {

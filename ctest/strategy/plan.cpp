@@ -122,6 +122,11 @@ Case const cases[]{
      SerialConfig{.emulate_ranks = 3,
                   .compression = {Code::int8, Rounding::nearest, true},
                   .compressed_sums = false}},
+    {"emulator of 4 in 2 groups", SerialConfig{.emulate_ranks = 4, .groups = 2}},
+    {"emulator of 2 groups of one", SerialConfig{.emulate_ranks = 2, .groups = 2}},
+    {"emulator of 2 groups that accumulate",
+     SerialConfig{
+         .emulate_ranks = 4, .groups = 2, .micro_batches = 2, .accumulate = Accumulate::sharded}},
     {"zero-3 that accumulates", FsdpConfig{.unit_mb = small, .micro_batches = 2}},
     {"zero-3 that accumulates whole gradients",
      FsdpConfig{.unit_mb = small, .accumulate = Accumulate::unsharded, .micro_batches = 2}},
@@ -171,6 +176,36 @@ TEST(Plan, PromisesTheBytesThatEachOfSeveralRanksAllocates) {
       if (std::holds_alternative<SerialConfig>(each.strategy)) continue;
       auto const model = test::test_model("tiny_residual");
       run_worlds(ranks, 1, [&](World& world) { expect_planned(each, model, world); });
+    }
+}
+
+/// Ranks wait for each other while groups form, so their bytes are counted together.
+TEST(Plan, PromisesTheBytesThatReplicasAllocate) {
+  auto const model = test::test_model("tiny_residual");
+  for (auto const& [ranks, replicas] : {std::pair(4, 2), {6, 2}, {2, 2}})
+    for (auto const& config :
+         {FsdpConfig{.shard = Shard::optimizer, .replicas = replicas, .unit_mb = small},
+          FsdpConfig{.shard = Shard::gradients, .replicas = replicas, .unit_mb = small},
+          FsdpConfig{.replicas = replicas, .unit_mb = small, .micro_batches = 2}}) {
+      auto const plan = plan_strategy(config, model, {}, {}, ranks);
+      auto const before = gpu::live_memory({});
+      gpu::MemoryUse use;
+      run_worlds(ranks, 1, [&](World& world) {
+        trace::Recorder recorder({}, 0);
+        auto const member = make_member(config, {.model = model,
+                                                 .world = world,
+                                                 .recorder = recorder,
+                                                 .device = {},
+                                                 .optimizer = {},
+                                                 .precision = {}});
+        world.all().barrier().wait_on_host();
+        if (world.all().rank() == 0) use = gpu::live_memory({});
+        world.all().barrier().wait_on_host();
+      });
+      for (auto const category : lasting)
+        EXPECT_EQ(ranks * plan.memory[category], use[category] - before[category])
+            << ranks << " ranks, "
+            << gpu::memory_category_names[static_cast<std::size_t>(category)];
     }
 }
 
@@ -231,6 +266,25 @@ TEST(Plan, PromisesTheBytesThatAStepSends) {
                 << name << ", strategy " << (&strategy - sending) << ", " << ranks << " ranks";
         });
       }
+    }
+}
+
+TEST(Plan, PromisesTheBytesThatReplicasSend) {
+  for (auto const& [ranks, replicas] : {std::pair(4, 2), {6, 2}, {6, 3}, {2, 2}})
+    for (auto const& config :
+         {FsdpConfig{.shard = Shard::optimizer, .replicas = replicas, .unit_mb = small},
+          FsdpConfig{.replicas = replicas, .unit_mb = small},
+          FsdpConfig{.replicas = replicas, .unit_mb = small, .micro_batches = 2}}) {
+      test::Training training{.model = "tiny_residual", .strategy = config, .steps = 3};
+      training.optimizer.clip_norm = 1;
+      auto const plan = plan_strategy(config, test::test_model(training.model), training.optimizer,
+                                      training.precision, ranks);
+      run_worlds(ranks, 1, [&](World& world) {
+        auto const sent = test::train(training, world).bytes_sent;
+        for (auto const step : {1U, 2U})
+          EXPECT_EQ(sent[step], plan.traffic.bytes_sent)
+              << ranks << " ranks, " << replicas << " replicas";
+      });
     }
 }
 

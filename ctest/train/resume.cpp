@@ -51,9 +51,9 @@ std::vector<Way> ways(int workers, int micro_batches = 1) {
 Trained train_on(Training training, Way const& way) {
   training.strategy = way.config;
   Trained result;
-  run_ranks(way.ranks, 1, [&](Communicator& communicator) {
-    auto own = train(training, communicator);
-    if (communicator.rank() == 0) result = std::move(own);
+  run_worlds(way.ranks, 1, [&](World& world) {
+    auto own = train(training, world);
+    if (world.all().rank() == 0) result = std::move(own);
   });
   return result;
 }
@@ -62,7 +62,8 @@ Trained train_on(Training training, Way const& way) {
 Trained train_and_save(Training training, Way const& way, int workers, fs::path const& run) {
   training.strategy = way.config;
   Trained result;
-  run_ranks(way.ranks, 1, [&](Communicator& communicator) {
+  run_worlds(way.ranks, 1, [&](World& world) {
+    auto& communicator = world.all();
     auto own = training;
     Log log(communicator.rank(), false, LogLevel::error);
     own.after = [&](Participant& participant, Communicator&) {
@@ -80,7 +81,7 @@ Trained train_and_save(Training training, Way const& way, int workers, fs::path 
       writer.save({.step = training.steps}, participant);
       EXPECT_FALSE(writer.finish());
     };
-    auto trained = train(own, communicator);
+    auto trained = train(own, world);
     if (communicator.rank() == 0) result = std::move(trained);
   });
   return result;
@@ -125,9 +126,8 @@ void expect_equal(NamedTensors const& a, NamedTensors const& b) {
 }
 
 /// Stops anywhere and goes on under another strategy: the numbers do not tell.
-void check_every_pair(Training training, int workers, int micro_batches) {
+void check_every_pair(Training training, int workers, std::vector<Way> const& all) {
   CounterRandom const random(training_seed, "where it stops");
-  auto const all = ways(workers, micro_batches);
   std::map<std::string, Trained> straight;
   for (auto const& way : all) straight[way.name] = train_on(training, way);
   std::uint64_t draw = 0;
@@ -146,6 +146,10 @@ void check_every_pair(Training training, int workers, int micro_batches) {
     }
 }
 
+void check_every_pair(Training const& training, int workers, int micro_batches) {
+  check_every_pair(training, workers, ways(workers, micro_batches));
+}
+
 TEST(Resume, EqualsATrainingThatNeverStopped) {
   Training training{.model = "tiny_residual", .steps = 9};
   for (int const workers : {1, 2, 3}) check_every_pair(training, workers, 1);
@@ -156,6 +160,29 @@ TEST(Resume, EqualsItWithAccumulationClippingAndNesterov) {
   training.optimizer.rule = SgdConfig{.nesterov = true};
   training.optimizer.clip_norm = 0.5;
   check_every_pair(training, 2, 2);
+}
+
+/// Groups have the numbers of the emulator in groups, and go on from what others left.
+TEST(Resume, EqualsItInReplicas) {
+  auto const fsdp = [](Shard shard) {
+    return FsdpConfig{.shard = shard, .replicas = 2, .unit_mb = 1.0 / 1024};
+  };
+  SerialConfig const in_groups{.emulate_ranks = 4, .groups = 2};
+  Training training{.model = "tiny_residual", .steps = 6};
+  training.optimizer.rule = AdamWConfig{};
+  std::vector<Way> const all{{"serial", in_groups, 1},
+                             {"zero1", fsdp(Shard::optimizer), 4},
+                             {"zero3", fsdp(Shard::full), 4}};
+  check_every_pair(training, 4, all);
+  auto const others = ways(4);
+  auto const changed = [&](Way const& from, Way const& to) {
+    return fingerprint(in_two_parts(training, 3, from, to, 4));
+  };
+  auto const into = changed(others[0], all[0]), out_of = changed(all[0], others[0]);
+  for (auto const* other : {&others[1], &others[3]}) {
+    EXPECT_EQ(changed(*other, all[2]), into) << other->name;
+    EXPECT_EQ(changed(all[2], *other), out_of) << other->name;
+  }
 }
 
 /// With what each keeps of parameters, and counts.

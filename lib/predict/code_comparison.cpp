@@ -75,7 +75,7 @@ class BreakEven {
   }
 
   double seconds(Costed const& one, double bandwidth) const {
-    auto const costs = over_link(one.costs, {bandwidth}, one.plan.ranks);
+    auto const costs = over_link(one.costs, {bandwidth}, one.plan.ranks, one.plan.strategy.traffic);
     return predict_step(one.plan, model_, costs).total();
   }
 

@@ -51,16 +51,19 @@ std::string bandwidth_text(double bytes_per_s) {
                     : format_number(bits / 1e9, bits < 1e10 ? 1 : 0) + " Gbit/s";
 }
 
-StepCosts over_link(StepCosts costs, Link const& link, int ranks) {
+StepCosts over_link(StepCosts costs, Link const& link, int ranks, Traffic const& traffic) {
   auto const byte_s = 1 / link.bandwidth;
-  auto const to_others = static_cast<double>(ranks - 1) / ranks;
+  auto const to_others = [&](BenchOperation operation) {
+    auto const group = traffic.ranks_of(operation, ranks);
+    return static_cast<double>(group - 1) / group;
+  };
   auto const carry = [&](TransferTimes& times, int rounds, double share) {
     if (costs.cores == 0) times = {};
     times = times.over(rounds * link.latency_s, rounds * share * byte_s);
   };
-  carry(costs.all_reduce, 2, to_others);
-  carry(costs.reduce_scatter, 1, to_others);
-  carry(costs.all_gather, 1, to_others);
+  carry(costs.all_reduce, 2, to_others(BenchOperation::all_reduce));
+  carry(costs.reduce_scatter, 1, to_others(BenchOperation::reduce_scatter));
+  carry(costs.all_gather, 1, to_others(BenchOperation::all_gather));
   carry(costs.message, 1, 1);
   carry(costs.exchange, 1, 1);
   return costs;

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "strategy/plan.hpp"
 #include "strategy/timing/step_time.hpp"
 
 namespace stratagem {
@@ -20,7 +21,7 @@ std::string bandwidth_text(double bytes_per_s);
 
 /// `costs` where `ranks` communicate over such links, as collectives of slices that every rank
 /// sends to every other do. On CPUs a transfer keeps the cores as busy as measured, and takes no
-/// less; of GPUs the link counts alone.
-StepCosts over_link(StepCosts costs, Link const& link, int ranks);
+/// less; of GPUs the link counts alone. `traffic` says which operations are of fewer ranks.
+StepCosts over_link(StepCosts costs, Link const& link, int ranks, Traffic const& traffic = {});
 
 }  // namespace stratagem

@@ -36,13 +36,22 @@ StrategyPlan plan_of_replicas(PlanInput const& input) {
   return plan;
 }
 
-std::string order_of_sums(int micro_batches, Accumulate accumulate) {
-  bool const sharded = accumulate == Accumulate::sharded && micro_batches > 1;
-  return str(micro_batches, " micro-batches", sharded ? ", summed over workers first" : "");
+std::string order_of_sums(int micro_batches, Accumulate accumulate, int groups, int workers) {
+  bool const of_one = groups > 1 && groups == workers;
+  bool const sharded = accumulate == Accumulate::sharded && micro_batches > 1 && !of_one;
+  return str(micro_batches, " micro-batches", sharded ? ", summed over workers first" : "",
+             groups > 1 && !of_one ? str(", in ", groups, " groups of workers") : "");
 }
 
 std::int64_t all_reduce_bytes(std::int64_t bytes, int ranks) {
   return 2 * (ranks - 1) * bytes / ranks;
+}
+
+std::string divisors_text(int number) {
+  std::vector<std::string> divisors;
+  for (int divisor = 1; divisor <= number; ++divisor)
+    if (number % divisor == 0) divisors.push_back(std::to_string(divisor));
+  return join(divisors, ", ");
 }
 
 std::string block_range(int first, int last, Model const& model) {

@@ -52,6 +52,12 @@ struct Traffic {
   std::int64_t bytes_sent = 0;             ///< by each rank that computes
   std::int64_t most_bytes_sent = 0;        ///< by the rank that sends most
   std::vector<BenchOperation> operations;  ///< that a step consists of
+  std::map<BenchOperation, int> among;     ///< ranks of those that are not of all
+
+  int ranks_of(BenchOperation operation, int all) const {
+    auto const found = among.find(operation);
+    return found == among.end() ? all : found->second;
+  }
 };
 
 /// On what the numbers of a training depend.
@@ -129,11 +135,16 @@ PlanInput plan_input(Model const& model, OptimizerConfig const& optimizer,
 /// Of ranks that all compute and hold everything: what strategies change from.
 StrategyPlan plan_of_replicas(PlanInput const& input);
 
-/// "2 micro-batches", and whether they are summed over workers first: Numbers::order_of_sums.
-std::string order_of_sums(int micro_batches, Accumulate accumulate = Accumulate::unsharded);
+/// "2 micro-batches", whether they are summed over workers first, and in how many groups of
+/// `workers`, if that changes anything: Numbers::order_of_sums.
+std::string order_of_sums(int micro_batches, Accumulate accumulate = Accumulate::unsharded,
+                          int groups = 1, int workers = 1);
 
 /// Of each rank, on average [B].
 std::int64_t all_reduce_bytes(std::int64_t bytes, int ranks);
+
+/// "1, 2, 3, 6", for messages.
+std::string divisors_text(int number);
 
 /// "first .. last", or the one name of both blocks; for tables.
 std::string block_range(int first, int last, Model const& model);

@@ -80,7 +80,8 @@ bool on_gpu(RunPlan const& plan, Calibration const& calibration) {
 /// Those that a step of the plan consists of.
 void set_operations(StepCosts& costs, RunPlan const& plan, Calibration const& calibration) {
   auto const among = [&](BenchOperation operation) {
-    return operation_among(calibration, operation, plan.ranks);
+    return operation_among(calibration, operation,
+                           plan.strategy.traffic.ranks_of(operation, plan.ranks));
   };
   auto const needs = [&](BenchOperation operation) {
     return std::ranges::count(plan.strategy.traffic.operations, operation) > 0;
@@ -112,7 +113,8 @@ StepCosts step_costs(RunPlan const& plan, Model const& model, Calibration const&
   costs.optimizer_s = passes.optimizer_s;
   costs.codecs = calibration.codecs(together);
   set_operations(costs, plan, calibration);
-  if (calibration.link && plan.ranks > 1) costs = over_link(costs, *calibration.link, plan.ranks);
+  if (calibration.link && plan.ranks > 1)
+    costs = over_link(costs, *calibration.link, plan.ranks, plan.strategy.traffic);
   if (!plan.strategy.servers.work.empty())
     costs.push = push_of(calibration, plan.strategy.servers.work);
   return costs;

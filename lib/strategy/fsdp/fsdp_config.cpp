@@ -11,6 +11,9 @@ Keys keys_of(FsdpConfig& fsdp) {
   Keys keys{
       {"shard", choice(fsdp.shard, {"optimizer", "gradients", "full"}),
        "what is spread over the ranks: ZeRO-1, ZeRO-2, ZeRO-3", false, InFirstFile::yes},
+      {"replicas", integer(fsdp.replicas, at_least(1)),
+       "groups of ranks that each hold the whole model in shards (HSDP)", false,
+       InFirstFile::as_comment},
       {"unit_mb", number_or_auto(fsdp.unit_mb, above(0)),
        "blocks join a unit until it holds this [MiB]; auto: 4, or less where that saves memory",
        false, InFirstFile::as_comment},

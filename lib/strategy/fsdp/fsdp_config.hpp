@@ -22,6 +22,7 @@ struct FsdpConfig {
   static constexpr std::string_view description =
       "each rank owns a shard of the optimizer's state, the gradients and the parameters (ZeRO)";
   Shard shard = Shard::full;
+  int replicas = 1;                   ///< groups of ranks that each hold a whole model in shards
   double unit_mb = 0;                 ///< blocks join a unit until it holds this [MiB]; 0: auto
   bool reshard_after_forward = true;  ///< gather again for the backward pass
   int prefetch = 1;                   ///< units gathered ahead, in both passes

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <vector>
 
@@ -104,6 +105,19 @@ void fit(FsdpPlan& plan, FsdpConfig const& config, int most_rotating, std::int64
       least = std::min(least, needed);
     }
   throw TooSmall(config.memory_budget, least);
+}
+
+void check_replicas(FsdpConfig const& config, int ranks) {
+  if (ranks % config.replicas != 0)
+    throw Error(ExitCode::usage,
+                str("strategy.replicas: ", config.replicas, " replicas on ", ranks, " ranks"),
+                "each is cut into equally many shards", "take one of " + divisors_text(ranks));
+  if (config.replicas > 1 &&
+      (config.compression.on() || config.parameter_compression != Code::none))
+    throw Error(ExitCode::usage,
+                str("strategy.replicas together with strategy.",
+                    config.compression.on() ? "compression" : "parameter_compression"),
+                "codes travel among all ranks at once", "leave one of them out");
 }
 
 FsdpPlan plan_units(FsdpConfig const& config, ParameterLayout const& layout,
@@ -289,10 +303,27 @@ std::int64_t FsdpPlan::reduced_bytes_sent() const {
   return bytes * (whole_gradients ? 1 : micro_batches);
 }
 
+std::int64_t FsdpPlan::replicated_bytes_sent() const {
+  return all_reduce_bytes(shards.owned * size_of(types.master), replicas);
+}
+
+std::vector<int> FsdpPlan::shard_group(int rank) const {
+  std::vector<int> group(static_cast<std::size_t>(shards.ranks));
+  std::iota(group.begin(), group.end(), rank / shards.ranks * shards.ranks);
+  return group;
+}
+
+std::vector<int> FsdpPlan::replica_group(int rank) const {
+  std::vector<int> group;
+  for (int member = rank % shards.ranks; member < ranks(); member += shards.ranks)
+    group.push_back(member);
+  return group;
+}
+
 std::uint64_t FsdpPlan::hash() const {
   Hash hash;
   hash.add(shards.hash());
-  for (int const value : {lenders, rotating, prefetch, parameter_slots, gradient_slots,
+  for (int const value : {replicas, lenders, rotating, prefetch, parameter_slots, gradient_slots,
                           static_cast<int>(whole_gradients), micro_batches,
                           static_cast<int>(types.compute), static_cast<int>(types.low_gradient)})
     hash.add(static_cast<std::uint64_t>(value));
@@ -302,8 +333,11 @@ std::uint64_t FsdpPlan::hash() const {
 FsdpPlan plan_fsdp(FsdpConfig const& config, ParameterLayout const& layout,
                    OptimizerConfig const& optimizer, Precision precision, int ranks,
                    std::int64_t other_bytes) {
-  auto const plan = config.unit_mb > 0 ? plan_units : choose_units;
-  return plan(config, layout, optimizer, precision, ranks, other_bytes);
+  check_replicas(config, ranks);
+  auto const make = config.unit_mb > 0 ? plan_units : choose_units;
+  auto plan = make(config, layout, optimizer, precision, ranks / config.replicas, other_bytes);
+  plan.replicas = config.replicas;
+  return plan;
 }
 
 }  // namespace stratagem

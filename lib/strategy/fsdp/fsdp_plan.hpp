@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "gpu/memory.hpp"
 #include "optim/optim_config.hpp"
@@ -34,6 +35,7 @@ struct FsdpPlan {
   };
 
   ShardPlan shards;
+  int replicas = 1;  ///< groups of shards.ranks consecutive ranks, which hold the same shards
   Types types;
   std::int64_t states = 0;  ///< kinds of state that the optimizer keeps
   int lenders = 0;          ///< the first so many units hold what later blocks borrow
@@ -47,6 +49,11 @@ struct FsdpPlan {
   bool poison = false;                      ///< fill memory that is given up with NaN
   Compression compression;                  ///< of gradients on their way into shards
   Code parameter_compression = Code::none;  ///< of gathered low-precision chunks
+
+  int ranks() const { return shards.ranks * replicas; }
+  /// The ranks among which the model is cut, and those that hold the same shard as `rank`.
+  std::vector<int> shard_group(int rank) const;
+  std::vector<int> replica_group(int rank) const;
 
   int units() const { return static_cast<int>(shards.units.size()); }
   Unit const& unit(int index) const { return shards.units[static_cast<std::size_t>(index)]; }
@@ -93,13 +100,14 @@ struct FsdpPlan {
   std::int64_t code_bytes(int unit) const;
   std::int64_t code_slot_bytes() const;
 
-  /// What a rank updates: its shards of all chunks.
+  /// What a rank of a shard group updates: its shards of all chunks.
   OwnedElements owned_by(int rank, ParameterLayout const& layout) const;
   /// Lasting bytes of a rank: all but buffers, activations and workspace.
   gpu::MemoryUse memory() const;
   /// Of each rank and step, without status and clipping.
   std::int64_t gathered_bytes_sent() const;
   std::int64_t reduced_bytes_sent() const;
+  std::int64_t replicated_bytes_sent() const;  ///< sums of shards over replicas
 
   std::uint64_t hash() const;
 

@@ -13,8 +13,8 @@ namespace stratagem {
 using Kind = UnitViews::Kind;
 
 GradientUnits::GradientUnits(FsdpPlan const& plan, ParameterLayout const& layout,
-                             StrategyParts const& parts, Communicator& group)
-    : plan_(plan), parts_(parts), group_(group) {
+                             StrategyParts const& parts, ShardGroups const& groups)
+    : plan_(plan), parts_(parts), groups_(groups) {
   for (int unit = 0; unit < plan.units(); ++unit) {
     units_.push_back({.views = {plan, unit, Kind::gradients, layout, parts.device}});
     for (auto const& chunk : plan.unit(unit).chunks)
@@ -23,7 +23,7 @@ GradientUnits::GradientUnits(FsdpPlan const& plan, ParameterLayout const& layout
   std::vector<UnitViews const*> views;
   for (auto const& unit : units_) views.push_back(&unit.views);
   by_block_ = tensors_by_block(views, plan, layout);
-  if (plan.compression.on()) coded_.emplace(plan, layout, parts, group);
+  if (plan.compression.on()) coded_.emplace(plan, layout, parts, groups.shards);
   allocate();
 }
 
@@ -32,26 +32,26 @@ void GradientUnits::allocate() {
   for (int index = 0; index < plan_.units(); ++index) {
     auto& unit = units_[static_cast<std::size_t>(index)];
     if (plan_.whole_gradients || plan_.lends(index)) {
-      unit.slot.memory = group_.allocate(plan_.gradient_bytes(index), at::kByte);
+      unit.slot.memory = groups_.shards.allocate(plan_.gradient_bytes(index), at::kByte);
       if (coded_) unit.slot.codes = coded_->make_room(plan_.code_bytes(index));
     }
     if (plan_.lends(index) && plan_.reduces_into_scratch())
-      unit.slot.scratch = group_.allocate(plan_.scratch_bytes(index), at::kByte);
+      unit.slot.scratch = groups_.shards.allocate(plan_.scratch_bytes(index), at::kByte);
     if (plan_.whole_gradients) unit.views.point_to(unit.slot.memory);
     for (std::size_t c = 0; c < plan_.unit(index).chunks.size(); ++c) {
       auto const& chunk = plan_.unit(index).chunks[c];
       unit.shards.push_back(
           plan_.whole_gradients
               ? own_part(chunk_of(unit.slot.memory, plan_, index, c, Kind::gradients), chunk,
-                         group_.rank())
-              : group_.allocate(chunk.shard, plan_.types.master));
+                         groups_.shards.rank())
+              : groups_.shards.allocate(chunk.shard, plan_.types.master));
     }
   }
   for (int i = 0; i < plan_.gradient_slots; ++i) {
     auto& slot = free_slots_.emplace_back();
-    slot.memory = group_.allocate(plan_.gradient_slot_bytes(), at::kByte);
+    slot.memory = groups_.shards.allocate(plan_.gradient_slot_bytes(), at::kByte);
     if (plan_.reduces_into_scratch())
-      slot.scratch = group_.allocate(plan_.scratch_slot_bytes(), at::kByte);
+      slot.scratch = groups_.shards.allocate(plan_.scratch_slot_bytes(), at::kByte);
     if (coded_) slot.codes = coded_->make_room(plan_.code_slot_bytes());
   }
 }
@@ -86,19 +86,23 @@ at::Tensor GradientUnits::destination(int index, std::size_t c, GradWrite write)
   return shards_of(unit.slot.scratch, plan_, index, c, Kind::gradients, 1);
 }
 
-void GradientUnits::reduce_scatter(int index, GradWrite write, std::int64_t step) {
-  if (plan_.shards.ranks == 1 && !coded_) return;
+void GradientUnits::reduce_scatter(int index, GradWrite write, bool last, std::int64_t step) {
+  if (plan_.ranks() == 1 && !coded_) return;
   expects(!coded_ || write == GradWrite::overwrite, "gradients are coded once per step");
+  if (groups_.replicas != nullptr)
+    while (!reductions_.empty()) finish_oldest();
   auto& unit = units_[static_cast<std::size_t>(index)];
-  Reduction reduction{.unit = index, .write = write, .works = {}, .summed = {}, .coded = {}};
-  for (std::size_t c = 0; c < unit.shards.size(); ++c) {
+  Reduction reduction{
+      .unit = index, .write = write, .last = last, .works = {}, .summed = {}, .coded = {}};
+  bool const is_cut = plan_.shards.ranks > 1 || coded_;
+  for (std::size_t c = 0; is_cut && c < unit.shards.size(); ++c) {
     auto const whole = chunk_of(unit.slot.memory, plan_, index, c, Kind::gradients);
     if (coded_) {
       reduction.coded.push_back(coded_->begin(index, c, whole, unit.slot.codes, step));
       continue;
     }
     reduction.summed.push_back(destination(index, c, write));
-    reduction.works.push_back(group_.reduce_scatter(reduction.summed.back(), whole));
+    reduction.works.push_back(groups_.shards.reduce_scatter(reduction.summed.back(), whole));
   }
   if (!plan_.whole_gradients) unit.views.point_nowhere();
   reductions_.push_back(std::move(reduction));
@@ -116,6 +120,13 @@ void GradientUnits::finish_oldest() {
   finish_sums(reduction);
   if (!plan_.whole_gradients && !plan_.lends(reduction.unit))
     free_slots_.push_back(std::move(unit.slot));
+  if (groups_.replicas != nullptr && reduction.last) all_reduce(reduction.unit);
+}
+
+void GradientUnits::all_reduce(int index) {
+  auto& unit = units_[static_cast<std::size_t>(index)];
+  for (auto const& shard : unit.shards)
+    unit.over_replicas.push_back(groups_.replicas->all_reduce(shard));
 }
 
 void GradientUnits::finish_sums(Reduction& reduction) {
@@ -136,6 +147,9 @@ void GradientUnits::finish(int index) {
     return std::ranges::any_of(reductions_, [&](Reduction const& r) { return r.unit == index; });
   };
   while (waits()) finish_oldest();
+  auto& sums = units_[static_cast<std::size_t>(index)].over_replicas;
+  for (auto& work : sums) work.wait_on_stream();
+  sums.clear();
 }
 
 std::vector<at::Tensor> GradientUnits::shards() const {

@@ -13,13 +13,20 @@
 
 namespace stratagem {
 
+/// The ranks that sum gradients: those among which the model is cut and, where there are several
+/// such groups, those of all groups that hold the same shards.
+struct ShardGroups {
+  Communicator& shards;
+  Communicator* replicas = nullptr;
+};
+
 /// The gradients of all units: this rank's shards of their sums over ranks, which last, and the
 /// memory where a unit's own gradients land. All of it is allocated on construction.
 class GradientUnits {
  public:
   /// The references outlive this object.
   GradientUnits(FsdpPlan const& plan, ParameterLayout const& layout, StrategyParts const& parts,
-                Communicator& group);
+                ShardGroups const& groups);
 
   /// Makes room for the gradients of a pass through the unit; waits for a slot, where slots are
   /// shared. Lenders are opened first of all.
@@ -29,8 +36,9 @@ class GradientUnits {
     return by_block_[static_cast<std::size_t>(block)];
   }
   /// Closes the unit and starts to sum its gradients of this step over ranks; the sum replaces the
-  /// shard or is added to it. What was open last is finished last.
-  void reduce_scatter(int unit, GradWrite write, std::int64_t step);
+  /// shard or is added to it, and is that of the step after the `last` one. What was open last is
+  /// finished last. With replicas the sums under way are awaited first, and begin among these.
+  void reduce_scatter(int unit, GradWrite write, bool last, std::int64_t step);
   /// Waits until the unit's shard, and that of every unit that was reduced before, holds its sum.
   void finish(int unit);
 
@@ -54,10 +62,12 @@ class GradientUnits {
     std::vector<at::Tensor> shards;            ///< by chunk
     std::vector<std::vector<FlatRange>> gaps;  ///< by chunk: elements that belong to no parameter
     Slot slot;                                 ///< its own, or undefined while it has none
+    std::vector<Work> over_replicas;           ///< by chunk, while these are under way
   };
   struct Reduction {
     int unit;
     GradWrite write;
+    bool last;                                  ///< the sum of the step
     std::vector<Work> works;                    ///< by chunk
     std::vector<at::Tensor> summed;             ///< by chunk: where the sum arrives
     std::vector<CodedScatter::Exchange> coded;  ///< by chunk, in place of both
@@ -69,10 +79,12 @@ class GradientUnits {
   at::Tensor destination(int unit, std::size_t chunk, GradWrite write) const;
   void finish_oldest();
   void finish_sums(Reduction& reduction);
+  /// Begins the sums of a unit's shards over replicas.
+  void all_reduce(int unit);
 
   FsdpPlan const& plan_;
   StrategyParts const& parts_;
-  Communicator& group_;
+  ShardGroups groups_;
   std::optional<CodedScatter> coded_;
   std::vector<Summed> units_;
   std::vector<std::vector<at::Tensor>> by_block_;

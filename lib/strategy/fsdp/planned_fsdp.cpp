@@ -19,9 +19,10 @@
 namespace stratagem {
 namespace {
 
-/// Gathers go ahead of the blocks as far as the plan says; each unit's reduce-scatter begins when
-/// its blocks are back, and is awaited before its shard is updated or another unit needs its slot:
-/// A step of FSDP on lanes, in the order of DataParallelWorker and Sharded.
+/// A step of FSDP on lanes, in the order of DataParallelWorker and Sharded: gathers go ahead of the
+/// blocks as far as the plan says; each unit's reduce-scatter begins when its blocks are back, and
+/// is awaited before its shard is updated or another unit needs its slot. With replicas it is
+/// awaited before the next one begins, and an all-reduce of the shard follows.
 class FsdpStep {
  public:
   FsdpStep(FsdpPlan const& plan, StepParts const& parts)
@@ -29,7 +30,8 @@ class FsdpStep {
         parts_(parts),
         speed_(parts.costs.codec(plan.compression)),
         parameter_speed_(parts.costs.codec({.code = plan.parameter_compression})),
-        gathered_(static_cast<std::size_t>(plan_.units())) {}
+        gathered_(static_cast<std::size_t>(plan_.units())),
+        over_replicas_(static_cast<std::size_t>(plan_.units())) {}
 
   void run(Lanes& lanes) {
     for (int micro = 0; micro < plan_.micro_batches; ++micro) {
@@ -51,11 +53,13 @@ class FsdpStep {
   };
   struct Reduction {
     int unit;
+    bool last;                     ///< the sum of the step
     std::vector<double> arrivals;  ///< by chunk; of codes one for all
   };
   /// Over ranks, in fp32 or in a code; and what of a code is left to do when it has arrived.
   std::vector<double> reduce(int unit, Lanes& lanes) const {
     std::vector<double> arrivals;
+    if (is_whole()) return arrivals;
     if (!plan_.compression.on()) {
       for (auto const& chunk : plan_.unit(unit).chunks)
         arrivals.push_back(lanes.communicate(parts_.costs.reduce_scatter.at(
@@ -67,6 +71,12 @@ class FsdpStep {
     for (auto const& chunk : plan_.unit(unit).chunks)
       codes = codes + parts_.costs.exchange.at(static_cast<double>(plan_.shard_code_bytes(chunk)));
     return {lanes.communicate((plan_.shards.ranks - 1) * codes)};
+  }
+  /// A replica is one rank: nothing is gathered or scattered.
+  bool is_whole() const { return plan_.replicas > 1 && plan_.shards.ranks == 1; }
+  void begin_sum(int unit, bool last, Lanes& lanes) {
+    while (plan_.replicas > 1 && !reductions_.empty()) finish_oldest(lanes);
+    reductions_.push_back({unit, last, reduce(unit, lanes)});
   }
   std::int64_t whole_bytes(Chunk const& chunk, at::ScalarType type) const {
     return plan_.shards.ranks * chunk.shard * size_of(type);
@@ -85,6 +95,7 @@ class FsdpStep {
     if (state(unit).present) return;
     lanes.compute(parameter_speed_.encode * coded_bytes(unit) / plan_.shards.ranks);
     state(unit) = {.present = true};
+    if (is_whole()) return;
     for (auto const& chunk : plan_.unit(unit).chunks) {
       auto const bytes = plan_.shards.ranks * plan_.gathered_shard_bytes(chunk);
       state(unit).arrivals.push_back(
@@ -121,9 +132,14 @@ class FsdpStep {
     }
   }
   void finish_oldest(Lanes& lanes) {
-    for (auto const moment : reductions_.front().arrivals) lanes.await(moment);
-    add_up(reductions_.front().unit, lanes);
+    auto const reduction = std::move(reductions_.front());
     reductions_.pop_front();
+    for (auto const moment : reduction.arrivals) lanes.await(moment);
+    add_up(reduction.unit, lanes);
+    if (plan_.replicas == 1 || !reduction.last) return;
+    for (auto const& chunk : plan_.unit(reduction.unit).chunks)
+      over_replicas_[static_cast<std::size_t>(reduction.unit)].push_back(
+          lanes.communicate(parts_.all_reduce(chunk.shard)));
   }
   /// A unit's gradients need a slot, which the oldest reduction may have to give up.
   void open(int unit, Lanes& lanes) {
@@ -135,6 +151,9 @@ class FsdpStep {
   void finish(int unit, Lanes& lanes) {
     auto const waits = [&] { return std::ranges::count(reductions_, unit, &Reduction::unit) > 0; };
     while (waits()) finish_oldest(lanes);
+    auto& sums = over_replicas_[static_cast<std::size_t>(unit)];
+    for (auto const moment : sums) lanes.await(moment);
+    sums.clear();
   }
 
   void backward(Lanes& lanes, bool last) {
@@ -144,7 +163,7 @@ class FsdpStep {
         gather(next, lanes);
       open(unit, lanes);
       lanes.compute(blocks_of(unit) * parts_.backward_of_block());
-      if (!plan_.whole_gradients || last) reductions_.push_back({unit, reduce(unit, lanes)});
+      if (!plan_.whole_gradients || last) begin_sum(unit, last, lanes);
       if (!plan_.overlap) finish(unit, lanes);
       state(unit).present = plan_.stays_after_backward(unit, last);
     }
@@ -154,7 +173,8 @@ class FsdpStep {
   StepParts const& parts_;
   CodecSpeed speed_, parameter_speed_;
   std::vector<Gathered> gathered_;
-  std::deque<Reduction> reductions_;  ///< under way, the oldest first
+  std::deque<Reduction> reductions_;                ///< under way, the oldest first
+  std::vector<std::vector<double>> over_replicas_;  ///< by unit, of sums that have begun
 };
 
 /// "2 slots of 9 MiB", or that there are none.
@@ -174,6 +194,10 @@ std::string summary_table(FsdpPlan const& plan) {
       {"gathered per step", bytes_text(plan.gathered_bytes_sent()) + " sent" +
                                 (code == Code::none ? "" : str(", in ", name_of(code)))});
   summary.add_row({"reduced per step", bytes_text(plan.reduced_bytes_sent()) + " sent"});
+  if (plan.replicas > 1)
+    summary.add_row({"replicas", str(plan.replicas, " of ", plan.shards.ranks, " ranks; ",
+                                     bytes_text(plan.replicated_bytes_sent()),
+                                     " sent per step to sum their shards")});
   return summary.render();
 }
 
@@ -224,9 +248,10 @@ class PlannedFsdp final : public PlannedAs<FsdpPlan> {
   using PlannedAs::PlannedAs;
 
   Member make(StrategyParts const& parts) const override {
-    auto& group = parts.world.all();
+    auto& all = parts.world.all();
     return {.strategy = std::make_unique<DataParallelWorker>(
-                std::make_unique<Sharded>(plan_, parts, group), plan_.micro_batches, parts, group)};
+                std::make_unique<Sharded>(plan_, parts, all, groups_in(parts.world)),
+                plan_.micro_batches, parts, all)};
   }
 
   StepTime time(StepParts const& parts) const override {
@@ -247,7 +272,18 @@ class PlannedFsdp final : public PlannedAs<FsdpPlan> {
                         {"gradient_slot_B", plan_.gradient_slot_bytes()},
                         {"scratch_slot_B", plan_.scratch_slot_bytes()},
                         {"gathered_bytes_per_step", plan_.gathered_bytes_sent()},
-                        {"reduced_bytes_per_step", plan_.reduced_bytes_sent()}};
+                        {"reduced_bytes_per_step", plan_.reduced_bytes_sent()},
+                        {"replicas", plan_.replicas},
+                        {"replicated_bytes_per_step", plan_.replicated_bytes_sent()}};
+  }
+
+ private:
+  /// Collective.
+  ShardGroups groups_in(World& world) const {
+    auto& all = world.all();
+    if (plan_.replicas == 1) return {.shards = all};
+    return {.shards = world.group("shards", plan_.shard_group(all.rank())),
+            .replicas = &world.group("replicas", plan_.replica_group(all.rank()))};
   }
 };
 
@@ -268,18 +304,27 @@ StrategyPlan plan_of(FsdpConfig const& config, PlanInput const& input) {
   plan.memory[gpu::MemoryCategory::gradients] += residual;
   plan.memory[gpu::MemoryCategory::buffers] = buffers;
   plan.traffic.bytes_sent = fsdp.gathered_bytes_sent() + fsdp.reduced_bytes_sent() +
+                            fsdp.replicated_bytes_sent() +
                             all_reduce_bytes(status_room * plan.element_size, input.ranks);
   if (input.optimizer.clip_norm > 0 || scales_loss(input.precision))
-    plan.traffic.bytes_sent += all_reduce_bytes(ExactSquareSum::bytes, input.ranks);
+    plan.traffic.bytes_sent += all_reduce_bytes(ExactSquareSum::bytes, fsdp.shards.ranks);
   plan.traffic.most_bytes_sent = plan.traffic.bytes_sent;
   plan.numbers.order_of_sums =
-      order_of_sums(config.micro_batches, config.accumulate) +
+      order_of_sums(config.micro_batches,
+                    fsdp.whole_gradients ? Accumulate::unsharded : config.accumulate,
+                    config.replicas, input.ranks) +
       (config.reduce == ReduceType::compute ? ", in the compute type" : "");
   plan.steps_can_be_kept = !config.compression.on() && config.parameter_compression == Code::none &&
                            !input.model.waits_for_device;
   plan.traffic.operations = {BenchOperation::all_gather, config.compression.on()
                                                              ? BenchOperation::send_receive
                                                              : BenchOperation::reduce_scatter};
+  if (config.replicas > 1) {
+    plan.traffic.operations.push_back(BenchOperation::all_reduce);
+    plan.traffic.among = {{BenchOperation::all_gather, fsdp.shards.ranks},
+                          {BenchOperation::reduce_scatter, fsdp.shards.ranks},
+                          {BenchOperation::all_reduce, fsdp.replicas}};
+  }
   plan.hashes.emplace_back("shards", fsdp.shards.hash());
   plan.hashes.emplace_back("slots and order of gathering", fsdp.hash());
   plan.strategy = std::make_shared<PlannedFsdp>(std::move(fsdp));

@@ -13,28 +13,18 @@ namespace stratagem {
 
 using trace::Phase;
 
-namespace {
-
-std::vector<int> units_by_block(FsdpPlan const& plan) {
-  std::vector<int> units;
-  for (int unit = 0; unit < plan.units(); ++unit)
-    units.resize(static_cast<std::size_t>(plan.unit(unit).last_block) + 1, unit);
-  return units;
-}
-
-}  // namespace
-
-Sharded::Sharded(FsdpPlan plan, StrategyParts const& parts, Communicator& group)
+Sharded::Sharded(FsdpPlan plan, StrategyParts const& parts, Communicator& all,
+                 ShardGroups const& groups)
     : parts_(parts),
-      group_(group),
+      all_(all),
+      shards_(groups.shards),
       layout_(make_layout(parts.model)),
       plan_(std::move(plan)),
-      unit_of_(units_by_block(plan_)),
-      parameters_(plan_, layout_, group, parts.device, parts.seed, plan_.poison),
-      gradients_(plan_, layout_, parts_, group),
+      parameters_(plan_, layout_, shards_, parts.device, parts.seed, plan_.poison),
+      gradients_(plan_, layout_, parts_, groups),
       status_(parts.allocate(gpu::MemoryCategory::gradients, status_room)),
-      update_(parts.optimizer, parts.precision, group.size(), plan_.micro_batches,
-              plan_.owned_by(group.rank(), layout_), parts.device) {}
+      update_(parts.optimizer, parts.precision, all.size(), plan_.micro_batches,
+              plan_.owned_by(shards_.rank(), layout_), parts.device) {}
 
 void Sharded::begin_step(std::int64_t step, bool kept) {
   step_ = step;
@@ -88,8 +78,8 @@ void Sharded::reshard(int block, Direction direction) {
 
 void Sharded::begin_backward() {
   if (is_last_pass()) {
-    status_.seal(status_.fingerprint(group_.collectives()));
-    status_sum_ = group_.all_reduce(status_.memory());
+    status_.seal(status_.fingerprint(all_.collectives()));
+    status_sum_ = all_.all_reduce(status_.memory());
     if (!plan_.overlap) status_sum_.wait_on_stream();
   }
   for (int unit = 0; unit < plan_.lenders; ++unit) gradients_.open(unit);
@@ -105,8 +95,10 @@ void Sharded::landed(int block) {
   if (!is_first(block)) return;
   auto const unit = unit_of(block);
   bool const adds = !plan_.whole_gradients && pass_ > 0;
+  if (plan_.replicas > 1) parts_.recorder.enter(Phase::comm_exposed);
   if (!plan_.whole_gradients || is_last_pass())
-    gradients_.reduce_scatter(unit, adds ? GradWrite::accumulate : GradWrite::overwrite, step_);
+    gradients_.reduce_scatter(unit, adds ? GradWrite::accumulate : GradWrite::overwrite,
+                              is_last_pass(), step_);
   if (plan_.overlap) return;
   parts_.recorder.enter(Phase::comm_exposed);
   gradients_.finish(unit);
@@ -119,7 +111,7 @@ void Sharded::await_status() {
 
 void Sharded::await_sums() {
   parts_.recorder.enter(Phase::comm_exposed);
-  gradients_.finish(0);  // the last one
+  for (int unit = plan_.units() - 1; unit >= 0; --unit) gradients_.finish(unit);
 }
 
 void Sharded::apply(double lr, std::optional<at::Tensor> const& refusal) {
@@ -137,7 +129,7 @@ void Sharded::end_step(bool kept) {
 }
 
 void Sharded::refuse_gradient(std::int64_t step) const {
-  throw bad_gradient(step, str("in the shard of rank ", group_.rank()), own_gradients());
+  throw bad_gradient(step, str("in the shard of rank ", all_.rank()), own_gradients());
 }
 
 void Sharded::gather_replicas() {
@@ -159,7 +151,7 @@ NamedTensors Sharded::own_gradients() const {
   for (int unit = 0; unit < plan_.units(); ++unit)
     for (std::size_t c = 0; c < plan_.unit(unit).chunks.size(); ++c) {
       auto const& chunk = plan_.unit(unit).chunks[c];
-      auto const first = group_.rank() * chunk.shard;
+      auto const first = shards_.rank() * chunk.shard;
       for (auto const& place : chunk.places) {
         auto const& spec = layout_.entries()[place.entry].spec;
         auto const part =

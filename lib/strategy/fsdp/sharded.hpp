@@ -15,11 +15,12 @@ namespace stratagem {
 /// gradients and its optimizer's state. Units are gathered to run, in both passes, and given up
 /// again; their gradients are summed into the shards (Rajbhandari et al., "ZeRO", SC 2020; Zhao et
 /// al., "PyTorch FSDP", VLDB 2023). What is not sharded under ZeRO-1 and 2 is a unit that is never
-/// given up. The status travels alone, behind the last forward pass.
+/// given up. Where groups of ranks each hold the whole model (HSDP, hybrid sharding), the sums of
+/// shards are summed over these. The status travels alone, behind the last forward pass.
 class Sharded final : public DataParallel {
  public:
-  /// Over all ranks of `group`.
-  Sharded(FsdpPlan plan, StrategyParts const& parts, Communicator& group);
+  /// `all`: the ranks of all groups.
+  Sharded(FsdpPlan plan, StrategyParts const& parts, Communicator& all, ShardGroups const& groups);
 
   StepStatus& status() override { return status_; }
   Update& update() override { return update_; }
@@ -38,7 +39,7 @@ class Sharded final : public DataParallel {
   /// Updates the shards.
   void apply(double lr, std::optional<at::Tensor> const& refusal) override;
   void end_step(bool kept) override;
-  double gradient_norm() override { return stratagem::gradient_norm(gradients_.shards(), group_); }
+  double gradient_norm() override { return stratagem::gradient_norm(gradients_.shards(), shards_); }
   [[noreturn]] void refuse_gradient(std::int64_t step) const override;
 
   /// Of units that are not given up: what was gathered of them.
@@ -49,7 +50,7 @@ class Sharded final : public DataParallel {
   void drain() override { parameters_.wait(); }
 
  private:
-  int unit_of(int block) const { return unit_of_[static_cast<std::size_t>(block)]; }
+  int unit_of(int block) const { return plan_.shards.unit_of(block); }
   bool is_first(int block) const { return plan_.unit(unit_of(block)).first_block == block; }
   bool is_last(int block) const { return plan_.unit(unit_of(block)).last_block == block; }
   bool is_last_pass() const { return pass_ + 1 == plan_.micro_batches; }
@@ -61,10 +62,10 @@ class Sharded final : public DataParallel {
   NamedTensors own_gradients() const;
 
   StrategyParts parts_;
-  Communicator& group_;
+  Communicator& all_;
+  Communicator& shards_;  ///< the ranks that hold the other shards
   ParameterLayout layout_;
   FsdpPlan plan_;
-  std::vector<int> unit_of_;  ///< by block
   ParameterUnits parameters_;
   GradientUnits gradients_;
   StepStatus status_;

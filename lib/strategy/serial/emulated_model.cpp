@@ -27,7 +27,8 @@ EmulatedModel::EmulatedModel(SerialConfig const& config, StrategyParts const& pa
       update_(optimizer_of(config.compression, parts.optimizer), parts.precision,
               config.emulate_ranks, config.micro_batches, all_elements(replica_.layout()),
               parts.device) {
-  if (config.emulate_ranks > 1) own_.emplace(make_gradients(replica_, parts.device));
+  if (config.groups > 1) group_.emplace(make_gradients(replica_, parts.device));
+  if (config.workers_of_group() > 1) own_.emplace(make_gradients(replica_, parts.device));
   if (config.sums_micro_batches()) micro_.emplace(make_gradients(replica_, parts.device));
 }
 

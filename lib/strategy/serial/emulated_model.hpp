@@ -20,6 +20,8 @@ class EmulatedModel final : public TrainedModel {
   Replica const& replica() const { return replica_; }
   /// Of all workers so far; the first one's own.
   ReplicaGradients& sum() { return sum_; }
+  /// Of the present group so far, where there are several.
+  ReplicaGradients& group() { return *group_; }
   /// Of the present worker, where there are several.
   ReplicaGradients& own() { return *own_; }
   /// Of the present micro-batch so far, where that is summed apart.
@@ -44,7 +46,7 @@ class EmulatedModel final : public TrainedModel {
 
   Replica replica_;
   ReplicaGradients sum_;
-  std::optional<ReplicaGradients> own_, micro_;
+  std::optional<ReplicaGradients> group_, own_, micro_;
   std::unique_ptr<WorkerSums> sums_;
   StepStatus status_;
   Update update_;

@@ -22,34 +22,41 @@ Serial::Serial(SerialConfig const& config, StrategyParts const& parts)
 
 void Serial::submit(Batch const& batch) {
   auto const workers = split(batch, config_.emulate_ranks);
-  if (config_.accumulate == Accumulate::sharded)
-    accumulate_sharded(workers);
-  else
-    accumulate_unsharded(workers);
+  auto const of_group = static_cast<std::size_t>(config_.workers_of_group());
+  for (std::size_t first = 0; first < workers.size(); first += of_group) {
+    Group const group{static_cast<int>(first), std::span(workers).subspan(first, of_group),
+                      first == 0 ? model_.sum() : model_.group()};
+    if (config_.accumulate == Accumulate::sharded)
+      accumulate_sharded(group);
+    else
+      accumulate_unsharded(group);
+    if (first > 0) model_.sum().flat().add_(group.sum.flat());
+  }
+  model_.sums().finish(model_.sum().flat(), batch.step);
   model_.status().seal(model_.status().fingerprint(group().collectives()));
 }
 
-void Serial::accumulate_unsharded(std::vector<Batch> const& workers) {
-  auto const& sum = model_.sum().flat();
-  auto const step = workers.front().step;
-  for (std::size_t worker = 0; worker < workers.size(); ++worker) {
-    auto& gradients = worker == 0 ? model_.sum() : model_.own();
-    pass(static_cast<int>(worker), workers[worker], config_.micro_batches, gradients);
-    model_.sums().add(static_cast<int>(worker), gradients.flat(), sum, step);
+void Serial::accumulate_unsharded(Group const& group) {
+  for (std::size_t i = 0; i < group.shares.size(); ++i) {
+    auto const worker = group.first_worker + static_cast<int>(i);
+    auto& gradients = i == 0 ? group.sum : model_.own();
+    pass(worker, group.shares[i], config_.micro_batches, gradients);
+    model_.sums().add(static_cast<int>(i), gradients.flat(), group.sum.flat(),
+                      group.shares[i].step);
   }
-  model_.sums().finish(sum, step);
 }
 
-void Serial::accumulate_sharded(std::vector<Batch> const& workers) {
+void Serial::accumulate_sharded(Group const& group) {
   std::vector<std::vector<Batch>> micros;
-  for (auto const& batch : workers) micros.push_back(split(batch, config_.micro_batches));
-  for (std::size_t i = 0; i < micros.front().size(); ++i) {
-    auto& total = i == 0 ? model_.sum() : model_.micro();
-    for (std::size_t worker = 0; worker < workers.size(); ++worker) {
-      pass(static_cast<int>(worker), micros[worker][i], 1, worker == 0 ? total : model_.own());
-      if (worker > 0) total.flat().add_(model_.own().flat());
+  for (auto const& share : group.shares) micros.push_back(split(share, config_.micro_batches));
+  for (std::size_t micro = 0; micro < micros.front().size(); ++micro) {
+    auto& total = micro == 0 ? group.sum : model_.micro();
+    for (std::size_t i = 0; i < micros.size(); ++i) {
+      pass(group.first_worker + static_cast<int>(i), micros[i][micro], 1,
+           i == 0 ? total : model_.own());
+      if (i > 0) total.flat().add_(model_.own().flat());
     }
-    if (i > 0) model_.sum().flat().add_(total.flat());
+    if (micro > 0) group.sum.flat().add_(total.flat());
   }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "strategy/pass/passes.hpp"
@@ -27,10 +28,16 @@ class Serial final : public Synchronous {
   /// On a GPU nothing was updated: makes the passes again until one is not finite.
   [[noreturn]] void refuse_loss(Batch const& batch) override;
   [[noreturn]] void refuse_loss_of(int worker, std::int64_t step, int block) const;
+  /// The shares of a group's workers, from `first_worker` on.
+  struct Group {
+    int first_worker;
+    std::span<Batch const> shares;
+    ReplicaGradients& sum;
+  };
   /// Every worker's own gradients first, then over workers: as DDP adds.
-  void accumulate_unsharded(std::vector<Batch> const& workers);
+  void accumulate_unsharded(Group const& group);
   /// Over workers first, then over micro-batches: as FSDP adds that reduces each micro-batch.
-  void accumulate_sharded(std::vector<Batch> const& workers);
+  void accumulate_sharded(Group const& group);
   /// Of a worker's share, in so many micro-batches.
   void pass(int worker, Batch const& share, int micro_batches, ReplicaGradients& gradients);
 

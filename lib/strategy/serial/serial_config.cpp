@@ -11,6 +11,8 @@ Keys keys_of(SerialConfig& serial) {
   Keys keys{
       {"emulate_ranks", integer(serial.emulate_ranks, between(1, 1024)),
        "make the steps that this many ranks would make together", false, InFirstFile::as_comment},
+      {"groups", integer(serial.groups, between(1, 1024)),
+       "of emulate_ranks: gradients are summed within each group first, as fsdp's replicas"},
       micro_batches_key(serial.micro_batches),
       accumulate_key(serial.accumulate),
   };

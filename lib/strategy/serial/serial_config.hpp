@@ -17,12 +17,14 @@ struct SerialConfig {
   static constexpr std::string_view description =
       "one process; with emulate_ranks, the steps that so many ranks would make";
   int emulate_ranks = 1;
+  int groups = 1;  ///< of workers: gradients are summed within each first, then over groups
   int micro_batches = 1;
   Accumulate accumulate = Accumulate::unsharded;  ///< DDP adds as `unsharded` does
   Compression compression;                        ///< of each worker's gradients
   bool compressed_sums = true;                    ///< and of their sum, as DDP's
   Code parameter_compression = Code::none;        ///< of what passes run with, as FSDP's
 
+  int workers_of_group() const { return emulate_ranks / groups; }
   /// True when the gradients of one micro-batch are summed apart from those of all.
   bool sums_micro_batches() const { return accumulate == Accumulate::sharded && micro_batches > 1; }
 

@@ -58,6 +58,18 @@ class PlannedSerial final : public PlannedStrategy {
   SerialConfig config_;
 };
 
+void check_groups(SerialConfig const& config) {
+  if (config.emulate_ranks % config.groups != 0)
+    throw Error(
+        ExitCode::usage,
+        str("strategy.groups: ", config.groups, " groups of ", config.emulate_ranks, " workers"),
+        "all groups have equally many workers",
+        "take one of " + divisors_text(config.emulate_ranks));
+  if (config.groups > 1 && config.compression.on())
+    throw Error(ExitCode::usage, "strategy.groups together with strategy.compression",
+                "gradients travel in a code among all ranks at once", "leave one of them out");
+}
+
 }  // namespace
 
 StrategyPlan plan_of(SerialConfig const& config, PlanInput const& input) {
@@ -67,10 +79,13 @@ StrategyPlan plan_of(SerialConfig const& config, PlanInput const& input) {
   auto plan = plan_of_replicas(input);
   plan.shares.workers = config.emulate_ranks;
   plan.shares.micro_batches = config.micro_batches;
-  plan.memory[gpu::MemoryCategory::gradients] *=
-      1 + (config.emulate_ranks > 1 ? 1 : 0) + (config.sums_micro_batches() ? 1 : 0);
+  check_groups(config);
+  plan.memory[gpu::MemoryCategory::gradients] *= 1 + (config.workers_of_group() > 1 ? 1 : 0) +
+                                                 (config.groups > 1 ? 1 : 0) +
+                                                 (config.sums_micro_batches() ? 1 : 0);
   plan.memory[gpu::MemoryCategory::buffers] *= config.emulate_ranks;
-  plan.numbers.order_of_sums = order_of_sums(config.micro_batches, config.accumulate);
+  plan.numbers.order_of_sums =
+      order_of_sums(config.micro_batches, config.accumulate, config.groups, config.emulate_ranks);
   if (config.compression.on() && config.accumulate == Accumulate::sharded)
     throw Error(ExitCode::usage, "strategy.compression together with strategy.accumulate: sharded",
                 "strategies that code gradients add up a worker's own first",
