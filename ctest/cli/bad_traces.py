@@ -119,7 +119,7 @@ class BadTraces(harness.ProgramTest):
             (self.folder / name).write_text("years of work")
         before = harness.snapshot(self.folder)
         for run, file, why in [
-            ("other", "joined.h5", "is there already, and holds traces of another run"),
+            ("other", "joined.h5", "is there already, and has the traces of another run"),
             ("out", "rank.h5", "is there already, and is no file of collected traces"),
             ("out", "thesis.h5", "is there already, and is no file of collected traces"),
             ("out", "thesis.tex", "would be HDF5"),
