@@ -107,12 +107,19 @@ double time_of(Communicator& comm, int iterations, std::function<void()> const& 
   return of_all_ranks(comm, mean).max().item<double>();
 }
 
+/// More and more iterations, until they take about `min_time_s`: where ranks share cores, the next
+/// ones may take many times as long as the last.
 BenchResult measure(Communicator& comm, BenchOperation operation, std::int64_t numel,
                     double min_time_s, std::function<void()> const& run) {
-  auto const first = std::max(time_of(comm, warm_up, run), 1e-9);
-  BenchResult result{.bytes = 4 * numel, .numel = numel};
-  result.iterations = std::clamp(static_cast<int>(std::ceil(min_time_s / first)), 3, 100'000);
-  result.time_s = time_of(comm, result.iterations, run);
+  constexpr int least = 3, most = 100'000, growth = 8;
+  BenchResult result{.bytes = 4 * numel, .numel = numel, .iterations = warm_up};
+  result.time_s = std::max(time_of(comm, warm_up, run), 1e-9);
+  do {
+    auto const wanted = std::ceil(min_time_s / result.time_s);
+    result.iterations = static_cast<int>(
+        std::clamp(wanted, double{least}, double{std::min(most, growth * result.iterations)}));
+    result.time_s = std::max(time_of(comm, result.iterations, run), 1e-9);
+  } while (result.iterations < most && result.iterations * result.time_s < min_time_s / 2);
   result.algbw = static_cast<double>(result.bytes) / result.time_s;
   result.busbw = result.algbw * bus_factor(operation, comm.size());
   return result;

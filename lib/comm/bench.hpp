@@ -30,7 +30,7 @@ struct BenchResult {
 /// How many bytes an operation among `ranks` must move over each rank's link, per byte.
 double bus_factor(BenchOperation operation, int ranks);
 
-/// One operation on about `bytes` of float32: checked once, warmed up, then repeated for at least
+/// One operation on about `bytes` of float32: checked once, warmed up, then repeated for about
 /// `min_time_s`. send_receive sends around the ring of ranks. Collective; the same result on all
 /// ranks.
 BenchResult bench(Communicator& comm, BenchOperation operation, std::int64_t bytes,
