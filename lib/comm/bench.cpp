@@ -7,6 +7,7 @@
 
 #include <ATen/ATen.h>
 
+#include "base/arithmetic.hpp"
 #include "base/clock.hpp"
 
 namespace stratagem {
@@ -115,9 +116,9 @@ BenchResult measure(Communicator& comm, BenchOperation operation, std::int64_t n
   BenchResult result{.bytes = 4 * numel, .numel = numel, .iterations = warm_up};
   result.time_s = std::max(time_of(comm, warm_up, run), 1e-9);
   do {
-    auto const wanted = std::ceil(min_time_s / result.time_s);
+    auto const wanted = saturated(std::ceil(min_time_s / result.time_s));
     result.iterations = static_cast<int>(
-        std::clamp(wanted, double{least}, double{std::min(most, growth * result.iterations)}));
+        std::clamp<std::int64_t>(wanted, least, std::min(most, growth * result.iterations)));
     result.time_s = std::max(time_of(comm, result.iterations, run), 1e-9);
   } while (result.iterations < most && result.iterations * result.time_s < min_time_s / 2);
   result.algbw = static_cast<double>(result.bytes) / result.time_s;

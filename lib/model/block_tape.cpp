@@ -26,7 +26,7 @@ std::vector<at::Tensor> gradients_of(at::Tensor const& output, std::vector<at::T
 
 }  // namespace
 
-TapePass::TapePass(Blocks const& all, BlockRange blocks, bool input_gradient)
+TapePass::TapePass(Blocks const& all, BlockSpan blocks, bool input_gradient)
     : blocks_(blocks),
       input_gradient_(input_gradient),
       uses_(uses_of(all, blocks)),
@@ -35,7 +35,7 @@ TapePass::TapePass(Blocks const& all, BlockRange blocks, bool input_gradient)
     places_.push_back(c10::make_intrusive<GradientPlaces>(branch_));
 }
 
-std::vector<std::vector<TapePass::Use>> TapePass::uses_of(Blocks const& all, BlockRange blocks) {
+std::vector<std::vector<TapePass::Use>> TapePass::uses_of(Blocks const& all, BlockSpan blocks) {
   std::set<std::string> later;  // borrowed by the blocks after the present one
   std::vector<std::vector<Use>> uses(static_cast<std::size_t>(blocks.size()));
   for (int block = blocks.end - 1; block >= blocks.first; --block) {
@@ -67,7 +67,7 @@ void TapePass::clear() {
 BlockTape::BlockTape(Blocks const& blocks, Recompute recompute)
     : blocks_(blocks), recompute_(recompute) {}
 
-TapePass BlockTape::begin(BlockRange range, bool input_gradient) const {
+TapePass BlockTape::begin(BlockSpan range, bool input_gradient) const {
   expects(0 <= range.first && range.first < range.end && range.end <= blocks(),
           "blocks of the model");
   auto const last = block_at(range.end - 1).part();

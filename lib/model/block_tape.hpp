@@ -16,7 +16,7 @@ namespace stratagem {
 enum class GradWrite { overwrite, accumulate };
 
 /// Consecutive blocks of a model: [first, end).
-struct BlockRange {
+struct BlockSpan {
   int first = 0, end = 0;
 
   int size() const { return end - first; }
@@ -27,7 +27,7 @@ struct BlockRange {
 /// the other, or beside passes of the same blocks whose backward pass is still to come.
 class TapePass {
  public:
-  BlockRange blocks() const { return blocks_; }
+  BlockSpan blocks() const { return blocks_; }
 
   /// The first block whose kept output is not finite; -1 if there is none. Used for the message
   /// about a non-finite loss, after forward and before backward.
@@ -50,8 +50,8 @@ class TapePass {
   /// the first.
   enum class Use { alone, last, between, first };
 
-  TapePass(Blocks const& all, BlockRange blocks, bool input_gradient);
-  static std::vector<std::vector<Use>> uses_of(Blocks const& all, BlockRange blocks);
+  TapePass(Blocks const& all, BlockSpan blocks, bool input_gradient);
+  static std::vector<std::vector<Use>> uses_of(Blocks const& all, BlockSpan blocks);
   Use use(int block, std::size_t parameter) const {
     return uses_[static_cast<std::size_t>(block - blocks_.first)][parameter];
   }
@@ -61,7 +61,7 @@ class TapePass {
     return *places_[static_cast<std::size_t>(block - blocks_.first)];
   }
 
-  BlockRange blocks_;
+  BlockSpan blocks_;
   bool input_gradient_;                 ///< that of the first block's input is wanted
   std::vector<std::vector<Use>> uses_;  ///< by block and parameter of its frame
   std::vector<Kept> kept_;              ///< by block
@@ -98,7 +98,7 @@ class BlockTape {
   /// Through some of them, which hold all parts of their layers. `input_gradient`: whether the
   /// backward pass returns that of the first one's input. A parameter that blocks outside use, too,
   /// gets the gradients of those inside.
-  TapePass begin(BlockRange range, bool input_gradient) const;
+  TapePass begin(BlockSpan range, bool input_gradient) const;
 
   /// Input of block + 1. The frame's parameters are leaves that require gradients; they must have
   /// the same values again when backward runs.

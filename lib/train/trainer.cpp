@@ -258,7 +258,7 @@ void Trainer::join(EpochSums& sums, double discarded, Requests& requests) const 
   bool const brings = slice && (!plan.shares_results() || slice->rank == 0);
   auto const own = brings ? sums : EpochSums{};
   auto const per_push =
-      parts_.plan.samples_per_pass * plan.micro_batches * parts_.plan.labels_per_sample();
+      parts_.plan.samples_per_pass * plan.shares.micro_batches * parts_.plan.labels_per_sample();
   auto const applied = static_cast<double>(own.applied) - discarded * static_cast<double>(per_push);
   auto const all = parts_.world.all().allocate(8, at::kDouble);
   all.copy_(at::tensor({own.loss, static_cast<double>(own.correct), static_cast<double>(own.labels),

@@ -68,8 +68,6 @@ class PlannedDdp final : public PlannedAs<DdpPlan> {
   std::int64_t bytes_of(Bucket const& bucket) const {
     return bucket.range.size() * plan_.element_size;
   }
-
-  DdpPlan plan_;
 };
 
 /// What the sums of gradients take.

@@ -128,8 +128,6 @@ class PlannedLocal final : public PlannedAs<LocalPlan> {
     return str(plan_.config.fragments, ", the largest of ", bytes_text(plan_.fragment_bytes),
                delay == 0 ? "" : str(", under way for ", delay, delay == 1 ? " step" : " steps"));
   }
-
-  LocalPlan plan_;
 };
 
 void check_fragments(LocalConfig const& config, ParameterLayout const& layout) {
