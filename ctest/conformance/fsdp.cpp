@@ -137,7 +137,7 @@ TEST(Fsdp, ReplicasAccumulateClipAndRoundAsTheEmulatorInGroups) {
       for (auto const accumulate : {Accumulate::sharded, Accumulate::unsharded})
         for (auto optimizer :
              {OptimizerConfig{.rule = SgdConfig{.nesterov = true}, .clip_norm = 0.5},
-              OptimizerConfig{.lr = 0.002, .rule = AdamWConfig{}}})
+              OptimizerConfig{.lr = 0.002, .rule = AdamwConfig{}}})
           for (auto const compute : {Precision::fp32, Precision::bf16}) {
             auto const as = shard == Shard::optimizer ? Accumulate::unsharded : accumulate;
             Training const training{.model = "tiny_residual",

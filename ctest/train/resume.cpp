@@ -169,7 +169,7 @@ TEST(Resume, EqualsItInReplicas) {
   };
   SerialConfig const in_groups{.emulate_ranks = 4, .groups = 2};
   Training training{.model = "tiny_residual", .steps = 6};
-  training.optimizer.rule = AdamWConfig{};
+  training.optimizer.rule = AdamwConfig{};
   std::vector<Way> const all{{"serial", in_groups, 1},
                              {"zero1", fsdp(Shard::optimizer), 4},
                              {"zero3", fsdp(Shard::full), 4}};

@@ -304,7 +304,11 @@ std::int64_t FsdpPlan::reduced_bytes_sent() const {
 }
 
 std::int64_t FsdpPlan::replicated_bytes_sent() const {
-  return all_reduce_bytes(shards.owned * size_of(types.master), replicas);
+  std::int64_t bytes = 0;
+  for (auto const& unit : shards.units)
+    for (auto const& chunk : unit.chunks)
+      bytes += all_reduce_bytes(chunk.shard * size_of(types.master), replicas);
+  return bytes;
 }
 
 std::vector<int> FsdpPlan::shard_group(int rank) const {
