@@ -3,7 +3,7 @@
 #include "comm/nccl/nccl_world.hpp"
 #include "comm/serial/serial_communicator.hpp"
 #include "conformance/expected.hpp"
-#include "support/fakes/host_communicator.hpp"
+#include "support/fakes/host_world.hpp"
 
 // Strategies over the NCCL communicator, on fakes: host memory takes the place of the device's.
 namespace stratagem::test {
@@ -15,9 +15,9 @@ void expect_equal_to_emulator(Training const& training, SerialConfig const& seri
   std::string own;
   {
     auto const nccl = make_nccl_world(world(), {gpu::DeviceKind::cuda, 0}, nullptr, 60s);
-    HostCommunicator communicator(nccl->all());
-    ASSERT_EQ(communicator.backend(), "nccl");
-    own = fingerprint(train(training, communicator));
+    HostWorld host(*nccl);
+    ASSERT_EQ(host.all().backend(), "nccl");
+    own = fingerprint(train(training, host));
   }
   if (world().rank() == 0) {
     EXPECT_EQ(own, emulated(training, world().size(), serial));
@@ -105,6 +105,18 @@ TEST(Nccl, FsdpEqualsTheEmulator) {
           {.model = "tiny_residual",
            .strategy = FsdpConfig{
                .shard = shard, .unit_mb = 1.0 / 1024, .prefetch = prefetch, .poison = true}});
+}
+
+/// Each rank is a replica: it sums over the others alone, in a group that is not of all.
+TEST(Nccl, ReplicasEqualTheEmulatorInGroups) {
+  for (auto const shard : {Shard::optimizer, Shard::full})
+    for (bool const graph : {false, true})
+      expect_equal_to_emulator(
+          {.model = "tiny_residual",
+           .strategy =
+               FsdpConfig{.shard = shard, .replicas = world().size(), .unit_mb = 1.0 / 1024},
+           .graph = graph},
+          {.groups = world().size()});
 }
 
 TEST(Nccl, FsdpClipsAndScalesAsTheEmulator) {
