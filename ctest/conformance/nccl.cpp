@@ -3,7 +3,8 @@
 #include "comm/nccl/nccl_world.hpp"
 #include "comm/serial/serial_communicator.hpp"
 #include "conformance/expected.hpp"
-#include "support/fakes/host_world.hpp"
+#include "support/fakes/host_communicator.hpp"
+#include "support/wrapped_world.hpp"
 
 // Strategies over the NCCL communicator, on fakes: host memory takes the place of the device's.
 namespace stratagem::test {
@@ -15,7 +16,8 @@ void expect_equal_to_emulator(Training const& training, SerialConfig const& seri
   std::string own;
   {
     auto const nccl = make_nccl_world(world(), {gpu::DeviceKind::cuda, 0}, nullptr, 60s);
-    HostWorld host(*nccl);
+    WrappedWorld host(
+        *nccl, [](Communicator& group) { return std::make_unique<HostCommunicator>(group); });
     ASSERT_EQ(host.all().backend(), "nccl");
     own = fingerprint(train(training, host));
   }

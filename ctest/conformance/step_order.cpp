@@ -13,8 +13,9 @@
 #include "strategy/ps/protocol/messages.hpp"
 #include "strategy/shared/step_status.hpp"
 #include "strategy/timing/lanes.hpp"
-#include "support/recording_world.hpp"
+#include "support/recording_communicator.hpp"
 #include "support/tiny_models.hpp"
+#include "support/wrapped_world.hpp"
 
 namespace stratagem::test {
 namespace {
@@ -87,7 +88,9 @@ Events done_by_member(StrategyConfig const& strategy, int ranks) {
   run_worlds(ranks, 0, [&](World& inner) {
     auto& own = events[static_cast<std::size_t>(inner.all().rank())];
     auto const model = observed_model(own);
-    RecordingWorld world(inner, own);
+    WrappedWorld world(inner, [&own](Communicator& group) {
+      return std::make_unique<RecordingCommunicator>(group, own);
+    });
     static_cast<void>(train({.strategy = strategy, .steps = steps}, model, world));
   });
   return events.front();

@@ -3,6 +3,7 @@
 #include <functional>
 #include <regex>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -219,6 +220,29 @@ TEST(FsdpPlan, TiedEmbeddingsHaveMemoryOfTheirOwn) {
       make_model({.name = "gpt2", .num_classes = 0, .tie = false}, usual_input(find_model("gpt2")));
   EXPECT_EQ(plan_fsdp({.unit_mb = 4}, make_layout(untied), adamw, Precision::fp32, 2, 0).lenders,
             0);
+}
+
+TEST(FsdpPlan, ReplicasAreEquallyManyRanksWithoutCodes) {
+  auto const refused = [](FsdpConfig const& config, int ranks, char const* words) {
+    auto const error = error_of([&] { plan_of(config, ranks); });
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
+  };
+  refused({.replicas = 3}, 4, "strategy.replicas: 3 replicas on 4 ranks");
+  refused({.replicas = 3}, 4, "take one of 1, 2, 4");
+  refused({.replicas = 8}, 4, "8 replicas on 4 ranks");
+  refused({.replicas = 2, .compression = {Code::int8}}, 4, "together with strategy.compression");
+  refused({.replicas = 2, .parameter_compression = Code::int8}, 4,
+          "together with strategy.parameter_compression");
+}
+
+TEST(FsdpPlan, ARankOfAReplicaHoldsWhatItWouldAlone) {
+  auto const alone = plan_of({}, 2), replicas = plan_of({.replicas = 3}, 6);
+  EXPECT_EQ(replicas.memory().bytes, alone.memory().bytes);
+  EXPECT_EQ(replicas.gathered_bytes_sent(), alone.gathered_bytes_sent());
+  EXPECT_EQ(alone.replicated_bytes_sent(), 0);
+  EXPECT_EQ(replicas.shard_group(3), (std::vector<int>{2, 3}));
+  EXPECT_EQ(replicas.replica_group(3), (std::vector<int>{1, 3, 5}));
 }
 
 }  // namespace

@@ -415,6 +415,23 @@ TEST(Plan, WorkersAreRanksOrEmulated) {
   }
 }
 
+TEST(Plan, GroupsAreEquallyManyWorkersWithoutCodes) {
+  auto const model = test::test_model("lenet");
+  for (auto const& [config, words] : std::initializer_list<std::pair<SerialConfig, char const*>>{
+           {{.emulate_ranks = 4, .groups = 3}, "strategy.groups: 3 groups of 4 workers"},
+           {{.emulate_ranks = 4, .groups = 3}, "take one of 1, 2, 4"},
+           {{.emulate_ranks = 4, .groups = 2, .compression = {Code::int8}},
+            "strategy.groups together with strategy.compression"}}) {
+    try {
+      plan_strategy(config, model, {}, {}, 1);
+      FAIL() << "not refused: " << words;
+    } catch (Error const& error) {
+      EXPECT_EQ(error.code(), ExitCode::usage);
+      EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
+    }
+  }
+}
+
 TEST(Plan, HashTellsBucketsApart) {
   auto const model = test::test_model("lenet");
   auto hash = [&](double bucket_mb) {
